@@ -1,0 +1,76 @@
+"""What durability costs: one charge of a ledger on disk against a bare 4 KiB write and fsync, in one run.
+
+The two are interleaved, so that whatever else the disk does meets both. A charge is two durable writes (the entry, then
+the high-water mark) around the pricing, the fold and the check; a release is a charge, a run and the stored answer.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+from discreet.data import Table
+from discreet.domain import Domain, Number
+from discreet.guarantee import Budget
+from discreet.ledger import Ledger
+from discreet.mechanisms.additive import Laplace
+from discreet.query import Count
+from discreet.records import record
+from discreet.release import release
+
+Row = tuple[str, float, float, float]
+
+
+def rows(times: int = 300) -> list[Row]:
+    """(what, our milliseconds, the floor's milliseconds, ratio), medians."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("DISCREET_BENCH_DIR")) as name:
+        folder = Path(name)
+        table = Table({"age": list(range(100))}, Domain(age=Number(0, 120, step=1)), name="people")
+        ledger = Ledger.create(folder / "people.ledger", Budget(1, "1e-6"), table, state_dir=folder / "state")
+        mechanism = Laplace(Count(), Fraction(10**6))
+        stored, guarantee = record(mechanism), mechanism.guarantee(table.facts)
+
+        def charge() -> None:
+            ledger.charge(stored, guarantee, table, mode="release", allowance=None, request=None, memo="")
+
+        descriptor = os.open(folder / "bare", os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            bare = _bare_write(descriptor)
+            return [
+                _compared("one durable charge", charge, bare, times),
+                _compared("one release", lambda: release(mechanism, table, ledger=ledger), bare, times),
+            ]
+        finally:
+            os.close(descriptor)
+            ledger.close()
+
+
+def _bare_write(descriptor: int) -> Callable[[], None]:
+    block = os.urandom(4096)
+
+    def write() -> None:
+        os.write(descriptor, block)
+        os.fsync(descriptor)
+
+    return write
+
+
+def _compared(what: str, ours: Callable[[], object], floor: Callable[[], object], times: int) -> Row:
+    taken: tuple[list[float], list[float]] = ([], [])
+    for _ in range(times):
+        for act, into in zip((ours, floor), taken, strict=True):
+            start = time.perf_counter()
+            act()
+            into.append((time.perf_counter() - start) * 1000)
+    mine, bare = (statistics.median(each) for each in taken)
+    return what, mine, bare, mine / bare
+
+
+if __name__ == "__main__":
+    for what, mine, bare, ratio in rows():
+        print(f"{what:<20} {mine:8.3f} ms   bare write and fsync {bare:8.3f} ms   ratio {ratio:.2f}")

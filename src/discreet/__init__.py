@@ -1,0 +1,109 @@
+"""discreet: learn from private data under differential privacy.
+
+Exact integer noise, guarantees that are theorems with constants, and one durable budget that cannot be overspent. Start
+with `docs/how_it_works.md`; `release` is the way out for every answer.
+"""
+
+from discreet import composition, exact, noise
+from discreet.data import Dataset, Facts, Matrix, ParquetTable, Table
+from discreet.domain import Category, Domain, Number, Vector
+from discreet.errors import (
+    BudgetExceeded,
+    ConversationOver,
+    DiscreetError,
+    LedgerCorrupt,
+    LedgerMismatch,
+    LedgerRolledBack,
+    LedgerUnavailable,
+    NotPrivate,
+    ParameterError,
+    SchemaError,
+    Unproven,
+    UnsupportedQuery,
+)
+from discreet.guarantee import Budget, Guarantee, Neighbours
+from discreet.ledger import Ledger
+from discreet.mechanism import calibrate, within
+from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms.selection import Exponential, PermuteAndFlip
+from discreet.mechanisms.stable import StableHistogram, StableMode
+from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
+from discreet.plan import plan
+from discreet.query import (
+    Among,
+    And,
+    Between,
+    Count,
+    Equals,
+    Histogram,
+    KeyCount,
+    Missing,
+    Not,
+    Or,
+    Sum,
+    VectorSum,
+)
+from discreet.release import Released, converse, release, reopen
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Above",
+    "AboveThreshold",
+    "AboveThresholdLaplace",
+    "Among",
+    "And",
+    "Between",
+    "Budget",
+    "BudgetExceeded",
+    "Category",
+    "ConversationOver",
+    "CoordinateLaplace",
+    "Count",
+    "Dataset",
+    "DiscreetError",
+    "Domain",
+    "Equals",
+    "Exponential",
+    "Facts",
+    "Gaussian",
+    "Guarantee",
+    "Histogram",
+    "KeyCount",
+    "Laplace",
+    "Ledger",
+    "LedgerCorrupt",
+    "LedgerMismatch",
+    "LedgerRolledBack",
+    "LedgerUnavailable",
+    "Matrix",
+    "Missing",
+    "Neighbours",
+    "Not",
+    "NotPrivate",
+    "Number",
+    "Or",
+    "ParameterError",
+    "ParquetTable",
+    "PermuteAndFlip",
+    "ProductLaplace",
+    "Released",
+    "SchemaError",
+    "StableHistogram",
+    "StableMode",
+    "Sum",
+    "Table",
+    "Unproven",
+    "UnsupportedQuery",
+    "Vector",
+    "VectorSum",
+    "calibrate",
+    "composition",
+    "converse",
+    "exact",
+    "noise",
+    "plan",
+    "release",
+    "reopen",
+    "within",
+]

@@ -1,0 +1,106 @@
+"""discreet attacks itself.
+
+laws         the exact law of a mechanism on made-up rows, by running its own code on every possible draw
+divergence   how well two laws can be told apart, against what was promised
+sampled      lower bounds on epsilon from runs, for laws that cannot be listed
+search       hill-climbing for the worst pair of neighbouring tables
+mutants      broken twins, which every audit must catch
+
+`attack` runs a fixed set of attacks on this installation, each beside a twin that it must catch. It touches made-up
+rows only and needs no ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet.audit import mutants
+from discreet.audit.divergence import Finding, compare
+from discreet.audit.laws import Law, Setting, conversation_law, law
+from discreet.audit.mutants import Mistake, Twin
+from discreet.domain import Category, Domain
+from discreet.guarantee import Neighbours
+from discreet.mechanisms.additive import Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms.selection import Exponential, PermuteAndFlip
+from discreet.mechanisms.stable import StableHistogram, StableMode
+from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
+from discreet.query import Count, Equals, Histogram, KeyCount
+
+REPLACE = Setting(Domain(v=Category("a", "b")), Neighbours("replace-one"))
+ADD = Setting(Domain(v=Category("a", "b")), Neighbours("add-remove"))
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One mechanism, two neighbouring tables (a letter is a row), and a mistake that the attack must catch."""
+
+    honest: Any
+    setting: Setting
+    first: str
+    second: str
+    mistake: Mistake
+    asks: tuple[Above, ...] = ()
+
+    def finding(self, mechanism: Any) -> Finding:
+        p, q = (self._law(mechanism, table) for table in (self.first, self.second))
+        return compare(p, q, mechanism.guarantee(self.setting.facts(_rows(self.first))))
+
+    def _law(self, mechanism: Any, table: str) -> Law:
+        if self.asks:
+            return conversation_law(mechanism, self.asks, _rows(table), self.setting)
+        return law(mechanism, _rows(table), self.setting, reach=24)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the attack found on the mechanism and on its broken twin."""
+
+    name: str
+    relation: str
+    honest: Finding
+    mistake: str
+    broken: Finding
+
+    @property
+    def passed(self) -> bool:
+        return self.broken.violates and not self.honest.violates
+
+
+def attack(progress: Callable[[str], None] = lambda name: None) -> Iterator[Result]:
+    """Run every attack; each result says what was certain at its worst epsilon, what was claimed, and the twin's."""
+    for each in attacks():
+        name = type(each.honest).__name__
+        progress(name)
+        honest, broken = each.finding(each.honest), each.finding(Twin(each.honest, each.mistake))
+        yield Result(name, each.setting.neighbours.kind, honest, each.mistake.label, broken)
+
+
+def attacks() -> tuple[Attack, ...]:
+    """The fixed set."""
+    scale = Fraction(3, 4)
+    a, b = Count(Equals("v", "a")), Count(Equals("v", "b"))
+    stable = StableHistogram(KeyCount("v"), 1, 3)
+    downhill = (*[Above(b, 1)] * 12,)
+    return (
+        Attack(Laplace(a, scale), REPLACE, "ab", "bb", mutants.HALVED_NOISE),
+        Attack(Laplace(a, scale), ADD, "ab", "b", mutants.ONE_SIDED_NOISE),
+        Attack(Laplace(Histogram("v"), scale), REPLACE, "ab", "bb", mutants.ADD_REMOVE_PRICE),
+        Attack(Gaussian(Histogram("v"), scale), REPLACE, "ab", "bb", mutants.ADD_REMOVE_PRICE),
+        Attack(ProductLaplace(Histogram("v"), scale), REPLACE, "ab", "bb", mutants.HALVED_NOISE),
+        Attack(Exponential(Histogram("v"), 1), REPLACE, "abbb", "bbbb", mutants.ADD_REMOVE_PRICE),
+        Attack(PermuteAndFlip(Histogram("v"), 1), REPLACE, "abbb", "bbbb", mutants.ADD_REMOVE_PRICE),
+        Attack(AboveThreshold(2, 4), REPLACE, "abb", "aab", mutants.NO_THRESHOLD_NOISE, downhill),
+        Attack(AboveThreshold(2, 4), REPLACE, "abb", "aab", mutants.NEVER_STOPS, (Above(a, 2), Above(b, 2)) * 4),
+        Attack(AboveThreshold(2, 4), REPLACE, "abb", "aab", mutants.NO_QUESTION_NOISE, (Above(b, 2), Above(a, 2))),
+        Attack(AboveThresholdLaplace(2, 4), REPLACE, "abb", "aab", mutants.REDRAWN_THRESHOLD, downhill),
+        Attack(stable, ADD, "a", "", mutants.PASSES_AT_BOUND),
+        Attack(stable, REPLACE, "ab", "bb", mutants.TRUNCATED_EARLY),
+        Attack(StableMode(stable), ADD, "abbbbaaa", "bbbbaaa", mutants.FIRST_SEEN_TIES),
+    )
+
+
+def _rows(letters: str) -> list[dict[str, str]]:
+    return [{"v": letter} for letter in letters]

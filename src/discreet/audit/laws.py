@@ -1,0 +1,237 @@
+"""The exact law of a mechanism on made-up rows, found by running its own code.
+
+`Branching` is a test source of randomness: at each draw it lists every possible value with its exact probability and
+follows one; the mechanism is run again and again until every path was followed. No second implementation of a
+mechanism is needed, so what is measured is the code that users run. Noise with infinitely many values is cut at
+`reach`; the probability that was cut is kept as `missing`, and every statement made from a law accounts for it.
+
+Rows are given literally and become a table here: a law of real rows cannot be asked for. This file and `release` are
+the only places in the library that run a mechanism.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.data import Dataset, Facts, Table
+from discreet.domain import Domain
+from discreet.guarantee import Neighbours
+from discreet.mechanism import Conversation, Mechanism
+from discreet.noise import Rng
+
+Row = Mapping[str, Any]
+Atom = tuple[Any, float]
+
+_ROUNDING = 1e-15
+"""What the floats of a law may be off by; counted as missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """Probabilities of outcomes, up to a total `missing` that was cut off."""
+
+    mass: Mapping[Hashable, float]
+    missing: float
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is public about made-up rows: a domain and a relation."""
+
+    domain: Domain
+    neighbours: Neighbours
+    unit: str | None = None
+
+    def table(self, rows: Sequence[Row]) -> Table:
+        names = [*self.domain, *([self.unit] if self.unit else [])]
+        columns = {name: [row[name] for row in rows] for name in names}
+        return Table(
+            columns,
+            self.domain,
+            neighbours=self.neighbours.kind,
+            unit=self.unit,
+            rows_per_unit=self.neighbours.rows if self.unit else None,
+        )
+
+    def facts(self, rows: Sequence[Row]) -> Facts:
+        return self.table(rows).facts
+
+
+class Branching(Rng):
+    """Randomness that follows one path through the tree of all draws."""
+
+    private: ClassVar[bool] = False
+
+    def __init__(self, path: Sequence[int], reach: int) -> None:
+        self.path = list(path)
+        self.widths: list[int] = []
+        self.reach = reach
+        self.probability = 1.0
+
+    def _follow(self, atoms: Sequence[Atom]) -> Any:
+        depth = len(self.widths)
+        if depth == len(self.path):
+            self.path.append(0)
+        self.widths.append(len(atoms))
+        value, probability = atoms[self.path[depth]]
+        self.probability *= probability
+        return value
+
+    def _draw(self, atoms: Sequence[Atom], size: Any) -> Any:
+        if size is None:
+            return self._follow(atoms)
+        shape = (size,) if isinstance(size, int) else tuple(size)
+        drawn = [self._follow(atoms) for _ in range(math.prod(shape))]
+        return np.array(drawn, dtype=np.int64).reshape(shape)
+
+    def laplace(self, scale: Fraction, size: Any = None) -> Any:
+        return self._draw(_two_sided(float(scale), self.reach), size)
+
+    def truncated_laplace(self, scale: Fraction, bound: int, size: Any = None) -> Any:
+        return self._draw(_conditioned(_two_sided(float(scale), bound)), size)
+
+    def geometric(self, scale: Fraction, size: Any = None) -> Any:
+        return self._draw(_one_sided(float(scale), self.reach), size)
+
+    def gaussian(self, variance: Fraction, size: Any = None) -> Any:
+        far = max(self.reach, math.ceil(40 * math.sqrt(variance)))
+        total = math.fsum(math.exp(-k * k / (2 * float(variance))) for k in range(-far, far + 1))
+        kept = range(-self.reach, self.reach + 1)
+        return self._draw([(k, math.exp(-k * k / (2 * float(variance))) / total) for k in kept], size)
+
+    def integers(self, bound: int, size: Any = None) -> Any:
+        return self._draw([(k, 1 / bound) for k in range(bound)], size)
+
+    def bernoulli_exp(self, x: Fraction, size: Any = None) -> Any:
+        return self._draw(_coin(math.exp(-x)), size)
+
+    def flips(self, gaps: Any, rate: Fraction) -> Any:
+        return np.array([self._follow(_coin(math.exp(-rate * int(gap)))) for gap in gaps], dtype=bool)
+
+    def select(self, scores: Any, rate: Fraction, counts: Any = None) -> int:
+        top = max(int(score) for score in scores)
+        times = [1] * len(scores) if counts is None else counts
+        weights = [n * math.exp(rate * (int(score) - top)) for n, score in zip(times, scores, strict=True)]
+        total = math.fsum(weights)
+        return int(self._follow([(i, weight / total) for i, weight in enumerate(weights)]))
+
+    def permutation(self, n: int) -> Any:
+        left = list(range(n))
+        return np.array([left.pop(self.integers(len(left))) for _ in range(n)], dtype=np.int64)
+
+    def words(self, count: int) -> Any:
+        raise AssertionError("a mechanism under enumeration must draw through the named samplers")
+
+
+def sample(mechanism: Mechanism, rows: Sequence[Row], setting: Setting, *, runs: int, rng: Rng) -> list[Any]:
+    """What the mechanism releases in `runs` independent runs on these made-up rows."""
+    table = _Remembering(setting.table(rows))
+    return [mechanism.run(table, rng) for _ in range(runs)]
+
+
+def law(mechanism: Mechanism, rows: Sequence[Row], setting: Setting, *, reach: int = 40) -> Law:
+    """The exact law of what the mechanism releases on these made-up rows."""
+    table = setting.table(rows)
+    return _collect((_key(released), p) for released, p in _branches(lambda rng: mechanism.run(table, rng), reach))
+
+
+def conversation_law(
+    conversation: Conversation, asks: Sequence[Any], rows: Sequence[Row], setting: Setting, *, reach: int = 60
+) -> Law:
+    """The exact law of the answers to these questions, asked in this order until the conversation ends.
+
+    The secret state is explicit, so equal (answers, state) are merged after every question: the work grows with the
+    number of questions, not exponentially.
+    """
+    table = _Remembering(setting.table(rows))
+    alive = _merge(((), _key(state), p) for state, p in _branches(lambda rng: conversation.begin(table, rng), reach))
+    over: list[tuple[Hashable, float]] = []
+    for ask in asks:
+        steps = []
+        for (answers, state), p in alive.items():
+            for (after, answer), chance in _branches(lambda rng, s=state: conversation.step(s, ask, table, rng), reach):
+                if after is None:
+                    over.append(((*answers, _key(answer)), p * chance))
+                else:
+                    steps.append(((*answers, _key(answer)), _key(after), p * chance))
+        alive = _merge(steps)
+    return _collect([*over, *((answers, p) for (answers, _), p in alive.items())])
+
+
+class _Remembering:
+    """A table that adds up each query once: enumeration asks for the same exact sum thousands of times."""
+
+    def __init__(self, table: Dataset) -> None:
+        self.facts = table.facts
+        self._table = table
+        self._sums: dict[Any, Any] = {}
+
+    def exact_sum(self, partial: Callable[[Any], Any]) -> Any:
+        query = getattr(partial, "__self__", partial)
+        if query not in self._sums:
+            self._sums[query] = self._table.exact_sum(partial)
+        return self._sums[query]
+
+
+def _branches(run: Callable[[Any], Any], reach: int) -> Iterator[tuple[Any, float]]:
+    """Every possible result of `run` with the probability of the path that led to it."""
+    path: list[int] = []
+    while True:
+        rng = Branching(path, reach)
+        yield run(rng), rng.probability
+        path = rng.path
+        while path and path[-1] + 1 == rng.widths[len(path) - 1]:
+            path.pop()
+        if not path:
+            return
+        path[-1] += 1
+
+
+def _collect(outcomes: Any) -> Law:
+    gathered: dict[Hashable, list[float]] = {}
+    for outcome, p in outcomes:
+        gathered.setdefault(outcome, []).append(p)
+    mass = {outcome: math.fsum(parts) for outcome, parts in gathered.items()}
+    return Law(mass, max(_ROUNDING, 1 - math.fsum(mass.values())))
+
+
+def _merge(steps: Any) -> dict[tuple[Any, Any], float]:
+    merged: dict[tuple[Any, Any], float] = {}
+    for answers, state, p in steps:
+        merged[answers, state] = merged.get((answers, state), 0.0) + p
+    return merged
+
+
+def _key(released: Any) -> Hashable:
+    """An outcome as something that can be counted."""
+    if isinstance(released, np.ndarray):
+        return tuple(released.ravel().tolist())
+    return tuple(_key(each) for each in released) if isinstance(released, (tuple, list)) else released
+
+
+@functools.lru_cache(maxsize=256)
+def _one_sided(scale: float, reach: int) -> list[Atom]:
+    q = math.exp(-1 / scale)
+    return [(k, (1 - q) * q**k) for k in range(reach + 1)]
+
+
+@functools.lru_cache(maxsize=256)
+def _two_sided(scale: float, reach: int) -> list[Atom]:
+    q = math.exp(-1 / scale)
+    return [(k, (1 - q) / (1 + q) * q ** abs(k)) for k in range(-reach, reach + 1)]
+
+
+def _conditioned(atoms: list[Atom]) -> list[Atom]:
+    total = math.fsum(p for _, p in atoms)
+    return [(value, p / total) for value, p in atoms]
+
+
+def _coin(p: float) -> list[Atom]:
+    return [(True, p), (False, 1 - p)] if p < 1 else [(True, 1.0)]

@@ -1,0 +1,201 @@
+"""The command line: `discreet ledger create | show | verify | reconcile | export`.
+
+Errors are one sentence on the error stream. Exit codes: 0 done; 1 refused (the ledger is damaged, behind its mark, used
+up, of another table); 2 a wrong argument. Importing this module imports click and nothing heavy; each command imports
+what it needs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.errors import DiscreetError, ParameterError
+
+if TYPE_CHECKING:
+    from discreet.ledger import Ledger
+
+_LARGE_EPSILON = 10
+_PATH = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def commands() -> None:
+    """Learn from private data under differential privacy."""
+
+
+def main() -> None:
+    """The entry point: runs a command and turns our errors into one sentence and an exit code."""
+    try:
+        commands.main(prog_name="discreet", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo("stopped: nothing was done", err=True)
+        sys.exit(1)
+    except DiscreetError as error:
+        click.echo(f"discreet: {error}", err=True)
+        sys.exit(2 if isinstance(error, ParameterError) else 1)
+
+
+@commands.group()
+def ledger() -> None:
+    """The budget of one table: what was promised, what is spent, what is left.
+
+    A ledger is charged, durably, before anything is computed. Its promise (epsilon, delta) covers everything that is
+    ever released through it, by anybody.
+    """
+
+
+@ledger.command()
+@click.argument("path", type=_PATH)
+@click.option("--epsilon", required=True, help="The promise: 1 is usual, above 10 promises little.")
+@click.option("--delta", default="0", show_default=True, help="The promise may fail with this probability: 1e-6, or 0.")
+@click.option("--name", required=True, help="What the table is called; releases must come from a table of that name.")
+@click.option(
+    "--neighbours", required=True, type=click.Choice(["replace-one", "add-remove"]), help="What is protected."
+)
+@click.option("--unit", default=None, help="The column that names a person, if a person may have several rows.")
+@click.option("--rows-per-unit", default=None, type=int, help="At most this many rows of a person are used.")
+@click.option("--size", default=None, type=int, help="replace-one: the public number of persons.")
+@click.option("--yes", is_flag=True, help="Do not ask back.")
+def create(
+    path: Path,
+    epsilon: str,
+    delta: str,
+    name: str,
+    neighbours: str,
+    unit: str | None,
+    rows_per_unit: int | None,
+    size: int | None,
+    yes: bool,
+) -> None:
+    """Make a ledger in a new file. Everything here is fixed for good."""
+    from discreet.data import Identity
+    from discreet.guarantee import Budget, Neighbours
+    from discreet.ledger import Ledger
+
+    if (unit is None) != (rows_per_unit is None):
+        raise ParameterError("--unit and --rows-per-unit go together")
+    budget = Budget(epsilon, delta)  # type: ignore[arg-type]  # texts are read exactly
+    if budget.epsilon > _LARGE_EPSILON and not yes:
+        click.confirm(
+            f"epsilon = {epsilon} promises very little to the people in the table. Go on?", abort=True, err=True
+        )
+    relation = Neighbours(neighbours, rows_per_unit or 1)
+    made = Ledger.create(path, budget, Identity(name, relation, unit), size=size)
+    click.echo(f"{path.name}: {budget} for {name!r}, {relation}; id {made.id}")
+
+
+@ledger.command()
+@click.argument("path", type=_PATH)
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def show(path: Path, as_json: bool) -> None:
+    """What is promised, spent and left, and the last charges."""
+    from discreet.ledger import Ledger
+
+    summary = _summary(Ledger.open(path))
+    if as_json:
+        click.echo(json.dumps(summary, indent=2))
+        return
+    for line in _lines(summary):
+        click.echo(line)
+
+
+@ledger.command()
+@click.argument("path", type=_PATH)
+def verify(path: Path) -> None:
+    """Check every entry, every sum, every price and the high-water mark."""
+    from discreet.catalogue import CATALOGUE
+    from discreet.ledger import Ledger
+
+    found = Ledger.open(path)
+    found.verify(CATALOGUE)
+    click.echo(f"{path.name}: {sum(1 for _ in found.entries())} entries, all sound")
+
+
+@ledger.command()
+@click.argument("path", type=_PATH)
+@click.option("--yes", is_flag=True, help="Do not ask back.")
+def reconcile(path: Path, yes: bool) -> None:
+    """Accept a ledger that is behind its high-water mark, counting as spent all that the mark proves."""
+    from discreet.ledger import Ledger
+
+    found = Ledger.open(path)
+    if not found.rolled_back():
+        click.echo(f"{path.name} agrees with its mark: nothing to do")
+        return
+    if not yes:
+        click.confirm(
+            f"{path.name} is older than its mark. Raise its spending to what the mark proves?", abort=True, err=True
+        )
+    found.reconcile()
+    click.echo(f"{path.name}: {found.spent()}")
+
+
+@ledger.command()
+@click.argument("path", type=_PATH)
+@click.option("--everything", is_flag=True, help="Also memos, request ids, who asked, and the queries.")
+def export(path: Path, everything: bool) -> None:
+    """Every entry as a line of JSON: prices and released answers, never rows."""
+    from discreet.ledger import Ledger
+
+    for line in Ledger.open(path).export(redact=not everything):
+        click.echo(line)
+
+
+def _summary(found: Ledger) -> dict[str, Any]:
+    """Everything `show` says, as JSON."""
+    entries = list(found.entries())
+    charges = [each for each in entries if each["kind"] == "charge"]
+    answered = {each["charge"] for each in entries if each["kind"] == "answer"}
+    return {
+        "ledger": found.id,
+        "warning": "NOT PRIVATE" if found.testing else None,
+        "behind_its_mark": found.rolled_back(),
+        "table": found.identity.name,
+        "neighbours": str(found.identity.neighbours),
+        "epsilon": str(found.budget.epsilon),
+        "delta": str(found.budget.delta),
+        "spent": str(found.spent()),
+        "left": str(found.remaining()),
+        "entries": len(entries),
+        "charges": [
+            {
+                "entry": each["seq"],
+                "time": each["time"],
+                "mechanism": each["mechanism"]["name"],
+                "price": each["price"],
+                "answered": each["seq"] in answered,
+                "memo": each["memo"],
+            }
+            for each in charges
+        ],
+    }
+
+
+def _lines(summary: dict[str, Any], last: int = 20) -> list[str]:
+    """The summary for the eye: the promise, the books, and the last charges."""
+    head = [f"{word:<11}{summary[word]}" for word in ("table", "neighbours", "epsilon", "delta", "spent", "left")]
+    if summary["warning"]:
+        head.insert(0, f"{summary['warning']}: a testing ledger")
+    if summary["behind_its_mark"]:
+        head.insert(0, "BEHIND ITS MARK: an older copy was put back; nothing is released until `ledger reconcile`")
+    charges = summary["charges"][-last:]
+    rows = [
+        (str(each["entry"]), each["time"], each["mechanism"], _units(each["price"]["pure"]), each["memo"])
+        for each in charges
+    ]
+    table = [("entry", "time", "mechanism", "pure epsilon", "memo"), *rows] if rows else []
+    widths = [max(len(row[column]) for row in table) for column in range(5)] if table else []
+    body = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    return [*head, f"{'charges':<11}{len(summary['charges'])}", *body]
+
+
+def _units(nano: int | None) -> str:
+    return "none" if nano is None else f"{nano / 10**9:.6g}"

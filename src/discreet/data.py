@@ -1,0 +1,203 @@
+"""Datasets: private rows that answer by exact integers, and only through two doors.
+
+    Table         rows in memory, from pandas, polars, pyarrow, a dict of sequences, or a .parquet or .csv file
+    ParquetTable  a Parquet file larger than memory, read again for every sum
+    Matrix        a feature matrix and labels: what fit(X, y) makes
+
+All of them encode their rows at ingest by the same rules (`discreet.encoding`) and sum and slice by the same code
+(`discreet.rows`), so they give the same integers. What is wrong with a row is said at ingest, without quoting it; after
+ingest no row can cause an error. Rows live in private attributes only; a dataset prints its declaration, never its
+rows, and refuses to be pickled or copied.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet import persons
+from discreet.columns import float_rows, quietly, read
+from discreet.domain import Category, Domain, Number, Vector
+from discreet.encoding import encode
+from discreet.errors import ParameterError, SchemaError
+from discreet.files import Scan
+from discreet.grid import grid_rows
+from discreet.guarantee import Neighbours
+from discreet.ingest import (
+    batches_of,
+    checked_rows,
+    describe,
+    facts_of,
+    file_blocks,
+    frame_block,
+    identity_of,
+    joined,
+    stored_type,
+)
+from discreet.parquet import ParquetTable
+from discreet.rows import (
+    MAX_ROWS,
+    Batch,
+    Codes,
+    Dataset,
+    Facts,
+    Filter,
+    Identity,
+    IntArray,
+    Key,
+    Slice,
+    Summed,
+    refuse_to_leave,
+    slices_of,
+    sum_of,
+)
+
+__all__ = [
+    "MAX_ROWS",
+    "Batch",
+    "Codes",
+    "Dataset",
+    "Facts",
+    "Filter",
+    "Identity",
+    "IntArray",
+    "Key",
+    "Matrix",
+    "ParquetTable",
+    "Slice",
+    "Summed",
+    "Table",
+]
+
+_BLOCK = 2**20  # rows of a table in a batch; entries of a matrix in a batch are four times as many
+
+
+class Table:
+    """Rows in memory: Table(frame, domain, neighbours="replace-one", name="people").
+
+    rows        a pandas, polars or pyarrow frame, a dict of sequences, or the path of a .parquet or .csv file. Only
+                declared columns are read. A CSV file is text; numbers and booleans are read from what it spells.
+    domain      what may be in each column.
+    neighbours  "replace-one" (the number of persons is public) or "add-remove" (it is private).
+    unit        the column that names the person, when a person may hold several rows; at most rows_per_unit of them are
+                kept, by a choice that depends on that person's rows only.
+    size        add-remove: a number of persons that the owner declares, for what needs one. replace-one: checked.
+    """
+
+    __slots__ = ("__weakref__", "_codes", "_rows", "facts", "identity", "source")
+
+    def __init__(
+        self,
+        rows: object,
+        domain: Domain,
+        *,
+        neighbours: Neighbours | str = "replace-one",
+        name: str = "table",
+        unit: str | None = None,
+        rows_per_unit: int | None = None,
+        size: int | None = None,
+    ) -> None:
+        self.identity = identity_of(name, neighbours, unit, rows_per_unit)
+        self.source = Path(rows).resolve() if isinstance(rows, (str, os.PathLike)) else None
+        if self.source is None:
+            block = frame_block(rows, domain, self.identity)
+        else:
+            block = joined(file_blocks(Scan(self.source), domain, self.identity))
+        self._codes, found = block.codes, checked_rows(block.rows)
+        if block.ids is not None:
+            keep, found = persons.kept(block.ids, block.order(self.identity), self.identity.neighbours.rows)
+            self._codes = {each: codes[keep] for each, codes in block.codes.items()}
+        self._rows = len(self._codes[domain.names[0]])
+        self.facts = facts_of(domain, self.identity, size=size, persons_found=found)
+
+    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
+        """The exact sum of a bounded integer function of the rows. Not private."""
+        return sum_of(self._batches(), partial)
+
+    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
+        """The exact most extreme values of columns. Not private."""
+        return slices_of(self._batches(), slices, domain=self.facts.domain, where=where, disjoint=disjoint)
+
+    def _batches(self) -> Iterator[Batch]:
+        return batches_of(self._codes, self.facts.domain, rows=self._rows, block=_BLOCK)
+
+    def __repr__(self) -> str:
+        return describe(self)
+
+    __reduce_ex__ = refuse_to_leave
+    __copy__ = refuse_to_leave
+    __deepcopy__ = refuse_to_leave
+
+
+class Matrix:
+    """A feature matrix, and labels or targets: Matrix(X, y, features=Vector(d, norm=1), target=Category(0, 1)).
+
+    X       numbers: a numpy array, a pandas, polars or pyarrow frame, or nested lists. Column "x" holds its rows on the
+            integer grid of `features` (`discreet.grid`).
+    y       labels, encoded by `target` into column "y"; both or neither.
+    size    as in Table. Every row is one person.
+    """
+
+    __slots__ = ("__weakref__", "_codes", "_rows", "facts", "identity", "source")
+
+    def __init__(
+        self,
+        X: object,  # noqa: N803 - the name that every user of feature matrices expects
+        y: object = None,
+        *,
+        features: Vector,
+        target: Category | Number | None = None,
+        neighbours: Neighbours | str = "replace-one",
+        size: int | None = None,
+        name: str = "matrix",
+    ) -> None:
+        if (y is None) != (target is None):
+            raise ParameterError("y and target belong together: give both or neither")
+        self.identity = identity_of(name, neighbours, None, None)
+        self.source: Path | None = None
+        self._codes: dict[str, Any] = {"x": _features(X, features)}
+        self._rows = len(self._codes["x"])
+        domain = Domain(x=features)
+        if target is not None:
+            domain = Domain(x=features, y=target)
+            self._codes["y"] = encode(quietly(lambda: read(y), "y cannot be read"), target, "y").astype(
+                stored_type(target)
+            )
+            if len(self._codes["y"]) != self._rows:
+                raise SchemaError("X and y are not equally long")
+        self.facts = facts_of(domain, self.identity, size=size, persons_found=self._rows)
+
+    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
+        """The exact sum of a bounded integer function of the rows. Not private."""
+        return sum_of(self._batches(), partial)
+
+    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
+        """The exact most extreme values of columns. Not private."""
+        return slices_of(self._batches(), slices, domain=self.facts.domain, where=where, disjoint=disjoint)
+
+    def _batches(self) -> Iterator[Batch]:
+        block = _rows_at_once(self._codes["x"].shape[1])
+        return batches_of(self._codes, self.facts.domain, rows=self._rows, block=block)
+
+    def __repr__(self) -> str:
+        return describe(self)
+
+    __reduce_ex__ = refuse_to_leave
+    __copy__ = refuse_to_leave
+    __deepcopy__ = refuse_to_leave
+
+
+def _features(rows: object, vector: Vector) -> Codes:
+    """All rows on the grid, some at a time so that the floats of the whole matrix are never copied."""
+    blocks = float_rows(rows, dimension=vector.dimension, block=_rows_at_once(vector.dimension))
+    units = [grid_rows(block, vector) for block in blocks]
+    checked_rows(sum(len(each) for each in units))
+    return np.concatenate([np.zeros((0, vector.dimension), dtype=np.int64), *units])
+
+
+def _rows_at_once(dimension: int) -> int:
+    return max(1, 4 * _BLOCK // dimension)

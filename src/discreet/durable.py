@@ -1,0 +1,50 @@
+"""Small files that are whole or absent, and durable when the call returns."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from discreet.errors import LedgerUnavailable
+
+
+def create_file(path: Path, text: str) -> bool:
+    """Write a new file, readable by its owner only; False, and nothing is touched, if there is one."""
+    try:
+        _written(path, text)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None
+    return True
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Put a file in the place of another: a reader sees the old one or the new one, also after a power cut."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        _written(fresh, text)
+        os.replace(fresh, path)
+        sync_directory(path.parent)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None
+
+
+def sync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _written(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(text.encode("utf-8"))
+        file.flush()
+        os.fsync(file.fileno())
+    sync_directory(path.parent)

@@ -1,0 +1,111 @@
+"""The exceptions of discreet.
+
+    DiscreetError
+    |- ParameterError(ValueError)   a public argument is wrong: what was found and what was expected
+    |  `- Unproven                  no theorem covers this case, so it is not offered
+    |- SchemaError                  a column or a level is not declared; names column and kind, never a value
+    |- UnsupportedQuery             text, position, reason, hint: never a guess at what was meant
+    |- BudgetExceeded               asked, remaining and what would fit, as fields
+    |- ConversationOver             what ended it
+    |- LedgerMismatch               this ledger is not this table's
+    |- LedgerUnavailable            the ledger cannot be written now (disk full, locked, read-only)
+    |- LedgerCorrupt                entry, expected, found
+    |  `- LedgerRolledBack          the file is older than the mark left by its last charge
+    `- NotPrivate                   test randomness or a planted mutant on a real ledger
+
+An error is raised before anything is spent, or it does not depend on the rows. No message quotes a value of a row.
+Errors that a program may want to act on keep their numbers as fields.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class DiscreetError(Exception):
+    """Every error that discreet raises on purpose."""
+
+
+class ParameterError(DiscreetError, ValueError):
+    """A public argument is wrong."""
+
+
+class Unproven(ParameterError):
+    """No theorem covers this case, so it is refused rather than guessed."""
+
+
+class SchemaError(DiscreetError):
+    """A column or a level is not declared, or a column does not hold what was declared."""
+
+
+@dataclass(eq=False)
+class UnsupportedQuery(DiscreetError):
+    """The question is outside the language that is answered."""
+
+    text: str
+    position: int
+    reason: str
+    hint: str
+
+    def __str__(self) -> str:
+        return f"{self.reason} (at position {self.position} of the question). {self.hint}"
+
+
+@dataclass(eq=False)
+class BudgetExceeded(DiscreetError):
+    """The charge does not fit. Nothing was spent and nothing was read.
+
+    asked and remaining are sentences in the ledger's currencies; fits says what would be admitted, if anything would.
+    """
+
+    asked: str
+    remaining: str
+    fits: str
+
+    def __str__(self) -> str:
+        return f"this release costs {self.asked}; the ledger has {self.remaining} left. {self.fits}"
+
+
+@dataclass(eq=False)
+class ConversationOver(DiscreetError):
+    """The conversation answers no more questions; a new one must be opened and paid."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"this conversation is over: {self.reason}"
+
+
+class LedgerMismatch(DiscreetError):
+    """This ledger was opened for another table, relation or unit."""
+
+
+class LedgerUnavailable(DiscreetError):
+    """The ledger cannot be written now. Nothing was released."""
+
+
+@dataclass(eq=False)
+class LedgerCorrupt(DiscreetError):
+    """The ledger's file is damaged or was edited. Nothing is served from it."""
+
+    entry: int | None
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        where = "the ledger's file" if self.entry is None else f"entry {self.entry} of the ledger"
+        return f"{where} is damaged: expected {self.expected}, found {self.found}"
+
+
+class LedgerRolledBack(LedgerCorrupt):
+    """The ledger is older than its high-water mark: an earlier copy was put back."""
+
+    def __str__(self) -> str:
+        return (
+            f"the ledger is behind its high-water mark: expected {self.expected}, found {self.found}; "
+            "run `discreet ledger reconcile`, which can only raise what counts as spent"
+        )
+
+
+class NotPrivate(DiscreetError):
+    """Test randomness, or a mechanism planted to be broken, was brought to a real ledger."""

@@ -1,0 +1,93 @@
+"""Exact public numbers: how a user's argument becomes a Fraction, and the few checks every parameter needs.
+
+What fixes privacy (a scale, a variance, an epsilon, a bound, a step) is stored as an int or a Fraction. A float is read
+as the decimal its owner typed, `Fraction(repr(x))`: 0.1 means one tenth, not the binary number next to it, so ten
+charges of 0.1 are exactly 1. Each check takes its argument by keyword, so the name in the message is the name in the
+caller's signature.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from decimal import Decimal
+from fractions import Fraction
+
+from discreet.errors import ParameterError
+
+Exact = int | float | str | Fraction | Decimal
+
+
+def number(**named: object) -> Fraction:
+    """The one keyword argument as an exact finite number."""
+    ((name, value),) = named.items()
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or value is None:
+        raise ParameterError(f"{name} must be a number, found {value!r}")
+    if isinstance(value, numbers.Integral):
+        return Fraction(operator.index(value))
+    try:
+        if isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
+            return Fraction(repr(float(value)))
+        if isinstance(value, (str, Decimal, numbers.Rational)):
+            return Fraction(value)
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise ParameterError(f"{name} must be a finite number, found {value!r}") from None
+    raise ParameterError(f"{name} must be a number, found {value!r} ({type(value).__name__})")
+
+
+def positive(**named: object) -> Fraction:
+    """The one keyword argument, exact and > 0."""
+    ((name, value),) = named.items()
+    found = number(**named)
+    if found <= 0:
+        raise ParameterError(f"{name} must be > 0, found {value!r}")
+    return found
+
+
+def nonnegative(**named: object) -> Fraction:
+    """The one keyword argument, exact and >= 0."""
+    ((name, value),) = named.items()
+    found = number(**named)
+    if found < 0:
+        raise ParameterError(f"{name} must be >= 0, found {value!r}")
+    return found
+
+
+def probability(**named: object) -> Fraction:
+    """The one keyword argument, exact and strictly between 0 and 1."""
+    ((name, value),) = named.items()
+    found = number(**named)
+    if not 0 < found < 1:
+        raise ParameterError(f"{name} must lie strictly between 0 and 1, found {value!r}")
+    return found
+
+
+def whole(minimum: int = 1, **named: object) -> int:
+    """The one keyword argument as an int of at least `minimum`."""
+    ((name, value),) = named.items()
+    found = number(**named)
+    if found.denominator != 1 or found < minimum:
+        raise ParameterError(f"{name} must be a whole number >= {minimum}, found {value!r}")
+    return int(found)
+
+
+def text(**named: object) -> str:
+    """The one keyword argument as non-empty text."""
+    ((name, value),) = named.items()
+    if not isinstance(value, str) or not value:
+        raise ParameterError(f"{name} must be non-empty text, found {value!r}")
+    return value
+
+
+def floor_sqrt(value: Fraction) -> int:
+    """The largest integer whose square is at most value >= 0, exactly."""
+    return math.isqrt(math.floor(value))
+
+
+def ceil_sqrt(value: Fraction) -> int:
+    """The smallest integer whose square is at least value >= 0, exactly."""
+    root = floor_sqrt(value)
+    return root if root * root >= value else root + 1

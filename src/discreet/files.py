@@ -1,0 +1,119 @@
+"""Parquet and CSV files as streams of frames, through duckdb; the only module that knows duckdb and pyarrow.
+
+Only the columns that are asked for are read, in batches, so a file may be larger than memory. duckdb may put
+intermediate data on disk: each scan has its own directory for that, readable by its owner only and removed when the
+scan ends. Messages of duckdb can quote the file's content, so of its errors only the type is kept.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet import exact
+from discreet.columns import quietly
+from discreet.errors import ParameterError, SchemaError
+
+ROW_NUMBER = "file_row_number"  # duckdb's name for the place of a row in a Parquet file
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """How a file is read: all public."""
+
+    path: Path
+    batch_rows: int = 2**18
+    memory_limit: str = "1GB"
+    threads: int = 2
+
+    def __post_init__(self) -> None:
+        if self.path.suffix.lower() not in (".parquet", ".csv"):
+            raise ParameterError(f"a file of rows ends in .parquet or .csv, found {self.path.name!r}")
+        if not self.path.is_file():
+            raise ParameterError(f"there is no file {str(self.path)!r}")
+        exact.whole(batch_rows=self.batch_rows)
+        exact.whole(threads=self.threads)
+        exact.text(memory_limit=self.memory_limit)
+
+    @property
+    def is_csv(self) -> bool:
+        return self.path.suffix.lower() == ".csv"
+
+    def names(self) -> tuple[str, ...]:
+        """The names of the file's columns."""
+        if self.is_csv:
+            return quietly(lambda: _header(self.path), f"{self.path.name!r} cannot be read as CSV")
+        with _connect(self) as connection:
+            rows = quietly(
+                lambda: connection.sql(f"SELECT * FROM {self._relation()} LIMIT 0"),
+                f"{self.path.name!r} cannot be read as Parquet",
+            )
+            return tuple(rows.columns)
+
+    def frames(self, columns: Sequence[str], *, numbered: bool = False) -> Iterator[Any]:
+        """The rows as pyarrow tables of at most batch_rows rows with these columns, in the order of the file."""
+        arrow = _module("pyarrow")
+        wanted = ", ".join(_quoted(name) for name in [*columns, *([ROW_NUMBER] if numbered else [])])
+        complaint = f"{self.path.name!r} cannot be read as {'CSV' if self.is_csv else 'Parquet'}"
+        with tempfile.TemporaryDirectory(prefix="discreet-") as private, _connect(self, private) as connection:
+            query = f"SELECT {wanted} FROM {self._relation()}"
+            reader = quietly(lambda: connection.sql(query).to_arrow_reader(self.batch_rows), complaint)
+            while (batch := quietly(lambda: next(reader, None), complaint)) is not None:
+                for start in range(0, batch.num_rows, self.batch_rows):
+                    yield arrow.Table.from_batches([batch.slice(start, self.batch_rows)])
+
+    def _relation(self) -> str:
+        if not self.is_csv:
+            return f"read_parquet({_text(_literal(self.path))})"
+        columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in self.names())
+        return (
+            f"read_csv({_text(_literal(self.path))}, columns={{{columns}}}, auto_detect=false, header=true, "
+            "delim=',', quote='\"', escape='\"', nullstr='', strict_mode=true)"
+        )
+
+
+def _module(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ParameterError(f"reading a file of rows needs {name}: pip install discreet[sql]") from None
+
+
+def _connect(scan: Scan, private: str = "") -> Any:
+    config = {
+        "memory_limit": scan.memory_limit,
+        "threads": scan.threads,
+        "temp_directory": private,
+        "preserve_insertion_order": True,
+        "python_enable_replacements": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    duckdb = _module("duckdb")
+    return quietly(lambda: duckdb.connect(":memory:", config=config), "duckdb cannot be started with these settings")
+
+
+def _header(path: Path) -> tuple[str, ...]:
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        names = tuple(next(csv.reader(lines, strict=True), ()))
+    if not names:
+        raise SchemaError(f"{path.name!r} has no header line")
+    return names
+
+
+def _literal(path: Path) -> str:
+    """The path as a pattern that matches only itself."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

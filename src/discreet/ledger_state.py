@@ -1,0 +1,341 @@
+"""What a ledger's entries add up to: one function that folds them, and recomputes everything it reads.
+
+An entry is a row (seq, kind, request, charge, body, hash). The body is canonical JSON and holds everything; the other
+columns repeat parts of it. hash = SHA-256(hash of the entry before + body), so an entry vouches for all entries before
+it. The kinds:
+
+    open       the ledger's id, budget, failure share, order, caps, identity of the table, size if public, testing flag
+    facts      the public facts of the table, and their hash
+    allow      a named share of every cap
+    charge     a mechanism's record, the facts' hash, its price in both books; mode "release" or "conversation"
+    answer     the released value of a charge
+    burn       a charge that will never be answered; it stays spent
+    top        a conversation's last answer was given
+    close      a conversation was ended by its owner
+    reconcile  raises what counts as spent to at least what a high-water mark proves
+
+`advance(state, row)` is the only way a state changes. It is deterministic, looks at nothing but its arguments, and
+raises LedgerCorrupt with the entry's number at the first disagreement: a broken chain, a column that contradicts its
+body, a cap that does not follow from the budget, a charge that was not admissible, an answer to no charge.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from discreet.data import Identity
+from discreet.errors import LedgerCorrupt, ParameterError
+from discreet.guarantee import Budget, Neighbours
+from discreet.price import NOTHING, Caps, Price, caps_of
+from discreet.records import Json, canonical, digest
+
+GENESIS = "0" * 64
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One entry as it is stored; bytes, because a damaged file may hold anything."""
+
+    seq: int
+    kind: bytes
+    request: bytes | None
+    charge: int | None
+    body: bytes
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What opening a ledger fixed for good."""
+
+    id: str
+    budget: Budget
+    failure_share: Fraction
+    order: Fraction | None
+    caps: Caps
+    identity: Identity
+    size: int | None
+    testing: bool
+    time: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is known of a request id: its charge, what was asked, and where its answer is."""
+
+    charge: int
+    mechanism: str
+    facts: str
+    answer: int | None = None
+    burned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A charge that is being run: by which process, and the hash of its entry."""
+
+    process: Body
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """A named share of every cap, and what was spent under that name."""
+
+    share: Fraction
+    spent: Price = NOTHING
+
+
+@dataclass(slots=True)
+class State:
+    """The fold of the entries up to seq."""
+
+    seq: int = 0
+    hash: str = GENESIS
+    header: Header | None = None
+    spent: Price = NOTHING
+    size: int | None = None
+    facts: dict[str, int] = field(default_factory=dict)
+    current_facts: str | None = None
+    allowances: dict[str, Allowance] = field(default_factory=dict)
+    pending: dict[int, Pending] = field(default_factory=dict)
+    conversations: dict[int, str] = field(default_factory=dict)
+    requests: dict[str, Asked] = field(default_factory=dict)
+    asked_by: dict[int, str] = field(default_factory=dict)
+    witnessed: dict[str, Price] = field(default_factory=dict)
+
+    @property
+    def opened(self) -> Header:
+        if self.header is None:
+            raise LedgerCorrupt(None, "an open entry", "no entries: the ledger's creation was interrupted")
+        return self.header
+
+    def admits(self, price: Price, allowance: str | None = None) -> bool:
+        """Whether after adding the price the sums are within the caps, and within the allowance's share of them."""
+        caps = self.opened.caps
+        if not (self.spent + price).within(caps):
+            return False
+        if allowance is None:
+            return True
+        named = self.allowance(allowance)
+        return (named.spent + price).within(caps.share(named.share))
+
+    def allowance(self, name: str) -> Allowance:
+        if name not in self.allowances:
+            raise ParameterError(f"the ledger has no allowance called {name!r}; allow(name, share=) makes one")
+        return self.allowances[name]
+
+
+def advance(state: State, row: Row) -> Body:
+    """Add one entry to the state, or raise LedgerCorrupt; returns the entry's body."""
+    body = checked_body(state, row)
+    kind = body["kind"]
+    if (kind == "open") != (row.seq == 1):
+        raise LedgerCorrupt(row.seq, "open as the first entry and nowhere else", str(kind))
+    if kind not in _FOLDS:
+        raise LedgerCorrupt(row.seq, "a known kind of entry", str(kind))
+    try:
+        _FOLDS[kind](state, row.seq, body)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        raise LedgerCorrupt(row.seq, f"a well-formed {kind} entry", "another shape") from None
+    state.seq, state.hash = row.seq, row.hash.decode("ascii")
+    if kind == "charge":
+        _note_charge(state, row.seq, body)
+    if body["witness"] is not None:
+        state.witnessed[body["witness"]] = state.spent
+    return body
+
+
+def row_of(state: State, body: Body) -> Row:
+    """The row that appends this body after the state's last entry."""
+    text = canonical(body).encode("ascii")
+    request = body.get("request")
+    return Row(
+        state.seq + 1,
+        body["kind"].encode("ascii"),
+        None if request is None else request.encode("utf-8"),
+        body.get("charge"),
+        text,
+        chained(state.hash, text).encode("ascii"),
+    )
+
+
+def chained(previous: str, body: bytes) -> str:
+    """The hash of an entry."""
+    return hashlib.sha256(previous.encode("ascii") + body).hexdigest()
+
+
+def checked_body(state: State, row: Row) -> Body:
+    """The parsed body, after checking its place in the chain and every column against it."""
+    if row.seq != state.seq + 1:
+        raise LedgerCorrupt(state.seq + 1, f"entry {state.seq + 1}", f"entry {row.seq}")
+    expected = chained(state.hash, row.body if isinstance(row.body, bytes) else b"")
+    if row.hash != expected.encode("ascii"):
+        raise LedgerCorrupt(row.seq, f"hash {expected}", f"hash {_shown(row.hash)}")
+    try:
+        body = json.loads(row.body)
+        columns = (body["kind"].encode("ascii"), body.get("request"), body.get("charge"), body["previous"])
+        request = None if columns[1] is None else columns[1].encode("utf-8")
+        body["witness"]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise LedgerCorrupt(row.seq, "a body that is a JSON object with kind and previous", "another text") from None
+    found = (row.kind, row.request, row.charge, state.hash)
+    if found != (columns[0], request, columns[2], columns[3]):
+        raise LedgerCorrupt(row.seq, "columns equal to the body", "columns that differ from it")
+    return dict(body)
+
+
+def _shown(value: object) -> str:
+    return value.decode("ascii", "replace") if isinstance(value, bytes) else repr(value)
+
+
+def price_record(price: Price) -> Json:
+    return {"renyi": price.renyi, "pure": price.pure, "failure": price.failure}
+
+
+def price_from(stored: Any) -> Price:
+    """The price whose record this is; anything but integers >= 0 and nulls is refused."""
+    price = Price(stored["renyi"], stored["pure"], stored["failure"])
+    for amount in (price.renyi, price.pure):
+        if amount is not None and (type(amount) is not int or amount < 0):
+            raise ValueError("an amount is a whole number >= 0 or null")
+    if type(price.failure) is not int or price.failure < 0:
+        raise ValueError("a failure is a whole number >= 0")
+    return price
+
+
+def identity_record(identity: Identity) -> Json:
+    """The identity as JSON; spelled out here because its field `name` would hide the record's name."""
+    relation = identity.neighbours
+    return {"table": identity.name, "relation": relation.kind, "rows": relation.rows, "unit": identity.unit}
+
+
+def _open(state: State, seq: int, body: Body) -> None:
+    budget = Budget(Fraction(body["epsilon"]), Fraction(body["delta"]))
+    share = Fraction(body["failure_share"])
+    stored = body["caps"]
+    order = None if body["order"] is None else Fraction(body["order"])
+    caps = Caps(stored["renyi"], stored["pure"], stored["failure"])
+    _, expected = caps_of(budget, share)
+    if (caps.pure, caps.failure) != (expected.pure, expected.failure) or not _same_renyi(caps.renyi, expected.renyi):
+        raise LedgerCorrupt(seq, f"caps {expected}", f"caps {caps}")
+    who = body["identity"]
+    identity = Identity(who["table"], Neighbours(who["relation"], who["rows"]), who["unit"])
+    state.header = Header(
+        body["id"], budget, share, order, caps, identity, body["size"], body["testing"] is True, body["time"]
+    )
+    state.size = body["size"]
+
+
+def _same_renyi(stored: int | None, computed: int | None) -> bool:
+    """A cap is a float rounded down: another machine may differ in its last bits, never upwards by more than that."""
+    if stored is None or computed is None:
+        return stored is None
+    return stored <= computed + 2 + computed // 10**11
+
+
+def _facts(state: State, seq: int, body: Body) -> None:
+    if digest(body["facts"]) != body["facts_hash"]:
+        raise LedgerCorrupt(seq, f"facts with hash {digest(body['facts'])}", f"hash {body['facts_hash']}")
+    size = body["facts"]["size"]
+    if state.opened.identity.neighbours.replace_one:
+        if state.size not in (None, size):
+            raise LedgerCorrupt(seq, f"size {state.size}", f"size {size}")
+        state.size = size
+    state.facts[body["facts_hash"]] = seq
+    state.current_facts = body["facts_hash"]
+
+
+def _allow(state: State, seq: int, body: Body) -> None:
+    share = Fraction(body["share"])
+    if not 0 < share <= 1:
+        raise LedgerCorrupt(seq, "a share in (0, 1]", str(share))
+    before = state.allowances.get(body["allowance"])
+    state.allowances[body["allowance"]] = Allowance(share, before.spent if before else NOTHING)
+
+
+def _charge(state: State, seq: int, body: Body) -> None:
+    price, allowance = price_from(body["price"]), body["allowance"]
+    if 0 in (price.renyi, price.pure):
+        raise LedgerCorrupt(seq, "a price of at least one unit", "a price of 0")
+    if body["facts_hash"] not in state.facts:
+        raise LedgerCorrupt(seq, "facts that an earlier entry holds", f"hash {body['facts_hash']}")
+    if body["request"] is not None and body["request"] in state.requests:
+        raise LedgerCorrupt(seq, "a new request id", "one that was charged already")
+    if allowance is not None and allowance not in state.allowances:
+        raise LedgerCorrupt(seq, "an allowance that an earlier entry made", "another")
+    if not state.admits(price, allowance):
+        raise LedgerCorrupt(seq, "a charge within the caps", str(price))
+    state.spent = state.spent + price
+    if allowance is not None:
+        named = state.allowances[allowance]
+        state.allowances[allowance] = Allowance(named.share, named.spent + price)
+
+
+def _note_charge(state: State, seq: int, body: Body) -> None:
+    """Remember what later entries may refer to; after the state knows the charge's hash."""
+    if body["mode"] == "conversation":
+        state.conversations[seq] = state.hash
+        return
+    state.pending[seq] = Pending(body["process"], state.hash)
+    if body["request"] is not None:
+        state.requests[body["request"]] = Asked(seq, digest(body["mechanism"]), body["facts_hash"])
+        state.asked_by[seq] = body["request"]
+
+
+def _answer(state: State, seq: int, body: Body) -> None:
+    if state.pending.pop(body["charge"], None) is None:
+        raise LedgerCorrupt(seq, "an answer to a pending charge", f"one to entry {body['charge']}")
+    request = state.asked_by.pop(body["charge"], None)
+    if request is not None:
+        asked = state.requests[request]
+        state.requests[request] = Asked(asked.charge, asked.mechanism, asked.facts, answer=seq)
+
+
+def _burn(state: State, seq: int, body: Body) -> None:
+    charge = body["charge"]
+    if state.pending.pop(charge, None) is None and state.conversations.pop(charge, None) is None:
+        raise LedgerCorrupt(seq, "the end of a pending charge or an open conversation", f"one of entry {charge}")
+    request = state.asked_by.pop(charge, None)
+    if request is not None:
+        asked = state.requests[request]
+        state.requests[request] = Asked(asked.charge, asked.mechanism, asked.facts, burned=True)
+
+
+def _end(state: State, seq: int, body: Body) -> None:
+    if state.conversations.pop(body["charge"], None) is None:
+        raise LedgerCorrupt(seq, "the end of an open conversation", f"one of entry {body['charge']}")
+
+
+def _reconcile(state: State, seq: int, body: Body) -> None:
+    proved = price_from(body["proved"])
+    state.spent = reconciled(state, proved, body["mark_witness"])
+
+
+def reconciled(state: State, proved: Price, witness: str | None) -> Price:
+    """What counts as spent once a mark's sums are known: all of the mark's, and what it has not seen of the ledger's.
+
+    The mark's sums contain everything up to the last entry that its own witness wrote; what others added after that
+    entry (on a copy of the file, elsewhere) comes on top. Never less than before, never less than the mark.
+    """
+    seen = NOTHING if witness is None else state.witnessed.get(witness, NOTHING)
+    return (proved + state.spent.less(seen)).joined(state.spent)
+
+
+_FOLDS: dict[str, Callable[[State, int, Body], None]] = {
+    "open": _open,
+    "facts": _facts,
+    "allow": _allow,
+    "charge": _charge,
+    "answer": _answer,
+    "burn": _burn,
+    "top": _end,
+    "close": _end,
+    "reconcile": _reconcile,
+}

@@ -1,0 +1,332 @@
+"""The ledger's file: transactions that see every entry, write durably, and never go behind the high-water mark.
+
+SQLite in WAL mode with synchronous=FULL; every write transaction is BEGIN IMMEDIATE, so writers queue up and each one
+sees all entries before its own (default transactions read first and lock later, and measurably overspend). Inside a
+transaction the entries that other processes added are folded into the state, and the state is checked against the
+mark; an appended entry is folded the same way before it is written, so nothing is ever written that a reader would
+refuse.
+
+A Store may be used from several threads (one lock) and after a fork: each process has its own `_Home`, with its own
+connection and its own fold. A store in memory belongs to the process that made it; a fork of it would be a second
+budget, so it is refused there.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
+from discreet.ledger_state import GENESIS, Body, Row, State, advance, checked_body, row_of
+from discreet.mark import Mark, MarkFile, mark_file, new_witness
+from discreet.secret_file import SecretFile
+
+BUSY_SECONDS = 60.0
+_COLUMNS = "seq, kind, request, charge, body, hash"
+_TABLE = (
+    "CREATE TABLE entries(seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, request TEXT, charge INTEGER, "
+    "body TEXT NOT NULL, hash TEXT NOT NULL)"
+)
+# SQLite's result codes that say "not now": permission, busy, locked, memory, read-only, interrupted, i/o, full, cannot
+# open, protocol. Anything else, while our fixed statements run, means that the file is not what we wrote.
+_NOT_NOW = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15))
+
+
+def utc_now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+@dataclass(slots=True)
+class _Home:
+    """What one process holds of a store."""
+
+    lock: Any = field(default_factory=threading.RLock)
+    connection: sqlite3.Connection | None = None
+    state: State | None = None
+    files: tuple[int | None, ...] = ()
+    abandoned: set[tuple[int, str]] = field(default_factory=set)
+
+
+class Store:
+    """The entries of one ledger, on disk or in memory."""
+
+    def __init__(self, path: Path | None, *, state_dir: Path, now: Callable[[], str] = utc_now) -> None:
+        self.path = path
+        self.state_dir = state_dir
+        self.now = now
+        self.secrets = SecretFile(path)
+        self._names = () if path is None else (str(path), f"{path}-wal")
+        self._marks: MarkFile | None = None
+        self._owner = os.getpid()
+        self._homes: dict[int, _Home] = {}
+        weakref.finalize(self, _close_connection, self._homes)
+
+    # Transactions.
+
+    @contextmanager
+    def reading(self) -> Iterator[State]:
+        """The state after all committed entries (and, inside `writing`, after those just appended)."""
+        home = self._home()
+        with home.lock, _sqlite_errors():
+            connection = self._connected(home)
+            if connection.in_transaction and home.state is not None:
+                yield home.state
+                return
+            connection.execute("BEGIN")
+            try:
+                yield self._caught_up(home, connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextmanager
+    def writing(self, *, durable_mark: bool = True, against_mark: bool = True) -> Iterator[Writer]:
+        """A write transaction. On leaving the block it is committed, durable, and then marked; an error undoes it."""
+        home = self._home()
+        with home.lock, _sqlite_errors():
+            connection = self._connected(home)
+            connection.execute("BEGIN IMMEDIATE")
+            writer = None
+            try:
+                state = self._caught_up(home, connection)
+                mark = self.check_mark(state) if against_mark else None
+                writer = Writer(connection, state, now=self.now, witness=mark.witness if mark else None)
+                _burn_abandoned(home, writer)
+                yield writer
+                connection.execute("COMMIT")
+            except BaseException:
+                if writer is None or writer.appended:
+                    home.state = None  # it may hold what the file does not: fold again from the start
+                home.abandoned.update(writer.charged if writer else ())
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            home.abandoned = set(writer.charged)
+            if writer.appended:
+                self._move_mark(state, writer, durable=durable_mark)
+            home.abandoned.clear()
+
+    def _move_mark(self, state: State, writer: Writer, *, durable: bool) -> None:
+        marks, witness = self.marks(state), writer.witness or new_witness()
+        if marks is not None and writer.resets_mark:
+            marks.reset(Mark(state.seq, state.hash, state.spent, witness))
+        elif marks is not None:
+            marks.raise_to(state.seq, state.hash, state.spent, witness=witness, durable=durable)
+
+    def abandon(self, charge: int, charge_hash: str) -> None:
+        """Remember that this charge of this process will not be answered: it is burned with the next write."""
+        home = self._home()
+        with home.lock:
+            home.abandoned.add((charge, charge_hash))
+
+    # Entries.
+
+    def entry(self, seq: int) -> tuple[Body, str]:
+        """The body of one entry and its hash, checked against the entry before it."""
+        with self.reading():
+            rows = self._rows("WHERE seq BETWEEN ? AND ?", seq - 1, seq)
+        if not rows or rows[-1].seq != seq:
+            raise ParameterError(f"the ledger has no entry {seq}")
+        before = State(seq=seq - 1, hash=_text(rows[0].hash) if len(rows) == 2 else GENESIS)
+        return checked_body(before, rows[-1]), _text(rows[-1].hash)
+
+    def entries(self) -> Iterator[tuple[Row, Body]]:
+        """All entries, read from the disk now, each checked as it is handed out."""
+        with self.reading():
+            rows = self._rows("")
+        state = State()
+        for row in rows:
+            yield row, advance(state, row)
+
+    def refold(self) -> State:
+        """Everything again from the disk: SQLite's own checks, the whole chain, the mark."""
+        with self.reading():
+            connection = self._connected(self._home())
+            found = [_text(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+            if found != ["ok"]:
+                raise LedgerCorrupt(None, "a sound SQLite file", "; ".join(found[:3]))
+            state = State()
+            for row in self._rows(""):
+                advance(state, row)
+            self.check_mark(state)
+            return state
+
+    def _rows(self, where: str, *arguments: int) -> list[Row]:
+        connection = self._connected(self._home())
+        found = connection.execute(f"SELECT {_COLUMNS} FROM entries {where} ORDER BY seq", arguments)
+        return [Row(*columns) for columns in found]
+
+    # The mark.
+
+    def marks(self, state: State) -> MarkFile | None:
+        """Where this ledger's mark is kept; None in memory."""
+        if self.path is not None and self._marks is None:
+            self._marks = mark_file(self.state_dir, state.opened.id)
+        return self._marks
+
+    def check_mark(self, state: State) -> Mark | None:
+        """The mark, if the entries go at least as far and agree with it; None if there is none yet."""
+        marks = self.marks(state)
+        mark = None if marks is None else marks.read()
+        if mark is None or (mark.seq, mark.hash) == (state.seq, state.hash):
+            return mark
+        if mark.seq > state.seq:
+            raise LedgerRolledBack(None, f"at least {mark.seq} entries", f"{state.seq}")
+        if _text(self._rows("WHERE seq = ?", mark.seq)[0].hash) != mark.hash:
+            raise LedgerRolledBack(mark.seq, f"hash {mark.hash} at entry {mark.seq}", "another entry in its place")
+        return mark
+
+    def readable_mark(self, state: State) -> Mark | None:
+        """The mark, whether or not the entries agree with it; None if there is none or it is damaged."""
+        marks = self.marks(state)
+        try:
+            return None if marks is None else marks.read()
+        except LedgerCorrupt:
+            return None
+
+    # Connections.
+
+    def create(self) -> None:
+        """Make the file, readable by its owner only, and its empty table."""
+        if self.path is not None:
+            try:
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            except FileExistsError:
+                raise ParameterError(f"{self.path.name} exists already; open it with Ledger.open") from None
+            except OSError as error:
+                raise LedgerUnavailable(f"{self.path.name} cannot be created: {error.strerror}") from None
+        home = self._home()
+        with home.lock, _sqlite_errors():
+            self._connected(home).execute(_TABLE)
+
+    def discard(self) -> None:
+        """Remove the files of a ledger whose creation failed."""
+        self.close()
+        for suffix in ("", "-wal", "-shm") if self.path is not None else ():
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close this process's connection; the next use opens it again. A store in memory forgets everything."""
+        home = self._home()
+        with home.lock:
+            if home.connection is not None:
+                home.connection.close()
+            home.connection, home.state = None, None
+
+    def _home(self) -> _Home:
+        if self.path is None and os.getpid() != self._owner:
+            raise LedgerUnavailable("a ledger in memory belongs to the process that made it; use one in a file")
+        return self._homes.setdefault(os.getpid(), _Home())
+
+    def _connected(self, home: _Home) -> sqlite3.Connection:
+        """The connection, as long as the files it was opened on are the ones that lie there."""
+        if home.connection is None:
+            home.connection, home.state = _connect(self.path), None
+            home.files = self._inodes()
+        found = self._inodes()
+        if found != home.files:
+            raise LedgerRolledBack(None, "the files that were opened", "others in their place (open the ledger again)")
+        return home.connection
+
+    def _inodes(self) -> tuple[int | None, ...]:
+        return tuple(_inode(name) for name in self._names)
+
+    def _caught_up(self, home: _Home, connection: sqlite3.Connection) -> State:
+        """Fold the entries that are new, after checking that the last known one is still there."""
+        state, home.state = home.state or State(), None
+        rows = self._rows("WHERE seq >= ?", state.seq)
+        if state.seq:
+            if not rows or (rows[0].seq, _text(rows[0].hash)) != (state.seq, state.hash):
+                raise LedgerRolledBack(state.seq, f"hash {state.hash} at entry {state.seq}", "another or none")
+            del rows[0]
+        for row in rows:
+            advance(state, row)
+        home.state = state
+        return state
+
+
+class Writer:
+    """One write transaction: appends entries, folding each one before it is written."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, state: State, *, now: Callable[[], str], witness: str | None
+    ) -> None:
+        self.state = state
+        self.witness = witness
+        self.appended = False
+        self.resets_mark = False
+        self.charged: list[tuple[int, str]] = []
+        self._connection = connection
+        self._now = now
+
+    def append(self, kind: str, fields: Body) -> int:
+        """Write one entry; returns its number."""
+        chain = {"kind": kind, "previous": self.state.hash, "time": self._now(), "witness": self.witness}
+        row = row_of(self.state, {**fields, **chain})
+        self.appended = True
+        advance(self.state, row)
+        columns = (row.seq, _text(row.kind), fields.get("request"), row.charge, _text(row.body), _text(row.hash))
+        self._connection.execute(f"INSERT INTO entries({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", columns)
+        if kind == "charge":
+            self.charged.append((row.seq, _text(row.hash)))
+        return row.seq
+
+
+def _burn_abandoned(home: _Home, writer: Writer) -> None:
+    """Burn what this process charged and could not finish: its mark or its answer could not be written."""
+    for charge, charge_hash in sorted(home.abandoned):
+        pending = writer.state.pending.get(charge)
+        if pending is not None and pending.hash == charge_hash:
+            writer.append("burn", {"charge": charge, "reason": "the charge could not be finished"})
+
+
+def _close_connection(homes: dict[int, _Home]) -> None:
+    """Close what this process opened; after a fork the parent's connections are not ours to close."""
+    home = homes.get(os.getpid())
+    if home is not None and home.connection is not None:
+        home.connection.close()
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    name = ":memory:" if path is None else f"file:{quote(str(path))}?mode=rw"
+    connection = sqlite3.connect(
+        name, uri=path is not None, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.text_factory = bytes  # a damaged file may hold what is not text
+    connection.execute("PRAGMA journal_mode=WAL").fetchall()
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA wal_autocheckpoint=100")  # a short log is overwritten in place: its fsync is cheaper
+    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # makes the log, if there is none
+    return connection
+
+
+@contextmanager
+def _sqlite_errors() -> Iterator[None]:
+    """SQLite's errors as ours: the ledger cannot be used now, or its file is damaged."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is not None and code & 0xFF in _NOT_NOW:
+            raise LedgerUnavailable(f"the ledger cannot be used now: {error}; nothing was released") from error
+        raise LedgerCorrupt(None, "a ledger", str(error)) from error
+
+
+def _inode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return None
+
+
+def _text(value: bytes) -> str:
+    return value.decode("ascii", "replace") if isinstance(value, bytes) else repr(value)

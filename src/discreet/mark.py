@@ -1,0 +1,171 @@
+"""The high-water mark: a small file, away from the ledger, that remembers how far the ledger had come.
+
+A copy of a ledger restored from yesterday has forgotten today's charges. The mark says how many entries there were,
+the hash of the last one and what was spent, so a ledger that is behind it, or that has another entry in that place, is
+refused until `reconcile` has raised its spending to what the mark proves. An operator who restores both is outside
+what a file can detect.
+
+The file has two slots of fixed size with a checksum each; a write goes to the slot that is not the newest, so a torn
+write leaves the other one. Writers hold an advisory lock until their bytes are durable and never lower the mark, except
+`reconcile`. `witness` is a random name of this mark: entries carry it, so one can tell which part of a ledger this mark
+has seen.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet.durable import sync_directory
+from discreet.errors import LedgerCorrupt, LedgerUnavailable
+from discreet.price import Price
+
+SLOT = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a ledger had come: its last entry and the sums after it."""
+
+    seq: int
+    hash: str
+    spent: Price
+    witness: str
+
+
+_Newest = tuple[int, Mark] | None
+
+
+class MarkFile:
+    """The mark of one ledger id in one state directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._name = str(path)
+        self._last: tuple[bytes, _Newest] = (b"", None)
+
+    def read(self) -> Mark | None:
+        """The newest mark, or None if there is no file; LedgerCorrupt if there is one but neither slot is whole."""
+        try:
+            descriptor = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if os.fstat(descriptor).st_size == 0:  # its writer was interrupted, or is about to write it
+                    return None
+                found = self._newest(descriptor)
+                if found is None:  # perhaps both slots were being written: look again with the writers shut out
+                    fcntl.flock(descriptor, fcntl.LOCK_SH)
+                    found = self._newest(descriptor)
+            finally:
+                os.close(descriptor)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise LedgerUnavailable(f"the high-water mark cannot be read: {error.strerror}") from None
+        if found is None:
+            raise LedgerCorrupt(None, "a whole high-water mark", f"a damaged one in {self.path.name}")
+        return found[1]
+
+    def raise_to(self, seq: int, head: str, spent: Price, *, witness: str, durable: bool) -> None:
+        """Move the mark up to this entry; leave it if it is further already. On return it is durable if so asked."""
+        with self._locked() as descriptor:
+            newest = self._newest(descriptor)
+            if newest is None or newest[1].seq < seq:
+                mark = Mark(seq, head, spent, newest[1].witness if newest else witness)
+                self._write(descriptor, 0 if newest is None else 1 - newest[0], mark)
+            if durable:
+                os.fdatasync(descriptor)
+            if newest is None:
+                sync_directory(self.path.parent)
+
+    def reset(self, mark: Mark) -> None:
+        """Put the mark to this entry, wherever it was: after a reconciliation."""
+        with self._locked() as descriptor:
+            for slot in (0, 1):
+                self._write(descriptor, slot, mark)
+            os.fsync(descriptor)
+
+    def _write(self, descriptor: int, slot: int, mark: Mark) -> None:
+        """Fill one slot, and remember what the file holds now."""
+        if len(_spelled(mark)) >= SLOT:  # sums of more than 800 digits: a closed book says at least as much
+            mark = Mark(mark.seq, mark.hash, Price(None, None, mark.spent.failure), mark.witness)
+        text = _spelled(mark).ljust(SLOT - 1) + b"\n"
+        if os.pwrite(descriptor, text, slot * SLOT) != SLOT:
+            raise OSError(0, "the high-water mark was written only in part")
+        halves = [self._last[0][:SLOT], self._last[0][SLOT:]]
+        halves[slot] = text
+        self._last = (b"".join(halves), (slot, mark))
+
+    def _newest(self, descriptor: int) -> _Newest:
+        """The whole slot with the highest entry, and its number; what was parsed once is not parsed again."""
+        held = os.pread(descriptor, 2 * SLOT, 0)
+        if held != self._last[0]:
+            slots = ((number, _parsed(held[number * SLOT : (number + 1) * SLOT])) for number in (0, 1))
+            whole = [(number, mark) for number, mark in slots if mark is not None]
+            self._last = (held, max(whole, key=lambda each: each[1].seq, default=None))
+        return self._last[1]
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        try:
+            descriptor = self._opened()
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                yield descriptor
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise LedgerUnavailable(f"the high-water mark cannot be written: {error.strerror}") from None
+
+    def _opened(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            return os.open(self._name, flags, 0o600)
+        except FileNotFoundError:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return os.open(self._name, flags, 0o600)
+
+
+def new_witness() -> str:
+    """A random name for a mark."""
+    return secrets.token_hex(8)
+
+
+def state_directory(chosen: str | os.PathLike[str] | None = None) -> Path:
+    """Where marks are kept: as given, or DISCREET_STATE, or discreet/ in the user's state directory."""
+    if chosen is not None:
+        return Path(chosen)
+    if os.environ.get("DISCREET_STATE"):
+        return Path(os.environ["DISCREET_STATE"])
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "discreet"
+
+
+def mark_file(state_dir: Path, ledger_id: str) -> MarkFile:
+    return MarkFile(state_dir / "marks" / ledger_id)
+
+
+def _spelled(mark: Mark) -> bytes:
+    """Words: entry, its hash, the three sums ("-" for a closed book), the witness; then the checksum of these."""
+    sums = ("-" if amount is None else str(amount) for amount in (mark.spent.renyi, mark.spent.pure))
+    held = " ".join((str(mark.seq), mark.hash, *sums, str(mark.spent.failure), mark.witness)).encode("ascii")
+    return held + b" " + _checksum(held)
+
+
+def _checksum(held: bytes) -> bytes:
+    return hashlib.sha256(held).hexdigest().encode("ascii")
+
+
+def _parsed(slot: bytes) -> Mark | None:
+    """The mark in a slot, or None if its checksum does not say so."""
+    held, _, checksum = slot.rstrip(b" \n").rpartition(b" ")
+    if not held or _checksum(held) != checksum:
+        return None
+    seq, head, renyi, pure, failure, witness = held.decode("ascii").split(" ")
+    sums = (None if amount == "-" else int(amount) for amount in (renyi, pure))
+    return Mark(int(seq), head, Price(*sums, int(failure)), witness)

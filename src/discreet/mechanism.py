@@ -1,0 +1,92 @@
+"""What a mechanism is, and how the least noise that fits is found.
+
+A mechanism is a frozen value that says what it costs (`guarantee`) and how to run (`run`); both read the same fields.
+A conversation is a mechanism that answers adaptively: it is charged when it is opened, for everything it will ever say.
+Neither knows a ledger, and nothing in the library but `release` and `converse` calls `run`, `begin` or `step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from discreet.data import Dataset, Facts
+from discreet.errors import ParameterError
+from discreet.guarantee import Budget, Guarantee
+from discreet.noise import Rng
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Public parameters of a randomized algorithm, with its theorem.
+
+    guarantee  what one run costs on any table with these facts; raises if the parameters do not fit the facts.
+    run        draws the release. The result is made of ints, floats, texts, None, tuples and integer or float arrays,
+               so that it can be stored and returned again byte for byte. It never raises because of the rows.
+    """
+
+    def guarantee(self, facts: Facts) -> Guarantee: ...
+    def run(self, data: Dataset, rng: Rng) -> Any: ...
+
+
+@runtime_checkable
+class Conversation(Protocol):
+    """Public parameters of an adaptive algorithm, with its theorem.
+
+    check  raises if this question is not covered by the guarantee; looks at public things only.
+    begin  draws the secret state: a JSON value.
+    step   answers one question; the new state None means that this answer was the last.
+    """
+
+    def guarantee(self, facts: Facts) -> Guarantee: ...
+    def check(self, ask: Any, facts: Facts) -> None: ...
+    def begin(self, data: Dataset, rng: Rng) -> Any: ...
+    def step(self, state: Any, ask: Any, data: Dataset, rng: Rng) -> tuple[Any, Any]: ...
+
+
+Priced = TypeVar("Priced", bound=Mechanism | Conversation)
+
+
+def within(budget: Budget, *, facts: Facts) -> Callable[[Mechanism | Conversation], bool]:
+    """The test "this alone is within the budget", for `calibrate` without a ledger."""
+
+    def admits(mechanism: Mechanism | Conversation) -> bool:
+        return mechanism.guarantee(facts).within(budget)
+
+    return admits
+
+
+def calibrate(make: Callable[[Fraction], Priced], *, admits: Callable[[Priced], bool]) -> Priced:
+    """The mechanism with the least noise that is admitted.
+
+    make    builds the mechanism from its noise: a scale, a standard deviation, one over an epsilon; more noise must
+            never cost more.
+    admits  `ledger.admits`, or `within(budget, facts=facts)`.
+
+    Theorem.   The result is admitted, and `make` with 1 - 2^-20 times its noise is not (unless the noise fell below
+               2^-60, where calibration stops). Both are checked by evaluation, not by a formula that could be loose.
+    """
+    low, high = _bracket(lambda noise: admits(make(noise)))
+    while high - low > high / 2**20:
+        middle = (low + high) / 2
+        low, high = (low, middle) if admits(make(middle)) else (middle, high)
+    return make(high)
+
+
+def _bracket(fits: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:
+    """Noises (low, high), high at most twice low, of which high fits and low does not; or low = high, very small."""
+    noise = Fraction(1)
+    if fits(noise):
+        while noise > Fraction(1, 2**60) and fits(noise / 2):
+            noise /= 2
+        return (noise if noise <= Fraction(1, 2**60) else noise / 2), noise
+    while noise < 2**60:
+        try:
+            found = fits(noise * 2)
+        except ParameterError:  # more noise than the samplers take
+            break
+        if found:
+            return noise, noise * 2
+        noise *= 2
+    raise ParameterError("no amount of noise fits: nothing is left, or this mechanism has no such guarantee at all")

@@ -1,0 +1,103 @@
+"""Release one candidate, chosen by a noisy preference for high scores.
+
+The score of every candidate is a sum over rows of bounded integers: a query whose coordinates are the candidates. What
+prices a selection is the *range* of the query: how much further one candidate's score can move than another's when one
+person changes. A shift common to all candidates is free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from discreet import exact
+from discreet.data import Dataset, Facts
+from discreet.errors import ParameterError
+from discreet.guarantee import Guarantee
+from discreet.noise import Rng, checked_rate
+from discreet.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """Release the index i of a candidate with probability proportional to exp(rate * score_i).
+
+    Theorem.   If the scores' differences between neighbours span at most r (max - min over the candidates), the release
+               has bounded range rate * r: it is (rate * r)-DP and ((rate * r)^2 / 8)-zCDP.
+    Accuracy.  P[score <= best - x] <= m exp(-rate x) for m candidates; E[best - score] <= ln(m) / rate.
+    Edges.     Equal scores are equally likely; the rows cannot make a weight vanish or overflow, whatever the scores.
+    Reference. Lecture 9; [MT07]; bounded range [DR19], zCDP [CR20].
+    """
+
+    NAME: ClassVar[str] = "exponential/1"
+    score: Query
+    rate: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", exact.positive(rate=self.rate))
+
+    @classmethod
+    def of(cls, score: Query, *, epsilon: exact.Exact, facts: Facts) -> Exponential:
+        """The mechanism whose pure guarantee on these facts is exactly epsilon."""
+        return cls(score, _rate(score, epsilon, facts))
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        return Guarantee.of_bounded_range(_span(self.score, self.rate, facts), neighbours=facts.neighbours)
+
+    def run(self, data: Dataset, rng: Rng) -> int:
+        scores = data.exact_sum(self.score.partial).ravel()
+        return rng.select(scores, _in_steps(self.score, self.rate, data.facts))
+
+
+@dataclass(frozen=True, slots=True)
+class PermuteAndFlip:
+    """Visit the candidates in random order; release the first that survives a coin of bias exp(rate (score - best)).
+
+    Theorem.   If the scores' differences between neighbours span at most r, the release is (rate * r)-DP. (Subtract the
+               least difference from all scores, which changes no coin: the differences then lie in [0, r].) It has no
+               bounded range, so its zCDP is only that of any pure mechanism, (rate * r)^2 / 2.
+    Accuracy.  E[best - score] is at most the exponential mechanism's, and up to half of it.
+    Edges.     Flipping all coins first and choosing uniformly among the survivors is the same law; the best survives
+               always, so there is one.
+    Reference. [MS20]; equal to report-noisy-max with exponential noise [DKS21].
+    """
+
+    NAME: ClassVar[str] = "permute-and-flip/1"
+    score: Query
+    rate: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", exact.positive(rate=self.rate))
+
+    @classmethod
+    def of(cls, score: Query, *, epsilon: exact.Exact, facts: Facts) -> PermuteAndFlip:
+        """The mechanism whose pure guarantee on these facts is exactly epsilon."""
+        return cls(score, _rate(score, epsilon, facts))
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        return Guarantee.of_pure(_span(self.score, self.rate, facts), neighbours=facts.neighbours)
+
+    def run(self, data: Dataset, rng: Rng) -> int:
+        scores = data.exact_sum(self.score.partial).ravel()
+        rate = _in_steps(self.score, self.rate, data.facts)
+        survivors = np.flatnonzero(rng.flips(scores.max() - scores, rate))
+        return int(survivors[rng.integers(len(survivors))])
+
+
+def _span(score: Query, rate: Fraction, facts: Facts) -> Fraction:
+    return _in_steps(score, rate, facts) * score.sensitivity(facts).range
+
+
+def _in_steps(score: Query, rate: Fraction, facts: Facts) -> Fraction:
+    """The rate for one integer step of the score, if it can be drawn with."""
+    return checked_rate(rate * score.unit(facts))
+
+
+def _rate(score: Query, epsilon: exact.Exact, facts: Facts) -> Fraction:
+    span = _span(score, Fraction(1), facts)
+    if span == 0:
+        raise ParameterError("no neighbour can change this score: release its best candidate without a mechanism")
+    return exact.positive(epsilon=epsilon) / span

@@ -1,0 +1,147 @@
+"""Counts over a domain too large to list: only the bins that hold somebody are looked at.
+
+That a bin appears at all says that somebody is in it, so a bin is shown only if its noisy count passes a threshold that
+a single person's bin passes with probability at most delta. The noise is bounded, so an empty bin is never shown, and
+every decision is a comparison of integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from discreet import exact
+from discreet.data import Dataset, Facts
+from discreet.domain import Category, Column, Vector
+from discreet.errors import ParameterError
+from discreet.guarantee import Guarantee
+from discreet.noise import Rng, checked_scale
+from discreet.query import KeyCount
+
+Label = tuple[str | int | bool | float | None, ...]
+Bin = tuple[Label, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StableHistogram:
+    """Release every bin whose count plus truncated Laplace noise exceeds `bound`, with its noisy count.
+
+    Theorem.   X on {-bound..bound} with P[x] = c exp(-|x|/scale), q = exp(-1/scale); bins with count + X > bound are
+               released. A person holds at most k rows. tau_k = c q^bound (q^-k - 1) / (q^-1 - 1) is the mass of the k
+               outermost atoms. Under add-remove the release is (k/scale, tau_k)-DP; under replace-one it is
+               (2 k/scale, 2 tau_k)-DP. Outside the failure event its Renyi curve is that of randomized response at
+               k/scale, twice it under replace-one.
+    Accuracy.  An empty bin is never released. A bin of count at least bound + 1 + x is released with probability at
+               least 1 - c (q^(x+1) - q^(bound+1)) / (1 - q); from 2 bound + 1 on always.
+    Edges.     Bins come in the order of their labels, so nothing depends on the order of arrival. delta = 0 is
+               impossible here: use Histogram over a listed domain.
+    Reference. [KKMN09], [BNS16] (stability-based histograms); proof: docs/proofs/stable_histogram.md.
+    """
+
+    NAME: ClassVar[str] = "stable-histogram/1"
+    keys: KeyCount
+    scale: Fraction
+    bound: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.keys, KeyCount):
+            raise ParameterError(f"keys must be a KeyCount of columns, found {type(self.keys).__name__}")
+        object.__setattr__(self, "scale", checked_scale(self.scale))
+        object.__setattr__(self, "bound", exact.whole(bound=self.bound))
+
+    @classmethod
+    def of(cls, keys: KeyCount, *, epsilon: exact.Exact, delta: exact.Exact, facts: Facts) -> StableHistogram:
+        """The mechanism of this pure part with the least bound whose failure is at most delta on these facts."""
+        blocks = 2 if facts.neighbours.replace_one else 1
+        scale = blocks * facts.neighbours.rows / exact.positive(epsilon=epsilon)
+        allowed = exact.probability(delta=delta) / blocks
+        bound = facts.neighbours.rows
+        while _lone_mass(scale, bound, facts.neighbours.rows) > allowed:
+            bound *= 2
+        low = bound // 2
+        while bound - low > 1:
+            middle = (low + bound) // 2
+            fits = middle >= facts.neighbours.rows and _lone_mass(scale, middle, facts.neighbours.rows) <= allowed
+            low, bound = (low, middle) if fits else (middle, bound)
+        return cls(keys, scale, bound)
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        self.keys.sensitivity(facts)
+        rows = facts.neighbours.rows
+        if self.bound < rows:
+            raise ParameterError(f"bound must be at least the {rows} rows a person may hold, found {self.bound}")
+        failure = _lone_mass(self.scale, self.bound, rows)
+        block = Guarantee.of_approximate(rows / self.scale, delta=failure, neighbours=facts.neighbours)
+        return block * 2 if facts.neighbours.replace_one else block
+
+    def run(self, data: Dataset, rng: Rng) -> tuple[Bin, ...]:
+        counts = sorted(data.exact_sum(self.keys.partial).items())
+        noise = rng.truncated_laplace(self.scale, self.bound, len(counts))
+        shown = np.flatnonzero(np.array([count for _, count in counts], dtype=np.int64) + noise > self.bound)
+        columns = [data.facts.domain.column(name) for name in self.keys.columns]
+        return tuple((_labels(columns, counts[i][0]), int(counts[i][1] + noise[i])) for i in shown)
+
+    def certain_count(self, beta: float) -> int:
+        """A bin of this count is released with probability at least 1 - beta."""
+        q = math.exp(-1 / self.scale)
+        target = float(exact.probability(beta=beta))
+        for x in range(self.bound):
+            missed = _weight(q, self.bound) * (q ** (x + 1) - q ** (self.bound + 1)) / (1 - q)
+            if missed <= target:
+                return self.bound + 1 + x
+        return 2 * self.bound + 1
+
+
+@dataclass(frozen=True, slots=True)
+class StableMode:
+    """Release the label of the fullest bin of a stable histogram, or None when none passes (the choosing mechanism).
+
+    Theorem.   The guarantee of its histogram: the label is a function of what the histogram would release. Equal noisy
+               counts are decided by the label, never by the order of arrival (that leaks: docs/proofs).
+    Accuracy.  Never an empty bin. If some bin has count >= certain_count(beta), some non-empty bin is released with
+               probability at least 1 - beta.
+    Edges.     None is an ordinary answer.
+    Reference. [BNS16] choosing mechanism; docs/proofs/stable_histogram.md.
+    """
+
+    NAME: ClassVar[str] = "stable-mode/1"
+    histogram: StableHistogram
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        return self.histogram.guarantee(facts)
+
+    def run(self, data: Dataset, rng: Rng) -> Label | None:
+        shown = self.histogram.run(data, rng)
+        fullest = max((count for _, count in shown), default=None)
+        return next((label for label, count in shown if count == fullest), None)
+
+
+def _labels(columns: Sequence[Column], key: Sequence[int]) -> Label:
+    """What the codes of a key stand for: levels, numbers, None for a missing number."""
+    return tuple(_label(column, code) for column, code in zip(columns, key, strict=True))
+
+
+def _label(column: Column, code: int) -> str | int | bool | float | None:
+    if isinstance(column, Category):
+        return column.level(code)
+    if isinstance(column, Vector) or code == column.missing_code:
+        return None
+    value = column.value(code)
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def _weight(q: float, bound: int) -> float:
+    """The normalising constant c of the truncated law."""
+    return (1 - q) / (1 + q - 2 * q ** (bound + 1))
+
+
+def _lone_mass(scale: Fraction, bound: int, rows: int) -> Fraction:
+    """tau_k: the mass of the k outermost atoms on one side, rounded up."""
+    q = math.exp(-1 / scale)
+    mass = _weight(q, bound) * math.fsum(q ** (bound - i) for i in range(rows))
+    return Fraction(max(mass, 1e-300)) * (1 + Fraction(1, 10**9))

@@ -1,0 +1,183 @@
+"""Any number of adaptive yes/no questions for one price: the conversation ends with its first "yes".
+
+A question is a counting or summing query and a public threshold; with a `center` it asks about the distance
+|query - center| (private multiplicative weights asks whether its public guess is far from the truth). One noisy
+threshold is drawn when the conversation opens and kept secret until it ends; every question draws fresh noise, and that
+noise is never used for anything else. Questions answered "no" are free; after a "yes" a new conversation must be paid.
+
+Both versions draw noise on the grid of step `sensitivity`. A grid on which the sensitivity is not a whole number of
+steps breaks the theorem (losses up to 1.4 times the claim have been found); the values and thresholds themselves may
+lie anywhere, and are compared as exact fractions.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from discreet import exact
+from discreet.data import Dataset, Facts
+from discreet.errors import ParameterError
+from discreet.guarantee import Guarantee
+from discreet.noise import Rng, checked_scale
+from discreet.query import Count, Sum
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """The question "is the query, or its distance from center, at least the threshold?", in the query's units."""
+
+    NAME: ClassVar[str] = "above/1"
+    query: Count | Sum
+    threshold: Fraction
+    center: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.query, (Count, Sum)):
+            raise ParameterError(f"a question is about a Count or a Sum, found {type(self.query).__name__}")
+        object.__setattr__(self, "threshold", exact.number(threshold=self.threshold))
+        if self.center is not None:
+            object.__setattr__(self, "center", exact.number(center=self.center))
+
+    def margin(self, data: Dataset) -> Fraction:
+        """The exact value minus the threshold: private, read only inside a step."""
+        value = int(data.exact_sum(self.query.partial)) * self.query.unit(data.facts)
+        return (value if self.center is None else abs(value - self.center)) - self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class AboveThreshold:
+    """AboveThreshold with one-sided noise: the threshold and every question get geometric noise, never negative.
+
+    Theorem.   Questions of sensitivity at most D; z and each nu are geometric on the grid of step D with P[z >= j D] =
+               exp(-j D / b1) and P[nu >= j D] = exp(-j D / b2); a question is answered "yes" iff value + nu >=
+               threshold + z, and the first "yes" ends the conversation. The whole conversation is (D/b1 + 2 D/b2)-DP;
+               (D/b1 + D/b2) if `monotone`: add-remove, and adding a row never lowers any question's value.
+    Accuracy.  "no" implies value < threshold + z, whatever the questions' noises were: with probability 1 - beta every
+               "no" of the conversation has value < threshold + z_bound(beta). "yes" implies value >= threshold - nu.
+               This window is half of the Laplace version's.
+    Edges.     A question with a center has no monotone form. Several rows a person scale the queries' sensitivity.
+    Reference. Lecture 13; proof: docs/proofs/above_threshold.md.
+    """
+
+    NAME: ClassVar[str] = "above-threshold/1"
+    threshold_scale: Fraction
+    question_scale: Fraction
+    sensitivity: Fraction = Fraction(1)
+    monotone: bool = False
+
+    def __post_init__(self) -> None:
+        _check_fields(self)
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        return _priced(self, facts)
+
+    def check(self, ask: Above, facts: Facts) -> None:
+        _check_question(self, ask, facts)
+
+    def begin(self, data: Dataset, rng: Rng) -> int:
+        return int(rng.geometric(self.threshold_scale / self.sensitivity))
+
+    def step(self, state: int, ask: Above, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
+        noise = int(rng.geometric(self.question_scale / self.sensitivity))
+        return _answered(state, ask.margin(data) + (noise - state) * self.sensitivity >= 0)
+
+    def z_bound(self, beta: exact.Exact) -> Fraction:
+        """The least t on the grid with P[z >= t] <= beta, and at least one grid step: "no" means value < threshold + t."""
+        return _tail_steps(beta, self.threshold_scale / self.sensitivity) * self.sensitivity
+
+    def nu_bound(self, beta: exact.Exact) -> Fraction:
+        """The least t on the grid with P[nu >= t] <= beta for one question: its "yes" means value > threshold - t."""
+        return _tail_steps(beta, self.question_scale / self.sensitivity) * self.sensitivity
+
+    def window(self, beta: exact.Exact, *, questions: int) -> Fraction:
+        """With probability 1 - beta, every no of this many questions has value < threshold + a and every yes has value
+        > threshold - b, with a + b = this window: half of beta for the threshold, half for all the questions."""
+        half = exact.probability(beta=beta) / 2
+        return self.z_bound(half) + self.nu_bound(half / exact.whole(questions=questions))
+
+
+@dataclass(frozen=True, slots=True)
+class AboveThresholdLaplace:
+    """AboveThreshold as lecture 13 has it: two-sided (discrete) Laplace noise on the threshold and on every question.
+
+    Theorem.   As AboveThreshold, with z and nu discrete Laplace of scales b1 and b2 on the grid of step D: (D/b1 +
+               2 D/b2)-DP, (D/b1 + D/b2) if `monotone`. With both scales D/e0 one conversation costs 3 e0, not e0.
+    Accuracy.  With probability 1 - beta over k questions, "no" implies value < threshold + t and "yes" implies
+               value > threshold - t for t = b1 ln(4/beta) + b2 ln(4 k/beta), rounded up to the grid: `window` is 2 t.
+    Edges.     As AboveThreshold.
+    Reference. Lecture 13; [DR14] theorem 3.23; [LSL17] algorithm 7; docs/proofs/above_threshold.md.
+    """
+
+    NAME: ClassVar[str] = "above-threshold-laplace/1"
+    threshold_scale: Fraction
+    question_scale: Fraction
+    sensitivity: Fraction = Fraction(1)
+    monotone: bool = False
+
+    def __post_init__(self) -> None:
+        _check_fields(self)
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        return _priced(self, facts)
+
+    def check(self, ask: Above, facts: Facts) -> None:
+        _check_question(self, ask, facts)
+
+    def begin(self, data: Dataset, rng: Rng) -> int:
+        return int(rng.laplace(self.threshold_scale / self.sensitivity))
+
+    def step(self, state: int, ask: Above, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
+        noise = int(rng.laplace(self.question_scale / self.sensitivity))
+        return _answered(state, ask.margin(data) + (noise - state) * self.sensitivity >= 0)
+
+    def window(self, beta: exact.Exact, *, questions: int) -> Fraction:
+        """As AboveThreshold.window. Each noise has two tails and counts on both sides: a quarter of beta for each."""
+        quarter = exact.probability(beta=beta) / 4
+        z = _tail_steps(quarter, self.threshold_scale / self.sensitivity)
+        nu = _tail_steps(quarter / exact.whole(questions=questions), self.question_scale / self.sensitivity)
+        return 2 * (z + nu) * self.sensitivity
+
+
+_Either = AboveThreshold | AboveThresholdLaplace
+
+
+def _check_fields(conversation: _Either) -> None:
+    for name in ("threshold_scale", "question_scale", "sensitivity"):
+        object.__setattr__(conversation, name, exact.positive(**{name: getattr(conversation, name)}))
+    checked_scale(conversation.threshold_scale / conversation.sensitivity)
+    checked_scale(conversation.question_scale / conversation.sensitivity)
+    if not isinstance(conversation.monotone, bool):
+        raise ParameterError(f"monotone must be True or False, found {conversation.monotone!r}")
+
+
+def _priced(conversation: _Either, facts: Facts) -> Guarantee:
+    if conversation.monotone and facts.neighbours.replace_one:
+        raise ParameterError("monotone questions are cheaper under add-remove only; under replace-one leave it False")
+    times = 1 if conversation.monotone else 2
+    epsilon = conversation.sensitivity / conversation.threshold_scale
+    epsilon += times * conversation.sensitivity / conversation.question_scale
+    return Guarantee.of_pure(epsilon, neighbours=facts.neighbours)
+
+
+def _check_question(conversation: _Either, ask: Above, facts: Facts) -> None:
+    if not isinstance(ask, Above):
+        raise ParameterError(f"a question is an Above(query, threshold), found {type(ask).__name__}")
+    moved = ask.query.sensitivity(facts).linf * ask.query.unit(facts)
+    if moved > conversation.sensitivity:
+        raise ParameterError(
+            f"this question has sensitivity {moved}; the conversation was paid for {conversation.sensitivity}"
+        )
+    if conversation.monotone and (ask.center is not None or not ask.query.monotone):
+        raise ParameterError("this conversation was paid for monotone questions: no center, and no negative sums")
+
+
+def _answered(state: int, above: bool) -> tuple[int | None, bool]:
+    return (None if above else state), above
+
+
+def _tail_steps(beta: exact.Exact, scale: Fraction) -> int:
+    """The least j >= 1 with exp(-j / scale) <= beta."""
+    return max(1, math.ceil(float(scale) * -math.log(float(exact.probability(beta=beta)))))

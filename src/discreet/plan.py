@@ -1,0 +1,211 @@
+"""What a budget buys, before anything is spent: promised accuracy, or the size that an accuracy needs.
+
+A plan reads public numbers only: a budget, a relation, how many people, how many cells or candidates. Every row is one
+method with the noise that `calibrate` finds for it (the very mechanism that would be released), the error that its
+theorem promises with probability 1 - beta, and the name of that theorem. Learners add their own kinds to KINDS.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet import exact
+from discreet.data import Facts
+from discreet.domain import Category, Domain, Number, Vector
+from discreet.errors import ParameterError
+from discreet.guarantee import Budget, Neighbours
+from discreet.mechanism import Mechanism, calibrate, within
+from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms.selection import Exponential, PermuteAndFlip
+from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
+from discreet.query import Count, Equals, Histogram, Query, VectorSum
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One method: its noise, the error promised with probability 1 - beta, and the theorem it rests on.
+
+    error    in persons (or in the units of the sum), over all coordinates at once
+    alpha    the error as a fraction of `size`, when a size is given
+    needed   the size for which the error is the alpha that was asked for, when one is given
+    refusal  why this method promises nothing here; the numbers are None then
+    """
+
+    method: str
+    theorem: str
+    noise: Fraction | None = None
+    error: float | None = None
+    alpha: float | None = None
+    needed: int | None = None
+    refusal: str = ""
+    mechanism: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All methods side by side, the smallest promised error first."""
+
+    kind: str
+    budget: Budget
+    neighbours: Neighbours
+    beta: Fraction
+    rows: tuple[Row, ...]
+
+    def __str__(self) -> str:
+        head = f"{self.kind}: {self.budget}, {self.neighbours}, each promise with probability {float(1 - self.beta):g}"
+        return "\n".join([head, *_table([_cells(row) for row in self.rows])])
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The public numbers of one plan."""
+
+    budget: Budget
+    facts: Facts
+    beta: Fraction
+    alpha: Fraction | None
+    numbers: dict[str, int]
+
+    def number(self, name: str) -> int:
+        if name not in self.numbers:
+            raise ParameterError(f"this plan needs {name}=, a whole number")
+        return exact.whole(**{name: self.numbers[name]})
+
+
+def plan(
+    kind: str,
+    *,
+    budget: Budget,
+    neighbours: Neighbours | str = "replace-one",
+    size: int | None = None,
+    alpha: exact.Exact | None = None,
+    beta: exact.Exact = 0.05,
+    **numbers: int,
+) -> Plan:
+    """Promised accuracy for a budget, and with alpha the size that it needs; no data, nothing spent.
+
+    kind     "count" | "histogram" (cells=) | "vector" (d=) | "select" (candidates=) | "threshold" (questions=)
+    """
+    if kind not in KINDS:
+        raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
+    relation = Neighbours.of(neighbours)
+    facts = Facts(Domain(it=Category("no", "yes")), relation, None if size is None else exact.whole(size=size))
+    wanted = None if alpha is None else exact.probability(alpha=alpha)
+    asked = Asked(budget, facts, exact.probability(beta=beta), wanted, numbers)
+    rows = sorted(KINDS[kind](asked), key=lambda row: math.inf if row.error is None else row.error)
+    return Plan(kind, budget, relation, asked.beta, tuple(rows))
+
+
+def _count(asked: Asked) -> list[Row]:
+    return _additive(asked, asked.facts, Count(Equals("it", "yes")), 1, (Laplace, Gaussian))
+
+
+def _histogram(asked: Asked) -> list[Row]:
+    cells = asked.number("cells")
+    facts = _with(asked, Domain(it=Number(0, max(1, cells - 1), step=1)))
+    return _additive(asked, facts, Histogram("it"), cells, (Laplace, Gaussian))
+
+
+def _vector(asked: Asked) -> list[Row]:
+    dimension = asked.number("d")
+    facts = _with(asked, Domain(it=Vector(dimension, norm=1)))
+    kinds = (CoordinateLaplace, ProductLaplace, Gaussian)
+    return _additive(asked, facts, VectorSum("it"), dimension, kinds)
+
+
+def _additive(asked: Asked, facts: Facts, query: Query, cells: int, kinds: Sequence[Any]) -> list[Row]:
+    """Noise of each kind on all coordinates at once: the error is a union bound over them."""
+    rows = []
+    for kind in kinds:
+        theorem = f"{kind.__name__}, theorem and accuracy"
+        row = _calibrated(asked, kind.__name__, theorem, lambda noise, kind=kind: kind(query, noise), facts)
+        if row.mechanism is not None:
+            inside = 1 - asked.beta / cells
+            row = _promising(asked, row, row.mechanism.noise_range(inside, facts))
+        rows.append(row)
+    return rows
+
+
+def _select(asked: Asked) -> list[Row]:
+    candidates = asked.number("candidates")
+    facts = _with(asked, Domain(it=Number(0, max(1, candidates - 1), step=1)))
+    rows = []
+    for kind in (Exponential, PermuteAndFlip):
+        row = _calibrated(
+            asked,
+            kind.__name__,
+            f"{kind.__name__}, accuracy: best - score <= ln(m/beta) / rate",
+            lambda noise, kind=kind: kind(Histogram("it"), 1 / noise),
+            facts,
+        )
+        if row.noise is not None:
+            row = _promising(asked, row, float(row.noise) * math.log(candidates / asked.beta))
+        rows.append(row)
+    return rows
+
+
+def _threshold(asked: Asked) -> list[Row]:
+    """The window inside which a yes or a no may be wrong, over all questions of one conversation."""
+    questions = asked.number("questions")
+    rows = []
+    for kind in (AboveThreshold, AboveThresholdLaplace):
+        row = _calibrated(
+            asked,
+            kind.__name__,
+            f"{kind.__name__}, accuracy over {questions} questions",
+            lambda noise, kind=kind: kind(noise, 2 * noise),
+            asked.facts,
+        )
+        if row.mechanism is not None:
+            row = _promising(asked, row, float(row.mechanism.window(asked.beta, questions=questions)))
+        rows.append(row)
+    return rows
+
+
+KINDS: dict[str, Callable[[Asked], list[Row]]] = {
+    "count": _count,
+    "histogram": _histogram,
+    "select": _select,
+    "threshold": _threshold,
+    "vector": _vector,
+}
+
+
+def _with(asked: Asked, domain: Domain) -> Facts:
+    return Facts(domain, asked.facts.neighbours, asked.facts.size)
+
+
+def _calibrated(
+    asked: Asked, method: str, theorem: str, make: Callable[[Fraction], Mechanism], facts: Facts
+) -> Row:
+    try:
+        mechanism = calibrate(make, admits=within(asked.budget, facts=facts))
+    except ParameterError as refused:
+        return Row(method, theorem, refusal=str(refused))
+    noise = next(
+        getattr(mechanism, field) for field in ("scale", "threshold_scale", "rate") if hasattr(mechanism, field)
+    )
+    return Row(method, theorem, 1 / noise if hasattr(mechanism, "rate") else noise, mechanism=mechanism)
+
+
+def _promising(asked: Asked, row: Row, error: float) -> Row:
+    alpha = None if asked.facts.size is None else error / asked.facts.size
+    needed = None if asked.alpha is None else math.ceil(error / asked.alpha)
+    return Row(row.method, row.theorem, row.noise, error, alpha, needed, mechanism=row.mechanism)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    if row.error is None:
+        return row.method, "-", "-", "-", "-", row.refusal
+    shown = (row.noise, row.error, row.alpha, row.needed)
+    return row.method, *("-" if value is None else f"{float(value):.4g}" for value in shown), row.theorem
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    lines = [("method", "noise", "error <=", "of size", "needed size", "rests on"), *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]

@@ -1,0 +1,200 @@
+"""What a charge costs: integers in two books, and how much of them is left.
+
+A ledger counts in integers, so that sums are exact in any order and can be checked by hand.
+
+    renyi    Renyi divergence at the ledger's one order, in nano-units: ceil(value * 10^9) + 1, since the value is a
+             float; the extra unit covers its last bits
+    pure     pure epsilon, in nano-units: ceil(value * 10^9), of an exact fraction
+    failure  probability of the event outside which the two hold, in atto-units: ceil(value * 10^18)
+
+Prices are rounded up and never below one unit (a failure of exactly 0 costs 0); caps are rounded down. An infinite
+price is None: it closes that book for good. A charge is admitted if after adding it the failures are within their cap
+and at least one of the two books is within its own: docs/proofs/filter.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from discreet.errors import ParameterError
+from discreet.guarantee import Budget, Guarantee, choose_order
+
+if TYPE_CHECKING:
+    from discreet.data import Facts
+    from discreet.mechanism import Conversation, Mechanism
+
+NANO = 10**9
+ATTO = 10**18
+_UNWRITABLE = 10**4000  # Python refuses to spell numbers of more than 4300 digits; no budget gets near this
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Amounts in both books: the price of one charge, or the sum of many. None is infinite."""
+
+    renyi: int | None
+    pure: int | None
+    failure: int
+
+    def __add__(self, other: Price) -> Price:
+        return Price(_plus(self.renyi, other.renyi), _plus(self.pure, other.pure), self.failure + other.failure)
+
+    def within(self, caps: Caps) -> bool:
+        """At least one book is within its cap, and the failures within theirs."""
+        renyi = self.renyi is not None and caps.renyi is not None and self.renyi <= caps.renyi
+        pure = self.pure is not None and self.pure <= caps.pure
+        return self.failure <= caps.failure and (renyi or pure)
+
+    def joined(self, other: Price) -> Price:
+        """The larger amount in every book."""
+        return Price(_larger(self.renyi, other.renyi), _larger(self.pure, other.pure), max(self.failure, other.failure))
+
+    def less(self, part: Price) -> Price:
+        """What remains of this sum when a part of it is taken out; a closed book stays closed."""
+        return Price(_minus(self.renyi, part.renyi), _minus(self.pure, part.pure), max(0, self.failure - part.failure))
+
+    def __str__(self) -> str:
+        return amounts(self.renyi, self.pure, self.failure)
+
+
+NOTHING = Price(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What the sums may reach. renyi is None when the budget has no Renyi book (delta = 0)."""
+
+    renyi: int | None
+    pure: int
+    failure: int
+
+    def share(self, part: Fraction) -> Caps:
+        """This part of every cap, rounded down."""
+        renyi = None if self.renyi is None else math.floor(self.renyi * part)
+        return Caps(renyi, math.floor(self.pure * part), math.floor(self.failure * part))
+
+
+def price_of(guarantee: Guarantee, order: Fraction | None) -> Price:
+    """The guarantee in integers, rounded up; order None means that there is no Renyi book."""
+    value = math.inf if order is None else guarantee.at(float(order))
+    if math.isnan(value):
+        raise ParameterError("the guarantee's Renyi value is not a number")
+    renyi = None if math.isinf(value) else max(1, _units(value, NANO) + 1)
+    pure = None if guarantee.pure is None else max(1, _units(guarantee.pure, NANO))
+    if pure is not None and pure >= _UNWRITABLE:
+        pure = None
+    return Price(renyi, pure, _units(guarantee.failure, ATTO))
+
+
+def caps_of(budget: Budget, failure_share: Fraction) -> tuple[Fraction | None, Caps]:
+    """The order and the caps that a budget fixes for good."""
+    pure, failure = math.floor(budget.epsilon * NANO), math.floor(budget.delta * failure_share * ATTO)
+    if max(pure, budget.epsilon.denominator, budget.delta.denominator) >= _UNWRITABLE:
+        raise ParameterError("epsilon and delta must have fewer than 4000 digits")
+    chosen = choose_order(budget, failure_share)
+    if chosen is None or math.isinf(chosen[1]):
+        return None, Caps(None, pure, failure)
+    order, cap = chosen
+    return Fraction(order), Caps(max(0, math.floor(Fraction(cap) * NANO) - 1), pure, failure)
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """Both books of a ledger at one moment: what is spent, or what is left. Integers as in `Price`."""
+
+    renyi: int | None
+    pure: int | None
+    failure: int
+    caps: Caps
+    order: Fraction | None
+    remaining: bool
+    facts: Facts | None = field(default=None, repr=False, compare=False)
+
+    def how_many(self, mechanism: Mechanism | Conversation, *, facts: Facts | None = None) -> int:
+        """About how many more releases like this one fit: exact if nothing else is charged meanwhile."""
+        facts = facts or self.facts
+        if not self.remaining:
+            raise ParameterError("how_many is a question about ledger.remaining()")
+        if facts is None:
+            raise ParameterError("the ledger has no facts yet: pass facts=table.facts")
+        price = price_of(mechanism.guarantee(facts), self.order)
+        fits = max(_times(self.renyi, price.renyi), _times(self.pure, price.pure))
+        return min(fits, self.failure // price.failure) if price.failure else fits
+
+    def at_most(self, other: Books) -> Books:
+        """The smaller amount in every book: what is left under two limits at once."""
+        renyi = None if self.renyi is None or other.renyi is None else min(self.renyi, other.renyi)
+        pure = None if self.pure is None or other.pure is None else min(self.pure, other.pure)
+        return replace(self, renyi=renyi, pure=pure, failure=min(self.failure, other.failure))
+
+    def fits(self) -> str:
+        """What would still be admitted, as a sentence."""
+        parts = [f"pure epsilon at most {_nano(self.pure)}"] if self.pure else []
+        if self.renyi:
+            parts.append(f"Renyi divergence of order {self.order} at most {_nano(self.renyi)}")
+        if not parts:
+            return "Nothing fits any more."
+        limit = f", with a failure of at most {self.failure / ATTO:.3g}" if self.caps.failure else ""
+        return f"What would fit: {' or '.join(parts)}{limit}."
+
+    def __str__(self) -> str:
+        word = "left" if self.remaining else "spent"
+        lines = [f"pure epsilon: {_nano(self.pure)} of {_nano(self.caps.pure)} {word}"]
+        if self.caps.renyi is not None:
+            lines.insert(0, f"Renyi at order {self.order}: {_nano(self.renyi)} of {_nano(self.caps.renyi)} {word}")
+        if self.caps.failure:
+            lines.append(f"failure: {self.failure / ATTO:.3g} of {self.caps.failure / ATTO:.3g} {word}")
+        return "; ".join(lines)
+
+
+def spent_books(spent: Price, caps: Caps, order: Fraction | None) -> Books:
+    """The sums as they stand; None is a closed book."""
+    return Books(spent.renyi, spent.pure, spent.failure, caps, order, False)
+
+
+def remaining_books(spent: Price, caps: Caps, order: Fraction | None, facts: Facts | None) -> Books:
+    """What may still be added in each book: 0 in a closed or full one, None where there is no such book."""
+    renyi = None if caps.renyi is None else _left(caps.renyi, spent.renyi)
+    return Books(renyi, _left(caps.pure, spent.pure), max(0, caps.failure - spent.failure), caps, order, True, facts)
+
+
+def _units(value: float | Fraction, scale: int) -> int:
+    """ceil(value * scale), exactly."""
+    numerator, denominator = value.as_integer_ratio()
+    return -(-numerator * scale // denominator)
+
+
+def amounts(renyi: int | None, pure: int | None, failure: int) -> str:
+    """One line for the eye."""
+    return f"pure epsilon {_nano(pure)}, Renyi {_nano(renyi)}, failure {failure / ATTO:.3g}"
+
+
+def _plus(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else max(one, other)
+
+
+def _minus(whole: int | None, part: int | None) -> int | None:
+    return None if whole is None else max(0, whole - (part or 0))
+
+
+def _left(cap: int, spent: int | None) -> int:
+    return 0 if spent is None else max(0, cap - spent)
+
+
+def _times(left: int | None, price: int | None) -> int:
+    return 0 if left is None or price is None else left // price
+
+
+def _nano(units: int | None) -> str:
+    """Nano-units as a decimal with what is needed of nine places; exact."""
+    if units is None:
+        return "infinite"
+    whole, rest = divmod(units, NANO)
+    return f"{whole}.{rest:09d}".rstrip("0").rstrip(".") if rest else str(whole)

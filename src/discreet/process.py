@@ -1,0 +1,59 @@
+"""Which process wrote an entry, and whether it is gone.
+
+A process is named by its id, the time it started and the boot it belongs to, so that a later process with the same id
+is not taken for it. Where the system does not say (no /proc), only the id is known, and a process counts as gone when
+no process has that id.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+
+def this_process() -> dict[str, Any]:
+    """The name of the running process, as JSON."""
+    return _named(os.getpid())
+
+
+@functools.cache
+def _named(pid: int) -> dict[str, Any]:
+    return {"pid": pid, "start": _start(pid), "boot": _read("/proc/sys/kernel/random/boot_id"), "space": _pid_space()}
+
+
+def gone(process: dict[str, Any]) -> bool:
+    """Whether that process certainly does not run any more."""
+    here = this_process()
+    if process["boot"] != here["boot"]:
+        return True
+    if process["space"] != here["space"]:
+        return False  # another container of the same machine: its processes cannot be seen from here
+    try:
+        os.kill(process["pid"], 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass  # it runs, and belongs to somebody else
+    return bool(process["start"] != _start(process["pid"]))
+
+
+def _start(pid: int) -> str | None:
+    """Clock ticks from boot to the start of the process: the 22nd field, counted after the parenthesised name."""
+    stat = _read(f"/proc/{pid}/stat")
+    return None if stat is None else stat.rpartition(")")[2].split()[19]
+
+
+def _pid_space() -> int | None:
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return None
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None

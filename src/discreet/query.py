@@ -1,0 +1,374 @@
+"""Queries: bounded integer functions of a row, summed over the rows, each with the theorem of its sensitivity.
+
+    Count(where)            how many rows
+    Histogram(columns)      how many rows in each cell of the declared levels
+    KeyCount(columns)       the same for huge domains: only the cells that occur, as a Counter
+    Sum(column)             the sum of a Number, in units of `Number.unit`
+    VectorSum(columns)      the sums of several Numbers, or of one Vector
+
+`sensitivity(facts)` bounds, over all neighbouring tables with these facts, the difference d of the summed integers in
+four ways: |d|_1, |d|_2^2, |d|_inf, and range = max_i d_i - min_i d_i (which is what selecting a coordinate depends on).
+It raises when the query does not fit the domain, before any row is read.
+
+Several rows a person. If one row's addition or removal moves the sums by at most s_AR and one row's replacement by at
+most s_RO (in a norm or in range), then for a person of at most k rows add-remove moves them by at most k s_AR and
+replace-one by at most k max(s_AR, s_RO): replace min(a, b) of the rows, then add or remove the other |a - b|
+(algorithms.md S.1, G1).
+
+The predicates of `discreet.predicate` are part of this module's face.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import exact
+from discreet.data import Batch, Codes, Facts, IntArray, Key
+from discreet.domain import AnyNumber, Domain, Number, Vector, common_unit
+from discreet.errors import ParameterError
+from discreet.guarantee import Neighbours
+from discreet.predicate import EVERYTHING, Among, And, Between, Equals, Missing, Not, Or, Predicate
+
+__all__ = [
+    "Among",
+    "And",
+    "Between",
+    "Count",
+    "Equals",
+    "Histogram",
+    "KeyCount",
+    "Missing",
+    "Not",
+    "Or",
+    "Predicate",
+    "Query",
+    "Sensitivity",
+    "Sum",
+    "VectorSum",
+]
+
+MAX_CELLS = 2**26
+_SMALL = 2**31  # contributions up to this are summed in int64: MAX_ROWS of them stay below 2^62
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """Upper bounds on the change d of the summed integers between neighbours."""
+
+    l1: int
+    l2_squared: int
+    linf: int
+    range: int
+
+
+@runtime_checkable
+class Query(Protocol):
+    """A sum over rows of a bounded integer function.
+
+    partial      the sum over one batch.
+    sensitivity  the theorem; raises when the query does not fit the facts.
+    unit         what one integer step is worth in the column's units.
+    monotone     adding a row never lowers any coordinate.
+    """
+
+    @property
+    def monotone(self) -> bool: ...
+    def partial(self, batch: Batch) -> Any: ...
+    def sensitivity(self, facts: Facts) -> Sensitivity: ...
+    def unit(self, facts: Facts) -> Fraction: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The number of rows that satisfy a predicate.
+
+    Theorem.   add-remove and replace-one: |d| <= 1, tight unless `where` is constant; k rows a person: k. range 0.
+    """
+
+    NAME: ClassVar[str] = "count/1"
+    where: Predicate = EVERYTHING
+
+    @property
+    def monotone(self) -> bool:
+        return True
+
+    def partial(self, batch: Batch) -> IntArray:
+        return np.asarray(np.count_nonzero(self.where.mask(batch)), dtype=np.int64)
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        self.where.check(facts.domain)
+        one = Sensitivity(l1=1, l2_squared=1, linf=1, range=0)
+        return _of_persons(facts.neighbours, added=one, replaced=one)
+
+    def unit(self, facts: Facts) -> Fraction:
+        return Fraction(1)
+
+
+# One row falls in at most one cell. Adding it moves one cell by 1; replacing it may move two cells, in opposite ways.
+_CELL_ADDED = Sensitivity(l1=1, l2_squared=1, linf=1, range=1)
+_CELL_REPLACED = Sensitivity(l1=2, l2_squared=2, linf=1, range=2)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Histogram:
+    """How many rows are in each cell of the product of the columns' levels, among those that satisfy a predicate.
+
+    The result has one axis for each column, indexed by its codes (a missing level included).
+
+    Theorem.   add-remove: |d|_1 = |d|_2^2 = |d|_inf = range = 1. replace-one: |d|_1 = |d|_2^2 = range = 2, |d|_inf = 1.
+               k rows a person: k times as much, |d|_2^2 k^2 times. Tight when two cells can be reached.
+    Edges.     At most 2^26 cells.
+    """
+
+    NAME: ClassVar[str] = "histogram/1"
+    columns: tuple[str, ...]
+    where: Predicate
+
+    def __init__(self, columns: str | Iterable[str], where: Predicate = EVERYTHING) -> None:
+        object.__setattr__(self, "columns", _names(columns))
+        object.__setattr__(self, "where", where)
+
+    @property
+    def monotone(self) -> bool:
+        return True
+
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        """The number of levels of each column, if a histogram over them can be held."""
+        for name in self.columns:
+            if isinstance(domain.column(name), Vector):
+                raise ParameterError(f"column {name!r} is a Vector: it has no histogram")
+        shape = tuple(domain.column(name).size for name in self.columns)
+        if math.prod(shape) > MAX_CELLS:
+            raise ParameterError(
+                f"a histogram over {', '.join(map(repr, self.columns))} has {math.prod(shape)} cells, more than 2**26; "
+                "take fewer columns or larger steps"
+            )
+        return shape
+
+    def partial(self, batch: Batch) -> IntArray:
+        shape = self.shape(batch.domain)
+        cell = np.zeros(batch.rows, dtype=np.int64)
+        for name, size in zip(self.columns, shape, strict=True):
+            cell = cell * size + batch[name]
+        if self.where != EVERYTHING:
+            cell = cell[self.where.mask(batch)]
+        return np.bincount(cell, minlength=math.prod(shape)).astype(np.int64, copy=False).reshape(shape)
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        self.shape(facts.domain)
+        self.where.check(facts.domain)
+        return _of_persons(facts.neighbours, added=_CELL_ADDED, replaced=_CELL_REPLACED)
+
+    def unit(self, facts: Facts) -> Fraction:
+        return Fraction(1)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class KeyCount:
+    """How many rows have each combination of codes that occurs: a Counter of tuples, for domains of any size.
+
+    Which keys occur is itself private: only a mechanism that hides rare keys may release from it.
+
+    Theorem.   As for Histogram, over all keys of the domain.
+    """
+
+    NAME: ClassVar[str] = "key-count/1"
+    columns: tuple[str, ...]
+    where: Predicate
+
+    def __init__(self, columns: str | Iterable[str], where: Predicate = EVERYTHING) -> None:
+        object.__setattr__(self, "columns", _names(columns))
+        object.__setattr__(self, "where", where)
+
+    @property
+    def monotone(self) -> bool:
+        return True
+
+    def partial(self, batch: Batch) -> Counter[Key]:
+        mask = self.where.mask(batch)
+        codes = [batch[name][mask] for name in self.columns]
+        rank = np.zeros(int(mask.sum()), dtype=np.int64)
+        for column in codes:
+            # Ranks stay below the number of rows, so the product of two of them stays below 2^62.
+            levels, place = np.unique(column, return_inverse=True)
+            rank = np.unique(rank * len(levels) + place, return_inverse=True)[1]
+        _, first, counts = np.unique(rank, return_index=True, return_counts=True)
+        keys = zip(*(column[first].tolist() for column in codes), strict=True)
+        return Counter(dict(zip(keys, counts.tolist(), strict=True)))
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        for name in self.columns:
+            if isinstance(facts.domain.column(name), Vector):
+                raise ParameterError(f"column {name!r} is a Vector: it has no keys")
+        self.where.check(facts.domain)
+        return _of_persons(facts.neighbours, added=_CELL_ADDED, replaced=_CELL_REPLACED)
+
+    def unit(self, facts: Facts) -> Fraction:
+        return Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of a Number over the rows that satisfy a predicate, in units of `Number.unit`; missing counts as 0.
+
+    Theorem.   With a = low / unit, b = high / unit: add-remove |d| <= max(|a|, |b|). replace-one |d| <= b - a, or
+               max(b, 0) - min(a, 0) when a row may count as 0 (it is missing, or `where` refuses it). range 0.
+               Tight for one row a person when `where` is And() or a condition on other columns.
+    """
+
+    NAME: ClassVar[str] = "sum/1"
+    column: str
+    where: Predicate = EVERYTHING
+
+    @property
+    def monotone(self) -> bool:
+        return False
+
+    def partial(self, batch: Batch) -> IntArray:
+        return VectorSum((self.column,), self.where).partial(batch).reshape(())
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        return VectorSum((self.column,), self.where).sensitivity(facts)
+
+    def unit(self, facts: Facts) -> Fraction:
+        return VectorSum((self.column,), self.where).unit(facts)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class VectorSum:
+    """The sums of several Numbers, in their common unit, or the sum of one Vector, in units of its step.
+
+    Theorem.   Numbers: coordinate i of a row lies in [a_i, b_i] = [low_i, high_i] / unit, extended to 0 where it may be
+               missing. add-remove: |d_i| <= c_i = max(|a_i|, |b_i|), so |d|_1 <= sum c_i, |d|_2^2 <= sum c_i^2,
+               |d|_inf <= max c_i, range <= max over i != j of b_i - a_j. replace-one: the same with w_i = b_i - a_i for
+               c_i, and range <= the sum of the two largest w_i; if `where` is not And(), the larger of this and of
+               add-remove. Tight for one row a person when `where` is And() or a condition on other columns.
+               Vector, B = bound_squared, dimension m: add-remove |d|_2^2 <= B, |d|_1 <= floor sqrt(m B), |d|_inf <=
+               floor sqrt B, range <= floor sqrt(2 B); replace-one |d|_2^2 <= 4 B and twice the others.
+    Proof.     |x|_1 <= sqrt m |x|_2, x_i - x_j <= sqrt 2 |x|_2, and all are integers; a replacement is a difference of
+               two such vectors.
+    Edges.     Contributions beyond 2^31 are summed in Python integers. One coordinate has range 0.
+    """
+
+    NAME: ClassVar[str] = "vector-sum/1"
+    columns: tuple[str, ...]
+    where: Predicate
+
+    def __init__(self, columns: str | Iterable[str], where: Predicate = EVERYTHING) -> None:
+        object.__setattr__(self, "columns", _names(columns))
+        object.__setattr__(self, "where", where)
+
+    @property
+    def monotone(self) -> bool:
+        return False
+
+    def partial(self, batch: Batch) -> IntArray:
+        mask = None if self.where == EVERYTHING else self.where.mask(batch)
+        declared = self._declared(batch.domain)
+        if isinstance(declared, Vector):
+            rows = batch[self.columns[0]]
+            return np.asarray((rows if mask is None else rows[mask]).sum(axis=0, dtype=np.int64))
+        unit = common_unit(number.unit for number in declared)
+        sums = [
+            _number_sum(batch[name], number, unit=unit, mask=mask)
+            for name, number in zip(self.columns, declared, strict=True)
+        ]
+        small = all(_largest(number, unit) <= _SMALL for number in declared)
+        return np.array(sums, dtype=np.int64 if small else object)
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        self.where.check(facts.domain)
+        declared = self._declared(facts.domain)
+        if isinstance(declared, Vector):
+            added, replaced = _vector_sensitivities(declared)
+        else:
+            added, replaced = _number_sensitivities(declared, voidable=self.where != EVERYTHING)
+        return _of_persons(facts.neighbours, added=added, replaced=replaced)
+
+    def unit(self, facts: Facts) -> Fraction:
+        declared = self._declared(facts.domain)
+        return declared.unit if isinstance(declared, Vector) else common_unit(number.unit for number in declared)
+
+    def _declared(self, domain: Domain) -> Vector | tuple[Number, ...]:
+        found = [domain.column(name) for name in self.columns]
+        if len(found) == 1 and isinstance(found[0], Vector):
+            return found[0]
+        for name, column in zip(self.columns, found, strict=True):
+            if not isinstance(column, Number):
+                advice = "; declare its bounds: Number(low, high, step)" if isinstance(column, AnyNumber) else ""
+                raise ParameterError(f"column {name!r} is declared {column!r}: it has no bounded sum{advice}")
+        return tuple(column for column in found if isinstance(column, Number))
+
+
+def _of_persons(neighbours: Neighbours, *, added: Sensitivity, replaced: Sensitivity) -> Sensitivity:
+    """From one row to a person's rows: the module's docstring has the theorem."""
+    rows = neighbours.rows
+    one = added if not neighbours.replace_one else replaced if rows == 1 else _larger(added, replaced)
+    return Sensitivity(rows * one.l1, rows * rows * one.l2_squared, rows * one.linf, rows * one.range)
+
+
+def _larger(one: Sensitivity, other: Sensitivity) -> Sensitivity:
+    return Sensitivity(
+        max(one.l1, other.l1),
+        max(one.l2_squared, other.l2_squared),
+        max(one.linf, other.linf),
+        max(one.range, other.range),
+    )
+
+
+def _vector_sensitivities(vector: Vector) -> tuple[Sensitivity, Sensitivity]:
+    bound = vector.bound_squared
+    l1, linf = math.isqrt(vector.dimension * bound), math.isqrt(bound)
+    spread = math.isqrt(2 * bound) if vector.dimension > 1 else 0
+    return Sensitivity(l1, bound, linf, spread), Sensitivity(2 * l1, 4 * bound, 2 * linf, 2 * spread)
+
+
+def _number_sensitivities(declared: Sequence[Number], *, voidable: bool) -> tuple[Sensitivity, Sensitivity]:
+    unit = common_unit(number.unit for number in declared)
+    low = [int(min(number.low, 0 if number.missing else number.low) / unit) for number in declared]
+    high = [int(max(number.high, 0 if number.missing else number.high) / unit) for number in declared]
+    farthest = [max(abs(a), abs(b)) for a, b in zip(low, high, strict=True)]
+    width = [b - a for a, b in zip(low, high, strict=True)]
+    pairs = [(i, j) for i in range(len(declared)) for j in range(len(declared)) if i != j]
+    added = _boxed(farthest, spread=max((high[i] - low[j] for i, j in pairs), default=0))
+    replaced = _boxed(width, spread=sum(sorted(width)[-2:]) if pairs else 0)
+    return added, _larger(added, replaced) if voidable else replaced
+
+
+def _boxed(sides: Sequence[int], *, spread: int) -> Sensitivity:
+    return Sensitivity(sum(sides), sum(side * side for side in sides), max(sides), spread)
+
+
+def _largest(number: Number, unit: Fraction) -> int:
+    return int(max(abs(number.low), abs(number.high)) / unit)
+
+
+def _number_sum(codes: Codes, number: Number, *, unit: Fraction, mask: npt.NDArray[np.bool_] | None) -> int:
+    """The exact sum of the values of these codes, in units: value = low + code * step, summed apart."""
+    present = mask
+    if number.missing_code is not None:
+        here = codes != number.missing_code
+        present = here if mask is None else mask & here
+    chosen = codes if present is None else codes[present]
+    # A code is below 2^62: its upper and lower 31 bits are summed apart, each in int64.
+    upper, lower = int((chosen >> 31).sum(dtype=np.int64)), int((chosen & (2**31 - 1)).sum(dtype=np.int64))
+    return len(chosen) * int(number.low / unit) + ((upper << 31) + lower) * int(number.step / unit)
+
+
+def _names(columns: str | Iterable[str]) -> tuple[str, ...]:
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    for name in names:
+        exact.text(columns=name)
+    if not names:
+        raise ParameterError("columns must name at least one column, found none")
+    if len(set(names)) < len(names):
+        raise ParameterError(f"columns must be distinct, found {', '.join(map(repr, names))}")
+    return names

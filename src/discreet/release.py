@@ -1,0 +1,244 @@
+"""The only door to the rows: charge first, then run, then store, then return.
+
+    got = release(Laplace(Count(), scale=40), table, ledger=ledger)
+    got.value, got.guarantee.epsilon(1e-6), got.noise_range(0.95)
+
+    with converse(AboveThreshold(...), table, ledger=ledger) as talk:
+        talk.ask(Above(Count(...), threshold=100))
+
+Everything that can be wrong with public arguments is found before the charge and costs nothing. After the charge
+neither the type, the text nor the occurrence of an error depends on the rows: whatever goes wrong inside a mechanism
+becomes one fixed error, without a cause and without a traceback into frames that hold rows. There are no refunds.
+
+Nothing else in the library calls `run`, `begin` or `step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, TypeVar
+
+from discreet.answers import decode, encode
+from discreet.data import Dataset, Facts
+from discreet.errors import DiscreetError, LedgerMismatch, NotPrivate, ParameterError
+from discreet.guarantee import Guarantee
+from discreet.ledger import Ledger, storable_text
+from discreet.mechanism import Conversation, Mechanism
+from discreet.noise import Rng
+from discreet.price import Price
+from discreet.records import Json, canonical, digest, record
+
+Result = TypeVar("Result")
+_FAILED = "the mechanism failed after it was charged; the charge stays"
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A released value and everything public about it.
+
+    entry, hash  the charge in the ledger            price     what it cost there; nothing if replayed
+    replayed     the stored answer of an earlier     testing   True: test randomness was allowed, NOT PRIVATE
+                 charge with the same request id
+    """
+
+    value: Any
+    guarantee: Guarantee
+    mechanism: Mechanism
+    facts: Facts
+    entry: int
+    hash: str
+    price: Price
+    replayed: bool = False
+    testing: bool = False
+
+    def noise_range(self, probability: float = 0.95) -> Any:
+        """Within which distance of the exact answer the value lies with this probability, as far as the noise goes."""
+        stated = getattr(self.mechanism, "noise_range", None)
+        if stated is None:
+            raise ParameterError(f"{type(self.mechanism).__name__} states no noise range")
+        return stated(probability, self.facts)
+
+    def __str__(self) -> str:
+        return f"{self.value}{' (NOT PRIVATE: a testing ledger)' if self.testing else ''}"
+
+
+def release(
+    mechanism: Mechanism,
+    data: Dataset,
+    *,
+    ledger: Ledger,
+    allowance: str | None = None,
+    request: str | None = None,
+    memo: str = "",
+    rng: Rng | None = None,
+) -> Released:
+    """Charge the ledger, run the mechanism on the data once, store the answer and return it.
+
+    request  an id of the caller's choice: the same id with the same mechanism returns the stored answer, free
+    memo     a note for the ledger's owner
+    rng      for testing ledgers only
+    """
+    source = _checked(mechanism, Mechanism, data, ledger, rng)
+    guarantee, stored = _priced(mechanism, data)
+    receipt = ledger.charge(
+        stored,
+        guarantee,
+        data,
+        mode="release",
+        allowance=None if allowance is None else storable_text(allowance=allowance),
+        request=None if request is None else storable_text(request=request),
+        memo=_memo(memo),
+    )
+    text = receipt.stored
+    if text is None:
+        text, interrupted = _guarded(lambda: encode(mechanism.run(data, source)))
+        if text is None:
+            ledger.burn(receipt, "the run failed")
+            raise KeyboardInterrupt if interrupted else DiscreetError(_FAILED)
+        ledger.answer(receipt, text)
+    return Released(
+        value=decode(text),
+        guarantee=guarantee,
+        mechanism=mechanism,
+        facts=data.facts,
+        entry=receipt.entry,
+        hash=receipt.hash,
+        price=receipt.price,
+        replayed=receipt.stored is not None,
+        testing=ledger.testing,
+    )
+
+
+def converse(
+    conversation: Conversation,
+    data: Dataset,
+    *,
+    ledger: Ledger,
+    allowance: str | None = None,
+    memo: str = "",
+    rng: Rng | None = None,
+) -> Open:
+    """Open a conversation: charged now, for everything it will ever say."""
+    source = _checked(conversation, Conversation, data, ledger, rng)
+    guarantee, stored = _priced(conversation, data)
+    name = None if allowance is None else storable_text(allowance=allowance)
+    receipt = ledger.charge(
+        stored, guarantee, data, mode="conversation", allowance=name, request=None, memo=_memo(memo)
+    )
+    drawn, interrupted = _guarded(lambda: (_json(conversation.begin(data, source)),))
+    if drawn is None:
+        ledger.burn(receipt, "the conversation could not begin")
+        raise KeyboardInterrupt if interrupted else DiscreetError(_FAILED)
+    ledger.begin(receipt, drawn[0])
+    return Open(conversation, data, ledger, receipt.entry, guarantee, source)
+
+
+def reopen(conversation: Conversation, data: Dataset, *, charge: int, ledger: Ledger, rng: Rng | None = None) -> Open:
+    """Go on with a conversation that was opened earlier, here or in another process: `charge` is its entry. Free."""
+    source = _checked(conversation, Conversation, data, ledger, rng)
+    guarantee, stored = _priced(conversation, data)
+    body = ledger.conversation(charge)
+    if body["mechanism"] != stored:
+        raise ParameterError(f"entry {charge} charged another conversation")
+    if body["facts_hash"] != digest(record(data.facts)):
+        raise LedgerMismatch("the table's facts are not those that the conversation was charged for")
+    return Open(conversation, data, ledger, charge, guarantee, source)
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """An open conversation. It ends with its last answer, with `close`, or when a step fails; for everybody."""
+
+    conversation: Conversation
+    data: Dataset = field(repr=False)
+    ledger: Ledger
+    charge: int
+    guarantee: Guarantee
+    _rng: Rng = field(repr=False)
+
+    def ask(self, ask: Any) -> Any:
+        """One answer; ConversationOver if there are no more."""
+        self.conversation.check(ask, self.data.facts)
+        with self.ledger.turn(self.charge) as turn:
+            stepped, interrupted = _guarded(lambda: self._stepped(turn.secret, ask))
+            if stepped is None:
+                turn.burn("a step failed")
+            else:
+                turn.keep(stepped[0])
+        if stepped is None:
+            raise KeyboardInterrupt if interrupted else DiscreetError(_FAILED)
+        return decode(stepped[1])
+
+    def _stepped(self, secret: Json, ask: Any) -> tuple[Json, str]:
+        state, answer = self.conversation.step(secret, ask, self.data, self._rng)
+        return _json(state), encode(answer)
+
+    def close(self) -> None:
+        """End the conversation. Its charge stays."""
+        self.ledger.end(self.charge)
+
+    def __enter__(self) -> Open:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _checked(mechanism: object, kind: Any, data: Dataset, ledger: Ledger, rng: Rng | None) -> Rng:
+    """The randomness to use, after checking that the arguments are what they should be and belong together."""
+    if not isinstance(mechanism, kind):
+        hint = "; open it with converse" if isinstance(mechanism, Conversation) else ""
+        raise ParameterError(f"expected a {kind.__name__.lower()}, found {type(mechanism).__name__}{hint}")
+    if not isinstance(ledger, Ledger):
+        raise ParameterError(f"ledger must be a Ledger, found {type(ledger).__name__}")
+    if not all(hasattr(data, name) for name in ("facts", "identity", "source", "exact_sum")):
+        raise ParameterError(f"data must be a Table or another dataset, found {type(data).__name__}")
+    source = Rng() if rng is None else rng
+    if not isinstance(source, Rng):
+        raise ParameterError(f"rng must be an Rng, found {type(source).__name__}")
+    if not ledger.testing and (not source.private or getattr(mechanism, "broken", False)):
+        word = "seeded randomness" if not source.private else "a mechanism that is planted to be broken"
+        raise NotPrivate(f"{word} is for testing ledgers only")
+    ledger.check_table(data)
+    return source
+
+
+def _priced(mechanism: Mechanism | Conversation, data: Dataset) -> tuple[Guarantee, Json]:
+    """What the mechanism promises on this table, and its record; both read public things only."""
+    guarantee = mechanism.guarantee(data.facts)
+    if not isinstance(guarantee, Guarantee):
+        raise ParameterError(f"a guarantee must be a Guarantee, found {type(guarantee).__name__}")
+    try:
+        stored = record(mechanism)
+        canonical(stored)
+    except ParameterError:
+        raise
+    except ValueError:
+        raise ParameterError("a number of this mechanism has too many digits to be recorded") from None
+    return guarantee, stored
+
+
+def _memo(memo: object) -> str:
+    return storable_text(memo=memo) if memo != "" else ""
+
+
+def _json(value: Any) -> Json:
+    canonical(value)
+    return value  # type: ignore[no-any-return]
+
+
+def _guarded(run: Callable[[], Result]) -> tuple[Result | None, bool]:
+    """The result, or None if anything went wrong, and whether somebody interrupted it.
+
+    The error itself is dropped here, with its text, its cause and the frames it came through: they may hold rows.
+    """
+    try:
+        return run(), False
+    except Exception:
+        return None, False
+    except BaseException:
+        return None, True

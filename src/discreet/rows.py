@@ -1,0 +1,234 @@
+"""Private rows inside public facts: what every dataset has in common.
+
+`Facts` are everything public that a price may depend on; `Identity` is what the owner calls the table. A `Batch` is
+some of the rows, as codes, and lives only while a sum is taken. A dataset has two doors, `exact_sum` and
+`exact_slices`; the functions `sum_of` and `slices_of` are those doors for any stream of batches, so that every dataset
+gives the same integers.
+
+Sums are exact: contributions are integers, and integer addition does not care how the rows are cut into batches. A
+dataset holds at most MAX_ROWS = 2^31 - 1 rows, so sums of contributions up to 2^31 stay below 2^62 in int64;
+`Facts.require_room` refuses more, before any row is read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import exact
+from discreet.domain import AnyNumber, Domain, Number
+from discreet.errors import ParameterError
+from discreet.guarantee import Neighbours
+
+MAX_ROWS = 2**31 - 1
+
+Codes = npt.NDArray[np.int64]
+IntArray = npt.NDArray[Any]  # int64, or Python integers as objects
+Key = tuple[int, ...]
+Summed = TypeVar("Summed", IntArray, Counter[Key])
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Everything public that a price may depend on.
+
+    size  replace-one: the number of persons. add-remove: None, or a number that the owner declares (it need not be the
+          number of persons).
+    """
+
+    NAME: ClassVar[str] = "facts/1"
+    domain: Domain
+    neighbours: Neighbours
+    size: int | None
+
+    @property
+    def rows_bound(self) -> int:
+        """No table with these facts has more rows."""
+        if not self.neighbours.replace_one or self.size is None:
+            return MAX_ROWS
+        return min(MAX_ROWS, self.size * self.neighbours.rows)
+
+    def require_room(self, per_row: int) -> None:
+        """A sum of contributions of at most per_row in absolute value fits int64, whatever the rows are."""
+        if per_row * self.rows_bound >= 2**62:
+            raise ParameterError(
+                f"a sum over up to {self.rows_bound} rows of contributions up to {per_row} does not fit 62 bits; "
+                "take a coarser grid"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose rows these are, as declared by the owner; never a function of the rows."""
+
+    NAME: ClassVar[str] = "identity/1"
+    name: str
+    neighbours: Neighbours
+    unit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The `count` most extreme rows of a column of numbers: side "low" or "high"."""
+
+    NAME: ClassVar[str] = "slice/1"
+    column: str
+    side: str
+    count: int
+
+    def __post_init__(self) -> None:
+        if self.side not in ("low", "high"):
+            raise ParameterError(f'side must be "low" or "high", found {self.side!r}')
+        object.__setattr__(self, "count", exact.whole(minimum=0, count=self.count))
+
+
+class Batch:
+    """Some rows of a dataset as codes: batch["age"] is an int64 array, of shape (rows, dimension) for a Vector."""
+
+    __slots__ = ("_codes", "_load", "domain", "rows")
+
+    def __init__(self, domain: Domain, rows: int, load: Callable[[str], npt.NDArray[Any]]) -> None:
+        self.domain = domain
+        self.rows = rows
+        self._load = load
+        self._codes: dict[str, Codes] = {}
+
+    def __getitem__(self, name: str) -> Codes:
+        if name not in self._codes:
+            self.domain.column(name)
+            codes = np.asarray(self._load(name)).astype(np.int64, copy=False)[:]
+            codes.flags.writeable = False
+            self._codes[name] = codes
+        return self._codes[name]
+
+    def __repr__(self) -> str:
+        return "Batch(private rows)"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        refuse_to_leave(self)
+
+
+class Filter(Protocol):
+    """A condition on single rows: every predicate of `discreet.query` is one."""
+
+    def check(self, domain: Domain) -> None: ...
+    def mask(self, batch: Batch) -> npt.NDArray[np.bool_]: ...
+
+
+class Dataset(Protocol):
+    """Private rows. Two doors only; both names start with exact_, so review is a search for a word.
+
+    exact_sum     the sum over all rows of a bounded integer function, given batch by batch: `partial` returns the sum
+                  over one batch as an integer array or a Counter, and is called for at least one, maybe empty, batch.
+    exact_slices  for each slice the codes of its column in its most extreme rows, most extreme first; see `slices_of`.
+    source        the file the rows came from, if any.
+    """
+
+    @property
+    def facts(self) -> Facts: ...
+    @property
+    def identity(self) -> Identity: ...
+    @property
+    def source(self) -> Path | None: ...
+    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed: ...
+    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]: ...
+
+
+def refuse_to_leave(private: object, *_: object) -> NoReturn:
+    """Private rows are neither pickled nor copied: a second copy would not be watched by anybody."""
+    raise TypeError(f"a {type(private).__name__} holds private rows: it cannot be pickled or copied")
+
+
+def sum_of(batches: Iterable[Batch], partial: Callable[[Batch], Summed]) -> Summed:
+    """The sum of partial over the batches: int64, or Python integers where partial gives objects, or a Counter."""
+    total: Any = None
+    for batch in batches:
+        part: Any = partial(batch)
+        if isinstance(part, Counter):
+            total = Counter() if total is None else total
+            total.update(part)
+            continue
+        added = np.asarray(part)
+        if added.dtype.kind not in "iuO":
+            raise ParameterError(f"only integers are summed, found {added.dtype}")
+        if total is None:
+            total = np.array(added, dtype=object if added.dtype == object else np.int64)
+        else:
+            np.add(total, added, out=total)
+    return total  # type: ignore[no-any-return]
+
+
+def slices_of(
+    batches: Iterable[Batch],
+    slices: Sequence[Slice],
+    *,
+    domain: Domain,
+    where: Filter | None,
+    disjoint: bool,
+) -> list[Codes]:
+    """The slices of a stream of batches, in one pass that keeps at most sum(counts) rows for each slice.
+
+    Order.     "low": by (key, row), "high": by (-key, row), where the key is the code of the slice's column and the row
+               is the tuple of all its codes in the domain's order. Rows that compare equal are equal, so the result
+               does not depend on the order or the cutting of the rows. Rows whose key is missing, or that `where`
+               refuses, are in no slice; a slice is shorter than its count when there are not enough rows.
+    Disjoint.  The rows of each slice are removed, as a multiset, before the next slices are taken.
+    Why it is enough to keep the first c_1 + ... + c_j rows of order j: the earlier slices remove at most
+    c_1 + ... + c_(j-1) of them, and removing rows never changes the order of the others.
+    """
+    if where is not None:
+        where.check(domain)
+    for each in slices:
+        if not isinstance(domain.column(each.column), (Number, AnyNumber)):
+            raise ParameterError(f"column {each.column!r} has no order: a slice needs a Number")
+    counts = [each.count for each in slices]
+    keep = [sum(counts[: place + 1]) if disjoint else counts[place] for place in range(len(slices))]
+    first: list[Codes | None] = [None] * len(slices)
+    for batch in batches:
+        mask = np.ones(batch.rows, dtype=bool) if where is None else where.mask(batch)
+        for place, each in enumerate(slices):
+            first[place] = _merge(first[place], batch, mask, each, keep[place])
+    removed: Counter[Key] = Counter()
+    found = []
+    for each, rows in zip(slices, first, strict=True):
+        assert rows is not None
+        taken = _take(rows[:, 1:], removed, each.count)
+        if disjoint:
+            removed.update(tuple(row) for row in rows[taken, 1:].tolist())
+        found.append(rows[taken, 0] * (1 if each.side == "low" else -1))
+    return found
+
+
+def _merge(first: Codes | None, batch: Batch, mask: npt.NDArray[np.bool_], wanted: Slice, keep: int) -> Codes:
+    """The first `keep` rows of what was kept and of the batch; column 0 is the signed key, then come all codes."""
+    codes = batch[wanted.column]
+    missing = batch.domain.column(wanted.column).missing_code
+    key = codes if wanted.side == "low" else -codes
+    chosen = np.flatnonzero(mask if missing is None else mask & (codes != missing))
+    if first is not None and len(first) == keep:
+        chosen = chosen[key[chosen] <= (first[-1, 0] if keep else key.min(initial=0) - 1)]
+    if len(chosen) > keep > 0:
+        chosen = chosen[key[chosen] <= np.partition(key[chosen], keep - 1)[keep - 1]]
+    rows = np.column_stack([key[chosen], *(batch[name][chosen] for name in batch.domain)])
+    rows = rows if first is None else np.concatenate([first, rows])
+    return rows[np.lexsort(rows.T[::-1])[:keep]]
+
+
+def _take(rows: Codes, removed: Counter[Key], count: int) -> list[int]:
+    """The places of the first `count` rows that are left when the removed ones are gone."""
+    gone = Counter(removed)
+    taken: list[int] = []
+    for place, row in enumerate(map(tuple, rows.tolist())):
+        if len(taken) == count:
+            break
+        if gone[row] > 0:
+            gone[row] -= 1
+        else:
+            taken.append(place)
+    return taken

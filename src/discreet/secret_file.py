@@ -1,0 +1,52 @@
+"""The secret states of open conversations: noisy thresholds that must survive a restart and must not be read.
+
+`<ledger>.secret`, mode 0600: a JSON object from the hash of the conversation's charge to its state. It is rewritten as
+a whole, atomically, and only while the ledger's write lock is held. A state that is missing, or a file that cannot be
+understood, means that the conversation is over; drawing a new threshold would be a second run of a mechanism that was
+paid once. A ledger in memory keeps the states in memory.
+
+A copy of the file restored from earlier is not detected. For AboveThreshold that changes nothing: its state never
+changes while it is open, and its end is in the ledger.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from discreet.durable import replace_file
+from discreet.errors import LedgerUnavailable
+from discreet.records import Json, canonical
+
+
+class SecretFile:
+    """The secrets beside one ledger."""
+
+    def __init__(self, ledger: Path | None) -> None:
+        self._path = None if ledger is None else ledger.with_name(ledger.name + ".secret")
+        self._memory: dict[str, Json] = {}
+
+    def get(self, charge_hash: str) -> Json:
+        """The state of the conversation with this charge; None if it is not here."""
+        return self._all().get(charge_hash)
+
+    def keep(self, charge_hash: str, state: Json) -> None:
+        """Replace the state, durably; None forgets it."""
+        held = {key: value for key, value in self._all().items() if key != charge_hash}
+        if state is not None:
+            held[charge_hash] = state
+        if self._path is None:
+            self._memory = held
+        else:
+            replace_file(self._path, canonical(held))
+
+    def _all(self) -> dict[str, Json]:
+        if self._path is None:
+            return self._memory
+        try:
+            held = json.loads(self._path.read_bytes())
+        except (FileNotFoundError, ValueError):
+            return {}
+        except OSError as error:
+            raise LedgerUnavailable(f"{self._path.name} cannot be read: {error.strerror}") from None
+        return held if isinstance(held, dict) else {}

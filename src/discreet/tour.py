@@ -1,0 +1,111 @@
+"""The main job, end to end, on made-up people: a plan, a ledger, releases of every kind, a refusal, the books.
+
+The people are made up here from a fixed seed, so the tour may also print what no user of a private table can see: the
+true answer beside the private one. It computes it from its own list of rows; nothing in the library returns it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as Shown
+
+import discreet as dp
+from discreet.catalogue import CATALOGUE
+from discreet.noise import SeededRng
+
+PEOPLE = 20_000
+BUDGET = dp.Budget(epsilon=1, delta=1e-6)
+DOMAIN = dp.Domain(
+    age=dp.Number(0, 120, step=1),
+    visits=dp.Number(0, 50, step=1),
+    sex=dp.Category("F", "M"),
+    town=dp.Category(*(f"town {number:02d}" for number in range(40)), other="elsewhere"),
+)
+
+
+def made_up_people() -> dict[str, list[Any]]:
+    """Columns of a table in which older people visit more often, and most towns are small."""
+    rng = SeededRng(2026)
+    age = 18 + rng.integers(40, PEOPLE) + rng.integers(38, PEOPLE)
+    visits = rng.geometric(Fraction(2), PEOPLE) + (age > 60) * rng.geometric(Fraction(3), PEOPLE)
+    town, sex = rng.geometric(Fraction(9), PEOPLE), rng.integers(2, PEOPLE)
+    return {
+        "age": age.tolist(),
+        "visits": visits.clip(0, 50).tolist(),
+        "sex": ["FM"[each] for each in sex],
+        "town": [f"town {each:02d}" for each in town],
+    }
+
+
+def tour(console: Console) -> None:
+    """Everything, in under a minute; files go to a temporary folder."""
+    people = made_up_people()
+    console.rule("discreet: a tour on made-up people")
+    console.print(
+        f"{PEOPLE:,} people who do not exist, so that the true answers may stand beside the private ones.\n"
+        "A row is a person; replace-one: how many there are is public, what each of them is like is not.\n"
+    )
+    console.print("Before anything is spent: what would one count cost, and how exact would it be?", style="bold")
+    console.print(str(dp.plan("count", budget=dp.Budget(Fraction(1, 10)), size=PEOPLE, alpha=0.001)), markup=False)
+    with tempfile.TemporaryDirectory() as folder:
+        table = dp.Table(people, DOMAIN, neighbours="replace-one", name="made-up people")
+        ledger = dp.Ledger.create(Path(folder) / "people.ledger", BUDGET, table, state_dir=Path(folder))
+        console.print(f"\nA ledger with the budget {BUDGET}, for all of what follows together.", style="bold")
+        _releases(console, table, ledger, people)
+        _conversation(console, table, ledger, people)
+        _refusal(console, table, ledger)
+        ledger.verify(CATALOGUE)
+        console.print("\nThe ledger was verified: every entry, every price, nothing missing.", style="bold")
+        console.print(f"spent: {ledger.spent()}\nleft:  {ledger.remaining()}")
+
+
+def _releases(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict[str, list[Any]]) -> None:
+    shown = Shown("question", "private answer", "noise range (95 %)", "true answer", "price (pure epsilon)")
+    old = dp.Between("age", 65, 120)
+    towns = Counter(people["town"])
+    women = sum(sex == "F" for sex in people["sex"])
+    questions: list[tuple[str, Any, Any]] = [
+        ("how many are 65 or older?", dp.Laplace(dp.Count(old), 60), sum(age >= 65 for age in people["age"])),
+        ("how many are women?", dp.Gaussian(dp.Count(dp.Equals("sex", "F")), 60), women),
+        ("how many visits in all?", dp.Laplace(dp.Sum("visits"), 2_000), sum(people["visits"])),
+        ("in which town do most live?", dp.Exponential(dp.Histogram("town"), Fraction(1, 40)), "town 00"),
+    ]
+    for text, mechanism, truth in questions:
+        got = dp.release(mechanism, table, ledger=ledger, memo=text)
+        index = isinstance(mechanism, dp.Exponential)
+        answer = DOMAIN["town"].level(got.value) if index else f"{got.value:,}"  # type: ignore[union-attr]
+        width = "exact or a near rival" if index else f"± {got.noise_range(0.95):,.0f}"
+        price = "-" if got.guarantee.pure is None else f"{float(got.guarantee.pure):.4f}"
+        shown.add_row(text, str(answer), width, str(truth if index else f"{truth:,}"), price)
+    histogram = dp.release(dp.Gaussian(dp.Histogram("town"), 60), table, ledger=ledger, memo="people a town")
+    worst = max(
+        abs(int(count) - towns[level] if level != "elsewhere" else 0)
+        for count, level in zip(histogram.value, DOMAIN["town"].levels, strict=True)  # type: ignore[union-attr]
+    )
+    shown.add_row("people in each of 41 towns", "41 counts, one price", f"± {histogram.noise_range(0.95):,.0f} each", f"worst off by {worst}", "-")
+    console.print(shown)
+
+
+def _conversation(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict[str, list[Any]]) -> None:
+    console.print("\nAny number of yes/no questions for one price, until the first yes:", style="bold")
+    with dp.converse(dp.AboveThreshold(60, 120), table, ledger=ledger) as talk:
+        for limit in range(0, 51):
+            count = dp.Count(dp.Between("visits", 0, limit))
+            if talk.ask(dp.Above(count, PEOPLE // 2)):
+                break
+    truth = sorted(people["visits"])[PEOPLE // 2]
+    console.print(f"  the median number of visits is about {limit} (true: {truth}), found with {limit + 1} questions")
+
+
+def _refusal(console: Console, table: dp.Table, ledger: dp.Ledger) -> None:
+    console.print("\nA question that does not fit is refused before anything is read:", style="bold")
+    try:
+        dp.release(dp.Laplace(dp.Histogram("age"), 1), table, ledger=ledger)
+    except dp.BudgetExceeded as refused:
+        console.print(f"  {refused}")

@@ -1,0 +1,98 @@
+"""Exact laws of whole conversations with AboveThreshold on neighbouring tables, and the published wrong variants."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from discreet.audit import mutants
+from discreet.audit.divergence import loss
+from discreet.audit.laws import conversation_law
+from discreet.audit.mutants import Twin
+from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
+from discreet.noise import SeededRng
+from discreet.query import Count, Equals
+
+from .toys import ADD, REPLACE, people
+
+A, B = Count(Equals("v", "a")), Count(Equals("v", "b"))
+UP, DOWN = people("abb"), people("aab")  # the count of a rises by one, the count of b falls by one
+HONEST = AboveThreshold(1, 2)  # costs 1/1 + 2/2 = 2
+LECTURE = AboveThresholdLaplace(1, 2)
+REACH = 40  # what is cut off has probability exp(-20)
+
+
+def measured(conversation, asks, first, second, setting, *, reach=REACH):
+    p = conversation_law(conversation, asks, first, setting, reach=reach)
+    q = conversation_law(conversation, asks, second, setting, reach=reach)
+    return loss(p, q)
+
+
+def climbed(conversation, *, steps, seed, center=None, reach=REACH):
+    """The worst sequence of questions that a random search finds, starting from a bad one."""
+    rng = SeededRng(seed)
+    asks = [Above(A, 3, center), Above(B, 3, center)]
+    worst = measured(conversation, asks, UP, DOWN, REPLACE, reach=reach)
+    for _ in range(steps):
+        ask = Above((A, B)[rng.integers(2)], Fraction(rng.integers(17) - 4, 2), center)
+        at = rng.integers(3)
+        tried = [*asks[:at], ask, *asks[at + 1 :]]
+        found = measured(conversation, tried, UP, DOWN, REPLACE, reach=reach)
+        if found >= worst:
+            asks, worst = tried, found
+    return worst
+
+
+@pytest.mark.parametrize("conversation", [HONEST, LECTURE], ids=["one-sided", "lecture"])
+@pytest.mark.parametrize("center", [None, Fraction(5, 3)])
+def test_no_sequence_of_questions_beats_the_price(conversation, center):
+    worst = climbed(conversation, steps=5, seed=7, center=center, reach=24)
+    claimed = float(conversation.guarantee(REPLACE.facts(UP)).pure)
+    assert 0.2 * claimed < worst <= claimed * (1 + 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("conversation", [HONEST, LECTURE], ids=["one-sided", "lecture"])
+@pytest.mark.parametrize("center", [None, 1, Fraction(5, 3)])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_long_search_over_questions_beats_the_price(conversation, center, seed):
+    worst = climbed(conversation, steps=60, seed=seed, center=center)
+    assert worst <= float(conversation.guarantee(REPLACE.facts(UP)).pure) * (1 + 1e-9)
+
+
+def test_two_questions_that_move_both_ways_attain_the_price():
+    """A "no" about a count that rises excludes the low thresholds of one world; then a "yes" about one that falls."""
+    assert measured(HONEST, [Above(A, 2), Above(B, 2)], UP, DOWN, REPLACE) == pytest.approx(2, rel=1e-4)
+
+
+def test_monotone_questions_cost_less_under_add_remove():
+    cheap = AboveThreshold(1, 2, monotone=True)
+    claimed = float(cheap.guarantee(ADD.facts(people("ab"))).pure)
+    assert claimed == 1.5
+    worst = max(
+        measured(cheap, asks, people("aab"), people("ab"), ADD)
+        for asks in ([Above(A, 2)], [Above(A, 2), Above(A, 4)], [Above(A, 2), Above(B, 4)])
+    )
+    assert worst == pytest.approx(claimed, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "asks", "at_least"),
+    [
+        (mutants.NO_THRESHOLD_NOISE, [Above(A, 3)] * 8, 3.5),
+        (mutants.NO_QUESTION_NOISE, [Above(A, 0), Above(B, 0)], 10),
+        (mutants.NEVER_STOPS, [Above(A, 2), Above(B, 2), Above(A, 2), Above(B, 2)], 2.9),
+        (mutants.RELEASES_NOISY_VALUE, [Above(A, 1)], 10),
+        (mutants.THREE_YES_ONE_PRICE, [Above(A, 2), *[Above(B, 2)] * 3], 3.9),
+        (mutants.REDRAWN_THRESHOLD, [Above(A, 0)] * 4, 3.9),
+        (mutants.MONOTONE_PRICE, [Above(A, 2), Above(B, 2)], 1.99),  # of a claimed 1.5
+        (mutants.OFF_GRID, [Above(A, "0.35"), Above(B, 2)], 2.79),  # 1.4 times the claim
+    ],
+    ids=lambda value: getattr(value, "label", ""),
+)
+def test_published_wrong_variants_are_caught(mistake, asks, at_least):
+    twin = Twin(HONEST, mistake)
+    claimed = float(twin.guarantee(REPLACE.facts(UP)).pure)
+    worst = measured(twin, asks, UP, DOWN, REPLACE)
+    assert worst > at_least > claimed
