@@ -14,6 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+from discreet.charging import Purchase, charge
 from discreet.data import Table
 from discreet.domain import Domain, Number
 from discreet.guarantee import Budget
@@ -33,16 +34,12 @@ def rows(times: int = 300) -> list[Row]:
         table = Table({"age": list(range(100))}, Domain(age=Number(0, 120, step=1)), name="people")
         ledger = Ledger.create(folder / "people.ledger", Budget(1, "1e-6"), table, state_dir=folder / "state")
         mechanism = Laplace(Count(), Fraction(10**6))
-        stored, guarantee = record(mechanism), mechanism.guarantee(table.facts)
-
-        def charge() -> None:
-            ledger.charge(stored, guarantee, table, mode="release", allowance=None, request=None, memo="")
-
+        purchase = Purchase(record(mechanism), mechanism.guarantee(table.facts), table, "release")
         descriptor = os.open(folder / "bare", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             bare = _bare_write(descriptor)
             return [
-                _compared("one durable charge", charge, bare, times),
+                _compared("one durable charge", lambda: charge(ledger, purchase), bare, times),
                 _compared("one release", lambda: release(mechanism, table, ledger=ledger), bare, times),
             ]
         finally:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,8 +14,10 @@ from discreet import exact
 from discreet.data import Dataset, Facts, Table
 from discreet.domain import Domain, Number
 from discreet.errors import ParameterError
-from discreet.guarantee import Guarantee
+from discreet.guarantee import Budget, Guarantee
+from discreet.ledger import Ledger
 from discreet.noise import Rng
+from discreet.release import release
 
 DOMAIN = Domain(age=Number(0, 120, step=1))
 
@@ -154,3 +158,26 @@ class Guess:
 
 
 CATALOGUE: dict[str, type] = {each.NAME: each for each in (Pure, Zcdp, Approximate, Everything, Failing, Broken, Guess)}
+
+
+def fill(ledger: Ledger, mechanism: Any, limit: int = 10_000) -> int:
+    """How many releases fit."""
+    count = 0
+    while count < limit and ledger.admits(mechanism):
+        release(mechanism, people(), ledger=ledger)
+        count += 1
+    return count
+
+
+def opening(budget: Budget) -> dict[str, Any]:
+    """The body of the first entry of a ledger with this budget."""
+    first = next(Ledger.in_memory(budget, people()).entries())
+    return {key: value for key, value in first.items() if key not in ("seq", "hash")}
+
+
+def rows_of(path: Path) -> list[tuple[Any, ...]]:
+    """The entries as SQLite holds them."""
+    connection = sqlite3.connect(path)
+    found = connection.execute("SELECT * FROM entries ORDER BY seq").fetchall()
+    connection.close()
+    return found

@@ -1,13 +1,13 @@
 """Every class whose records a ledger may hold, by name: one literal dictionary, on top of everything.
 
-A name with its version never changes meaning. To change what a record means, add a class under the next version and keep
-the old one readable.
+A name with its version never changes meaning. To change what a record means, add a class under the next version and
+keep the old one readable.
 """
 
 from __future__ import annotations
 
 from discreet.data import Facts, Identity
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.domain import AnyNumber, Category, Domain, Number, Vector
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
@@ -34,6 +34,7 @@ CATALOGUE: dict[str, type] = {
     "above/1": Above,
     "among/1": Among,
     "and/1": And,
+    "any-number/1": AnyNumber,
     "between/1": Between,
     "budget/1": Budget,
     "category/1": Category,

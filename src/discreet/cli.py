@@ -1,4 +1,4 @@
-"""The command line: `discreet ledger create | show | verify | reconcile | export`.
+"""The command line: `discreet tour | plan | audit | ledger create, show, verify, reconcile, export`.
 
 Errors are one sentence on the error stream. Exit codes: 0 done; 1 refused (the ledger is damaged, behind its mark, used
 up, of another table); 2 a wrong argument. Importing this module imports click and nothing heavy; each command imports
@@ -43,6 +43,87 @@ def main() -> None:
         sys.exit(2 if isinstance(error, ParameterError) else 1)
 
 
+@commands.command()
+@click.argument("kind")
+@click.option("--epsilon", required=True, help="The budget of this one release.")
+@click.option("--delta", default="0", show_default=True)
+@click.option("--neighbours", default="replace-one", show_default=True, help="replace-one or add-remove.")
+@click.option("--rows-per-unit", default=1, show_default=True, help="How many rows a person may hold.")
+@click.option("--size", default=None, type=int, help="How many people there are: shows errors as fractions of it.")
+@click.option("--alpha", default=None, help="A wanted error, as a fraction: shows the size that it needs.")
+@click.option("--beta", default="0.05", show_default=True, help="Each promise may fail with this probability.")
+@click.option("--number", "numbers", multiple=True, metavar="NAME=N", help="What the kind needs: cells=100, d=50.")
+def plan(
+    kind: str,
+    epsilon: str,
+    delta: str,
+    neighbours: str,
+    rows_per_unit: int,
+    size: int | None,
+    alpha: str | None,
+    beta: str,
+    numbers: tuple[str, ...],
+) -> None:
+    """What a budget buys, before anything is spent. Reads no data.
+
+    KIND is count, histogram (cells), vector (d), select (candidates) or threshold (questions). For example:
+
+        discreet plan histogram --epsilon 0.5 --delta 1e-6 --size 20000 --number cells=121
+    """
+    from discreet.guarantee import Budget, Neighbours
+    from discreet.plan import plan as planned
+
+    pairs = [pair.partition("=") for pair in numbers]
+    for name, _, value in pairs:
+        if not name.isidentifier() or not value.isdigit():
+            raise ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
+    budget = Budget(epsilon, delta)
+    found = planned(
+        kind,
+        budget=budget,
+        neighbours=Neighbours(neighbours, rows_per_unit),
+        size=size,
+        alpha=alpha,
+        beta=beta,
+        **{name: int(value) for name, _, value in pairs},
+    )
+    click.echo(str(found))
+
+
+@commands.command()
+def audit() -> None:
+    """Attack this installation: exact laws on made-up rows, each beside a broken twin that must be caught."""
+    from rich.console import Console
+    from rich.table import Table as Shown
+
+    from discreet.audit import attack
+
+    console = Console()
+    shown = Shown("mechanism", "delta claimed", "found", "a broken twin that", "delta found", show_lines=False)
+    failed = []
+    with console.status("attacking") as status:
+        for result in attack(lambda name: status.update(f"attacking {name}")):
+            one, other = result.honest, result.broken
+            claimed = f"{one.claimed:.3g} at {one.epsilon:.3g}"
+            caught = f"{other.found:.3g}, caught" if other.violates else f"{other.found:.3g}, NOT CAUGHT"
+            shown.add_row(f"{result.name} ({result.relation})", claimed, f"{one.found:.3g}", result.mistake, caught)
+            failed += [] if result.passed else [result.name]
+    console.print(shown)
+    if failed:
+        raise DiscreetError(f"the audit failed for {', '.join(failed)}")
+    console.print("No attack beat a claim, and every broken twin was caught. This is evidence; the proofs are in docs.")
+
+
+@commands.command()
+def tour() -> None:
+    """The main job, end to end, on made-up people; takes a few seconds."""
+    from rich.console import Console
+
+    from discreet.tour import tour as show_around
+
+    show_around(Console())
+
+
 @commands.group()
 def ledger() -> None:
     """The budget of one table: what was promised, what is spent, what is left.
@@ -82,7 +163,7 @@ def create(
 
     if (unit is None) != (rows_per_unit is None):
         raise ParameterError("--unit and --rows-per-unit go together")
-    budget = Budget(epsilon, delta)  # type: ignore[arg-type]  # texts are read exactly
+    budget = Budget(epsilon, delta)
     if budget.epsilon > _LARGE_EPSILON and not yes:
         click.confirm(
             f"epsilon = {epsilon} promises very little to the people in the table. Go on?", abort=True, err=True

@@ -57,7 +57,7 @@ class Values:
         return f"Values({self.kind})"
 
 
-def quietly(work: Callable[[], Result], complaint: str) -> Result:
+def quietly(work: Callable[[], Result], complaint: str, *, kind: type[DiscreetError] = SchemaError) -> Result:
     """Do work in a foreign library; of its failure only the type survives, since the text may quote a row."""
     try:
         return work()
@@ -65,7 +65,7 @@ def quietly(work: Callable[[], Result], complaint: str) -> Result:
         raise
     except Exception as error:
         failure = type(error).__name__
-    raise SchemaError(f"{complaint} ({failure})")
+    raise kind(f"{complaint} ({failure})")
 
 
 class Frame:
@@ -79,7 +79,7 @@ class Frame:
         self._columns: Mapping[Any, Any] = {}
         if isinstance(source, Mapping):
             self._columns = source
-            self.names = tuple(str(name) for name in source)
+            self.names = tuple(name for name in source if isinstance(name, str))
         else:
             frame: Any = quietly(
                 lambda: nw.from_native(source, eager_only=True, pass_through=True),
@@ -91,7 +91,7 @@ class Frame:
                     f".csv file, found a {type(source).__name__}; collect a lazy frame first"
                 )
             self._frame = frame
-            self.names = tuple(str(name) for name in frame.columns)
+            self.names = tuple(name for name in frame.columns if isinstance(name, str))
 
     def __repr__(self) -> str:
         return "Frame"
@@ -107,17 +107,25 @@ class Frame:
 
     def __getitem__(self, name: str) -> list[Values]:
         column = self._columns[name] if self._frame is None else self._frame.get_column(name)
-        return quietly(lambda: read(column, spelled=self._spelled), f"column {name!r} cannot be read")
+        return read(column, name, spelled=self._spelled)
 
 
-def read(column: Any, *, spelled: bool = False) -> list[Values]:
-    """The entries of a series, an array or a sequence, as runs of one kind."""
+def read(column: Any, name: str, *, spelled: bool = False) -> list[Values]:
+    """The entries of a series, an array or a sequence, as runs of one kind; refusals name the column."""
+    try:
+        return quietly(lambda: _read(column, spelled), "it cannot be read")
+    except SchemaError as error:
+        complaint = str(error)
+    raise SchemaError(f"column {name!r}: {complaint}")
+
+
+def _read(column: Any, spelled: bool) -> list[Values]:
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return _read_series(series, spelled)
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         if column.ndim != 1:
-            raise SchemaError(f"a column must have one dimension, found {column.ndim}")
+            raise SchemaError(f"it must have one dimension, found {column.ndim}")
         return [_typed(column, np.zeros(len(column), dtype=bool))]
     return _read_objects(column.tolist() if isinstance(column, np.ndarray) else list(column))
 
@@ -170,7 +178,7 @@ def _read_series(series: nw.Series[Any], spelled: bool) -> list[Values]:
         return [_read_texts(series.cast(nw.String), null, spelled)]
     if dtype == nw.String:
         return [_read_texts(series, null, spelled)]
-    raise SchemaError(f"a column of {dtype} is not supported; turn it into whole numbers or text")
+    raise SchemaError(f"entries of type {dtype} are not supported; turn them into whole numbers or text")
 
 
 def _read_texts(series: nw.Series[Any], null: npt.NDArray[np.bool_], spelled: bool) -> Values:
@@ -198,7 +206,7 @@ def _read_objects(entries: Sequence[Any]) -> list[Values]:
     kinds = np.array([_kind(entry) for entry in entries], dtype=object)
     found = {str(kind) for kind in kinds} - {"nothing"}
     if len(found) > 1 and not found <= _NUMERIC:
-        raise SchemaError(f"a column must be of one kind, found {', '.join(sorted(found))}")
+        raise SchemaError(f"it must be of one kind, found {', '.join(sorted(KIND_WORDS[kind] for kind in found))}")
     if not found:
         return [_nothing(len(entries))]
     parts = []
@@ -227,7 +235,7 @@ def _kind(entry: Any) -> str:
         return "nothing" if math.isnan(entry) else "float"
     if isinstance(entry, (Decimal, Fraction)):
         return "decimal"
-    raise SchemaError(f"a column must hold numbers, text, booleans or nulls, found {type(entry).__name__}")
+    raise SchemaError(f"it must hold numbers, text, booleans or nulls, found {type(entry).__name__}")
 
 
 def _of_kind(kind: str, entries: list[Any]) -> Values:

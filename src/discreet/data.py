@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from discreet import persons
-from discreet.columns import float_rows, quietly, read
+from discreet.columns import float_rows, read
 from discreet.domain import Category, Domain, Number, Vector
 from discreet.encoding import encode
 from discreet.errors import ParameterError, SchemaError
@@ -164,9 +164,7 @@ class Matrix:
         domain = Domain(x=features)
         if target is not None:
             domain = Domain(x=features, y=target)
-            self._codes["y"] = encode(quietly(lambda: read(y), "y cannot be read"), target, "y").astype(
-                stored_type(target)
-            )
+            self._codes["y"] = encode(read(y, "y"), target, "y").astype(stored_type(target))
             if len(self._codes["y"]) != self._rows:
                 raise SchemaError("X and y are not equally long")
         self.facts = facts_of(domain, self.identity, size=size, persons_found=self._rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 
 from discreet.errors import LedgerUnavailable
@@ -12,7 +11,7 @@ from discreet.errors import LedgerUnavailable
 def create_file(path: Path, text: str) -> bool:
     """Write a new file, readable by its owner only; False, and nothing is touched, if there is one."""
     try:
-        _written(path, text)
+        _written(path, text, os.O_EXCL)
     except FileExistsError:
         return False
     except OSError as error:
@@ -21,14 +20,16 @@ def create_file(path: Path, text: str) -> bool:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Put a file in the place of another: a reader sees the old one or the new one, also after a power cut."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    """Put a file in the place of another: a reader sees the old one or the new one, also after a power cut.
+
+    Callers take turns (they hold the ledger's lock), so the new file has one name; an interrupted one is overwritten.
+    """
+    fresh = path.with_name(f".{path.name}.new")
     try:
-        _written(fresh, text)
+        _written(fresh, text, os.O_TRUNC)
         os.replace(fresh, path)
         sync_directory(path.parent)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None
 
 
@@ -41,8 +42,8 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _written(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def _written(path: Path, text: str, how: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(text.encode("utf-8"))
         file.flush()

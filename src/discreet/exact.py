@@ -82,6 +82,12 @@ def text(**named: object) -> str:
     return value
 
 
+def freeze(value: object, **fields: object) -> None:
+    """Set the fields of a frozen dataclass from its own constructor, once."""
+    for name, field in fields.items():
+        object.__setattr__(value, name, field)
+
+
 def floor_sqrt(value: Fraction) -> int:
     """The largest integer whose square is at most value >= 0, exactly."""
     return math.isqrt(math.floor(value))

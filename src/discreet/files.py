@@ -58,7 +58,7 @@ class Scan:
     def frames(self, columns: Sequence[str], *, numbered: bool = False) -> Iterator[Any]:
         """The rows as pyarrow tables of at most batch_rows rows with these columns, in the order of the file."""
         arrow = _module("pyarrow")
-        wanted = ", ".join(_quoted(name) for name in [*columns, *([ROW_NUMBER] if numbered else [])])
+        wanted = ", ".join(self._selected(name) for name in [*columns, *([ROW_NUMBER] if numbered else [])])
         complaint = f"{self.path.name!r} cannot be read as {'CSV' if self.is_csv else 'Parquet'}"
         with tempfile.TemporaryDirectory(prefix="discreet-") as private, _connect(self, private) as connection:
             query = f"SELECT {wanted} FROM {self._relation()}"
@@ -67,10 +67,14 @@ class Scan:
                 for start in range(0, batch.num_rows, self.batch_rows):
                     yield arrow.Table.from_batches([batch.slice(start, self.batch_rows)])
 
+    def _selected(self, name: str) -> str:
+        """A column by its name; the columns of a CSV file are known to duckdb by their places."""
+        return f"c{self.names().index(name)} AS {_quoted(name)}" if self.is_csv else _quoted(name)
+
     def _relation(self) -> str:
         if not self.is_csv:
             return f"read_parquet({_text(_literal(self.path))})"
-        columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in self.names())
+        columns = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(self.names())))
         return (
             f"read_csv({_text(_literal(self.path))}, columns={{{columns}}}, auto_detect=false, header=true, "
             "delim=',', quote='\"', escape='\"', nullstr='', strict_mode=true)"
@@ -95,7 +99,8 @@ def _connect(scan: Scan, private: str = "") -> Any:
         "autoload_known_extensions": False,
     }
     duckdb = _module("duckdb")
-    return quietly(lambda: duckdb.connect(":memory:", config=config), "duckdb cannot be started with these settings")
+    complaint = f"duckdb does not start with memory_limit={scan.memory_limit!r} and threads={scan.threads!r}"
+    return quietly(lambda: duckdb.connect(":memory:", config=config), complaint, kind=ParameterError)
 
 
 def _header(path: Path) -> tuple[str, ...]:

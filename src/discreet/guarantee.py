@@ -78,7 +78,7 @@ class Neighbours:
         return self.kind if self.rows == 1 else f"{self.kind} ({self.rows} rows a person)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Budget:
     """The promise (epsilon, delta): P[M(D) in E] <= e^epsilon P[M(D') in E] + delta for neighbours D, D' and events E.
 
@@ -88,11 +88,10 @@ class Budget:
 
     NAME: ClassVar[str] = "budget/1"
     epsilon: Fraction
-    delta: Fraction = Fraction(0)
+    delta: Fraction
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", exact.positive(epsilon=self.epsilon))
-        object.__setattr__(self, "delta", _below_one(delta=self.delta))
+    def __init__(self, epsilon: Exact, delta: Exact = 0) -> None:
+        exact.freeze(self, epsilon=exact.positive(epsilon=epsilon), delta=_below_one(delta=delta))
 
     def __str__(self) -> str:
         return f"(epsilon {float(self.epsilon):g}, delta {float(self.delta):g})"

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -31,7 +32,7 @@ from typing import Any
 from discreet.data import Identity
 from discreet.errors import LedgerCorrupt, ParameterError
 from discreet.guarantee import Budget, Neighbours
-from discreet.price import NOTHING, Caps, Price, caps_of
+from discreet.price import NOTHING, Caps, Price, caps_at
 from discreet.records import Json, canonical, digest
 
 GENESIS = "0" * 64
@@ -142,11 +143,11 @@ def advance(state: State, row: Row) -> Body:
         raise LedgerCorrupt(row.seq, "a known kind of entry", str(kind))
     try:
         _FOLDS[kind](state, row.seq, body)
+        state.seq, state.hash = row.seq, row.hash.decode("ascii")
+        if kind == "charge":
+            _note_charge(state, row.seq, body)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         raise LedgerCorrupt(row.seq, f"a well-formed {kind} entry", "another shape") from None
-    state.seq, state.hash = row.seq, row.hash.decode("ascii")
-    if kind == "charge":
-        _note_charge(state, row.seq, body)
     if body["witness"] is not None:
         state.witnessed[body["witness"]] = state.spent
     return body
@@ -221,10 +222,13 @@ def _open(state: State, seq: int, body: Body) -> None:
     share = Fraction(body["failure_share"])
     stored = body["caps"]
     order = None if body["order"] is None else Fraction(body["order"])
+    price_from(stored)  # whole numbers
     caps = Caps(stored["renyi"], stored["pure"], stored["failure"])
-    _, expected = caps_of(budget, share)
-    if (caps.pure, caps.failure) != (expected.pure, expected.failure) or not _same_renyi(caps.renyi, expected.renyi):
-        raise LedgerCorrupt(seq, f"caps {expected}", f"caps {caps}")
+    most = caps_at(order, budget, share)
+    if (caps.pure, caps.failure) != (most.pure, most.failure) or not _at_most(caps.renyi, most.renyi):
+        raise LedgerCorrupt(seq, f"caps {most}", f"caps {caps}")
+    if not re.fullmatch("[0-9a-f]{32}", body["id"]):
+        raise LedgerCorrupt(seq, "an id of 32 hexadecimal digits", "another")
     who = body["identity"]
     identity = Identity(who["table"], Neighbours(who["relation"], who["rows"]), who["unit"])
     state.header = Header(
@@ -233,11 +237,11 @@ def _open(state: State, seq: int, body: Body) -> None:
     state.size = body["size"]
 
 
-def _same_renyi(stored: int | None, computed: int | None) -> bool:
-    """A cap is a float rounded down: another machine may differ in its last bits, never upwards by more than that."""
+def _at_most(stored: int | None, computed: int | None) -> bool:
+    """A cap is a float rounded down: another machine may differ in its last bits, and not by more than that."""
     if stored is None or computed is None:
         return stored is None
-    return stored <= computed + 2 + computed // 10**11
+    return 0 <= stored <= computed + 2 + computed // 10**11
 
 
 def _facts(state: State, seq: int, body: Body) -> None:
@@ -283,13 +287,16 @@ def _note_charge(state: State, seq: int, body: Body) -> None:
     if body["mode"] == "conversation":
         state.conversations[seq] = state.hash
         return
-    state.pending[seq] = Pending(body["process"], state.hash)
+    process = {key: body["process"][key] for key in ("pid", "start", "boot", "space")}
+    state.pending[seq] = Pending(process, state.hash)
     if body["request"] is not None:
         state.requests[body["request"]] = Asked(seq, digest(body["mechanism"]), body["facts_hash"])
         state.asked_by[seq] = body["request"]
 
 
 def _answer(state: State, seq: int, body: Body) -> None:
+    if not isinstance(body["answer"], str):
+        raise LedgerCorrupt(seq, "an answer that is text", "another")
     if state.pending.pop(body["charge"], None) is None:
         raise LedgerCorrupt(seq, "an answer to a pending charge", f"one to entry {body['charge']}")
     request = state.asked_by.pop(body["charge"], None)

@@ -28,6 +28,7 @@ from urllib.parse import quote
 from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
 from discreet.ledger_state import GENESIS, Body, Row, State, advance, checked_body, row_of
 from discreet.mark import Mark, MarkFile, mark_file, new_witness
+from discreet.process import gone
 from discreet.secret_file import SecretFile
 
 BUSY_SECONDS = 60.0
@@ -37,8 +38,8 @@ _TABLE = (
     "body TEXT NOT NULL, hash TEXT NOT NULL)"
 )
 # SQLite's result codes that say "not now": permission, busy, locked, memory, read-only, interrupted, i/o, full, cannot
-# open, protocol. Anything else, while our fixed statements run, means that the file is not what we wrote.
-_NOT_NOW = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15))
+# open, protocol, too big. Anything else, while our fixed statements run, means that the file is not what we wrote.
+_NOT_NOW = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15, 18))
 
 
 def utc_now() -> str:
@@ -67,6 +68,7 @@ class Store:
         self._names = () if path is None else (str(path), f"{path}-wal")
         self._marks: MarkFile | None = None
         self._owner = os.getpid()
+        self._closed = False
         self._homes: dict[int, _Home] = {}
         weakref.finalize(self, _close_connection, self._homes)
 
@@ -94,6 +96,8 @@ class Store:
         home = self._home()
         with home.lock, _sqlite_errors():
             connection = self._connected(home)
+            if connection.in_transaction:
+                raise LedgerUnavailable("this thread is inside a turn of a conversation; finish it first")
             connection.execute("BEGIN IMMEDIATE")
             writer = None
             try:
@@ -128,6 +132,19 @@ class Store:
         with home.lock:
             home.abandoned.add((charge, charge_hash))
 
+    def burn_orphans(self) -> None:
+        """Burn the charges whose process is gone."""
+        with self.reading() as state:
+            orphans = {charge: found for charge, found in state.pending.items() if gone(found.process)}
+        if not orphans:
+            return
+        with self.writing() as writer:
+            for charge, found in orphans.items():
+                if writer.state.pending.get(charge) == found:
+                    writer.append(
+                        "burn", {"charge": charge, "reason": "its process ended before the answer was stored"}
+                    )
+
     # Entries.
 
     def entry(self, seq: int) -> tuple[Body, str]:
@@ -161,7 +178,10 @@ class Store:
             return state
 
     def _rows(self, where: str, *arguments: int) -> list[Row]:
-        connection = self._connected(self._home())
+        """Rows of the transaction that is open."""
+        connection = self._home().connection
+        if connection is None:
+            raise LedgerUnavailable("the ledger is not open")
         found = connection.execute(f"SELECT {_COLUMNS} FROM entries {where} ORDER BY seq", arguments)
         return [Row(*columns) for columns in found]
 
@@ -202,6 +222,8 @@ class Store:
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             except FileExistsError:
                 raise ParameterError(f"{self.path.name} exists already; open it with Ledger.open") from None
+            except FileNotFoundError:
+                raise ParameterError(f"there is no folder {self.path.parent.name} for {self.path.name}") from None
             except OSError as error:
                 raise LedgerUnavailable(f"{self.path.name} cannot be created: {error.strerror}") from None
         home = self._home()
@@ -221,10 +243,13 @@ class Store:
             if home.connection is not None:
                 home.connection.close()
             home.connection, home.state = None, None
+            self._closed = True
 
     def _home(self) -> _Home:
         if self.path is None and os.getpid() != self._owner:
             raise LedgerUnavailable("a ledger in memory belongs to the process that made it; use one in a file")
+        if self.path is None and self._closed:
+            raise LedgerUnavailable("this ledger in memory was closed: it is gone")
         return self._homes.setdefault(os.getpid(), _Home())
 
     def _connected(self, home: _Home) -> sqlite3.Connection:
@@ -297,13 +322,14 @@ def _close_connection(homes: dict[int, _Home]) -> None:
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:
-    name = ":memory:" if path is None else f"file:{quote(str(path))}?mode=rw"
+    name = ":memory:" if path is None else f"file:{quote(os.fsencode(path))}?mode=rw"
     connection = sqlite3.connect(
         name, uri=path is not None, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
     connection.text_factory = bytes  # a damaged file may hold what is not text
     connection.execute("PRAGMA journal_mode=WAL").fetchall()
     connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA fullfsync=ON")  # without it macOS does not wait for the disk
     connection.execute("PRAGMA wal_autocheckpoint=100")  # a short log is overwritten in place: its fsync is cheaper
     connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # makes the log, if there is none
     return connection

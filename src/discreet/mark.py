@@ -40,6 +40,7 @@ class Mark:
 
 
 _Newest = tuple[int, Mark] | None
+_sync_data = getattr(os, "fdatasync", os.fsync)  # not every system has the cheaper one
 
 
 class MarkFile:
@@ -79,7 +80,7 @@ class MarkFile:
                 mark = Mark(seq, head, spent, newest[1].witness if newest else witness)
                 self._write(descriptor, 0 if newest is None else 1 - newest[0], mark)
             if durable:
-                os.fdatasync(descriptor)
+                _sync_data(descriptor)
             if newest is None:
                 sync_directory(self.path.parent)
 
@@ -92,9 +93,11 @@ class MarkFile:
 
     def _write(self, descriptor: int, slot: int, mark: Mark) -> None:
         """Fill one slot, and remember what the file holds now."""
-        if len(_spelled(mark)) >= SLOT:  # sums of more than 800 digits: a closed book says at least as much
+        words = _spelled(mark)
+        if len(words) >= SLOT:  # sums of more than 800 digits: a closed book says at least as much
             mark = Mark(mark.seq, mark.hash, Price(None, None, mark.spent.failure), mark.witness)
-        text = _spelled(mark).ljust(SLOT - 1) + b"\n"
+            words = _spelled(mark)
+        text = words.ljust(SLOT - 1) + b"\n"
         if os.pwrite(descriptor, text, slot * SLOT) != SLOT:
             raise OSError(0, "the high-water mark was written only in part")
         halves = [self._last[0][:SLOT], self._last[0][SLOT:]]
@@ -143,7 +146,10 @@ def state_directory(chosen: str | os.PathLike[str] | None = None) -> Path:
     if os.environ.get("DISCREET_STATE"):
         return Path(os.environ["DISCREET_STATE"])
     base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "discreet"
+    try:
+        return (Path(base) if base else Path.home() / ".local" / "state") / "discreet"
+    except RuntimeError:
+        raise LedgerUnavailable("there is no home directory for high-water marks: set DISCREET_STATE") from None
 
 
 def mark_file(state_dir: Path, ledger_id: str) -> MarkFile:
@@ -167,5 +173,5 @@ def _parsed(slot: bytes) -> Mark | None:
     if not held or _checksum(held) != checksum:
         return None
     seq, head, renyi, pure, failure, witness = held.decode("ascii").split(" ")
-    sums = (None if amount == "-" else int(amount) for amount in (renyi, pure))
-    return Mark(int(seq), head, Price(*sums, int(failure)), witness)
+    spent = Price(None if renyi == "-" else int(renyi), None if pure == "-" else int(pure), int(failure))
+    return Mark(int(seq), head, spent, witness)

@@ -56,33 +56,35 @@ def _ids(values: Values, key: bytes, unit: str) -> tuple[Words, Words]:
         empty = np.zeros(len(values.data), dtype=np.uint64)
         return empty, empty
     if values.kind == "text":
-        hashed = np.array([_hash(text.encode("utf-8", "surrogatepass"), key) for text in values.texts], dtype=np.uint64)
-        pairs = hashed.reshape(-1, 2)[values.data]
+        pairs = _pairs(_hash(text.encode("utf-8", "surrogatepass"), key) for text in values.texts)[values.data]
         return pairs[:, 0], pairs[:, 1]
     if values.data.dtype == object and all(_is_whole(entry) for entry in values.data):
-        pairs = np.array([_wide(int(entry), key) for entry in values.data], dtype=np.uint64).reshape(-1, 2)
+        pairs = _pairs(_wide(int(entry), key) for entry in values.data)
         return pairs[:, 0], pairs[:, 1]
     if values.kind == "whole":
         return (values.data < 0).astype(np.uint64), values.data.view(np.uint64)
     raise SchemaError(f"column {unit!r} names the person: it must hold whole numbers or text")
 
 
-def _hash(data: bytes, key: bytes) -> tuple[int, int]:
-    digest = hashlib.blake2b(data, digest_size=16, key=key, person=b"discreet-unit/1").digest()
-    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
+def _pairs(digests: Iterable[bytes]) -> Words:
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64).reshape(-1, 2)
+
+
+def _hash(data: bytes, key: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16, key=key, person=b"discreet-unit/1").digest()
 
 
 def _is_whole(entry: Any) -> bool:
     """Of a whole number, fraction or decimal."""
-    return (
-        bool(entry.is_finite() and entry == entry.to_integral_value()) if isinstance(entry, Decimal) else entry % 1 == 0
-    )
+    if isinstance(entry, Decimal):
+        return bool(entry.is_finite() and entry == entry.to_integral_value())
+    return bool(entry % 1 == 0)
 
 
-def _wide(number: int, key: bytes) -> tuple[int, int]:
+def _wide(number: int, key: bytes) -> bytes:
     """A whole number of any size: exact in 64 bits and a sign, hashed beyond."""
     if -(2**63) <= number < 2**64:
-        return int(number < 0), number & _MASK
+        return int(number < 0).to_bytes(8, "little") + (number & _MASK).to_bytes(8, "little")
     return _hash(str(number).encode(), key)
 
 

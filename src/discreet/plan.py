@@ -7,6 +7,7 @@ theorem promises with probability 1 - beta, and the name of that theorem. Learne
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -122,7 +123,7 @@ def _additive(asked: Asked, facts: Facts, query: Query, cells: int, kinds: Seque
     rows = []
     for kind in kinds:
         theorem = f"{kind.__name__}, theorem and accuracy"
-        row = _calibrated(asked, kind.__name__, theorem, lambda noise, kind=kind: kind(query, noise), facts)
+        row = _calibrated(asked, kind.__name__, theorem, functools.partial(kind, query), facts)
         if row.mechanism is not None:
             inside = 1 - asked.beta / cells
             row = _promising(asked, row, row.mechanism.noise_range(inside, facts))
@@ -139,13 +140,21 @@ def _select(asked: Asked) -> list[Row]:
             asked,
             kind.__name__,
             f"{kind.__name__}, accuracy: best - score <= ln(m/beta) / rate",
-            lambda noise, kind=kind: kind(Histogram("it"), 1 / noise),
+            functools.partial(_selecting, kind),
             facts,
         )
         if row.noise is not None:
             row = _promising(asked, row, float(row.noise) * math.log(candidates / asked.beta))
         rows.append(row)
     return rows
+
+
+def _selecting(kind: Any, noise: Fraction) -> Any:
+    return kind(Histogram("it"), 1 / noise)
+
+
+def _questioning(kind: Any, noise: Fraction) -> Any:
+    return kind(noise, 2 * noise)
 
 
 def _threshold(asked: Asked) -> list[Row]:
@@ -157,7 +166,7 @@ def _threshold(asked: Asked) -> list[Row]:
             asked,
             kind.__name__,
             f"{kind.__name__}, accuracy over {questions} questions",
-            lambda noise, kind=kind: kind(noise, 2 * noise),
+            functools.partial(_questioning, kind),
             asked.facts,
         )
         if row.mechanism is not None:
@@ -179,9 +188,7 @@ def _with(asked: Asked, domain: Domain) -> Facts:
     return Facts(domain, asked.facts.neighbours, asked.facts.size)
 
 
-def _calibrated(
-    asked: Asked, method: str, theorem: str, make: Callable[[Fraction], Mechanism], facts: Facts
-) -> Row:
+def _calibrated(asked: Asked, method: str, theorem: str, make: Callable[[Fraction], Mechanism], facts: Facts) -> Row:
     try:
         mechanism = calibrate(make, admits=within(asked.budget, facts=facts))
     except ParameterError as refused:

@@ -166,7 +166,7 @@ class And:
     parts: tuple[Predicate, ...]
 
     def __init__(self, *given: Predicate, parts: Iterable[Predicate] = ()) -> None:
-        object.__setattr__(self, "parts", _predicates((*given, *parts)))
+        object.__setattr__(self, "parts", predicates((*given, *parts)))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ class Or:
     parts: tuple[Predicate, ...]
 
     def __init__(self, *given: Predicate, parts: Iterable[Predicate] = ()) -> None:
-        object.__setattr__(self, "parts", _predicates((*given, *parts)))
+        object.__setattr__(self, "parts", predicates((*given, *parts)))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -210,7 +210,7 @@ class Not:
     part: Predicate
 
     def __post_init__(self) -> None:
-        _predicates((self.part,))
+        predicates((self.part,))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -226,10 +226,11 @@ class Not:
 Predicate = Equals | Between | Among | Missing | And | Or | Not
 
 
-def _predicates(parts: tuple[object, ...]) -> tuple[object, ...]:
+def predicates(parts: tuple[object, ...]) -> tuple[object, ...]:
+    """The parts, if all of them are predicates."""
     for part in parts:
         if not isinstance(part, (Equals, Between, Among, Missing, And, Or, Not)):
-            raise ParameterError(f"a predicate is made of predicates, found {part!r}")
+            raise ParameterError(f"a condition must be a predicate, such as Equals or Between, found {part!r}")
     return parts
 
 

@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet.errors import ParameterError
-from discreet.guarantee import Budget, Guarantee, choose_order
+from discreet.guarantee import Budget, Guarantee, choose_order, renyi_cap
 
 if TYPE_CHECKING:
     from discreet.data import Facts
@@ -57,7 +57,7 @@ class Price:
         return Price(_minus(self.renyi, part.renyi), _minus(self.pure, part.pure), max(0, self.failure - part.failure))
 
     def __str__(self) -> str:
-        return amounts(self.renyi, self.pure, self.failure)
+        return _amounts(self.renyi, self.pure, self.failure)
 
 
 NOTHING = Price(0, 0, 0)
@@ -91,14 +91,20 @@ def price_of(guarantee: Guarantee, order: Fraction | None) -> Price:
 
 def caps_of(budget: Budget, failure_share: Fraction) -> tuple[Fraction | None, Caps]:
     """The order and the caps that a budget fixes for good."""
+    chosen = choose_order(budget, failure_share)
+    order = None if chosen is None else Fraction(chosen[0])
+    return order, caps_at(order, budget, failure_share)
+
+
+def caps_at(order: Fraction | None, budget: Budget, failure_share: Fraction) -> Caps:
+    """The caps that keep the budget's promise when the Renyi book has this order."""
     pure, failure = math.floor(budget.epsilon * NANO), math.floor(budget.delta * failure_share * ATTO)
     if max(pure, budget.epsilon.denominator, budget.delta.denominator) >= _UNWRITABLE:
         raise ParameterError("epsilon and delta must have fewer than 4000 digits")
-    chosen = choose_order(budget, failure_share)
-    if chosen is None or math.isinf(chosen[1]):
-        return None, Caps(None, pure, failure)
-    order, cap = chosen
-    return Fraction(order), Caps(max(0, math.floor(Fraction(cap) * NANO) - 1), pure, failure)
+    if order is None:
+        return Caps(None, pure, failure)
+    cap = renyi_cap(float(order), epsilon=budget.epsilon, delta=budget.delta * (1 - failure_share))
+    return Caps(max(0, math.floor(Fraction(cap) * NANO) - 1), pure, failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +135,10 @@ class Books:
         renyi = None if self.renyi is None or other.renyi is None else min(self.renyi, other.renyi)
         pure = None if self.pure is None or other.pure is None else min(self.pure, other.pure)
         return replace(self, renyi=renyi, pure=pure, failure=min(self.failure, other.failure))
+
+    def amounts(self) -> str:
+        """What is spent or left, without the caps."""
+        return _amounts(self.renyi, self.pure, self.failure)
 
     def fits(self) -> str:
         """What would still be admitted, as a sentence."""
@@ -167,7 +177,7 @@ def _units(value: float | Fraction, scale: int) -> int:
     return -(-numerator * scale // denominator)
 
 
-def amounts(renyi: int | None, pure: int | None, failure: int) -> str:
+def _amounts(renyi: int | None, pure: int | None, failure: int) -> str:
     """One line for the eye."""
     return f"pure epsilon {_nano(pure)}, Renyi {_nano(renyi)}, failure {failure / ATTO:.3g}"
 

@@ -12,8 +12,7 @@ It raises when the query does not fit the domain, before any row is read.
 
 Several rows a person. If one row's addition or removal moves the sums by at most s_AR and one row's replacement by at
 most s_RO (in a norm or in range), then for a person of at most k rows add-remove moves them by at most k s_AR and
-replace-one by at most k max(s_AR, s_RO): replace min(a, b) of the rows, then add or remove the other |a - b|
-(algorithms.md S.1, G1).
+replace-one by at most k max(s_AR, s_RO): replace min(a, b) of the rows, then add or remove the other |a - b|.
 
 The predicates of `discreet.predicate` are part of this module's face.
 """
@@ -35,7 +34,7 @@ from discreet.data import Batch, Codes, Facts, IntArray, Key
 from discreet.domain import AnyNumber, Domain, Number, Vector, common_unit
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
-from discreet.predicate import EVERYTHING, Among, And, Between, Equals, Missing, Not, Or, Predicate
+from discreet.predicate import EVERYTHING, Among, And, Between, Equals, Missing, Not, Or, Predicate, predicates
 
 __all__ = [
     "Among",
@@ -53,6 +52,7 @@ __all__ = [
     "Sensitivity",
     "Sum",
     "VectorSum",
+    "listed",
 ]
 
 MAX_CELLS = 2**26
@@ -96,6 +96,9 @@ class Count:
     NAME: ClassVar[str] = "count/1"
     where: Predicate = EVERYTHING
 
+    def __post_init__(self) -> None:
+        predicates((self.where,))
+
     @property
     def monotone(self) -> bool:
         return True
@@ -134,7 +137,7 @@ class Histogram:
 
     def __init__(self, columns: str | Iterable[str], where: Predicate = EVERYTHING) -> None:
         object.__setattr__(self, "columns", _names(columns))
-        object.__setattr__(self, "where", where)
+        object.__setattr__(self, "where", predicates((where,))[0])
 
     @property
     def monotone(self) -> bool:
@@ -186,7 +189,7 @@ class KeyCount:
 
     def __init__(self, columns: str | Iterable[str], where: Predicate = EVERYTHING) -> None:
         object.__setattr__(self, "columns", _names(columns))
-        object.__setattr__(self, "where", where)
+        object.__setattr__(self, "where", predicates((where,))[0])
 
     @property
     def monotone(self) -> bool:
@@ -228,6 +231,10 @@ class Sum:
     column: str
     where: Predicate = EVERYTHING
 
+    def __post_init__(self) -> None:
+        exact.text(column=self.column)
+        predicates((self.where,))
+
     @property
     def monotone(self) -> bool:
         return False
@@ -264,7 +271,7 @@ class VectorSum:
 
     def __init__(self, columns: str | Iterable[str], where: Predicate = EVERYTHING) -> None:
         object.__setattr__(self, "columns", _names(columns))
-        object.__setattr__(self, "where", where)
+        object.__setattr__(self, "where", predicates((where,))[0])
 
     @property
     def monotone(self) -> bool:
@@ -306,6 +313,15 @@ class VectorSum:
                 advice = "; declare its bounds: Number(low, high, step)" if isinstance(column, AnyNumber) else ""
                 raise ParameterError(f"column {name!r} is declared {column!r}: it has no bounded sum{advice}")
         return tuple(column for column in found if isinstance(column, Number))
+
+
+def listed(query: object) -> Query:
+    """The query, if it is one whose sum is an array of numbers: what noise can be added to and scores can be."""
+    if isinstance(query, KeyCount):
+        raise ParameterError("a KeyCount shows which keys occur: release it with a StableHistogram")
+    if not isinstance(query, Query):
+        raise ParameterError(f"expected a query such as Count or Histogram, found {query!r}")
+    return query
 
 
 def _of_persons(neighbours: Neighbours, *, added: Sensitivity, replaced: Sensitivity) -> Sensitivity:

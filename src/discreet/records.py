@@ -5,6 +5,7 @@ so it holds ints, texts, booleans, nulls, lists and named objects; no floats and
 
 - A dataclass with a class attribute NAME = "laplace/1" becomes {"name": "laplace/1", field: ...}. A name with its
   version never changes meaning: a new meaning is a new version.
+- A value that holds a function cannot be read back; it says what to store instead by a method `stated_record`.
 - A Fraction becomes the text "p/q". A text that could be taken for one, or that starts with a backslash, is written
   with one backslash before it, so every text comes back as it was.
 - `canonical` is the one spelling of a record: sorted keys, no spaces, ASCII.
@@ -37,6 +38,9 @@ def record(value: object) -> Json:
         return f"\\{value}" if value.startswith("\\") or _FRACTION.match(value) else value
     if isinstance(value, (tuple, list)):
         return [record(each) for each in value]
+    stated = getattr(value, "stated_record", None)
+    if stated is not None:
+        return dict(stated())
     name = getattr(type(value), "NAME", None)
     if dataclasses.is_dataclass(value) and isinstance(name, str):
         fields = {field.name: record(getattr(value, field.name)) for field in dataclasses.fields(value)}

@@ -20,11 +20,14 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar
 
+from discreet import charging
 from discreet.answers import decode, encode
+from discreet.charging import Purchase
 from discreet.data import Dataset, Facts
 from discreet.errors import DiscreetError, LedgerMismatch, NotPrivate, ParameterError
 from discreet.guarantee import Guarantee
-from discreet.ledger import Ledger, storable_text
+from discreet.ledger import Ledger
+from discreet.ledger_opening import check_table, storable_text
 from discreet.mechanism import Conversation, Mechanism
 from discreet.noise import Rng
 from discreet.price import Price
@@ -82,22 +85,16 @@ def release(
     """
     source = _checked(mechanism, Mechanism, data, ledger, rng)
     guarantee, stored = _priced(mechanism, data)
-    receipt = ledger.charge(
-        stored,
-        guarantee,
-        data,
-        mode="release",
-        allowance=None if allowance is None else storable_text(allowance=allowance),
-        request=None if request is None else storable_text(request=request),
-        memo=_memo(memo),
-    )
+    named = None if request is None else storable_text(request=request)
+    purchase = Purchase(stored, guarantee, data, "release", _allowance(allowance), named, _memo(memo))
+    receipt = charging.charge(ledger, purchase)
     text = receipt.stored
     if text is None:
         text, interrupted = _guarded(lambda: encode(mechanism.run(data, source)))
         if text is None:
-            ledger.burn(receipt, "the run failed")
+            charging.burn(ledger, receipt, "the run failed")
             raise KeyboardInterrupt if interrupted else DiscreetError(_FAILED)
-        ledger.answer(receipt, text)
+        charging.answer(ledger, receipt, text)
     return Released(
         value=decode(text),
         guarantee=guarantee,
@@ -123,15 +120,13 @@ def converse(
     """Open a conversation: charged now, for everything it will ever say."""
     source = _checked(conversation, Conversation, data, ledger, rng)
     guarantee, stored = _priced(conversation, data)
-    name = None if allowance is None else storable_text(allowance=allowance)
-    receipt = ledger.charge(
-        stored, guarantee, data, mode="conversation", allowance=name, request=None, memo=_memo(memo)
-    )
+    purchase = Purchase(stored, guarantee, data, "conversation", _allowance(allowance), memo=_memo(memo))
+    receipt = charging.charge(ledger, purchase)
     drawn, interrupted = _guarded(lambda: (_json(conversation.begin(data, source)),))
     if drawn is None:
-        ledger.burn(receipt, "the conversation could not begin")
+        charging.burn(ledger, receipt, "the conversation could not begin")
         raise KeyboardInterrupt if interrupted else DiscreetError(_FAILED)
-    ledger.begin(receipt, drawn[0])
+    charging.keep_secret(ledger, receipt, drawn[0])
     return Open(conversation, data, ledger, receipt.entry, guarantee, source)
 
 
@@ -139,7 +134,7 @@ def reopen(conversation: Conversation, data: Dataset, *, charge: int, ledger: Le
     """Go on with a conversation that was opened earlier, here or in another process: `charge` is its entry. Free."""
     source = _checked(conversation, Conversation, data, ledger, rng)
     guarantee, stored = _priced(conversation, data)
-    body = ledger.conversation(charge)
+    body = charging.conversation_charge(ledger, charge)
     if body["mechanism"] != stored:
         raise ParameterError(f"entry {charge} charged another conversation")
     if body["facts_hash"] != digest(record(data.facts)):
@@ -161,7 +156,7 @@ class Open:
     def ask(self, ask: Any) -> Any:
         """One answer; ConversationOver if there are no more."""
         self.conversation.check(ask, self.data.facts)
-        with self.ledger.turn(self.charge) as turn:
+        with charging.turn(self.ledger, self.charge) as turn:
             stepped, interrupted = _guarded(lambda: self._stepped(turn.secret, ask))
             if stepped is None:
                 turn.burn("a step failed")
@@ -177,7 +172,7 @@ class Open:
 
     def close(self) -> None:
         """End the conversation. Its charge stays."""
-        self.ledger.end(self.charge)
+        charging.end(self.ledger, self.charge)
 
     def __enter__(self) -> Open:
         return self
@@ -203,7 +198,8 @@ def _checked(mechanism: object, kind: Any, data: Dataset, ledger: Ledger, rng: R
     if not ledger.testing and (not source.private or getattr(mechanism, "broken", False)):
         word = "seeded randomness" if not source.private else "a mechanism that is planted to be broken"
         raise NotPrivate(f"{word} is for testing ledgers only")
-    ledger.check_table(data)
+    with ledger.store.reading() as state:
+        check_table(state, data)
     return source
 
 
@@ -220,6 +216,10 @@ def _priced(mechanism: Mechanism | Conversation, data: Dataset) -> tuple[Guarant
     except ValueError:
         raise ParameterError("a number of this mechanism has too many digits to be recorded") from None
     return guarantee, stored
+
+
+def _allowance(allowance: object) -> str | None:
+    return None if allowance is None else storable_text(allowance=allowance)
 
 
 def _memo(memo: object) -> str:

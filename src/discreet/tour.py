@@ -66,7 +66,7 @@ def tour(console: Console) -> None:
 
 
 def _releases(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict[str, list[Any]]) -> None:
-    shown = Shown("question", "private answer", "noise range (95 %)", "true answer", "price (pure epsilon)")
+    shown = Shown("question", "private answer", "noise range (95 %)", "true answer", f"price, of {_left(ledger)}")
     old = dp.Between("age", 65, 120)
     towns = Counter(people["town"])
     women = sum(sex == "F" for sex in people["sex"])
@@ -81,26 +81,38 @@ def _releases(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict
         index = isinstance(mechanism, dp.Exponential)
         answer = DOMAIN["town"].level(got.value) if index else f"{got.value:,}"  # type: ignore[union-attr]
         width = "exact or a near rival" if index else f"± {got.noise_range(0.95):,.0f}"
-        price = "-" if got.guarantee.pure is None else f"{float(got.guarantee.pure):.4f}"
-        shown.add_row(text, str(answer), width, str(truth if index else f"{truth:,}"), price)
+        shown.add_row(text, str(answer), width, str(truth if index else f"{truth:,}"), _price(got))
     histogram = dp.release(dp.Gaussian(dp.Histogram("town"), 60), table, ledger=ledger, memo="people a town")
     worst = max(
         abs(int(count) - towns[level] if level != "elsewhere" else 0)
         for count, level in zip(histogram.value, DOMAIN["town"].levels, strict=True)  # type: ignore[union-attr]
     )
-    shown.add_row("people in each of 41 towns", "41 counts, one price", f"± {histogram.noise_range(0.95):,.0f} each", f"worst off by {worst}", "-")
+    width = f"± {histogram.noise_range(0.95):,.0f} each"
+    shown.add_row(
+        "people in each of 41 towns", "41 counts, one price", width, f"worst off by {worst}", _price(histogram)
+    )
     console.print(shown)
+
+
+def _price(got: dp.Released) -> str:
+    return "-" if got.price.renyi is None else f"{got.price.renyi / 10**9:.6f}"
+
+
+def _left(ledger: dp.Ledger) -> str:
+    left = ledger.remaining()
+    return "-" if left.renyi is None else f"{left.renyi / 10**9:.4f} (Renyi, order {left.order})"
 
 
 def _conversation(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict[str, list[Any]]) -> None:
     console.print("\nAny number of yes/no questions for one price, until the first yes:", style="bold")
-    with dp.converse(dp.AboveThreshold(60, 120), table, ledger=ledger) as talk:
-        for limit in range(0, 51):
-            count = dp.Count(dp.Between("visits", 0, limit))
-            if talk.ask(dp.Above(count, PEOPLE // 2)):
+    with dp.converse(dp.AboveThreshold(30, 60), table, ledger=ledger) as talk:
+        for limit in range(121):
+            if talk.ask(dp.Above(dp.Count(dp.Between("age", 0, limit)), PEOPLE // 2)):
                 break
-    truth = sorted(people["visits"])[PEOPLE // 2]
-    console.print(f"  the median number of visits is about {limit} (true: {truth}), found with {limit + 1} questions")
+    truth = sorted(people["age"])[PEOPLE // 2]
+    console.print(
+        f"  half of them are at most about {limit} years old (true: {truth}), found with {limit + 1} questions"
+    )
 
 
 def _refusal(console: Console, table: dp.Table, ledger: dp.Ledger) -> None:

@@ -77,6 +77,9 @@ BAD = {
     ),
     "not a mechanism": (ask("Laplace"), P, "mechanism"),
     "a query is not a mechanism": (ask(COUNT), P, "mechanism"),
+    "noise on keys": (ask(lambda: dp.Laplace(dp.KeyCount("age"), 9)), P, "StableHistogram"),
+    "noise on nothing": (ask(lambda: dp.Laplace("age", 9)), P, "expected a query"),
+    "scores of nothing": (ask(lambda: dp.Exponential(None, 9)), P, "expected a query"),
     "a conversation is not released": (ask(dp.AboveThreshold(9, 9)), P, "converse"),
     # columns and values
     "unknown column": (ask(lambda: dp.Laplace(dp.Count(dp.Equals("aeg", 3)), 9)), S, "Did you mean 'age'"),

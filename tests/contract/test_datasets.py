@@ -199,14 +199,12 @@ def test_a_question_that_does_not_fit_is_refused_before_a_row_is_read(kind, tmp_
         data.exact_sum(lambda batch: batch["agee"])
 
 
-@pytest.mark.parametrize("fault", [("age", "text"), ("sex", 7), ("smoker", "maybe")])
+@pytest.mark.parametrize("fault", [("age", "text"), ("age", None), ("smoker", "maybe")])
 @pytest.mark.parametrize("kind", MAKERS)
 def test_what_is_wrong_with_a_row_is_said_at_ingest(kind, fault, tmp_path):
     name, value = fault
     rows = columns()
     rows[name] = [value] * ROWS
-    if kind == "csv" and name == "sex":
-        pytest.skip("in a CSV file the text 7 is an undeclared level, which `other` takes")
     with pytest.raises(SchemaError, match=repr(name)):
         MAKERS[kind](rows, tmp_path)
 

@@ -127,3 +127,65 @@ def test_the_pure_price_of_a_rational_scale_is_exact():
     assert dp.Laplace(dp.Sum("pay"), 30).guarantee(facts).pure == Fraction(1, 2)
     assert dp.Laplace(dp.Sum("pay"), 30).guarantee(table("add-remove").facts).pure == Fraction(1, 3)
     assert dp.AboveThreshold(10, 20).guarantee(facts).pure == Fraction(1, 5)
+
+
+class Recording(SeededRng):
+    """Test randomness that remembers what was drawn."""
+
+    def __init__(self) -> None:
+        super().__init__(5)
+        self.drawn: list[tuple[str, Fraction]] = []
+
+    def laplace(self, scale, size=None):
+        self.drawn.append(("laplace", scale))
+        return super().laplace(scale, size)
+
+    def geometric(self, scale, size=None):
+        self.drawn.append(("geometric", scale))
+        return super().geometric(scale, size)
+
+    def gaussian(self, variance, size=None):
+        self.drawn.append(("gaussian", variance))
+        return super().gaussian(variance, size)
+
+    def truncated_laplace(self, scale, bound, size=None):
+        self.drawn.append(("truncated", scale))
+        return super().truncated_laplace(scale, bound, size)
+
+    def select(self, scores, rate, counts=None):
+        self.drawn.append(("select", rate))
+        return super().select(scores, rate, counts)
+
+    def flips(self, gaps, rate):
+        self.drawn.append(("flips", rate))
+        return super().flips(gaps, rate)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
+def test_what_is_drawn_is_what_is_charged(mechanism, relation):
+    """The price follows from the noise that was really drawn and the query's sensitivity: from nothing else."""
+    data, rng = table(relation), Recording()
+    mechanism.run(data, rng)
+    ((kind, drawn),) = rng.drawn
+    inner = getattr(mechanism, "histogram", mechanism)
+    query = getattr(inner, "query", None) or getattr(inner, "score", None) or inner.keys
+    moved, found = query.sensitivity(data.facts), mechanism.guarantee(data.facts)
+    if kind == "gaussian":
+        assert found.renyi[3] == pytest.approx(2 * float(moved.l2_squared / (2 * drawn)))  # order 2
+    elif kind == "truncated":
+        assert found.pure == (2 if relation == "replace-one" else 1) / drawn
+    elif kind in ("select", "flips"):
+        assert found.pure == moved.range * drawn
+    else:
+        each = moved.linf * 3 if isinstance(mechanism, dp.CoordinateLaplace) else moved.l1
+        assert found.pure == each / drawn
+
+
+@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda m: type(m).__name__)
+def test_what_a_conversation_draws_is_what_is_charged(conversation):
+    data, rng = table("replace-one"), Recording()
+    state = conversation.begin(data, rng)
+    conversation.step(state, dp.Above(dp.Count(OLD), 9), data, rng)
+    (_, threshold), (_, question) = rng.drawn  # in steps of the sensitivity
+    assert conversation.guarantee(data.facts).pure == 1 / threshold + 2 / question

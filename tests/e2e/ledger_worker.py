@@ -16,15 +16,26 @@ import time
 from fractions import Fraction
 from typing import Any
 
-import discreet.release
+import discreet
 from discreet.errors import ConversationOver
 from discreet.ledger import Ledger
 from discreet.release import converse, release
 from tests.ledger_doubles import Guess, Pure, people
 
 PRICE = Fraction(1, 10**6)
-FOLDER = os.path.dirname(discreet.release.__file__)
-NAMES = ("answers", "durable", "ledger", "ledger_state", "ledger_store", "mark", "process", "release", "secret_file")
+FOLDER = os.path.dirname(discreet.__file__)
+NAMES = (
+    "answers",
+    "charging",
+    "durable",
+    "ledger",
+    "ledger_state",
+    "ledger_store",
+    "mark",
+    "process",
+    "release",
+    "secret_file",
+)
 COUNTED = {os.path.join(FOLDER, f"{name}.py") for name in NAMES}
 
 

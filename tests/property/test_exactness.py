@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet.data import Slice, Table
@@ -130,6 +130,8 @@ SLICED = Domain(x=Number(0, 3, step=1, missing=True), y=Number(0, 2, step=1), z=
 
 @settings(deadline=None, max_examples=200)
 @given(codes=code_rows, slices=slice_lists, disjoint=st.booleans(), block=st.integers(1, 30))
+@example(codes=[(0, 1, 0), (0, 0, 0)], slices=[Slice("x", "low", 1), Slice("y", "low", 1)], disjoint=True, block=1)
+@example(codes=[(0, 1, 0), (0, 0, 0)], slices=[Slice("x", "high", 1), Slice("y", "high", 1)], disjoint=True, block=1)
 def test_slices_are_the_definition_for_any_cutting(codes, slices, disjoint, block):
     stored = {name: np.array([row[place] for row in codes], dtype=np.uint8) for place, name in enumerate("xyz")}
     batches = batches_of(stored, SLICED, rows=len(codes), block=block)

@@ -43,7 +43,7 @@ class Step:
 
 def opened(budget: Budget, failure_share: Fraction = Fraction(1, 2)) -> State:
     """The state of a new ledger with this budget."""
-    with Ledger.in_memory(budget, people(), failure_share=failure_share)._store.reading() as state:
+    with Ledger.in_memory(budget, people(), failure_share=failure_share).store.reading() as state:
         return state
 
 

@@ -18,16 +18,17 @@ from discreet.query import And, Between, Count, Equals, Histogram, KeyCount, Mis
 
 DOMAIN = Domain(
     a=Number(3, 7, step=4),
-    b=Number(-5, -2, step=3),
-    c=Number("-0.5", 1, step="1.5", missing=True),
+    b=Number(-5, -2, step=3, missing=True),
+    c=Number("-0.5", 1, step="1.5"),
+    d=Number(2, 5, step=3, missing=True),
     k=Category("u", "v"),
 )
-ENTRIES = list(itertools.product([3, 7], [-5, -2], [-0.5, 1, None], ["u", "v"]))
+ENTRIES = list(itertools.product([3, 7], [-5, -2, None], [-0.5, 1], [2, 5, None], ["u", "v"]))
 U = Equals("k", "u")
 QUERIES = [
     Count(),
     Count(U),
-    Count(Or(Missing("c"), U)),
+    Count(Or(Missing("d"), U)),
     Histogram("k"),
     Histogram(("a", "c")),
     Histogram("a", U),
@@ -39,10 +40,12 @@ QUERIES = [
     Sum("b", U),
     Sum("b", Between("a", 3, 3)),
     Sum("c"),
-    VectorSum(("a", "b")),
-    VectorSum(("a", "b"), U),
-    VectorSum(("b", "c")),
-    VectorSum(("a", "b", "c"), And(U)),
+    Sum("d"),
+    Sum("d", U),
+    VectorSum(("a", "c")),
+    VectorSum(("a", "c"), U),
+    VectorSum(("b", "d")),
+    VectorSum(("a", "b", "c", "d"), And(U)),
     VectorSum("c"),
 ]
 # The count of all rows is public under replace-one, but is charged like any count.

@@ -66,12 +66,13 @@ def p_value(drawn: np.ndarray, upper: Upper, spread: float) -> float:
     return chi_square(np.bincount(groups, observed), np.bincount(groups, expected))
 
 
-def chi_square(observed: np.ndarray, expected: np.ndarray) -> float:
+def chi_square(observed: np.ndarray, expected: np.ndarray, groups: int = 1) -> float:
+    """The p-value; `groups` is the number of totals that are fixed in advance."""
     observed, expected = observed[expected > 0], expected[expected > 0]
     if expected.size < 2:
         return 1.0
     assert observed.sum() == pytest.approx(expected.sum(), rel=1e-6)
-    return float(stats.chi2.sf(((observed - expected) ** 2 / expected).sum(), expected.size - 1))
+    return float(stats.chi2.sf(((observed - expected) ** 2 / expected).sum(), expected.size - groups))
 
 
 def accept_the_law_and_reject_its_neighbours(
@@ -175,6 +176,28 @@ def test_bernoulli_exp_is_true_with_probability_exp_minus_x(x: Fraction, draws: 
     assert (observed[0] == 0) == (x == 0)
     if draws == DRAWS and x > F(1, 1000):
         assert all(chi_square(observed, expected(factor * float(x))) < FALSE_ALARM for factor in (0.7, 1.3))
+
+
+def test_each_flip_has_the_probability_of_its_own_gap(draws: int) -> None:
+    gaps = np.arange(draws) % 8
+    flipped = Rng().flips(gaps, F(1, 3))
+    assert flipped.shape == gaps.shape
+
+    def p(rate: float) -> float:
+        kept = draws / 8 * np.exp(-rate * np.arange(8))
+        heads = counts_of(gaps[flipped], 8)
+        return chi_square(np.append(heads, draws // 8 - heads[1:]), np.append(kept, draws / 8 - kept[1:]), groups=8)
+
+    assert p(1 / 3) > FALSE_ALARM
+    assert p(1 / 3 * 0.7) < FALSE_ALARM
+    assert p(1 / 3 * 1.3) < FALSE_ALARM
+
+
+def test_flips_of_far_gaps_are_false_and_of_no_gap_true() -> None:
+    far = Rng().flips(np.array([2**63 - 1, 0, 10**9] * 1000), F(1)).reshape(-1, 3)
+    assert far.any(axis=0).tolist() == [False, True, False]
+    assert far[:, 1].all()
+    assert Rng().flips(np.array([], dtype=np.int64), F(1)).shape == (0,)
 
 
 def test_bernoulli_exp_of_a_huge_exponent_is_false() -> None:

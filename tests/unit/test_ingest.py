@@ -97,19 +97,23 @@ def test_entries_become_the_stated_codes(entries, column, expected):
         (["1", "2"], Number(0, 9, step=1), "column 'v' holds text, but a number is declared"),
         ([1, 2], Category("1", "2"), "column 'v' holds whole numbers, but its declared levels are text"),
         (["a"], Category(1, True), "column 'v' holds text, but its declared levels are booleans, whole numbers"),
-        ([1, "a"], Category(1, "a"), "one kind, found text, whole"),
-        ([True, 1], Number(0, 1, step=1), "one kind, found boolean, whole"),
+        ([1, "a"], Category(1, "a"), "column 'v': it must be of one kind, found text, whole numbers"),
+        ([True, 1], Number(0, 1, step=1), "column 'v': it must be of one kind, found booleans, whole numbers"),
         ([b"a"], Category("a"), "found bytes"),
         ([[1]], Category(1), "found list"),
         (np.array(["2020-01-01"], dtype="M8[D]"), Category(1), "found date"),
-        (pl.Series(["2020-01-01"]).str.to_date(), Number(0, 1, step=1), "Date is not supported"),
+        (
+            pl.Series(["2020-01-01"]).str.to_date(),
+            Number(0, 1, step=1),
+            "column 'v': entries of type Date are not supported",
+        ),
         (np.zeros((2, 2)), Number(0, 1, step=1), "one dimension"),
         ([None, 1], Number(0, 1, step=1), "'v' has missing values; missing=True"),
         ([NAN, 1.0], Number(0, 1, step=1), "'v' has missing values; missing=True"),
         ([None, "a"], Category("a"), "'v' has missing values; missing=\"...\""),
         (["a", "zzz"], Category("a"), 'levels that are not declared; declare them, or other="..."'),
         ([0.5], Category(0, 1), "not declared"),
-        (5, Number(0, 1, step=1), "cannot be read"),
+        (5, Number(0, 1, step=1), "column 'v': it cannot be read"),
     ],
 )
 def test_entries_that_do_not_fit_are_refused_by_kind(entries, column, says):
@@ -169,8 +173,8 @@ def test_unbounded_numbers_take_every_number():
 
 
 def test_whole_floats_and_whole_numbers_have_the_same_code():
-    column = Number(0, 7 * 10**10, step=7)
-    entries = [7 * 10**9 - 1, 7 * 10**9, 7 * 10**9 + 1, 0, 6, 7]
+    column = Number(0, 7 * 2**50, step=7)
+    entries = [7 * 2**50 - 1, 7 * 2**50 - 7, 7 * 2**49 - 1, 7 * 2**49, 0, 6, 7]
     assert (
         codes(entries, column)
         == codes([float(entry) for entry in entries], column)
@@ -294,6 +298,22 @@ def test_which_rows_are_kept_depends_on_the_declared_name():
     assert len(sums) == 4
 
 
+def test_every_column_takes_part_in_the_choice_and_the_order_of_the_file_does_not():
+    domain = Domain(v=Number(0, 999, step=1), w=Number(0, 1, step=1), z=Category("same"))
+    columns = {
+        "v": np.arange(1000),
+        "w": np.arange(1000) % 2,
+        "z": np.array(["same"] * 1000),
+        "id": np.arange(1000) // 10,
+    }
+    for order in (np.arange(999, -1, -1), np.random.default_rng(7).permutation(1000)):
+        kept = [
+            Table(each, domain, unit="id", rows_per_unit=3).exact_sum(KeyCount(("v", "w")).partial)
+            for each in (columns, {name: column[order] for name, column in columns.items()})
+        ]
+        assert kept[0] == kept[1]
+
+
 def test_no_person_s_choice_depends_on_another_person():
     domain = Domain(v=Number(0, 999, step=1))
     values = np.arange(1000) * 7919 % 1000
@@ -332,6 +352,12 @@ def test_features_inside_the_ball_are_cut_towards_zero():
 def test_features_outside_the_ball_are_projected():
     vector = Vector(2, norm=5, step=1)
     assert units([[30, 40], [-3e300, 4e300], [0, 1e-320], [7, 0]], vector).tolist() == [[3, 4], [-3, 4], [0, 0], [5, 0]]
+
+
+def test_a_row_that_rounding_made_too_long_loses_units_of_its_largest_coordinate():
+    vector = Vector(2, norm="4.9999999999999999999", step=1)
+    assert (float(vector.norm), vector.bound_squared) == (5.0, 24)
+    assert units([[30, 40], [-40, 30], [3, 4]], vector).tolist() == [[3, 3], [-3, 3], [3, 3]]
 
 
 def test_no_row_is_longer_than_the_bound_in_exact_integers():
@@ -582,6 +608,23 @@ def test_column_names_with_quotes_are_read_from_files(tmp_path):
         assert data.exact_sum(VectorSum(names).partial).tolist() == [0, 1, 2, 3]
 
 
+def test_undeclared_columns_of_a_file_may_hold_anything(tmp_path):
+    path = tmp_path / "rows.parquet"
+    frame = {
+        "v": [1, 0],
+        "list": [[1], []],
+        "when": pd.to_datetime(["2020-01-01", "2021-01-01"]),
+        "raw": [b"\xff", b""],
+    }
+    parquet.write_table(pa.table(frame), path)
+    domain = Domain(v=Number(0, 1, step=1))
+    for data in (Table(path, domain), ParquetTable(path, domain), Table(pa.table(frame), domain)):
+        assert data.exact_sum(Sum("v").partial) == 1
+    for name, says in (("list", "List"), ("when", "Datetime"), ("raw", "Binary")):
+        with pytest.raises(SchemaError, match=f"column '{name}': .*{says}"):
+            ParquetTable(path, Domain({name: Number(0, 1, step=1)}))
+
+
 def test_a_parquet_table_reads_no_csv_and_needs_room_for_its_row_numbers(tmp_path):
     (tmp_path / "rows.csv").write_text("v\n1\n")
     with pytest.raises(ParameterError, match="Table reads"):
@@ -595,7 +638,7 @@ def test_a_parquet_table_reads_no_csv_and_needs_room_for_its_row_numbers(tmp_pat
 @pytest.mark.parametrize("more", [{"batch_rows": 0}, {"threads": 0}, {"memory_limit": "lots"}, {"unit_memory": 0}])
 def test_wrong_settings_of_a_scan_are_refused(tmp_path, more):
     parquet.write_table(pa.table({"v": [1], "id": [1]}), tmp_path / "rows.parquet")
-    with pytest.raises(DiscreetError):
+    with pytest.raises(ParameterError, match=next(iter(more))):
         ParquetTable(tmp_path / "rows.parquet", Domain(v=Number(0, 1, step=1)), unit="id", rows_per_unit=1, **more)
 
 

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
-import os
-import pickle
-import shutil
-import sqlite3
-import subprocess
-import sys
-import threading
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
+from discreet.charging import Purchase, charge
 from discreet.data import Identity, Table
 from discreet.domain import Domain, Number
-from discreet.errors import (
-    BudgetExceeded,
-    LedgerCorrupt,
-    LedgerMismatch,
-    LedgerRolledBack,
-    LedgerUnavailable,
-    ParameterError,
-)
+from discreet.errors import BudgetExceeded, LedgerMismatch, LedgerUnavailable, ParameterError
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger import Ledger
 from discreet.ledger_state import State, advance, row_of
-from discreet.mark import SLOT, mark_file
 from discreet.price import Caps, Price, caps_of, price_of
 from discreet.records import record
-from discreet.release import release
-from tests.ledger_doubles import CATALOGUE, DOMAIN, Approximate, Guess, Pure, Zcdp, people
+from discreet.release import converse, release
+from tests.ledger_doubles import CATALOGUE, DOMAIN, Approximate, Guess, Pure, Zcdp, fill, opening, people, rows_of
 
 TENTH = Pure(Fraction(1, 10))
 PURE = Budget(1)
@@ -48,15 +33,6 @@ def _own_state(tmp_path, monkeypatch):
 
 def made(tmp_path: Path, budget: Budget = PURE, **more) -> Ledger:
     return Ledger.create(tmp_path / "people.ledger", budget, people(), **more)
-
-
-def fill(ledger: Ledger, mechanism, limit: int = 10_000) -> int:
-    """How many releases fit."""
-    count = 0
-    while count < limit and ledger.admits(mechanism):
-        release(mechanism, people(), ledger=ledger)
-        count += 1
-    return count
 
 
 # Prices and books.
@@ -161,9 +137,8 @@ def test_failures_add_up_to_their_cap_and_no_further():
 
 
 def test_a_million_tiny_charges_lose_nothing():
-    state = State(header=None)
-    opening = _opening(Budget(1))
-    advance(state, row_of(state, opening))
+    state = State()
+    advance(state, row_of(state, opening(Budget(1))))
     price, count = Price(None, 1, 0), 1_000_000
     for _ in range(count):
         assert state.admits(price)
@@ -174,27 +149,27 @@ def test_a_million_tiny_charges_lose_nothing():
 def test_five_thousand_charges_on_disk_lose_nothing(tmp_path):
     """A hundred to a transaction, to spare the disk; the slow test makes each one durable by itself."""
     ledger = made(tmp_path, MIXED)
-    charge = _one_charge(ledger)
+    body = _one_charge(ledger)
     ledger.close()
     ledger = Ledger.open(tmp_path / "people.ledger")
     for _ in range(50):
-        with ledger._store.writing() as writer:
+        with ledger.store.writing() as writer:
             for _ in range(100):
-                writer.append("charge", charge)
+                writer.append("charge", body)
     ledger.close()
     again = Ledger.open(tmp_path / "people.ledger")
-    assert again.spent().pure == 5001 * charge["price"]["pure"]
-    assert again.spent().renyi == 5001 * charge["price"]["renyi"]
+    assert again.spent().pure == 5001 * body["price"]["pure"]
+    assert again.spent().renyi == 5001 * body["price"]["renyi"]
 
 
 @pytest.mark.slow
 def test_five_thousand_durable_charges_lose_nothing(tmp_path):
     ledger, table = made(tmp_path, MIXED), people()
     mechanism = Pure(Fraction(1, 10**6))
-    stored, guarantee = record(mechanism), mechanism.guarantee(table.facts)
-    price = ledger.price(guarantee)
+    purchase = Purchase(record(mechanism), mechanism.guarantee(table.facts), table, "release")
+    price = ledger.price(purchase.guarantee)
     for _ in range(5000):
-        ledger.charge(stored, guarantee, table, mode="release", allowance=None, request=None, memo="")
+        charge(ledger, purchase)
     ledger.close()
     again = Ledger.open(tmp_path / "people.ledger")
     assert (again.spent().pure, again.spent().renyi) == (5000 * price.pure, 5000 * price.renyi)
@@ -205,12 +180,6 @@ def _one_charge(ledger: Ledger) -> dict:
     release(Pure(Fraction(1, 10**6)), people(), ledger=ledger)
     (body,) = [entry for entry in ledger.entries() if entry["kind"] == "charge"]
     return {key: value for key, value in body.items() if key not in ("seq", "hash")}
-
-
-def _opening(budget: Budget) -> dict:
-    ledger = Ledger.in_memory(budget, people())
-    first = next(ledger.entries())
-    return {key: value for key, value in first.items() if key not in ("seq", "hash")}
 
 
 # Allowances.
@@ -323,479 +292,52 @@ def test_headers_and_sidecars_of_tables_that_differ_in_a_row_are_equal_bytes(tmp
         ledger = Ledger.create(
             folder / "people.ledger", MIXED, table, ledger_id="0" * 32, now=lambda: "2026-01-01T00:00:00Z"
         )
-        rows = _rows(folder / "people.ledger")
+        rows = rows_of(folder / "people.ledger")
         ledger.close()
         sidecar = (folder / "people.csv.discreet.json").read_bytes()
         found.append((rows, sidecar, (folder / "people.ledger").read_bytes()))
     assert found[0] == found[1]
 
 
+def test_a_creation_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
+    source = tmp_path / "people.csv"
+    source.write_text("age\n30\n40\n")
+    table = Table(source, DOMAIN, name="people")
+
+    def full(*arguments, **more):
+        raise LedgerUnavailable("no space left")
+
+    monkeypatch.setattr("discreet.mark.MarkFile.raise_to", full)
+    with pytest.raises(LedgerUnavailable):
+        Ledger.create(tmp_path / "people.ledger", PURE, table)
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"path": "nowhere/people.ledger"}, "nowhere"),
+        ({"failure_share": 1}, "failure_share"),
+        ({"failure_share": -0.5}, "failure_share"),
+        ({"size": 5}, "size"),
+        ({"ledger_id": "../../etc"}, "ledger_id"),
+        ({"budget": Budget(10**4500)}, "4000 digits"),
+        ({"budget": 1.0}, "Budget"),
+    ],
+)
+def test_a_ledger_is_not_made_from_wrong_arguments(tmp_path, changes, says):
+    arguments = {"path": "people.ledger", "budget": PURE, "table": people(), **changes}
+    with pytest.raises(ParameterError, match=says):
+        Ledger.create(tmp_path / arguments.pop("path"), arguments.pop("budget"), arguments.pop("table"), **arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_every_file_is_for_its_owner_only(tmp_path):
     ledger = made(tmp_path)
-    from discreet.release import converse
-
     converse(Guess(), people(), ledger=ledger)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {path.name for path in files} >= {"people.ledger", "people.ledger-wal", "people.ledger.secret", ledger.id}
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
-
-
-# The chain.
-
-
-def _rows(path: Path) -> list[tuple]:
-    with sqlite3.connect(path) as connection:
-        found = connection.execute("SELECT * FROM entries ORDER BY seq").fetchall()
-    connection.close()
-    return found
-
-
-def _edited(path: Path, statement: str, *values) -> None:
-    connection = sqlite3.connect(path)
-    with connection:
-        connection.execute(statement, values)
-    connection.close()
-
-
-@pytest.mark.parametrize("column", ["kind", "request", "charge", "body", "hash"])
-def test_an_edited_column_is_named_with_its_entry(tmp_path, column):
-    ledger = made(tmp_path)
-    for count in range(4):
-        release(TENTH, people(), ledger=ledger, request=f"r{count}")
-    ledger.close()
-    value = 99 if column == "charge" else "x"
-    _edited(tmp_path / "people.ledger", f"UPDATE entries SET {column} = ? WHERE seq = 5", value)
-    with pytest.raises(LedgerCorrupt) as found:
-        Ledger.open(tmp_path / "people.ledger")
-    assert found.value.entry == 5
-
-
-def test_a_removed_entry_is_named(tmp_path):
-    ledger = made(tmp_path)
-    for _ in range(4):
-        release(TENTH, people(), ledger=ledger)
-    _edited(tmp_path / "people.ledger", "DELETE FROM entries WHERE seq = 4")
-    with pytest.raises(LedgerCorrupt) as found:
-        ledger.verify()
-    assert found.value.entry == 4
-
-
-def test_a_rewritten_price_with_a_recomputed_chain_is_found_by_the_mark_or_the_catalogue(tmp_path):
-    ledger = made(tmp_path)
-    release(TENTH, people(), ledger=ledger)
-    ledger.close()
-    path = tmp_path / "people.ledger"
-    state, rows = State(), []
-    for row in _rows(path):
-        body = {**json.loads(row[4]), "previous": state.hash}
-        if body["kind"] == "charge":
-            body["price"] = {"failure": 0, "pure": 1, "renyi": None}
-        rows.append(row_of(state, body))
-        advance(state, rows[-1])
-    for row in rows:
-        _edited(
-            path, "UPDATE entries SET body = ?, hash = ? WHERE seq = ?", row.body.decode(), row.hash.decode(), row.seq
-        )
-    forged = Ledger.open(path)
-    assert forged.rolled_back()
-    with pytest.raises(LedgerRolledBack):
-        release(TENTH, people(), ledger=forged)
-    elsewhere = Ledger.open(path, state_dir=tmp_path / "elsewhere")
-    with pytest.raises(LedgerCorrupt, match="price"):
-        elsewhere.verify(CATALOGUE)
-
-
-@pytest.mark.parametrize(
-    ("kind", "fields", "expected"),
-    [
-        ("answer", {"charge": 7, "answer": "1"}, "pending charge"),
-        ("burn", {"charge": 7, "reason": ""}, "pending charge"),
-        ("top", {"charge": 7}, "open conversation"),
-        ("allow", {"allowance": "ana", "share": "2"}, "share"),
-        ("allow", {"allowance": "ana", "share": "1/0"}, "well-formed"),
-        ("open", {}, "first entry"),
-        ("gift", {}, "known kind"),
-        ("facts", {"facts": {"size": 5}, "facts_hash": "0"}, "hash"),
-    ],
-)
-def test_entries_that_make_no_sense_are_refused_by_the_fold(kind, fields, expected):
-    state = State()
-    advance(state, row_of(state, _opening(PURE)))
-    body = {**fields, "kind": kind, "previous": state.hash, "time": "now", "witness": None}
-    with pytest.raises(LedgerCorrupt, match=expected):
-        advance(state, row_of(state, body))
-
-
-def test_a_charge_beyond_the_caps_is_refused_by_the_fold():
-    ledger = Ledger.in_memory(PURE, people())
-    release(TENTH, people(), ledger=ledger)
-    bodies = [{key: value for key, value in each.items() if key not in ("seq", "hash")} for each in ledger.entries()]
-    for pure, refused in ((10**9, None), (10**9 + 1, "caps"), (0, "at least one unit"), (-1, "well-formed")):
-        state = State()
-        for body in bodies[:2]:
-            advance(state, row_of(state, body))
-        charge = {**bodies[2], "price": {"renyi": None, "pure": pure, "failure": 0}}
-        if refused is None:
-            advance(state, row_of(state, charge))
-        else:
-            with pytest.raises(LedgerCorrupt, match=refused):
-                advance(state, row_of(state, charge))
-
-
-def test_a_flipped_byte_is_found_or_changes_nothing(tmp_path):
-    ledger = made(tmp_path)
-    for count in range(6):
-        release(TENTH, people(), ledger=ledger, request=f"r{count}", memo="m" * 40)
-    expected, spent = list(ledger.entries()), ledger.spent()
-    ledger.close()
-    path = tmp_path / "people.ledger"
-    whole = path.read_bytes()
-    starts = {whole.find(b'"previous":"' + entry["previous"].encode()) + 20: entry["seq"] for entry in expected}
-    outcomes = {"named": 0, "found": 0, "without effect": 0}
-    named, unwritable = {}, []
-    for position in [*range(0, 120), *range(120, len(whole), 61), *starts]:
-        damaged = bytearray(whole)
-        damaged[position] ^= 1 << (position % 8)
-        copied = tmp_path / "copy.ledger"
-        for suffix in ("", "-wal", "-shm"):
-            Path(f"{copied}{suffix}").unlink(missing_ok=True)
-        copied.write_bytes(damaged)
-        try:
-            opened = Ledger.open(copied)
-            assert list(opened.entries()) == expected
-            assert opened.spent() == spent
-            assert not opened.rolled_back()
-            outcomes["without effect"] += 1
-        except LedgerCorrupt as error:
-            outcomes["found" if error.entry is None else "named"] += 1
-            named[position] = error.entry
-        except LedgerUnavailable:  # SQLite's header: a file of a later version is not written
-            unwritable.append(position)
-    assert {position: named.get(position) for position in starts} == starts
-    assert all(position < 100 for position in unwritable)
-    assert min(outcomes.values()) > 0, outcomes
-
-
-def test_files_that_are_no_ledgers_are_refused(tmp_path):
-    for name, content in {"empty": b"", "text": b"hello" * 1000, "zeros": bytes(8192)}.items():
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(LedgerCorrupt):
-            Ledger.open(tmp_path / name)
-    _edited(tmp_path / "other.db", "CREATE TABLE entries(x)")
-    with pytest.raises(LedgerCorrupt):
-        Ledger.open(tmp_path / "other.db")
-    with pytest.raises(ParameterError, match=r"nowhere\.ledger"):
-        Ledger.open(tmp_path / "nowhere.ledger")
-    with pytest.raises(ParameterError, match="exists already"):
-        Ledger.create(tmp_path / "text", PURE, people())
-
-
-# The high-water mark.
-
-
-def _copied(path: Path, suffixes: tuple[str, ...]) -> dict[str, bytes]:
-    return {end: Path(f"{path}{end}").read_bytes() for end in suffixes if Path(f"{path}{end}").exists()}
-
-
-@pytest.mark.parametrize("manner", ["with its log", "without its log", "over the newer log"])
-def test_an_older_copy_is_refused_and_reconcile_only_raises(tmp_path, manner):
-    path = tmp_path / "people.ledger"
-    code = (
-        "import sys; from discreet.ledger import Ledger; from discreet.release import release; "
-        "from tests.ledger_doubles import *; from discreet.guarantee import Budget; import os\n"
-        f"ledger = Ledger.open({str(path)!r})\n"
-        "for _ in range(int(sys.argv[1])): release(Pure(Fraction(1, 10)), people(), ledger=ledger)\n"
-        "os._exit(0)"  # the log stays: nobody closes the file
-    )
-    made(tmp_path).close()
-    _python(code, "3")
-    older = _copied(path, ("", "-wal"))
-    _python(code, "4")
-    if manner != "over the newer log":
-        for end in ("-wal", "-shm"):
-            Path(f"{path}{end}").unlink(missing_ok=True)
-    path.write_bytes(older[""])
-    if manner == "with its log":
-        Path(f"{path}-wal").write_bytes(older["-wal"])
-    opened = Ledger.open(path)
-    if manner == "over the newer log":  # the log alone holds everything since the file was made
-        assert opened.spent().pure == 7 * 10**8
-        return
-    assert opened.rolled_back()
-    assert opened.spent().pure == (3 * 10**8 if manner == "with its log" else 0)
-    for attempt in (
-        lambda: release(TENTH, people(), ledger=opened),
-        lambda: opened.allow("ana", share=1),
-        lambda: opened.admits(TENTH),
-        opened.verify,
-    ):
-        with pytest.raises(LedgerRolledBack):
-            attempt()
-    opened.reconcile()
-    assert opened.spent().pure == 7 * 10**8
-    opened.verify(CATALOGUE)
-    assert fill(opened, TENTH) == 3
-
-
-def _python(code: str, *arguments: str) -> str:
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=environment, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def test_a_copy_used_elsewhere_is_counted_on_top_of_what_the_mark_proves(tmp_path):
-    here, there = tmp_path / "people.ledger", tmp_path / "there.ledger"
-    ledger = made(tmp_path)
-    for _ in range(2):
-        release(TENTH, people(), ledger=ledger)
-    ledger.close()
-    shutil.copy(here, there)
-    copied = Ledger.open(there, state_dir=tmp_path / "elsewhere")
-    release(TENTH, people(), ledger=copied)  # two and one here
-    copied.close()
-    for _ in range(3):
-        release(TENTH, people(), ledger=ledger)  # five here
-    ledger.close()
-    shutil.copy(there, here)
-    back = Ledger.open(here)
-    assert back.rolled_back()
-    back.reconcile()
-    assert back.spent().pure == 6 * 10**8
-
-
-def test_a_branch_of_the_same_length_is_refused(tmp_path):
-    here, there = tmp_path / "people.ledger", tmp_path / "there.ledger"
-    ledger = made(tmp_path)
-    ledger.close()
-    shutil.copy(here, there)
-    copied = Ledger.open(there, state_dir=tmp_path / "elsewhere")
-    for each in (ledger, copied):
-        release(TENTH, people(), ledger=each)
-        each.close()
-    shutil.copy(there, here)
-    with pytest.raises(LedgerRolledBack):
-        release(TENTH, people(), ledger=Ledger.open(here))
-
-
-def test_two_copies_under_one_mark_cannot_both_go_on(tmp_path):
-    ledger = made(tmp_path)
-    ledger.close()
-    shutil.copy(tmp_path / "people.ledger", tmp_path / "copy.ledger")
-    copied = Ledger.open(tmp_path / "copy.ledger")
-    release(TENTH, people(), ledger=copied)
-    with pytest.raises(LedgerRolledBack):
-        release(TENTH, people(), ledger=ledger)
-
-
-def test_a_file_moved_over_an_open_ledger_is_noticed(tmp_path):
-    path = tmp_path / "people.ledger"
-    ledger = made(tmp_path)
-    ledger.close()
-    shutil.copy(path, tmp_path / "older")
-    release(TENTH, people(), ledger=ledger)
-    os.replace(tmp_path / "older", path)
-    with pytest.raises(LedgerRolledBack):
-        release(TENTH, people(), ledger=ledger)
-
-
-def test_a_damaged_mark_is_refused_until_it_is_reconciled(tmp_path):
-    ledger = made(tmp_path)
-    for _ in range(3):
-        release(TENTH, people(), ledger=ledger)
-    mark = mark_file(tmp_path / "state", ledger.id).path
-    whole = mark.read_bytes()
-    assert len(whole) == 2 * SLOT
-    for slot in (0, 1):  # a torn write of either slot leaves the other
-        torn = bytearray(whole)
-        torn[slot * SLOT + 10] ^= 1
-        mark.write_bytes(torn)
-        assert not ledger.rolled_back()
-    mark.write_bytes(b"x" * len(whole))
-    with pytest.raises(LedgerCorrupt, match="mark"):
-        release(TENTH, people(), ledger=ledger)
-    before = ledger.spent()
-    ledger.reconcile()
-    assert ledger.spent() == before
-    release(TENTH, people(), ledger=ledger)
-
-
-def test_a_mark_never_goes_down_and_an_absent_one_is_made_again(tmp_path):
-    ledger = made(tmp_path)
-    release(TENTH, people(), ledger=ledger)
-    marks = mark_file(tmp_path / "state", ledger.id)
-    high = marks.read()
-    marks.raise_to(1, "0" * 64, Price(0, 0, 0), witness="w", durable=True)
-    assert marks.read() == high
-    marks.path.unlink()
-    release(TENTH, people(), ledger=ledger)
-    assert marks.read().seq == high.seq + 2
-    assert marks.read().spent.pure == 2 * 10**8
-
-
-def test_the_mark_is_written_before_the_mechanism_runs(tmp_path):
-    ledger = made(tmp_path)
-    marks = mark_file(tmp_path / "state", ledger.id)
-    seen = []
-
-    class Watching(type(people())):
-        __slots__ = ()
-
-        def exact_sum(self, partial):
-            seen.append((marks.read().seq, len(_rows(tmp_path / "people.ledger"))))
-            return super().exact_sum(partial)
-
-    from tests.ledger_doubles import Failing
-
-    with pytest.raises(Exception, match="the charge stays"):
-        release(Failing(), Watching({"age": [1, 2, 3, 4, 5]}, DOMAIN, name="people"), ledger=ledger)
-    assert seen == [(3, 3)]
-
-
-def test_a_mark_that_cannot_be_written_means_nothing_is_released(tmp_path):
-    ledger = made(tmp_path)
-    release(TENTH, people(), ledger=ledger)
-    mark = mark_file(tmp_path / "state", ledger.id).path
-    held = mark.read_bytes()
-    mark.unlink()
-    mark.mkdir()
-    with pytest.raises(LedgerUnavailable, match="mark"):
-        release(TENTH, people(), ledger=ledger, request="again")
-    mark.rmdir()
-    mark.write_bytes(held)
-    release(TENTH, people(), ledger=ledger)
-    kinds = [entry["kind"] for entry in ledger.entries()]
-    assert kinds.count("answer") == 2
-
-
-# No space, no permission.
-
-
-def test_no_space_left_is_refused_and_nothing_is_released(tmp_path):
-    ledger = made(tmp_path, MIXED)
-    small = Pure(Fraction(1, 10**6))
-    release(small, people(), ledger=ledger)
-    home = ledger._store._home()
-    pages = home.connection.execute("PRAGMA page_count").fetchone()[0]
-    home.connection.execute(f"PRAGMA max_page_count={pages + 2}")
-    answers, refused = 0, 0
-    while not refused:
-        try:
-            release(small, people(), ledger=ledger, memo="m" * 500)
-            answers += 1
-        except LedgerUnavailable:
-            refused += 1
-    ledger.close()
-    again = Ledger.open(tmp_path / "people.ledger")
-    kinds = [entry["kind"] for entry in again.entries()]
-    assert kinds.count("answer") == answers + 1 <= kinds.count("charge")
-    again.verify(CATALOGUE)
-    release(small, people(), ledger=again)
-
-
-def test_a_limit_on_the_files_size_is_refused_and_nothing_is_released(tmp_path):
-    made(tmp_path, MIXED).close()
-    code = (
-        "import resource, sys; from discreet.ledger import Ledger; from discreet.release import release\n"
-        "from discreet.errors import LedgerUnavailable; from tests.ledger_doubles import *\n"
-        f"ledger = Ledger.open({str(tmp_path / 'people.ledger')!r}); answers = 0; table = people()\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
-        "try:\n"
-        "    for _ in range(500):\n"
-        "        release(Pure(Fraction(1, 10**6)), table, ledger=ledger); answers += 1\n"
-        "except LedgerUnavailable: print(answers)\n"
-    )
-    answers = int(_python(code))
-    assert answers > 5
-    again = Ledger.open(tmp_path / "people.ledger")
-    assert again.spent().pure >= answers * 1000
-    again.verify(CATALOGUE)
-    assert [entry["kind"] for entry in again.entries()].count("answer") == answers
-
-
-def test_a_locked_ledger_is_unavailable(tmp_path, monkeypatch):
-    monkeypatch.setattr("discreet.ledger_store.BUSY_SECONDS", 0.05)
-    ledger = made(tmp_path)
-    other = sqlite3.connect(tmp_path / "people.ledger", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerUnavailable, match="locked"):
-        release(TENTH, people(), ledger=ledger)
-    other.execute("ROLLBACK")
-    other.close()
-    assert ledger.spent().pure == 0
-    release(TENTH, people(), ledger=ledger)
-
-
-# Threads, processes, copies.
-
-
-def test_threads_share_one_ledger_and_one_budget(tmp_path):
-    ledger, table, outcomes = made(tmp_path), people(), []
-
-    def ask():
-        try:
-            release(TENTH, table, ledger=ledger)
-            outcomes.append("answer")
-        except BudgetExceeded:
-            outcomes.append("refused")
-
-    threads = [threading.Thread(target=ask) for _ in range(15)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (outcomes.count("answer"), outcomes.count("refused")) == (10, 5)
-
-
-def test_a_forked_child_spends_from_the_same_budget(tmp_path):
-    code = (
-        "import os; from discreet.ledger import Ledger; from discreet.release import release\n"
-        "from discreet.errors import LedgerUnavailable; from discreet.guarantee import Budget\n"
-        "from tests.ledger_doubles import *\n"
-        f"ledger = Ledger.create({str(tmp_path / 'people.ledger')!r}, Budget(1), people())\n"
-        "memory = Ledger.in_memory(Budget(1), people()); tenth = Pure(Fraction(1, 10))\n"
-        "release(tenth, people(), ledger=ledger)\n"
-        "child = os.fork()\n"
-        "if not child:\n"
-        "    release(tenth, people(), ledger=ledger)\n"
-        "    try: memory.spent()\n"
-        "    except LedgerUnavailable: os._exit(0)\n"
-        "    os._exit(1)\n"
-        "assert os.waitpid(child, 0)[1] == 0\n"
-        "release(tenth, people(), ledger=ledger); ledger.verify(); print(ledger.spent().pure)\n"
-    )
-    assert int(_python(code)) == 3 * 10**8
-
-
-def test_a_ledger_pickles_as_its_path_and_copies_as_itself(tmp_path):
-    ledger = made(tmp_path)
-    again = pickle.loads(pickle.dumps(ledger))
-    release(TENTH, people(), ledger=again)
-    assert ledger.spent().pure == 10**8
-    assert copy.deepcopy(ledger) is ledger is copy.copy(ledger)
-    with pytest.raises(ParameterError, match="second budget"):
-        pickle.dumps(Ledger.in_memory(PURE, people()))
-
-
-def test_a_charge_of_a_process_that_is_gone_is_burned_on_opening(tmp_path):
-    made(tmp_path).close()
-    code = (
-        "import os; from discreet.ledger import Ledger; from discreet.release import release\n"
-        "from tests.ledger_doubles import *\n"
-        "class Dying(Pure):\n"
-        "    def run(self, data, rng): os._exit(0)\n"
-        f"ledger = Ledger.open({str(tmp_path / 'people.ledger')!r})\n"
-        "release(Dying(Fraction(1, 10)), people(), ledger=ledger, request='r')\n"
-    )
-    _python(code)
-    ledger = Ledger.open(tmp_path / "people.ledger")
-    assert [entry["kind"] for entry in ledger.entries()][-2:] == ["charge", "burn"]
-    assert ledger.spent().pure == 10**8
-    with pytest.raises(ParameterError, match="interrupted"):
-        release(TENTH, people(), ledger=ledger, request="r")
 
 
 # What is shown.

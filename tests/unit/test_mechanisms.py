@@ -115,7 +115,7 @@ def test_the_one_sided_threshold_has_half_the_window():
 
 
 def test_a_threshold_answers_within_its_window():
-    """ "no" means value < threshold + z_bound: over 400 conversations at beta = 0.05, and 1 - beta is nearly attained."""
+    """A "no" means value < threshold + z_bound, over 400 conversations at beta = 0.05."""
     conversation, rng = dp.AboveThreshold(3, 6), SeededRng(9)
     ask = dp.Above(dp.Count(dp.Equals("v", "a")), 2 - conversation.z_bound(0.05))  # the count is 2
     wrong = 0

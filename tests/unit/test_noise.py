@@ -155,6 +155,7 @@ def test_a_bad_variance_is_refused_by_name(bad: object) -> None:
         (lambda rng: rng.laplace(3, 1.5), "size"),
         (lambda rng: rng.bits(-1), "count"),
         (lambda rng: rng.permutation(-1), "n"),
+        (lambda rng: rng.flips(np.array([1, 2]), -1), "rate"),
         (lambda rng: rng.select([1, 2], -1), "rate"),
         (lambda rng: rng.select([1, 2], math.nan), "rate"),
         (lambda rng: rng.select([1, 2], 10**100), "rate"),
@@ -334,6 +335,7 @@ def _import_path() -> str:
 # The integer enclosures
 
 
+@settings(deadline=None)
 @given(bits=st.integers(1, 300), data=st.data())
 def test_the_enclosure_of_a_logarithm_contains_it_and_is_narrow(bits: int, data: st.DataObject) -> None:
     numerator = data.draw(st.integers(1, 2**bits) | st.sampled_from([1, 2**bits, 2**bits - 1, 2 ** (bits - 1)]))
@@ -345,6 +347,7 @@ def test_the_enclosure_of_a_logarithm_contains_it_and_is_narrow(bits: int, data:
         assert high - low <= 8 * (bits + 1) * (precision + 8)
 
 
+@settings(deadline=None)
 @given(
     x=st.fractions(0, 50) | st.fractions(0, 10**9, max_denominator=1000) | st.integers(0, 2**80).map(F),
     precision=st.integers(64, 400),
@@ -374,7 +377,7 @@ def scales() -> st.SearchStrategy[Fraction]:
     )
 
 
-@settings(max_examples=400)
+@settings(deadline=None, max_examples=400)
 @given(scale=scales(), depth=st.floats(0, 1), offset=st.integers(-64, 64), anywhere=st.none() | st.integers(0, 2**52))
 @example(scale=F(2**30), depth=0.0, offset=-1, anywhere=None)
 @example(scale=F(1), depth=0.0, offset=0, anywhere=0)
@@ -397,7 +400,7 @@ def test_a_decided_floor_holds_for_every_continuation(
         assert true_scale * minus_log(known, bits) <= found + 1
 
 
-@settings(max_examples=400)
+@settings(deadline=None, max_examples=400)
 @given(
     x=st.fractions(0, 25) | st.floats(0, 25).map(F) | st.fractions(0, F(1, 2**20)),
     offset=st.integers(-64, 64),
@@ -419,6 +422,7 @@ def test_a_decided_comparison_holds_for_every_continuation(x: Fraction, offset: 
             assert minus_log(known, 31) <= true_x
 
 
+@settings(deadline=None)
 @given(
     variance=st.fractions(F(1, 10**6), 10**6)
     | st.integers(1, 2**100).map(F)
@@ -446,6 +450,7 @@ def test_slow_and_fast_path_are_the_same_function_of_the_bits(monkeypatch: pytes
         lambda rng: rng._floors(500, F(3))[0],
         lambda rng: rng._floors(500, F(10**7, 3))[0],
         lambda rng: rng.bernoulli_exp(F(1, 3), 500),
+        lambda rng: rng.flips(np.arange(500), F(1, 200)),
         lambda rng: rng.laplace(F(22, 7), 300),
         lambda rng: rng.laplace(F(10**14), 300),
         lambda rng: rng.gaussian(F(1, 2), 200),
@@ -458,6 +463,33 @@ def test_slow_and_fast_path_are_the_same_function_of_the_bits(monkeypatch: pytes
     slow = [case(rng).tolist() for case, rng in zip(cases, quiet, strict=True)]
     assert slow == fast
     assert all(rng.revealed >= 200 for rng in quiet), "the slow path was not taken"
+
+
+def undecided_script(boundary: mpmath.mpf, bits: int, spare: int, last: int) -> list[bytes]:
+    """Bits of a U that equals the boundary for `bits` + 64 bits; the next 64 are all `last`."""
+    first, second = int(boundary * 2**bits), int(boundary * mpmath.mpf(2) ** (bits + 64)) % 2**64
+    return [
+        (first << spare).to_bytes((bits + spare) // 8, "little"),
+        second.to_bytes(8, "little"),
+        (last * (2**64 - 1)).to_bytes(8, "little"),
+    ]
+
+
+def test_the_slow_path_goes_on_until_the_bits_have_left_the_boundary() -> None:
+    with mpmath.workprec(300):
+        edge = mpmath.exp(-mpmath.mpf(1) / 3)
+        scripts = [Scripted(*undecided_script(edge, 31, 1, last)) for last in (0, 1) for _ in range(2)]
+        assert scripts[0]._floors(1, F(3))[0].tolist() == [1]
+        assert scripts[1].bernoulli_exp(F(1, 3)) is True
+        assert scripts[2]._floors(1, F(3))[0].tolist() == [0]
+        assert scripts[3].bernoulli_exp(F(1, 3)) is False
+        weights = noise._Weights.of([0, 1], F(1), None)
+        values, doubt = weights.floats()
+        for last in (0, 1):
+            script = Scripted(*undecided_script(1 / (1 + mpmath.e), 52, 4, last))
+            scripts.append(script)
+            assert script._pick(values, doubt, lambda p: weights.enclosures(0, 2, p)) == last
+    assert not any(script.script for script in scripts), "some bits were not looked at"
 
 
 @pytest.mark.parametrize("scale", [F(3), F(1000), F(2**20), F(2**30), F(2**45)])
@@ -493,7 +525,7 @@ def exact_weights(scores: list[int], rate: Fraction, counts: list[int]) -> list[
     return [count * mpmath.exp(true_rate * (score - top)) for score, count in zip(scores, counts, strict=True)]
 
 
-@settings(max_examples=150)
+@settings(deadline=None, max_examples=150)
 @given(
     scores=st.lists(st.integers(-50, 50) | st.integers(-(10**9), 10**9), min_size=1, max_size=12),
     rate=st.fractions(0, 3, max_denominator=100) | st.fractions(F(1, 10**10), F(1, 10**8)),
@@ -524,6 +556,7 @@ def test_a_decided_selection_holds_for_every_continuation(
         assert mpmath.mpf(known + 1) / 2**52 <= edges[found + 1] or found == len(scores) - 1
 
 
+@settings(deadline=None)
 @given(
     scores=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9), min_size=1, max_size=9),
     rate=st.fractions(0, 3, max_denominator=100),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from discreet.answers import decode, encode
+from discreet.charging import turn
 from discreet.data import Table
 from discreet.domain import Domain, Number
 from discreet.errors import (
@@ -258,8 +259,8 @@ def test_a_conversation_is_charged_once_and_ends_with_its_top(ledger):
 def test_a_conversation_keeps_its_secret_until_it_ends(ledger):
     talk = converse(Guess(bound=10**9), people(), ledger=ledger)
     again = reopen(Guess(bound=10**9), people(), charge=talk.charge, ledger=ledger)
-    with ledger.turn(talk.charge) as turn:
-        secret = turn.secret["secret"]
+    with turn(ledger, talk.charge) as taken:
+        secret = taken.secret["secret"]
     assert [talk.ask(secret - 1), again.ask(secret - 1), again.ask(secret)] == [False, False, True]
     with pytest.raises(ConversationOver):
         talk.ask(secret)
@@ -422,7 +423,20 @@ def test_what_is_not_made_of_numbers_and_texts_is_no_answer(value):
         encode(value)
 
 
-# Rows stay where they are.
+# Rows and secrets stay where they are.
+
+
+def test_a_threshold_is_found_nowhere_but_in_the_secret_file(tmp_path):
+    ledger = Ledger.create(tmp_path / "people.ledger", Budget(1), people())
+    talk = converse(Guess(bound=10**18), people(), ledger=ledger)
+    talk.ask(0)
+    with turn(ledger, talk.charge) as taken:
+        secret = str(taken.secret["secret"]).encode()
+    holders = {path.name for path in tmp_path.rglob("*") if path.is_file() and secret in path.read_bytes()}
+    assert holders == {"people.ledger.secret"}
+    assert secret.decode() not in "".join(ledger.export(redact=False)) + repr(talk)
+    talk.close()
+    assert not any(secret in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
 def test_a_row_is_found_in_no_artefact(tmp_path, capfd):

@@ -50,8 +50,8 @@ class Attack:
 
     def _law(self, mechanism: Any, table: str) -> Law:
         if self.asks:
-            return conversation_law(mechanism, self.asks, _rows(table), self.setting)
-        return law(mechanism, _rows(table), self.setting, reach=24)
+            return conversation_law(mechanism, self.asks, _rows(table), self.setting, reach=32)
+        return law(mechanism, _rows(table), self.setting, reach=16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +80,10 @@ def attack(progress: Callable[[str], None] = lambda name: None) -> Iterator[Resu
 
 def attacks() -> tuple[Attack, ...]:
     """The fixed set."""
-    scale = Fraction(3, 4)
+    scale = Fraction(1, 2)
     a, b = Count(Equals("v", "a")), Count(Equals("v", "b"))
-    stable = StableHistogram(KeyCount("v"), 1, 3)
-    downhill = (*[Above(b, 1)] * 12,)
+    stable, threshold = StableHistogram(KeyCount("v"), 1, 3), AboveThreshold(1, 2)
+    both_ways = (Above(a, 2), Above(b, 2))
     return (
         Attack(Laplace(a, scale), REPLACE, "ab", "bb", mutants.HALVED_NOISE),
         Attack(Laplace(a, scale), ADD, "ab", "b", mutants.ONE_SIDED_NOISE),
@@ -92,10 +92,15 @@ def attacks() -> tuple[Attack, ...]:
         Attack(ProductLaplace(Histogram("v"), scale), REPLACE, "ab", "bb", mutants.HALVED_NOISE),
         Attack(Exponential(Histogram("v"), 1), REPLACE, "abbb", "bbbb", mutants.ADD_REMOVE_PRICE),
         Attack(PermuteAndFlip(Histogram("v"), 1), REPLACE, "abbb", "bbbb", mutants.ADD_REMOVE_PRICE),
-        Attack(AboveThreshold(2, 4), REPLACE, "abb", "aab", mutants.NO_THRESHOLD_NOISE, downhill),
-        Attack(AboveThreshold(2, 4), REPLACE, "abb", "aab", mutants.NEVER_STOPS, (Above(a, 2), Above(b, 2)) * 4),
-        Attack(AboveThreshold(2, 4), REPLACE, "abb", "aab", mutants.NO_QUESTION_NOISE, (Above(b, 2), Above(a, 2))),
-        Attack(AboveThresholdLaplace(2, 4), REPLACE, "abb", "aab", mutants.REDRAWN_THRESHOLD, downhill),
+        Attack(threshold, REPLACE, "abb", "aab", mutants.NO_THRESHOLD_NOISE, (*[Above(a, 3)] * 8,)),
+        Attack(threshold, REPLACE, "abb", "aab", mutants.NO_QUESTION_NOISE, (Above(a, 0), Above(b, 0))),
+        Attack(threshold, REPLACE, "abb", "aab", mutants.NEVER_STOPS, both_ways * 2),
+        Attack(threshold, REPLACE, "abb", "aab", mutants.RELEASES_NOISY_VALUE, (Above(a, 1),)),
+        Attack(threshold, REPLACE, "abb", "aab", mutants.MONOTONE_PRICE, both_ways),
+        Attack(threshold, REPLACE, "abb", "aab", mutants.OFF_GRID, (Above(a, Fraction(7, 20)), Above(b, 2))),
+        Attack(
+            AboveThresholdLaplace(1, 2), REPLACE, "abb", "aab", mutants.NO_QUESTION_NOISE, (Above(a, 0), Above(b, 0))
+        ),
         Attack(stable, ADD, "a", "", mutants.PASSES_AT_BOUND),
         Attack(stable, REPLACE, "ab", "bb", mutants.TRUNCATED_EARLY),
         Attack(StableMode(stable), ADD, "abbbbaaa", "bbbbaaa", mutants.FIRST_SEEN_TIES),

@@ -57,7 +57,7 @@ class Finding:
 
 
 def compare(p: Law, q: Law, guarantee: Guarantee, *, epsilons: Sequence[float] = EPSILONS) -> Finding:
-    """The point where the laws exceed the guarantee most, in either direction: delta(epsilon), and the pure loss."""
+    """The worst point of delta(epsilon), in either direction: it violates the guarantee, or comes nearest to it."""
     points = list(epsilons)
     if guarantee.pure is not None:
         points.append(float(guarantee.pure))
@@ -65,4 +65,4 @@ def compare(p: Law, q: Law, guarantee: Guarantee, *, epsilons: Sequence[float] =
     for epsilon in points:
         found = max(hockey_stick(p, q, epsilon)[0], hockey_stick(q, p, epsilon)[0])
         findings.append(Finding(epsilon, found, guarantee.delta(epsilon)))
-    return max(findings, key=lambda each: (each.found - each.claimed, each.ratio))
+    return max(findings, key=lambda each: (each.violates, each.ratio))

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.data import Dataset, Facts, Table
+from discreet.data import Dataset, Facts, Slice, Table
 from discreet.domain import Domain
 from discreet.guarantee import Neighbours
 from discreet.mechanism import Conversation, Mechanism
@@ -154,9 +154,10 @@ def conversation_law(
     alive = _merge(((), _key(state), p) for state, p in _branches(lambda rng: conversation.begin(table, rng), reach))
     over: list[tuple[Hashable, float]] = []
     for ask in asks:
-        steps = []
+        steps: list[tuple[Any, Any, float]] = []
         for (answers, state), p in alive.items():
-            for (after, answer), chance in _branches(lambda rng, s=state: conversation.step(s, ask, table, rng), reach):
+            step = functools.partial(conversation.step, state, ask, table)
+            for (after, answer), chance in _branches(step, reach):
                 if after is None:
                     over.append(((*answers, _key(answer)), p * chance))
                 else:
@@ -169,7 +170,7 @@ class _Remembering:
     """A table that adds up each query once: enumeration asks for the same exact sum thousands of times."""
 
     def __init__(self, table: Dataset) -> None:
-        self.facts = table.facts
+        self.facts, self.identity, self.source = table.facts, table.identity, table.source
         self._table = table
         self._sums: dict[Any, Any] = {}
 
@@ -178,6 +179,9 @@ class _Remembering:
         if query not in self._sums:
             self._sums[query] = self._table.exact_sum(partial)
         return self._sums[query]
+
+    def exact_slices(self, slices: Sequence[Slice], *, where: Any = None, disjoint: bool) -> list[Any]:
+        return self._table.exact_slices(slices, where=where, disjoint=disjoint)
 
 
 def _branches(run: Callable[[Any], Any], reach: int) -> Iterator[tuple[Any, float]]:

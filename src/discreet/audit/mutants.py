@@ -1,8 +1,8 @@
 """Broken twins of the mechanisms: each claims a guarantee that it does not keep.
 
 They are here so that every audit can show that it catches them. A twin is an honest mechanism and one mistake, which
-replaces its price, its draw, or both. It says of itself `broken = True`, and a real ledger refuses it; the audits run it
-on made-up rows only. The mistakes are the ones that have been made, in papers and in libraries.
+replaces its price, its draw, or both. It says of itself `broken = True`, and a real ledger refuses it; the audits run
+it on made-up rows only. The mistakes are the ones that have been made, in papers and in libraries.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.selection import Exponential
 from discreet.noise import Rng
+from discreet.records import Json, record
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,9 @@ class Twin:
     broken: ClassVar[bool] = True
     honest: Any
     mistake: Mistake
+
+    def stated_record(self) -> dict[str, Json]:
+        return {"name": "mutant/1", "mistake": self.mistake.label, "honest": record(self.honest)}
 
     def guarantee(self, facts: Facts) -> Guarantee:
         price = self.mistake.price

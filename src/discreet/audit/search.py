@@ -1,4 +1,4 @@
-"""Hill-climbing over neighbouring pairs of small tables: the auditor looks for the worst case instead of guessing it."""
+"""Hill-climbing over neighbouring pairs of small tables: the auditor looks for the worst case, it does not guess it."""
 
 from __future__ import annotations
 

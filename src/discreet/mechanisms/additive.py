@@ -7,8 +7,8 @@ multiple of the unit whatever the rows are. `scale` is absolute noise in the col
 Lecture 10 releases a vector sum, every row of norm at most D, in three ways that differ in the scale they need for the
 same (epsilon, delta) when the dimension d grows:
 
-    option A   CoordinateLaplace, pure book      every coordinate may move by D, basic composition      grows like d
-    option B   CoordinateLaplace, Renyi book     every coordinate may move by D, strong composition     grows like sqrt d
+    option A   CoordinateLaplace, pure book      every coordinate may move by D, basic composition      like d
+    option B   CoordinateLaplace, Renyi book     every coordinate may move by D, strong composition     like sqrt d
     theorem 3  ProductLaplace                    the coordinates share D between them                   does not grow
                Gaussian                          the same privacy in the limit, half of the variance    does not grow
 """
@@ -25,12 +25,13 @@ import numpy as np
 from discreet import exact
 from discreet.data import Batch, Dataset, Facts, IntArray
 from discreet.domain import Vector
+from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.noise import Rng, checked_scale, checked_variance
-from discreet.query import Query
+from discreet.query import Query, listed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Laplace:
     """Release a query plus discrete Laplace noise on every coordinate: P[k steps] proportional to exp(-|k|/s).
 
@@ -46,8 +47,8 @@ class Laplace:
     query: Query
     scale: Fraction
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", exact.positive(scale=self.scale))
+    def __init__(self, query: Query, scale: Exact) -> None:
+        exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         shift = self.query.sensitivity(facts).l1
@@ -61,27 +62,27 @@ class Laplace:
         return _laplace_range(probability, self.scale, self.query, facts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class ProductLaplace:
     """Release a vector query plus discrete Laplace noise, priced by the L2 norm (lecture 10, theorem 3).
 
-    Theorem.   s = scale/unit. If |q(D) - q(D')|_2^2 <= D2 and |q(D) - q(D')|_1 <= D1 steps for all neighbours, the
-               release is (D2 / (2 s^2))-zCDP and (D1/s)-DP. Coordinate i moves by some m_i, so it is (m_i/s)-DP, hence
-               (m_i/s)^2/2-zCDP, and the coordinates' noises are independent, so these add.
+    Theorem.   s = scale/unit, d coordinates. If |q(D) - q(D')|_2^2 <= D2 and |q(D) - q(D')|_1 <= D1 steps for all
+               neighbours, the release is (D1/s)-DP, and its Renyi divergence of order a is at most n R(sqrt(D2/n)), n =
+               min(d, D1, D2), where R is Laplace's curve; this is at most a D2 / (2 s^2), so it is (D2/(2 s^2))-zCDP.
                The lecture's constant, s = sqrt(D2 ln(1/delta)) / epsilon, is too small for small delta: in high
-               dimension its true delta at a claimed (1, 1e-6) is 1.06e-5. The right scale is sqrt(D2 / (2 rho)) with
-               rho from the tight conversion, which is what `calibrate` finds.
+               dimension its true delta at a claimed (1, 1e-6) is 1.06e-5. The right scale is about sqrt(D2 / (2 rho))
+               with rho from the tight conversion; `calibrate` finds it.
     Accuracy.  As Laplace.
     Edges.     scale <= 0 is refused. For the same zCDP the Gaussian has half the variance.
-    Reference. Lecture 10, theorem 3; [BS16] propositions 1.4 and 1.7.
+    Reference. Lecture 10, theorem 3; docs/proofs/discrete_laplace_renyi.md; [BS16] propositions 1.4 and 1.7.
     """
 
     NAME: ClassVar[str] = "product-laplace/1"
     query: Query
     scale: Fraction
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", exact.positive(scale=self.scale))
+    def __init__(self, query: Query, scale: Exact) -> None:
+        exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         moved = self.query.sensitivity(facts)
@@ -101,7 +102,7 @@ class ProductLaplace:
         return _laplace_range(probability, self.scale, self.query, facts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class CoordinateLaplace:
     """Release a vector query, every coordinate priced as if it could move by the whole norm (lecture 10, A and B).
 
@@ -117,8 +118,8 @@ class CoordinateLaplace:
     query: Query
     scale: Fraction
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", exact.positive(scale=self.scale))
+    def __init__(self, query: Query, scale: Exact) -> None:
+        exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         dimension = _dimension(self.query, facts)
@@ -133,7 +134,7 @@ class CoordinateLaplace:
         return _laplace_range(probability, self.scale, self.query, facts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Gaussian:
     """Release a query plus discrete Gaussian noise on every coordinate: P[k steps] proportional to exp(-k^2/(2 s^2)).
 
@@ -148,8 +149,8 @@ class Gaussian:
     query: Query
     scale: Fraction
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", exact.positive(scale=self.scale))
+    def __init__(self, query: Query, scale: Exact) -> None:
+        exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         moved = self.query.sensitivity(facts).l2_squared

@@ -16,12 +16,13 @@ import numpy as np
 from discreet import exact
 from discreet.data import Dataset, Facts
 from discreet.errors import ParameterError
+from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.noise import Rng, checked_rate
-from discreet.query import Query
+from discreet.query import Query, listed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Exponential:
     """Release the index i of a candidate with probability proportional to exp(rate * score_i).
 
@@ -36,11 +37,11 @@ class Exponential:
     score: Query
     rate: Fraction
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", exact.positive(rate=self.rate))
+    def __init__(self, score: Query, rate: Exact) -> None:
+        exact.freeze(self, score=listed(score), rate=exact.positive(rate=rate))
 
     @classmethod
-    def of(cls, score: Query, *, epsilon: exact.Exact, facts: Facts) -> Exponential:
+    def of(cls, score: Query, *, epsilon: Exact, facts: Facts) -> Exponential:
         """The mechanism whose pure guarantee on these facts is exactly epsilon."""
         return cls(score, _rate(score, epsilon, facts))
 
@@ -52,7 +53,7 @@ class Exponential:
         return rng.select(scores, _in_steps(self.score, self.rate, data.facts))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class PermuteAndFlip:
     """Visit the candidates in random order; release the first that survives a coin of bias exp(rate (score - best)).
 
@@ -69,11 +70,11 @@ class PermuteAndFlip:
     score: Query
     rate: Fraction
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", exact.positive(rate=self.rate))
+    def __init__(self, score: Query, rate: Exact) -> None:
+        exact.freeze(self, score=listed(score), rate=exact.positive(rate=rate))
 
     @classmethod
-    def of(cls, score: Query, *, epsilon: exact.Exact, facts: Facts) -> PermuteAndFlip:
+    def of(cls, score: Query, *, epsilon: Exact, facts: Facts) -> PermuteAndFlip:
         """The mechanism whose pure guarantee on these facts is exactly epsilon."""
         return cls(score, _rate(score, epsilon, facts))
 
@@ -96,7 +97,7 @@ def _in_steps(score: Query, rate: Fraction, facts: Facts) -> Fraction:
     return checked_rate(rate * score.unit(facts))
 
 
-def _rate(score: Query, epsilon: exact.Exact, facts: Facts) -> Fraction:
+def _rate(score: Query, epsilon: Exact, facts: Facts) -> Fraction:
     span = _span(score, Fraction(1), facts)
     if span == 0:
         raise ParameterError("no neighbour can change this score: release its best candidate without a mechanism")

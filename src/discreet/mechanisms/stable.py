@@ -19,6 +19,7 @@ from discreet import exact
 from discreet.data import Dataset, Facts
 from discreet.domain import Category, Column, Vector
 from discreet.errors import ParameterError
+from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.noise import Rng, checked_scale
 from discreet.query import KeyCount
@@ -27,7 +28,7 @@ Label = tuple[str | int | bool | float | None, ...]
 Bin = tuple[Label, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class StableHistogram:
     """Release every bin whose count plus truncated Laplace noise exceeds `bound`, with its noisy count.
 
@@ -48,14 +49,14 @@ class StableHistogram:
     scale: Fraction
     bound: int
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.keys, KeyCount):
-            raise ParameterError(f"keys must be a KeyCount of columns, found {type(self.keys).__name__}")
-        object.__setattr__(self, "scale", checked_scale(self.scale))
-        object.__setattr__(self, "bound", exact.whole(bound=self.bound))
+    def __init__(self, keys: KeyCount, scale: Exact, bound: int) -> None:
+        if not isinstance(keys, KeyCount):
+            raise ParameterError(f"keys must be a KeyCount of columns, found {type(keys).__name__}")
+        width = checked_scale(exact.positive(scale=scale))
+        exact.freeze(self, keys=keys, scale=width, bound=exact.whole(bound=bound))
 
     @classmethod
-    def of(cls, keys: KeyCount, *, epsilon: exact.Exact, delta: exact.Exact, facts: Facts) -> StableHistogram:
+    def of(cls, keys: KeyCount, *, epsilon: Exact, delta: Exact, facts: Facts) -> StableHistogram:
         """The mechanism of this pure part with the least bound whose failure is at most delta on these facts."""
         blocks = 2 if facts.neighbours.replace_one else 1
         scale = blocks * facts.neighbours.rows / exact.positive(epsilon=epsilon)
@@ -111,6 +112,10 @@ class StableMode:
 
     NAME: ClassVar[str] = "stable-mode/1"
     histogram: StableHistogram
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.histogram, StableHistogram):
+            raise ParameterError(f"histogram must be a StableHistogram, found {type(self.histogram).__name__}")
 
     def guarantee(self, facts: Facts) -> Guarantee:
         return self.histogram.guarantee(facts)

@@ -20,26 +20,26 @@ from typing import ClassVar
 from discreet import exact
 from discreet.data import Dataset, Facts
 from discreet.errors import ParameterError
+from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.noise import Rng, checked_scale
 from discreet.query import Count, Sum
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Above:
     """The question "is the query, or its distance from center, at least the threshold?", in the query's units."""
 
     NAME: ClassVar[str] = "above/1"
     query: Count | Sum
     threshold: Fraction
-    center: Fraction | None = None
+    center: Fraction | None
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.query, (Count, Sum)):
-            raise ParameterError(f"a question is about a Count or a Sum, found {type(self.query).__name__}")
-        object.__setattr__(self, "threshold", exact.number(threshold=self.threshold))
-        if self.center is not None:
-            object.__setattr__(self, "center", exact.number(center=self.center))
+    def __init__(self, query: Count | Sum, threshold: Exact, center: Exact | None = None) -> None:
+        if not isinstance(query, (Count, Sum)):
+            raise ParameterError(f"a question is about a Count or a Sum, found {type(query).__name__}")
+        middle = None if center is None else exact.number(center=center)
+        exact.freeze(self, query=query, threshold=exact.number(threshold=threshold), center=middle)
 
     def margin(self, data: Dataset) -> Fraction:
         """The exact value minus the threshold: private, read only inside a step."""
@@ -47,7 +47,7 @@ class Above:
         return (value if self.center is None else abs(value - self.center)) - self.threshold
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class AboveThreshold:
     """AboveThreshold with one-sided noise: the threshold and every question get geometric noise, never negative.
 
@@ -65,11 +65,13 @@ class AboveThreshold:
     NAME: ClassVar[str] = "above-threshold/1"
     threshold_scale: Fraction
     question_scale: Fraction
-    sensitivity: Fraction = Fraction(1)
-    monotone: bool = False
+    sensitivity: Fraction
+    monotone: bool
 
-    def __post_init__(self) -> None:
-        _check_fields(self)
+    def __init__(
+        self, threshold_scale: Exact, question_scale: Exact, sensitivity: Exact = 1, monotone: bool = False
+    ) -> None:
+        _freeze(self, threshold_scale, question_scale, sensitivity, monotone)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         return _priced(self, facts)
@@ -84,22 +86,22 @@ class AboveThreshold:
         noise = int(rng.geometric(self.question_scale / self.sensitivity))
         return _answered(state, ask.margin(data) + (noise - state) * self.sensitivity >= 0)
 
-    def z_bound(self, beta: exact.Exact) -> Fraction:
-        """The least t on the grid with P[z >= t] <= beta, and at least one grid step: "no" means value < threshold + t."""
+    def z_bound(self, beta: Exact) -> Fraction:
+        """The least t > 0 on the grid with P[z >= t] <= beta: a "no" means value < threshold + t."""
         return _tail_steps(beta, self.threshold_scale / self.sensitivity) * self.sensitivity
 
-    def nu_bound(self, beta: exact.Exact) -> Fraction:
-        """The least t on the grid with P[nu >= t] <= beta for one question: its "yes" means value > threshold - t."""
+    def nu_bound(self, beta: Exact) -> Fraction:
+        """The least t > 0 on the grid with P[nu >= t] <= beta: this question's "yes" means value > threshold - t."""
         return _tail_steps(beta, self.question_scale / self.sensitivity) * self.sensitivity
 
-    def window(self, beta: exact.Exact, *, questions: int) -> Fraction:
+    def window(self, beta: Exact, *, questions: int) -> Fraction:
         """With probability 1 - beta, every no of this many questions has value < threshold + a and every yes has value
         > threshold - b, with a + b = this window: half of beta for the threshold, half for all the questions."""
         half = exact.probability(beta=beta) / 2
         return self.z_bound(half) + self.nu_bound(half / exact.whole(questions=questions))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class AboveThresholdLaplace:
     """AboveThreshold as lecture 13 has it: two-sided (discrete) Laplace noise on the threshold and on every question.
 
@@ -114,11 +116,13 @@ class AboveThresholdLaplace:
     NAME: ClassVar[str] = "above-threshold-laplace/1"
     threshold_scale: Fraction
     question_scale: Fraction
-    sensitivity: Fraction = Fraction(1)
-    monotone: bool = False
+    sensitivity: Fraction
+    monotone: bool
 
-    def __post_init__(self) -> None:
-        _check_fields(self)
+    def __init__(
+        self, threshold_scale: Exact, question_scale: Exact, sensitivity: Exact = 1, monotone: bool = False
+    ) -> None:
+        _freeze(self, threshold_scale, question_scale, sensitivity, monotone)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         return _priced(self, facts)
@@ -133,7 +137,7 @@ class AboveThresholdLaplace:
         noise = int(rng.laplace(self.question_scale / self.sensitivity))
         return _answered(state, ask.margin(data) + (noise - state) * self.sensitivity >= 0)
 
-    def window(self, beta: exact.Exact, *, questions: int) -> Fraction:
+    def window(self, beta: Exact, *, questions: int) -> Fraction:
         """As AboveThreshold.window. Each noise has two tails and counts on both sides: a quarter of beta for each."""
         quarter = exact.probability(beta=beta) / 4
         z = _tail_steps(quarter, self.threshold_scale / self.sensitivity)
@@ -144,13 +148,20 @@ class AboveThresholdLaplace:
 _Either = AboveThreshold | AboveThresholdLaplace
 
 
-def _check_fields(conversation: _Either) -> None:
-    for name in ("threshold_scale", "question_scale", "sensitivity"):
-        object.__setattr__(conversation, name, exact.positive(**{name: getattr(conversation, name)}))
+def _freeze(
+    conversation: _Either, threshold_scale: Exact, question_scale: Exact, sensitivity: Exact, monotone: bool
+) -> None:
+    if not isinstance(monotone, bool):
+        raise ParameterError(f"monotone must be True or False, found {monotone!r}")
+    exact.freeze(
+        conversation,
+        threshold_scale=exact.positive(threshold_scale=threshold_scale),
+        question_scale=exact.positive(question_scale=question_scale),
+        sensitivity=exact.positive(sensitivity=sensitivity),
+        monotone=monotone,
+    )
     checked_scale(conversation.threshold_scale / conversation.sensitivity)
     checked_scale(conversation.question_scale / conversation.sensitivity)
-    if not isinstance(conversation.monotone, bool):
-        raise ParameterError(f"monotone must be True or False, found {conversation.monotone!r}")
 
 
 def _priced(conversation: _Either, facts: Facts) -> Guarantee:
@@ -178,6 +189,6 @@ def _answered(state: int, above: bool) -> tuple[int | None, bool]:
     return (None if above else state), above
 
 
-def _tail_steps(beta: exact.Exact, scale: Fraction) -> int:
+def _tail_steps(beta: Exact, scale: Fraction) -> int:
     """The least j >= 1 with exp(-j / scale) <= beta."""
     return max(1, math.ceil(float(scale) * -math.log(float(exact.probability(beta=beta)))))

@@ -1,0 +1,179 @@
+"""Charges, answers and turns of conversations: how `release` and `converse` write in a ledger. Nobody else does.
+
+Every function here is one write transaction: it sees all that was written before it, and is durable when it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from discreet.data import Dataset
+from discreet.errors import BudgetExceeded, ConversationOver, DiscreetError, LedgerUnavailable, ParameterError
+from discreet.guarantee import Guarantee
+from discreet.ledger import Ledger
+from discreet.ledger_opening import check_table
+from discreet.ledger_state import Asked, Body, price_from, price_record
+from discreet.ledger_store import Store, Writer
+from discreet.price import Price
+from discreet.process import code_version, this_process, who
+from discreet.records import Json, canonical, digest
+from discreet.sidecar import claim
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A charge: its entry, the entry's hash, its price; and the stored answer if its request was answered before."""
+
+    entry: int
+    hash: str
+    price: Price
+    stored: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """What is to be charged: a mechanism's record and guarantee, on a table, and what the caller says about it."""
+
+    mechanism: Json
+    guarantee: Guarantee
+    data: Dataset
+    mode: str
+    allowance: str | None = None
+    request: str | None = None
+    memo: str = ""
+
+
+def charge(ledger: Ledger, purchase: Purchase) -> Receipt:
+    """Record a charge if it fits; or find the answer of an earlier charge with the same request id."""
+    price, (facts, facts_hash) = ledger.price(purchase.guarantee), ledger.recorded(purchase.data.facts)
+    if purchase.request is not None:
+        ledger.store.burn_orphans()
+    with ledger.store.writing() as writer:
+        state, source = writer.state, purchase.data.source
+        check_table(state, purchase.data)
+        if purchase.request is not None and purchase.request in state.requests:
+            return _replayed(ledger, state.requests[purchase.request], digest(purchase.mechanism), facts_hash)
+        if not state.admits(price, purchase.allowance):
+            raise _exceeded(ledger, price, purchase.allowance)
+        if source is not None:
+            claim(source, ledger.id, new=False)
+        if facts_hash not in state.facts:
+            writer.append("facts", {"facts": facts, "facts_hash": facts_hash})
+        entry = writer.append("charge", _body(purchase, price, facts_hash))
+        return Receipt(entry, state.hash, price)
+
+
+def answer(ledger: Ledger, receipt: Receipt, text: str) -> None:
+    """Store a charge's answer. If that fails nothing is released; the charge stays, and is burned later."""
+    _finish(ledger, "answer", receipt, {"answer": text})
+
+
+def burn(ledger: Ledger, receipt: Receipt, reason: str) -> None:
+    """Record that a charge will never be answered. It stays spent."""
+    _finish(ledger, "burn", receipt, {"reason": reason})
+
+
+def keep_secret(ledger: Ledger, receipt: Receipt, secret: Json) -> None:
+    """Keep the secret state of a conversation that was just charged."""
+    with ledger.store.writing():
+        ledger.store.secrets.keep(receipt.hash, secret)
+
+
+@contextmanager
+def turn(ledger: Ledger, entry: int) -> Iterator[Turn]:
+    """One turn of the open conversation that this entry charged; nobody else can write to the ledger meanwhile."""
+    with ledger.store.writing() as writer:
+        charge_hash = writer.state.conversations.get(entry)
+        if charge_hash is None:
+            raise ConversationOver("it has ended; open a new one")
+        secret = ledger.store.secrets.get(charge_hash)
+        if secret is None:
+            raise ConversationOver("its secret state is not beside the ledger; open a new one")
+        yield Turn(ledger.store, writer, entry, charge_hash, secret)
+
+
+class Turn:
+    """One turn of a conversation, inside the ledger's write lock."""
+
+    def __init__(self, store: Store, writer: Writer, entry: int, charge_hash: str, secret: Json) -> None:
+        self.secret = secret
+        self._store, self._writer = store, writer
+        self._entry, self._hash = entry, charge_hash
+
+    def keep(self, secret: Json) -> None:
+        """The state after this turn: None ends the conversation for everybody; an equal state writes nothing."""
+        if secret is None:
+            self._end("top", {})
+        elif canonical(secret) != canonical(self.secret):
+            self._store.secrets.keep(self._hash, secret)
+
+    def burn(self, reason: str) -> None:
+        """End the conversation because its step failed."""
+        self._end("burn", {"reason": reason})
+
+    def _end(self, kind: str, fields: Body) -> None:
+        self._store.secrets.keep(self._hash, None)
+        self._writer.append(kind, {"charge": self._entry, **fields})
+
+
+def end(ledger: Ledger, entry: int) -> None:
+    """Close a conversation, if it is open."""
+    with ledger.store.writing() as writer:
+        charge_hash = writer.state.conversations.get(entry)
+        if charge_hash is not None:
+            ledger.store.secrets.keep(charge_hash, None)
+            writer.append("close", {"charge": entry})
+
+
+def conversation_charge(ledger: Ledger, entry: int) -> Body:
+    """The charge of a conversation, as it was recorded."""
+    body, _ = ledger.store.entry(entry)
+    if body["kind"] != "charge" or body["mode"] != "conversation":
+        raise ParameterError(f"entry {entry} is not the charge of a conversation")
+    return body
+
+
+def _body(purchase: Purchase, price: Price, facts_hash: str) -> Body:
+    return {
+        "mode": purchase.mode,
+        "mechanism": purchase.mechanism,
+        "facts_hash": facts_hash,
+        "price": price_record(price),
+        "allowance": purchase.allowance,
+        "request": purchase.request,
+        "memo": purchase.memo,
+        "who": who(),
+        "process": this_process(),
+        "version": code_version(),
+    }
+
+
+def _finish(ledger: Ledger, kind: str, receipt: Receipt, fields: Body) -> None:
+    try:
+        with ledger.store.writing(durable_mark=False) as writer:
+            writer.append(kind, {"charge": receipt.entry, **fields})
+    except DiscreetError:
+        ledger.store.abandon(receipt.entry, receipt.hash)
+        raise
+
+
+def _replayed(ledger: Ledger, asked: Asked, mechanism: str, facts: str) -> Receipt:
+    if asked.mechanism != mechanism:
+        raise ParameterError("this request id was used for another mechanism")
+    if asked.facts != facts:
+        raise ParameterError("this request id was used for a table with other facts")
+    if asked.burned:
+        raise ParameterError("this request was charged and its run was interrupted: use a new request id and pay again")
+    if asked.answer is None:
+        raise LedgerUnavailable("this request is being run now, by a process that is alive: try again later")
+    charged, charge_hash = ledger.store.entry(asked.charge)
+    answered, _ = ledger.store.entry(asked.answer)
+    return Receipt(asked.charge, charge_hash, price_from(charged["price"]), answered["answer"])
+
+
+def _exceeded(ledger: Ledger, price: Price, allowance: str | None) -> BudgetExceeded:
+    left = ledger.remaining(allowance=allowance)
+    whose = "" if allowance is None else f" under the allowance {allowance!r}"
+    return BudgetExceeded(asked=str(price), remaining=f"{left.amounts()}{whose}", fits=left.fits())

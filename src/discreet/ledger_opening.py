@@ -1,0 +1,95 @@
+"""What opening a ledger fixes for good, and whose ledger it is: declared things only, nothing that comes from rows."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from pathlib import Path
+
+from discreet import exact
+from discreet.data import Dataset, Identity
+from discreet.errors import LedgerMismatch, ParameterError
+from discreet.exact import Exact
+from discreet.guarantee import Budget
+from discreet.ledger_state import Body, State, identity_record
+from discreet.ledger_store import Store
+from discreet.price import caps_of
+from discreet.process import code_version
+from discreet.records import digest, record
+
+
+def opening_body(
+    budget: Budget,
+    table: Dataset | Identity,
+    *,
+    testing: bool,
+    failure_share: Exact,
+    size: int | None,
+    ledger_id: str | None,
+) -> Body:
+    """The body of the first entry: declared things and caps, nothing that comes from rows."""
+    if not isinstance(budget, Budget):
+        raise ParameterError(f"budget must be a Budget(epsilon, delta), found {budget!r}")
+    share = exact.nonnegative(failure_share=failure_share)
+    if share >= 1:
+        raise ParameterError(f"failure_share must be below 1, found {failure_share!r}")
+    identity = table if isinstance(table, Identity) else table.identity
+    if size is not None and not (isinstance(table, Identity) and identity.neighbours.replace_one):
+        raise ParameterError("size is given only with an identity under replace-one; a table brings its own")
+    if ledger_id is not None and not re.fullmatch("[0-9a-f]{32}", ledger_id):
+        raise ParameterError(f"ledger_id must be 32 hexadecimal digits, found {ledger_id!r}")
+    order, caps = caps_of(budget, share)
+    return {
+        "id": secrets.token_hex(16) if ledger_id is None else ledger_id,
+        "epsilon": str(budget.epsilon),
+        "delta": str(budget.delta),
+        "failure_share": str(share),
+        "order": None if order is None else str(order),
+        "caps": {"renyi": caps.renyi, "pure": caps.pure, "failure": caps.failure},
+        "identity": identity_record(identity),
+        "size": None if size is None else exact.whole(minimum=0, size=size),
+        "testing": bool(testing),
+        "warning": "NOT PRIVATE" if testing else None,
+        "version": code_version(),
+    }
+
+
+def write_opening(store: Store, opening: Body, table: Dataset | Identity) -> None:
+    """Write the first entries: what is fixed, and the facts of the table if there is one."""
+    with store.writing(against_mark=False) as writer:
+        writer.append("open", opening)
+        if not isinstance(table, Identity):
+            check_table(writer.state, table)
+            facts = record(table.facts)
+            writer.append("facts", {"facts": facts, "facts_hash": digest(facts)})
+
+
+def check_table(state: State, data: Dataset) -> None:
+    """LedgerMismatch unless identity, relation and (under replace-one) size are the ledger's."""
+    expected, found = state.opened.identity, data.identity
+    for word, ours, theirs in (
+        ("the table", expected.name, found.name),
+        ("the relation", str(expected.neighbours), str(found.neighbours)),
+        ("the facts' relation", str(expected.neighbours), str(data.facts.neighbours)),
+        ("the unit", expected.unit, found.unit),
+    ):
+        if ours != theirs:
+            raise LedgerMismatch(f"{word} of this ledger is {ours!r}, found {theirs!r}")
+    if expected.neighbours.replace_one and state.size not in (None, data.facts.size):
+        raise LedgerMismatch(f"this ledger is for {state.size} persons, found {data.facts.size}: another table")
+
+
+def storable_text(**named: object) -> str:
+    """The one keyword argument as non-empty text that a file can hold."""
+    ((name, value),) = named.items()
+    found = exact.text(**named)
+    try:
+        found.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ParameterError(f"{name} must be text that UTF-8 can hold, found {value!r}") from None
+    return found
+
+
+def source_of(table: Dataset | Identity) -> Path | None:
+    """The file that a table was read from."""
+    return None if isinstance(table, Identity) else table.source

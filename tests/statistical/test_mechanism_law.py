@@ -1,0 +1,108 @@
+"""Is what a mechanism releases of the stated law? Each test accepts the truth and rejects a scale that is 30 % off.
+
+The false-alarm rate of each is at most 1e-6: a chi-square statistic against the exact law, compared with its quantile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import discreet as dp
+from discreet.audit.laws import Setting, conversation_law, law
+from discreet.guarantee import Neighbours
+from discreet.noise import Rng
+
+ALARM = 1e-6
+CELLS = 20_000
+WIDE = dp.Table({"x": [7, 7, 9]}, dp.Domain(x=dp.Number(0, CELLS - 1, step=1)))
+TRUTH = np.bincount([7, 7, 9], minlength=CELLS)
+OFF = [Fraction(7, 10), Fraction(13, 10)]
+
+
+def laplace_mass(scale: float, k: np.ndarray) -> np.ndarray:
+    q = math.exp(-1 / scale)
+    return (1 - q) / (1 + q) * q ** np.abs(k)
+
+
+def gaussian_mass(scale: float, k: np.ndarray) -> np.ndarray:
+    far = np.arange(-int(40 * scale) - 5, int(40 * scale) + 6)
+    return np.exp(-(k**2) / (2 * scale**2)) / np.exp(-(far**2) / (2 * scale**2)).sum()
+
+
+def fits(counts: Counter, mass: dict, total: int) -> bool:
+    """Whether the counts could come from this law: cells expected below 10 are put together."""
+    pairs = [(counts.get(outcome, 0), total * p) for outcome, p in mass.items()]
+    kept = [(seen, expected) for seen, expected in pairs if expected >= 10]
+    rest_seen = total - sum(seen for seen, _ in kept)
+    rest = total - sum(expected for _, expected in kept)
+    if rest > 10:
+        kept.append((rest_seen, rest))
+    statistic = sum((seen - expected) ** 2 / expected for seen, expected in kept)
+    return statistic <= chi2.isf(ALARM, len(kept) - 1) and (rest > 10 or rest_seen <= 10 + 12 * math.sqrt(rest + 1))
+
+
+@pytest.mark.parametrize("scale", [Fraction(3, 2), 12, 400])
+@pytest.mark.parametrize(("kind", "mass"), [(dp.Laplace, laplace_mass), (dp.Gaussian, gaussian_mass)])
+def test_released_noise_has_the_stated_law(kind, mass, scale):
+    noise = kind(dp.Histogram("x"), scale).run(WIDE, Rng()) - TRUTH
+    width = max(1, int(scale) // 4)  # cells of the test: a few hundred at most
+    counts = Counter((noise // width).tolist())
+
+    def law_at(wanted: float) -> dict[int, float]:
+        reach = int(30 * wanted) // width + 2
+        cells = np.arange(-reach, reach + 1)[:, None] * width + np.arange(width)
+        return dict(zip(range(-reach, reach + 1), mass(wanted, cells).sum(axis=1), strict=True))
+
+    assert fits(counts, law_at(float(scale)), CELLS)
+    for off in OFF:
+        assert not fits(counts, law_at(float(scale * off)), CELLS)
+
+
+THREE = Setting(dp.Domain(v=dp.Category("a", "b", "c")), Neighbours("replace-one"))
+ROWS = [{"v": v} for v in "aaaabbbc"]
+
+
+@pytest.mark.parametrize("kind", [dp.Exponential, dp.PermuteAndFlip])
+def test_a_selection_has_the_stated_law(kind):
+    table, rng, runs = THREE.table(ROWS), Rng(), 3_000
+    mechanism = kind(dp.Histogram("v"), 1)
+    counts = Counter(mechanism.run(table, rng) for _ in range(runs))
+    assert fits(counts, law(mechanism, ROWS, THREE).mass, runs)
+    for off in OFF:
+        assert not fits(counts, law(kind(dp.Histogram("v"), off), ROWS, THREE).mass, runs)
+
+
+def test_a_stable_histogram_has_the_stated_law():
+    table, rng, runs = THREE.table(ROWS), Rng(), 4_000
+    mechanism = dp.StableHistogram(dp.KeyCount("v"), 2, 3)
+    counts = Counter(mechanism.run(table, rng) for _ in range(runs))
+    assert fits(counts, law(mechanism, ROWS, THREE).mass, runs)
+    for off in OFF:
+        assert not fits(counts, law(dp.StableHistogram(dp.KeyCount("v"), 2 * off, 3), ROWS, THREE).mass, runs)
+
+
+@pytest.mark.parametrize("kind", [dp.AboveThreshold, dp.AboveThresholdLaplace])
+def test_a_conversation_has_the_stated_law(kind):
+    table, rng, runs = THREE.table(ROWS), Rng(), 8_000
+    a, b = (dp.Count(dp.Equals("v", v)) for v in "ab")
+    asks = [dp.Above(a, 8), dp.Above(b, "7.5"), dp.Above(a, 9)]  # far enough that the tails decide
+    counts = Counter(transcript(kind(1, 2), asks, table, rng) for _ in range(runs))
+    assert fits(counts, conversation_law(kind(1, 2), asks, ROWS, THREE, reach=30).mass, runs)
+    for off in OFF:
+        assert not fits(counts, conversation_law(kind(off, 2 * off), asks, ROWS, THREE, reach=30).mass, runs)
+
+
+def transcript(conversation, asks, table, rng) -> tuple[bool, ...]:
+    state, answers = conversation.begin(table, rng), []
+    for ask in asks:
+        state, answer = conversation.step(state, ask, table, rng)
+        answers.append(answer)
+        if state is None:
+            break
+    return tuple(answers)
