@@ -73,7 +73,7 @@ class ParquetTable:
         """The exact sum of a bounded integer function of the rows. Not private."""
         self._unchanged()
         try:
-            return sum_of(self._batches(), partial)
+            return sum_of(self._batches(self._looked_at(partial)), partial)
         finally:
             self._unchanged()
 
@@ -81,7 +81,8 @@ class ParquetTable:
         """The exact most extreme values of columns. Not private."""
         self._unchanged()
         try:
-            return slices_of(self._batches(), slices, domain=self.facts.domain, where=where, disjoint=disjoint)
+            domain = self.facts.domain
+            return slices_of(self._batches(domain.names), slices, domain=domain, where=where, disjoint=disjoint)
         finally:
             self._unchanged()
 
@@ -121,16 +122,22 @@ class ParquetTable:
         keep, found = persons.kept(ids, np.concatenate(order), self.identity.neighbours.rows)
         return np.concatenate(numbers)[keep], found
 
-    def _batches(self) -> Iterator[Batch]:
-        """The kept rows of the file; a column is encoded when it is asked for."""
+    def _looked_at(self, partial: Callable[[Batch], object]) -> Sequence[str]:
+        """The columns that a function of the rows reads, as it shows on no rows; one at least, to count the rows by."""
+        seen: list[str] = []
+        partial(Batch.empty(self.facts.domain, seen))
+        return seen or self.facts.domain.names[:1]
+
+    def _batches(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The kept rows of the file; of these columns, each is encoded when it is asked for."""
         domain = self.facts.domain
-        for table in self._scan.frames(domain.names, numbered=self._keep is not None):
+        for table in self._scan.frames(names, numbered=self._keep is not None):
             frame = Frame(table)
             keep = None if self._keep is None else self._kept(frame[ROW_NUMBER][0].data)
             rows = table.num_rows if keep is None else int(keep.sum())
             yield Batch(domain, rows, _column_of(frame, domain, keep))
         if not self._rows:
-            yield Batch(domain, 0, lambda _: np.zeros(0, dtype=np.int64))
+            yield Batch.empty(domain)
 
     def _kept(self, numbers: Codes) -> npt.NDArray[np.bool_]:
         assert self._keep is not None

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.domain import AnyNumber, Domain, Number
+from discreet.domain import AnyNumber, Domain, Number, Vector
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
 
@@ -107,6 +107,18 @@ class Batch:
             self._codes[name] = codes
         return self._codes[name]
 
+    @staticmethod
+    def empty(domain: Domain, seen: list[str] | None = None) -> Batch:
+        """No rows at all; `seen` gets the names of the columns that are looked at."""
+
+        def nothing(name: str) -> Codes:
+            column = domain.column(name)
+            if seen is not None:
+                seen.append(name)
+            return np.zeros((0, column.dimension) if isinstance(column, Vector) else 0, dtype=np.int64)
+
+        return Batch(domain, 0, nothing)
+
     def __repr__(self) -> str:
         return "Batch(private rows)"
 
@@ -125,7 +137,8 @@ class Dataset(Protocol):
     """Private rows. Two doors only; both names start with exact_, so review is a search for a word.
 
     exact_sum     the sum over all rows of a bounded integer function, given batch by batch: `partial` returns the sum
-                  over one batch as an integer array or a Counter, and is called for at least one, maybe empty, batch.
+                  over one batch as an integer array or a Counter, is called for at least one, maybe empty, batch, and
+                  looks at the same columns of every batch (files are read for those alone).
     exact_slices  for each slice the codes of its column in its most extreme rows, most extreme first; see `slices_of`.
     source        the file the rows came from, if any.
     """

@@ -24,7 +24,6 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.domain import Vector
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.noise import Rng, checked_scale, checked_variance
@@ -195,12 +194,7 @@ def _in_steps(scale: Fraction, query: Query, facts: Facts) -> Fraction:
 
 def _dimension(query: Query, facts: Facts) -> int:
     """How many numbers the query has: those of its sum over no rows at all."""
-
-    def nothing(name: str) -> IntArray:
-        column = facts.domain.column(name)
-        return np.zeros((0, column.dimension) if isinstance(column, Vector) else 0, dtype=np.int64)
-
-    return int(query.partial(Batch(facts.domain, 0, nothing)).size)
+    return int(query.partial(Batch.empty(facts.domain)).size)
 
 
 def _in_units(sums: IntArray, noise: IntArray, unit: Fraction) -> Any:
