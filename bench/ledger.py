@@ -14,11 +14,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from discreet.charging import Purchase, charge
 from discreet.data import Table
 from discreet.domain import Domain, Number
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
+from discreet.ledger.charging import Purchase, charge
 from discreet.mechanisms.additive import Laplace
 from discreet.query import Count
 from discreet.records import record

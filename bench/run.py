@@ -40,8 +40,9 @@ def _head(peer: str | None) -> list[str]:
     return [
         "# Benchmarks",
         "",
-        f"{datetime.date.today().isoformat()}, Python {platform.python_version()}, {versions}. Written by `make bench`.",
-        "Only ratios within a line mean something: both sides were measured in one run, on a machine that may be shared.",
+        f"{datetime.date.today().isoformat()}, Python {platform.python_version()}, {versions}.",
+        "Written by `make bench`. Only ratios within a line mean something: both sides were measured in one run, on a",
+        "machine that may be shared.",
     ]
 
 

@@ -6,7 +6,7 @@ keep the old one readable.
 
 from __future__ import annotations
 
-from discreet.data import Facts, Identity
+from discreet.data import Facts
 from discreet.domain import AnyNumber, Category, Domain, Number, Vector
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
@@ -46,7 +46,6 @@ CATALOGUE: dict[str, type] = {
     "facts/1": Facts,
     "gaussian/1": Gaussian,
     "histogram/1": Histogram,
-    "identity/1": Identity,
     "key-count/1": KeyCount,
     "laplace/1": Laplace,
     "missing/1": Missing,

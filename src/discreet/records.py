@@ -44,6 +44,8 @@ def record(value: object) -> Json:
     name = getattr(type(value), "NAME", None)
     if dataclasses.is_dataclass(value) and isinstance(name, str):
         fields = {field.name: record(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        if "name" in fields:
+            raise ParameterError(f"a {type(value).__name__} cannot be a record: its field `name` is the record's own")
         return {"name": name, **fields}
     raise ParameterError(f"a {type(value).__name__} cannot be part of a record")
 

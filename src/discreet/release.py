@@ -20,17 +20,16 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar
 
-from discreet import charging
-from discreet.answers import decode, encode
-from discreet.charging import Purchase
 from discreet.data import Dataset, Facts
 from discreet.errors import DiscreetError, LedgerMismatch, NotPrivate, ParameterError
 from discreet.guarantee import Guarantee
-from discreet.ledger import Ledger
-from discreet.ledger_opening import check_table, storable_text
+from discreet.ledger import Ledger, charging
+from discreet.ledger.answers import decode, encode
+from discreet.ledger.charging import Purchase
+from discreet.ledger.opening import check_table, storable_text
+from discreet.ledger.price import Price
 from discreet.mechanism import Conversation, Mechanism
 from discreet.noise import Rng
-from discreet.price import Price
 from discreet.records import Json, canonical, digest, record
 
 Result = TypeVar("Result")
@@ -190,7 +189,7 @@ def _checked(mechanism: object, kind: Any, data: Dataset, ledger: Ledger, rng: R
         raise ParameterError(f"expected a {kind.__name__.lower()}, found {type(mechanism).__name__}{hint}")
     if not isinstance(ledger, Ledger):
         raise ParameterError(f"ledger must be a Ledger, found {type(ledger).__name__}")
-    if not all(hasattr(data, name) for name in ("facts", "identity", "source", "exact_sum")):
+    if not all(hasattr(data, name) for name in ("facts", "identity", "source", "check_source", "exact_sum")):
         raise ParameterError(f"data must be a Table or another dataset, found {type(data).__name__}")
     source = Rng() if rng is None else rng
     if not isinstance(source, Rng):
@@ -200,6 +199,7 @@ def _checked(mechanism: object, kind: Any, data: Dataset, ledger: Ledger, rng: R
         raise NotPrivate(f"{word} is for testing ledgers only")
     with ledger.store.reading() as state:
         check_table(state, data)
+    data.check_source()
     return source
 
 

@@ -25,16 +25,16 @@ from tests.ledger_doubles import Guess, Pure, people
 PRICE = Fraction(1, 10**6)
 FOLDER = os.path.dirname(discreet.__file__)
 NAMES = (
-    "answers",
-    "charging",
-    "durable",
-    "ledger",
-    "ledger_state",
-    "ledger_store",
-    "mark",
-    "process",
+    "ledger/answers",
+    "ledger/book",
+    "ledger/charging",
+    "ledger/durable",
+    "ledger/mark",
+    "ledger/process",
+    "ledger/secret_file",
+    "ledger/state",
+    "ledger/store",
     "release",
-    "secret_file",
 )
 COUNTED = {os.path.join(FOLDER, f"{name}.py") for name in NAMES}
 

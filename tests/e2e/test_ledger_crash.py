@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from discreet.answers import decode
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
+from discreet.ledger.answers import decode
 from tests.e2e.ledger_worker import PRICE
 from tests.ledger_doubles import CATALOGUE, people
 

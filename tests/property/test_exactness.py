@@ -13,12 +13,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from discreet.data import Slice, Table
+from discreet.data.grid import grid_rows
+from discreet.data.ingest import batches_of
+from discreet.data.rows import slices_of, sum_of
 from discreet.domain import Category, Domain, Number, Vector
-from discreet.grid import grid_rows
-from discreet.ingest import batches_of
 from discreet.query import Among, And, Between, Count, Equals, Histogram, KeyCount, Missing, Not, Or, Sum, VectorSum
 from discreet.records import record, revive
-from discreet.rows import slices_of, sum_of
 
 CATALOGUE = {each.NAME: each for each in (Equals, Between, Among, Missing, And, Or, Not)}
 HUGE = Number(1 - 2**61, 2**61 - 1, step=1)

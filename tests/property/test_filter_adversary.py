@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger
-from discreet.ledger_state import State
-from discreet.price import NOTHING, Caps, Price, price_of
+from discreet.ledger.price import NOTHING, Caps, Price, price_of
+from discreet.ledger.state import State
 from tests.ledger_doubles import Approximate, Pure, Zcdp, people
 
 UNIT = Fraction(1, 10)

@@ -18,7 +18,7 @@ from discreet.noise import Rng
 F = Fraction
 FALSE_ALARM = 1e-6
 DRAWS = 200_000
-SLOW_DRAWS = 12_000
+SLOW_DRAWS = 8000
 FEWEST = 40  # expected in every cell
 
 Upper = Callable[[np.ndarray], np.ndarray]  # k -> P[K >= k], for integer arrays
@@ -277,7 +277,7 @@ def exact_probabilities(scores: list[int], rate: Fraction, counts: list[int] | N
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_selection_has_the_stated_probabilities(name: str, draws: int) -> None:
     scores, rate, counts = SELECTIONS[name]
-    rng, times = Rng(), 10_000 if draws == DRAWS else 500
+    rng, times = Rng(), 6000 if draws == DRAWS else 400
     expected = times * exact_probabilities(scores, rate, counts)
     observed = counts_of(np.array([rng.select(scores, rate, counts) for _ in range(times)]), len(scores))
     rare = expected < 10

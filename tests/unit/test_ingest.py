@@ -653,7 +653,9 @@ def test_a_scan_leaves_no_directory_behind(tmp_path, monkeypatch):
     def look(batch):
         for each in (tmp_path / "spill").iterdir():
             seen.append(each.stat().st_mode & 0o777)
-        raise ZeroDivisionError
+        if batch.rows:
+            raise ZeroDivisionError
+        return np.zeros((), dtype=np.int64)
 
     with pytest.raises(ZeroDivisionError):
         data.exact_sum(look)

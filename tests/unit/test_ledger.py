@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from discreet.charging import Purchase, charge
 from discreet.data import Identity, Table
 from discreet.domain import Domain, Number
 from discreet.errors import BudgetExceeded, LedgerMismatch, LedgerUnavailable, ParameterError
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger import Ledger
-from discreet.ledger_state import State, advance, row_of
-from discreet.price import Caps, Price, caps_of, price_of
+from discreet.ledger.charging import Purchase, charge
+from discreet.ledger.price import Caps, Price, caps_of, price_of
+from discreet.ledger.state import State, advance, row_of
 from discreet.records import record
 from discreet.release import converse, release
 from tests.ledger_doubles import CATALOGUE, DOMAIN, Approximate, Guess, Pure, Zcdp, fill, opening, people, rows_of
@@ -307,7 +307,7 @@ def test_a_creation_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
     def full(*arguments, **more):
         raise LedgerUnavailable("no space left")
 
-    monkeypatch.setattr("discreet.mark.MarkFile.raise_to", full)
+    monkeypatch.setattr("discreet.ledger.mark.MarkFile.raise_to", full)
     with pytest.raises(LedgerUnavailable):
         Ledger.create(tmp_path / "people.ledger", PURE, table)
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 
-from discreet.charging import turn
 from discreet.errors import (
     BudgetExceeded,
     LedgerCorrupt,
@@ -26,9 +25,10 @@ from discreet.errors import (
 )
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
-from discreet.ledger_state import State, advance, row_of
-from discreet.mark import SLOT, mark_file
-from discreet.price import Price
+from discreet.ledger.charging import turn
+from discreet.ledger.mark import SLOT, mark_file
+from discreet.ledger.price import Price
+from discreet.ledger.state import State, advance, row_of
 from discreet.release import converse, release
 from tests.ledger_doubles import CATALOGUE, DOMAIN, Failing, Guess, Pure, fill, opening, people, rows_of
 
@@ -415,7 +415,7 @@ def test_a_limit_on_the_files_size_is_refused_and_nothing_is_released(tmp_path):
 
 
 def test_a_locked_ledger_is_unavailable(tmp_path, monkeypatch):
-    monkeypatch.setattr("discreet.ledger_store.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("discreet.ledger.store.BUSY_SECONDS", 0.05)
     ledger = made(tmp_path)
     other = sqlite3.connect(tmp_path / "people.ledger", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -437,7 +437,9 @@ def test_the_database_waits_for_the_disk(tmp_path):
 def test_the_mark_is_durable_before_the_mechanism_runs(tmp_path, monkeypatch):
     ledger, order = made(tmp_path), []
     synced = os.fdatasync
-    monkeypatch.setattr("discreet.mark._sync_data", lambda descriptor: (order.append("mark"), synced(descriptor)))
+    monkeypatch.setattr(
+        "discreet.ledger.mark._sync_data", lambda descriptor: (order.append("mark"), synced(descriptor))
+    )
     monkeypatch.setattr(Pure, "run", lambda self, data, rng: order.append("run") or 1)
     release(TENTH, people(), ledger=ledger)
     assert order == ["mark", "run"]

@@ -118,8 +118,8 @@ def test_a_permutation_holds_every_index_once() -> None:
 
 
 def test_equal_keys_make_a_permutation_start_again() -> None:
-    tied, distinct = np.array([5, 5, 1], dtype="<u8"), np.array([5, 6, 1], dtype="<u8")
-    assert Scripted(tied.tobytes(), distinct.tobytes()).permutation(3).tolist() == [2, 0, 1]
+    tied, distinct = np.array([5, 5, 1], dtype="<u8"), np.array([1, 6, 5], dtype="<u8")
+    assert Scripted(tied.tobytes(), distinct.tobytes()).permutation(3).tolist() == [0, 2, 1]
 
 
 # Arguments
@@ -297,8 +297,8 @@ def worst_exp_error(points: np.ndarray) -> float:
 
 def test_numpy_log_and_exp_keep_the_premise_of_the_proof() -> None:
     with mpmath.workprec(100):
-        assert worst_log_error(log_points(80_000)) <= PREMISE / 16
-        assert worst_exp_error(exp_points(40_000)) <= PREMISE / 16
+        assert worst_log_error(log_points(60_000)) <= PREMISE / 16
+        assert worst_exp_error(exp_points(30_000)) <= PREMISE / 16
 
 
 def test_numpy_log_and_exp_keep_the_premise_on_arrays_of_any_length_and_alignment() -> None:
@@ -317,7 +317,7 @@ def test_numpy_log_and_exp_keep_the_premise_without_each_vector_unit() -> None:
     code = (
         "import mpmath; from tests.unit.test_noise import *\n"
         "with mpmath.workprec(100):\n"
-        "    print(max(worst_log_error(log_points(3000)), worst_exp_error(exp_points(3000))) <= PREMISE / 16)"
+        "    print(max(worst_log_error(log_points(1500)), worst_exp_error(exp_points(1500))) <= PREMISE / 16)"
     )
     for first in range(len(found)):
         environment = {**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(found[first:]), "PYTHONPATH": _import_path()}
@@ -360,6 +360,16 @@ def test_the_enclosure_of_an_exponential_contains_it_and_is_narrow(x: Fraction, 
         assert low <= truth <= high
         assert high - low <= 4 + precision
         assert 2 ** (precision - 2) <= high <= 2**precision + 4
+
+
+@settings(deadline=None)
+@given(precision=st.integers(8, 300), data=st.data())
+def test_the_enclosure_of_the_exponential_series_contains_it(precision: int, data: st.DataObject) -> None:
+    rest = data.draw(st.integers(0, 2**precision))
+    low, high = noise._exp_series(rest, precision)
+    with mpmath.workprec(900):
+        assert low <= mpmath.exp(-mpmath.mpf(rest) / 2**precision) * 2**precision <= high
+    assert high - low <= 6 * precision + 24
 
 
 # The float decisions. Given the known bits w of U, a decided answer must hold for every U in [w, w + 1] 2^-m.
@@ -492,6 +502,13 @@ def test_the_slow_path_goes_on_until_the_bits_have_left_the_boundary() -> None:
     assert not any(script.script for script in scripts), "some bits were not looked at"
 
 
+def test_the_far_tail_is_reached_when_the_first_bits_are_all_zero() -> None:
+    zeros = [bytes(4), bytes(8), (2**40).to_bytes(8, "little")]  # U = 2^-119 and a little
+    assert Scripted(*zeros)._floors(1, F(1))[0].tolist() == [math.floor(119 * math.log(2))]
+    assert Scripted(*zeros).bernoulli_exp(F(82)) is True
+    assert Scripted(*zeros).bernoulli_exp(F(83)) is False
+
+
 @pytest.mark.parametrize("scale", [F(3), F(1000), F(2**20), F(2**30), F(2**45)])
 def test_floats_decide_all_but_a_few_entries(scale: Fraction) -> None:
     rng = Split(2)
@@ -525,7 +542,7 @@ def exact_weights(scores: list[int], rate: Fraction, counts: list[int]) -> list[
     return [count * mpmath.exp(true_rate * (score - top)) for score, count in zip(scores, counts, strict=True)]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(
     scores=st.lists(st.integers(-50, 50) | st.integers(-(10**9), 10**9), min_size=1, max_size=12),
     rate=st.fractions(0, 3, max_denominator=100) | st.fractions(F(1, 10**10), F(1, 10**8)),

@@ -12,9 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from discreet.answers import decode, encode
-from discreet.charging import turn
-from discreet.data import Table
+from discreet.data import ParquetTable, Table
 from discreet.domain import Domain, Number
 from discreet.errors import (
     BudgetExceeded,
@@ -27,9 +25,11 @@ from discreet.errors import (
 )
 from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger
+from discreet.ledger.answers import decode, encode
+from discreet.ledger.charging import turn
 from discreet.noise import SeededRng
 from discreet.release import converse, release, reopen
-from tests.ledger_doubles import Broken, Everything, Failing, Guess, Pure, people
+from tests.ledger_doubles import DOMAIN, Broken, Everything, Failing, Guess, Pure, people
 
 TENTH = Pure(Fraction(1, 10))
 
@@ -342,7 +342,7 @@ def test_the_top_is_on_disk_before_it_is_returned(tmp_path, monkeypatch):
     def lost(self, *arguments, **more):
         raise LedgerUnavailable("the high-water mark cannot be written")
 
-    monkeypatch.setattr("discreet.mark.MarkFile.raise_to", lost)
+    monkeypatch.setattr("discreet.ledger.mark.MarkFile.raise_to", lost)
     with pytest.raises(LedgerUnavailable):
         talk.ask(1000)
     monkeypatch.undo()
@@ -466,3 +466,17 @@ def test_a_row_is_found_in_no_artefact(tmp_path, capfd):
     assert len(files) >= 5
     for content in [path.read_bytes() for path in files] + [text.encode() for text in shown]:
         assert not any(spelling in content for spelling in spellings)
+
+
+def test_a_file_that_changed_is_refused_before_the_charge(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"age": [30, 41]}), path)
+    table = ParquetTable(path, DOMAIN, name="people")
+    ledger = Ledger.create(tmp_path / "people.ledger", Budget(1), table, state_dir=tmp_path)
+    pq.write_table(pa.table({"age": [30, 41, 50]}), path)
+    with pytest.raises(LedgerMismatch, match="changed"):
+        release(Pure(Fraction(1, 10)), table, ledger=ledger)
+    assert ledger.spent().pure == 0

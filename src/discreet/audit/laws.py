@@ -180,6 +180,9 @@ class _Remembering:
             self._sums[query] = self._table.exact_sum(partial)
         return self._sums[query]
 
+    def check_source(self) -> None:
+        self._table.check_source()
+
     def exact_slices(self, slices: Sequence[Slice], *, where: Any = None, disjoint: bool) -> list[Any]:
         return self._table.exact_slices(slices, where=where, disjoint=disjoint)
 

@@ -11,10 +11,10 @@ from discreet.data import Dataset, Identity
 from discreet.errors import LedgerMismatch, ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Budget
-from discreet.ledger_state import Body, State, identity_record
-from discreet.ledger_store import Store
-from discreet.price import caps_of
-from discreet.process import code_version
+from discreet.ledger.price import caps_of
+from discreet.ledger.process import code_version
+from discreet.ledger.state import Body, State, identity_record
+from discreet.ledger.store import Store
 from discreet.records import digest, record
 
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from discreet.data import Dataset
 from discreet.errors import BudgetExceeded, ConversationOver, DiscreetError, LedgerUnavailable, ParameterError
 from discreet.guarantee import Guarantee
-from discreet.ledger import Ledger
-from discreet.ledger_opening import check_table
-from discreet.ledger_state import Asked, Body, price_from, price_record
-from discreet.ledger_store import Store, Writer
-from discreet.price import Price
-from discreet.process import code_version, this_process, who
+from discreet.ledger.book import Ledger
+from discreet.ledger.opening import check_table
+from discreet.ledger.price import Price
+from discreet.ledger.process import code_version, this_process, who
+from discreet.ledger.sidecar import claim
+from discreet.ledger.state import Asked, Body, price_from, price_record
+from discreet.ledger.store import Store, Writer
 from discreet.records import Json, canonical, digest
-from discreet.sidecar import claim
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.durable import sync_directory
 from discreet.errors import LedgerCorrupt, LedgerUnavailable
-from discreet.price import Price
+from discreet.ledger.durable import sync_directory
+from discreet.ledger.price import Price
 
 SLOT = 2048
 

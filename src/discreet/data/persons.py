@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.columns import Values
+from discreet.data.columns import Values
 from discreet.errors import SchemaError
 
 Words = npt.NDArray[np.uint64]

@@ -9,15 +9,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from discreet import exact, persons
-from discreet.columns import Frame
+from discreet import exact
+from discreet.data import persons
+from discreet.data.columns import Frame
+from discreet.data.encoding import encode
+from discreet.data.files import ROW_NUMBER, Scan
+from discreet.data.ingest import block_of, checked_rows, describe, facts_of, file_blocks, identity_of, needed
+from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, slices_of, sum_of
 from discreet.domain import Domain
-from discreet.encoding import encode
 from discreet.errors import LedgerMismatch, ParameterError, SchemaError
-from discreet.files import ROW_NUMBER, Scan
 from discreet.guarantee import Neighbours
-from discreet.ingest import block_of, checked_rows, describe, facts_of, file_blocks, identity_of, needed
-from discreet.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, slices_of, sum_of
 
 _BYTES_TO_CHOOSE = 96  # of memory for each row while the rows of a person are ordered
 
@@ -67,26 +68,27 @@ class ParquetTable:
         if unit is not None:
             self._keep, count = self._choose(domain, unit_memory=exact.whole(unit_memory=unit_memory))
         self.facts = facts_of(domain, self.identity, size=size, persons_found=count)
-        self._unchanged()
+        self.check_source()
 
     def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
         """The exact sum of a bounded integer function of the rows. Not private."""
-        self._unchanged()
+        self.check_source()
         try:
             return sum_of(self._batches(self._looked_at(partial)), partial)
         finally:
-            self._unchanged()
+            self.check_source()
 
     def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
         """The exact most extreme values of columns. Not private."""
-        self._unchanged()
+        self.check_source()
         try:
             domain = self.facts.domain
             return slices_of(self._batches(domain.names), slices, domain=domain, where=where, disjoint=disjoint)
         finally:
-            self._unchanged()
+            self.check_source()
 
-    def _unchanged(self) -> None:
+    def check_source(self) -> None:
+        """LedgerMismatch if the file changed since this table was made."""
         if _stamp(self.source) != self._stamp:
             raise LedgerMismatch(
                 f"the file {self.source.name!r} changed since this table was made: it is another table now"

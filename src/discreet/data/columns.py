@@ -1,7 +1,7 @@
 """A caller's columns as values of one kind: the door for pandas, polars, pyarrow, arrays and lists.
 
-Nothing is interpreted here; `discreet.encoding` turns the values into codes. Only the columns that are asked for are
-touched. A message names the column and the kind of trouble, never a value and never a row, and no exception of a
+Nothing is interpreted here; `encoding` turns the values into codes. Only the columns that are asked for are touched. A
+message names the column and the kind of trouble, never a value and never a row, and no exception of a
 foreign library is chained to ours, because its text may quote a value.
 """
 

@@ -26,10 +26,10 @@ from typing import Any
 from urllib.parse import quote
 
 from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
-from discreet.ledger_state import GENESIS, Body, Row, State, advance, checked_body, row_of
-from discreet.mark import Mark, MarkFile, mark_file, new_witness
-from discreet.process import gone
-from discreet.secret_file import SecretFile
+from discreet.ledger.mark import Mark, MarkFile, mark_file, new_witness
+from discreet.ledger.process import gone
+from discreet.ledger.secret_file import SecretFile
+from discreet.ledger.state import GENESIS, Body, Row, State, advance, checked_body, row_of
 
 BUSY_SECONDS = 60.0
 _COLUMNS = "seq, kind, request, charge, body, hash"

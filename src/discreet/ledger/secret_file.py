@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from discreet.durable import replace_file
 from discreet.errors import LedgerUnavailable
+from discreet.ledger.durable import replace_file
 from discreet.records import Json, canonical
 
 

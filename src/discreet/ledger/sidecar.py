@@ -10,8 +10,8 @@ import json
 import os
 from pathlib import Path
 
-from discreet.durable import create_file
 from discreet.errors import LedgerMismatch
+from discreet.ledger.durable import create_file
 from discreet.records import canonical
 
 

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet import exact, persons
-from discreet.columns import Frame
+from discreet import exact
+from discreet.data import persons
+from discreet.data.columns import Frame
+from discreet.data.encoding import encode
+from discreet.data.files import Scan
+from discreet.data.rows import MAX_ROWS, Batch, Dataset, Facts, Identity
 from discreet.domain import Column, Domain, Vector
-from discreet.encoding import encode
 from discreet.errors import ParameterError, SchemaError
-from discreet.files import Scan
 from discreet.guarantee import Neighbours
-from discreet.rows import MAX_ROWS, Batch, Dataset, Facts, Identity
 
 Stored = dict[str, npt.NDArray[Any]]
 

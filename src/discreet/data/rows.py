@@ -67,7 +67,6 @@ class Facts:
 class Identity:
     """Whose rows these are, as declared by the owner; never a function of the rows."""
 
-    NAME: ClassVar[str] = "identity/1"
     name: str
     neighbours: Neighbours
     unit: str | None
@@ -141,6 +140,7 @@ class Dataset(Protocol):
                   looks at the same columns of every batch (files are read for those alone).
     exact_slices  for each slice the codes of its column in its most extreme rows, most extreme first; see `slices_of`.
     source        the file the rows came from, if any.
+    check_source  raises LedgerMismatch if that file is no longer the one that was read: asked before every charge.
     """
 
     @property
@@ -149,6 +149,7 @@ class Dataset(Protocol):
     def identity(self) -> Identity: ...
     @property
     def source(self) -> Path | None: ...
+    def check_source(self) -> None: ...
     def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed: ...
     def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]: ...
 

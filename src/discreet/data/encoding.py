@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.columns import KIND_WORDS, Values, objects
+from discreet.data.columns import KIND_WORDS, Values, objects
 from discreet.domain import AnyNumber, Category, Column, Number, Vector
 from discreet.errors import SchemaError
 

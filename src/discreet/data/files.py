@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet import exact
-from discreet.columns import quietly
+from discreet.data.columns import quietly
 from discreet.errors import ParameterError, SchemaError
 
 ROW_NUMBER = "file_row_number"  # duckdb's name for the place of a row in a Parquet file

@@ -32,7 +32,7 @@ from typing import Any
 from discreet.data import Identity
 from discreet.errors import LedgerCorrupt, ParameterError
 from discreet.guarantee import Budget, Neighbours
-from discreet.price import NOTHING, Caps, Price, caps_at
+from discreet.ledger.price import NOTHING, Caps, Price, caps_at
 from discreet.records import Json, canonical, digest
 
 GENESIS = "0" * 64

@@ -1,27 +1,4 @@
-"""The ledger: an append-only, hash-chained, durable record of every charge against one table of people.
-
-    ledger = Ledger.create("people.ledger", Budget(1, 1e-6), table)     # or Ledger.open, Ledger.in_memory
-    ledger.spent(), ledger.remaining(), ledger.admits(mechanism)
-
-Creating a ledger fixes for good the relation, one Renyi order, the caps of two books (Renyi at that order, pure
-epsilon) and a cap on summed failures. A charge is admitted if after adding it at least one book is within its cap and
-the failures are within theirs; mechanisms may be chosen after seeing earlier answers (docs/proofs/filter.md). The
-promise to the people in the table is the budget, whatever was asked and by whom.
-
-A ledger is looked at here and charged by `release` and `converse`, through charging.py. The order is: check what is
-public, charge, make the charge durable, move the high-water mark, run, store the answer, return it. There are no
-refunds. The parts:
-
-    ledger_opening.py   what opening fixes for good           price.py      integers in two books
-    ledger_state.py     what the entries add up to            charging.py   charges, answers, turns of conversations
-    ledger_store.py     transactions on one SQLite file       mark.py       how far the ledger had come
-    secret_file.py      open conversations' thresholds        process.py    who is still running
-    sidecar.py          which ledger a file belongs to        answers.py    answers as text
-
-The table's identity is declared (name, relation, unit) and never computed from rows: a fingerprint of the rows would be
-a membership test. For tables read from a file the sidecar prevents a second ledger; for frames in memory nobody can
-know.
-"""
+"""Ledger: making one, opening one, looking at it, and the owner's work. The package's docstring says what it is."""
 
 from __future__ import annotations
 
@@ -37,14 +14,14 @@ from discreet.domain import AnyNumber, Category, Domain, Number, Vector
 from discreet.errors import LedgerCorrupt, LedgerMismatch, ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Guarantee, Neighbours
-from discreet.ledger_opening import opening_body, source_of, storable_text, write_opening
-from discreet.ledger_state import Body, Header, State, price_from, price_record
-from discreet.ledger_store import Store, utc_now
-from discreet.mark import state_directory
+from discreet.ledger.mark import state_directory
+from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
+from discreet.ledger.price import NOTHING, Books, Price, price_of, remaining_books, spent_books
+from discreet.ledger.sidecar import claim, sidecar
+from discreet.ledger.state import Body, Header, State, price_from, price_record
+from discreet.ledger.store import Store, utc_now
 from discreet.mechanism import Conversation, Mechanism
-from discreet.price import NOTHING, Books, Price, price_of, remaining_books, spent_books
 from discreet.records import Json, canonical, digest, record, revive
-from discreet.sidecar import claim, sidecar
 
 _FACTS_CLASSES: dict[str, type] = {
     each.NAME: each for each in (Facts, Domain, Neighbours, Category, Number, AnyNumber, Vector)
@@ -52,7 +29,7 @@ _FACTS_CLASSES: dict[str, type] = {
 
 
 class Ledger:
-    """One budget for one table. See the module's docstring."""
+    """One budget for one table; the package's docstring says how it works."""
 
     def __init__(self, store: Store) -> None:
         """For `create`, `open` and `in_memory`, which are the ways to get a ledger."""

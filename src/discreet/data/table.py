@@ -1,14 +1,4 @@
-"""Datasets: private rows that answer by exact integers, and only through two doors.
-
-    Table         rows in memory, from pandas, polars, pyarrow, a dict of sequences, or a .parquet or .csv file
-    ParquetTable  a Parquet file larger than memory, read again for every sum
-    Matrix        a feature matrix and labels: what fit(X, y) makes
-
-All of them encode their rows at ingest by the same rules (`discreet.encoding`) and sum and slice by the same code
-(`discreet.rows`), so they give the same integers. What is wrong with a row is said at ingest, without quoting it; after
-ingest no row can cause an error. Rows live in private attributes only; a dataset prints its declaration, never its
-rows, and refuses to be pickled or copied.
-"""
+"""Rows in memory: a table of declared columns, and a matrix of features with labels."""
 
 from __future__ import annotations
 
@@ -19,15 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet import persons
-from discreet.columns import float_rows, read
-from discreet.domain import Category, Domain, Number, Vector
-from discreet.encoding import encode
-from discreet.errors import ParameterError, SchemaError
-from discreet.files import Scan
-from discreet.grid import grid_rows
-from discreet.guarantee import Neighbours
-from discreet.ingest import (
+from discreet.data import persons
+from discreet.data.columns import float_rows, read
+from discreet.data.encoding import encode
+from discreet.data.files import Scan
+from discreet.data.grid import grid_rows
+from discreet.data.ingest import (
     batches_of,
     checked_rows,
     describe,
@@ -38,40 +25,10 @@ from discreet.ingest import (
     joined,
     stored_type,
 )
-from discreet.parquet import ParquetTable
-from discreet.rows import (
-    MAX_ROWS,
-    Batch,
-    Codes,
-    Dataset,
-    Facts,
-    Filter,
-    Identity,
-    IntArray,
-    Key,
-    Slice,
-    Summed,
-    refuse_to_leave,
-    slices_of,
-    sum_of,
-)
-
-__all__ = [
-    "MAX_ROWS",
-    "Batch",
-    "Codes",
-    "Dataset",
-    "Facts",
-    "Filter",
-    "Identity",
-    "IntArray",
-    "Key",
-    "Matrix",
-    "ParquetTable",
-    "Slice",
-    "Summed",
-    "Table",
-]
+from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, slices_of, sum_of
+from discreet.domain import Category, Domain, Number, Vector
+from discreet.errors import ParameterError, SchemaError
+from discreet.guarantee import Neighbours
 
 _BLOCK = 2**20  # rows of a table in a batch; entries of a matrix in a batch are four times as many
 
@@ -125,6 +82,9 @@ class Table:
     def _batches(self) -> Iterator[Batch]:
         return batches_of(self._codes, self.facts.domain, rows=self._rows, block=_BLOCK)
 
+    def check_source(self) -> None:
+        """Nothing to check: the rows are in memory."""
+
     def __repr__(self) -> str:
         return describe(self)
 
@@ -137,7 +97,7 @@ class Matrix:
     """A feature matrix, and labels or targets: Matrix(X, y, features=Vector(d, norm=1), target=Category(0, 1)).
 
     X       numbers: a numpy array, a pandas, polars or pyarrow frame, or nested lists. Column "x" holds its rows on the
-            integer grid of `features` (`discreet.grid`).
+            integer grid of `features` (`discreet.data.grid`).
     y       labels, encoded by `target` into column "y"; both or neither.
     size    as in Table. Every row is one person.
     """
@@ -180,6 +140,9 @@ class Matrix:
     def _batches(self) -> Iterator[Batch]:
         block = _rows_at_once(self._codes["x"].shape[1])
         return batches_of(self._codes, self.facts.domain, rows=self._rows, block=block)
+
+    def check_source(self) -> None:
+        """Nothing to check: the rows are in memory."""
 
     def __repr__(self) -> str:
         return describe(self)
