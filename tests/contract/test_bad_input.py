@@ -80,6 +80,15 @@ BAD = {
     "noise on keys": (ask(lambda: dp.Laplace(dp.KeyCount("age"), 9)), P, "StableHistogram"),
     "noise on nothing": (ask(lambda: dp.Laplace("age", 9)), P, "expected a query"),
     "scores of nothing": (ask(lambda: dp.Exponential(None, 9)), P, "expected a query"),
+    "scores that may not fit": (
+        lambda book: dp.Exponential(dp.VectorSum(("x", "y")), 1).guarantee(
+            dp.Facts(
+                dp.Domain(x=dp.Number(0, 2**60, step=1), y=dp.Number(0, 1, step=1)), dp.Neighbours("add-remove"), None
+            )
+        ),
+        P,
+        "coarser step",
+    ),
     "a conversation is not released": (ask(dp.AboveThreshold(9, 9)), P, "converse"),
     # columns and values
     "unknown column": (ask(lambda: dp.Laplace(dp.Count(dp.Equals("aeg", 3)), 9)), S, "Did you mean 'age'"),

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Dataset, Facts
+from discreet.data import Batch, Dataset, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
@@ -89,7 +89,10 @@ class PermuteAndFlip:
 
 
 def _span(score: Query, rate: Fraction, facts: Facts) -> Fraction:
-    return _in_steps(score, rate, facts) * score.sensitivity(facts).range
+    span = _in_steps(score, rate, facts) * score.sensitivity(facts).range
+    if score.partial(Batch.empty(facts.domain)).dtype != np.int64:
+        raise ParameterError("these scores may not fit 64 bits: take a coarser step for the column")
+    return span
 
 
 def _in_steps(score: Query, rate: Fraction, facts: Facts) -> Fraction:
