@@ -23,6 +23,7 @@ of_pure(0.1).epsilon(0) is 0.1 and means one tenth.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Callable
@@ -449,6 +450,7 @@ def _no_curve(order: float) -> float:
     return math.inf
 
 
+@functools.lru_cache(maxsize=2**15)  # a session prices the same few mechanisms again and again
 def _two_sided(order: float, *, shift: float, step: float) -> float:
     """The Renyi divergence between discrete Laplace noise and itself moved by m >= 1.
 
