@@ -43,15 +43,16 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is public about made-up rows: a domain and a relation."""
+    """What is public about made-up rows. With a unit, a row that names nobody is a person of its own."""
 
     domain: Domain
     neighbours: Neighbours
     unit: str | None = None
 
     def table(self, rows: Sequence[Row]) -> Table:
-        names = [*self.domain, *([self.unit] if self.unit else [])]
-        columns = {name: [row[name] for row in rows] for name in names}
+        columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in self.domain}
+        if self.unit:
+            columns[self.unit] = [row.get(self.unit, place) for place, row in enumerate(rows)]
         return Table(
             columns,
             self.domain,

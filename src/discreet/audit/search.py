@@ -46,8 +46,8 @@ def _values(column: Any) -> list[Any]:
 def start(setting: Setting, rows: Sequence[Row]) -> Pair:
     """A first pair for this relation: one person's row is there or not, or is replaced."""
     listed = universe(setting.domain)
-    other = (listed[-1],) if setting.neighbours.replace_one else ()
-    return Pair(tuple(rows), (listed[0],), other)
+    other = (_mine(listed[-1], setting),) if setting.neighbours.replace_one else ()
+    return Pair(tuple(rows), (_mine(listed[0], setting),), other)
 
 
 def climb(
@@ -72,7 +72,13 @@ def _move(pair: Pair, listed: Sequence[Row], setting: Setting, rng: Rng, most: i
     if kind == 1 and pair.shared:
         at = rng.integers(len(pair.shared))
         return replace(pair, shared=(*pair.shared[:at], *pair.shared[at + 1 :]))
-    held = tuple(listed[rng.integers(len(listed))] for _ in range(1 + rng.integers(setting.neighbours.rows)))
+    count = 1 + rng.integers(setting.neighbours.rows)
+    held = tuple(_mine(listed[rng.integers(len(listed))], setting) for _ in range(count))
     if kind == 2 and setting.neighbours.replace_one:
         return replace(pair, other=held)
     return replace(pair, mine=held)
+
+
+def _mine(row: Row, setting: Setting) -> Row:
+    """The row, of the one person in whom the two tables differ."""
+    return row if setting.unit is None else {**row, setting.unit: -1}
