@@ -24,6 +24,7 @@ _PATH = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="discreet", prog_name="discreet", message="%(prog)s %(version)s")
 def commands() -> None:
     """Learn from private data under differential privacy."""
 
@@ -98,15 +99,20 @@ def audit() -> None:
 
     from discreet.audit import attack
 
-    console = Console()
-    shown = Shown("mechanism", "delta claimed", "found", "a broken twin that", "delta found", show_lines=False)
+    console = Console(highlight=False)
+    shown = Shown("mechanism", "epsilon", "delta found", "claimed", "a broken twin", "delta found", "claimed")
     failed = []
     with console.status("attacking") as status:
         for result in attack(lambda name: status.update(f"attacking {name}")):
             one, other = result.honest, result.broken
-            claimed = f"{one.claimed:.3g} at {one.epsilon:.3g}"
-            caught = f"{other.found:.3g}, caught" if other.violates else f"{other.found:.3g}, NOT CAUGHT"
-            shown.add_row(f"{result.name} ({result.relation})", claimed, f"{one.found:.3g}", result.mistake, caught)
+            sound = (f"{one.epsilon:.3g}", f"{one.found:.3g}", f"{one.claimed:.3g}")
+            caught = "caught" if other.violates else "NOT CAUGHT"
+            broken = (
+                f"{result.mistake}: {caught}",
+                f"{other.found:.3g} at {other.epsilon:.3g}",
+                f"{other.claimed:.3g}",
+            )
+            shown.add_row(f"{result.name} ({result.relation})", *sound, *broken)
             failed += [] if result.passed else [result.name]
     console.print(shown)
     if failed:
@@ -121,7 +127,7 @@ def tour() -> None:
 
     from discreet.tour import tour as show_around
 
-    show_around(Console())
+    show_around(Console(highlight=False))
 
 
 @commands.group()
@@ -144,7 +150,7 @@ def ledger() -> None:
 @click.option("--unit", default=None, help="The column that names a person, if a person may have several rows.")
 @click.option("--rows-per-unit", default=None, type=int, help="At most this many rows of a person are used.")
 @click.option("--size", default=None, type=int, help="replace-one: the public number of persons.")
-@click.option("--yes", is_flag=True, help="Do not ask back.")
+@click.option("--yes", is_flag=True, help="Do not ask back when epsilon is above 10.")
 def create(
     path: Path,
     epsilon: str,
@@ -180,11 +186,12 @@ def show(path: Path, as_json: bool) -> None:
     """What is promised, spent and left, and the last charges."""
     from discreet.ledger import Ledger
 
-    summary = _summary(Ledger.open(path))
+    found = Ledger.open(path)
+    summary = _summary(found)
     if as_json:
         click.echo(json.dumps(summary, indent=2))
         return
-    for line in _lines(summary):
+    for line in _lines(found, summary):
         click.echo(line)
 
 
@@ -197,7 +204,8 @@ def verify(path: Path) -> None:
 
     found = Ledger.open(path)
     found.verify(CATALOGUE)
-    click.echo(f"{path.name}: {sum(1 for _ in found.entries())} entries, all sound")
+    count = sum(1 for _ in found.entries())
+    click.echo(f"{path.name}: {count} {'entry' if count == 1 else 'entries'}, all sound")
 
 
 @ledger.command()
@@ -231,51 +239,76 @@ def export(path: Path, everything: bool) -> None:
 
 
 def _summary(found: Ledger) -> dict[str, Any]:
-    """Everything `show` says, as JSON."""
+    """Everything `show` says, as JSON. Amounts are integers: nano-units of epsilon and Renyi, 1e-18 of failure."""
     entries = list(found.entries())
-    charges = [each for each in entries if each["kind"] == "charge"]
-    answered = {each["charge"] for each in entries if each["kind"] == "answer"}
+    ends = {each["charge"]: each["kind"] for each in entries if each["kind"] in _ENDS}
+    spent, left = found.spent(), found.remaining()
     return {
         "ledger": found.id,
         "warning": "NOT PRIVATE" if found.testing else None,
-        "behind_its_mark": found.rolled_back(),
+        "agrees_with_its_mark": not found.rolled_back(),
         "table": found.identity.name,
         "neighbours": str(found.identity.neighbours),
+        "unit": found.identity.unit,
+        "size": None if found.facts is None else found.facts.size,
         "epsilon": str(found.budget.epsilon),
         "delta": str(found.budget.delta),
-        "spent": str(found.spent()),
-        "left": str(found.remaining()),
+        "order": None if spent.order is None else str(spent.order),
+        "spent": {"renyi_nano": spent.renyi, "pure_nano": spent.pure, "failure_atto": spent.failure},
+        "left": {"renyi_nano": left.renyi, "pure_nano": left.pure, "failure_atto": left.failure},
+        "allowances": {each["allowance"]: each["share"] for each in entries if each["kind"] == "allow"},
+        "reconciled": [each["seq"] for each in entries if each["kind"] == "reconcile"],
         "entries": len(entries),
         "charges": [
             {
                 "entry": each["seq"],
                 "time": each["time"],
                 "mechanism": each["mechanism"]["name"],
-                "price": each["price"],
-                "answered": each["seq"] in answered,
+                "renyi_nano": each["price"]["renyi"],
+                "pure_nano": each["price"]["pure"],
+                "failure_atto": each["price"]["failure"],
+                "state": _ENDS.get(ends.get(each["seq"], ""), "open"),
                 "memo": each["memo"],
             }
-            for each in charges
+            for each in entries
+            if each["kind"] == "charge"
         ],
     }
 
 
-def _lines(summary: dict[str, Any], last: int = 20) -> list[str]:
+_ENDS = {"answer": "answered", "burn": "burned", "top": "ended", "close": "closed"}
+
+
+def _lines(found: Ledger, summary: dict[str, Any], last: int = 20) -> list[str]:
     """The summary for the eye: the promise, the books, and the last charges."""
-    head = [f"{word:<11}{summary[word]}" for word in ("table", "neighbours", "epsilon", "delta", "spent", "left")]
+    unit = "" if summary["unit"] is None else f", a person is a {summary['unit']}"
+    size = "" if summary["size"] is None else f", size {summary['size']:,}"
+    head = [
+        f"table       {summary['table']} ({summary['neighbours']}{unit}{size})",
+        f"promise     {found.budget}",
+        *(f"spent       {line}" for line in str(found.spent()).split("; ")),
+        *(f"left        {line}" for line in str(found.remaining()).split("; ")),
+        *(f"allowance   {name}: {share} of every cap" for name, share in summary["allowances"].items()),
+        *(f"reconciled  in entry {seq}: spending was raised to what a mark proved" for seq in summary["reconciled"]),
+    ]
     if summary["warning"]:
         head.insert(0, f"{summary['warning']}: a testing ledger")
-    if summary["behind_its_mark"]:
-        head.insert(0, "BEHIND ITS MARK: an older copy was put back; nothing is released until `ledger reconcile`")
-    charges = summary["charges"][-last:]
-    rows = [
-        (str(each["entry"]), each["time"], each["mechanism"], _units(each["price"]["pure"]), each["memo"])
-        for each in charges
-    ]
-    table = [("entry", "time", "mechanism", "pure epsilon", "memo"), *rows] if rows else []
-    widths = [max(len(row[column]) for row in table) for column in range(5)] if table else []
+    if not summary["agrees_with_its_mark"]:
+        head.insert(
+            0, "NOT AS ITS MARK SAYS: an older copy, or a moved one; nothing is released until `ledger reconcile`"
+        )
+    charges = summary["charges"]
+    rows = [_charge_cells(each) for each in charges[-last:]]
+    table = [("entry", "time", "mechanism", "epsilon", "Renyi", "state", "memo"), *rows] if rows else []
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     body = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-    return [*head, f"{'charges':<11}{len(summary['charges'])}", *body]
+    shown = f", the last {last}:" if len(charges) > last else ""
+    return [*head, f"charges     {len(charges)}{shown}", *body]
+
+
+def _charge_cells(charge: dict[str, Any]) -> tuple[str, ...]:
+    prices = (_units(charge["pure_nano"]), _units(charge["renyi_nano"]))
+    return str(charge["entry"]), charge["time"], charge["mechanism"], *prices, charge["state"], charge["memo"]
 
 
 def _units(nano: int | None) -> str:

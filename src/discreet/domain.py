@@ -34,6 +34,7 @@ from discreet.errors import ParameterError, SchemaError
 
 Level = str | int | bool
 MAX_CODES = 2**62
+_SHOWN = 12  # so many levels are printed of a category
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -90,7 +91,7 @@ class Category:
         for key in _matches(level):
             if key in codes:
                 return codes[key]
-        near = near_misses(level, self.levels)
+        near = near_misses(level, self.levels) or f" Declared: {self!r}."
         raise ParameterError(f"{level!r} is not a declared level.{near}")
 
     def level(self, code: int) -> Level:
@@ -111,7 +112,10 @@ class Category:
 
     def __repr__(self) -> str:
         extra = [f"{name}={each!r}" for name in ("other", "missing") if (each := getattr(self, name)) is not None]
-        return f"Category({', '.join([*map(repr, self.levels), *extra])})"
+        shown = [repr(level) for level in self.levels]
+        if len(shown) > _SHOWN:
+            shown = [*shown[: _SHOWN - 2], f"... {len(shown) - _SHOWN + 1} more ...", shown[-1]]
+        return f"Category({', '.join([*shown, *extra])})"
 
     def _key(self) -> tuple[object, ...]:
         return tuple(None if each is None else _kinded(each) for each in (*self.levels, self.other, self.missing))
@@ -299,6 +303,10 @@ class Domain(Mapping[str, Column]):
     columns: tuple[tuple[str, Column], ...]
 
     def __init__(self, declared: Mapping[str, Column] | None = None, /, **named: object) -> None:
+        if declared is not None and not isinstance(declared, Mapping):
+            raise ParameterError(
+                f"a Domain is made of names and declarations, found {declared!r}: Domain(age=Number(...))"
+            )
         pairs: list[tuple[object, object]] = list((declared or {}).items())
         for name, column in named.items():
             # A record calls back with its field `columns`, a tuple of pairs; a user's column of that name is no tuple.
@@ -349,6 +357,16 @@ class Domain(Mapping[str, Column]):
         if all(name.isidentifier() for name in self.names):
             return f"Domain({', '.join(f'{name}={column!r}' for name, column in self.columns)})"
         return f"Domain({{{', '.join(f'{name!r}: {column!r}' for name, column in self.columns)}}})"
+
+
+def label_of(column: Column, code: int) -> str | int | bool | float | None:
+    """What a code stands for: a level, a number, None for a missing number."""
+    if isinstance(column, Category):
+        return column.level(code)
+    if isinstance(column, Vector) or code == column.missing_code:
+        return None
+    value = column.value(code)
+    return int(value) if value.denominator == 1 else float(value)
 
 
 def near_misses(found: object, declared: Iterable[object]) -> str:
@@ -427,5 +445,8 @@ def _declared(name: object, column: object) -> tuple[str, Column]:
     if not isinstance(name, str) or not name:
         raise ParameterError(f"a column name must be non-empty text, found {name!r}")
     if not isinstance(column, _COLUMN_TYPES):
-        raise ParameterError(f"column {name!r} must be a Category, a Number or a Vector, found {column!r}")
+        raise ParameterError(
+            f"column {name!r} must be a Category, a Number or a Vector, found {column!r}; the levels of a category are "
+            "declared, never read from the rows (other=... takes the rest)"
+        )
     return name, column

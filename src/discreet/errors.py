@@ -98,12 +98,12 @@ class LedgerCorrupt(DiscreetError):
 
 
 class LedgerRolledBack(LedgerCorrupt):
-    """The ledger is older than its high-water mark: an earlier copy was put back."""
+    """The ledger is older than its high-water mark, or its mark is not here: perhaps an earlier copy was put back."""
 
     def __str__(self) -> str:
         return (
-            f"the ledger is behind its high-water mark: expected {self.expected}, found {self.found}; "
-            "run `discreet ledger reconcile`, which can only raise what counts as spent"
+            f"the ledger does not agree with its high-water mark: expected {self.expected}, found {self.found}; if "
+            "this copy is to be used, run `discreet ledger reconcile`, which can only raise what counts as spent"
         )
 
 

@@ -67,6 +67,8 @@ def calibrate(make: Callable[[Fraction], Priced], *, admits: Callable[[Priced], 
     Theorem.   The result is admitted, and `make` with 1 - 2^-20 times its noise is not (unless the noise fell below
                2^-60, where calibration stops). Both are checked by evaluation, not by a formula that could be loose.
     """
+    if not callable(admits):
+        raise ParameterError(f"admits must be ledger.admits or within(budget, facts=...), found {admits!r}")
     low, high = _bracket(lambda noise: admits(make(noise)))
     while high - low > high / 2**20:
         middle = (low + high) / 2
@@ -89,4 +91,7 @@ def _bracket(fits: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:
         if found:
             return noise, noise * 2
         noise *= 2
-    raise ParameterError("no amount of noise fits: nothing is left, or this mechanism has no such guarantee at all")
+    raise ParameterError(
+        "no amount of noise fits: nothing is left, or this mechanism has no such guarantee at all (a Gaussian needs "
+        "delta > 0), or more of what `make` was given is less noise"
+    )

@@ -30,6 +30,7 @@ from discreet.query import Count, Equals, Histogram, Query, VectorSum
 class Row:
     """One method: its noise, the error promised with probability 1 - beta, and the theorem it rests on.
 
+    noise    the scale (for a selection: one over its rate; for a threshold: the threshold's scale)
     error    in persons (or in the units of the sum), over all coordinates at once
     alpha    the error as a fraction of `size`, when a size is given
     needed   the size for which the error is the alpha that was asked for, when one is given
@@ -55,10 +56,13 @@ class Plan:
     neighbours: Neighbours
     beta: Fraction
     rows: tuple[Row, ...]
+    size: int | None = None
+    alpha: Fraction | None = None
 
     def __str__(self) -> str:
         head = f"{self.kind}: {self.budget}, {self.neighbours}, each promise with probability {float(1 - self.beta):g}"
-        return "\n".join([head, *_table([_cells(row) for row in self.rows])])
+        refused = [f"{row.method}: {row.refusal}" for row in self.rows if row.error is None]
+        return "\n".join([head, *_table(self), *refused])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +97,18 @@ def plan(
     """
     if kind not in KINDS:
         raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
+    if not isinstance(budget, Budget):
+        raise ParameterError(f"budget must be a Budget(epsilon, delta), found {budget!r}")
+    needs, rows_of = KINDS[kind]
+    if set(numbers) - {needs}:
+        takes = f"{needs}=" if needs else "no other number"
+        raise ParameterError(f"a plan for {kind!r} takes {takes}; found {', '.join(sorted(numbers))}")
     relation = Neighbours.of(neighbours)
     facts = Facts(Domain(it=Category("no", "yes")), relation, None if size is None else exact.whole(size=size))
     wanted = None if alpha is None else exact.probability(alpha=alpha)
     asked = Asked(budget, facts, exact.probability(beta=beta), wanted, numbers)
-    rows = sorted(KINDS[kind](asked), key=lambda row: math.inf if row.error is None else row.error)
-    return Plan(kind, budget, relation, asked.beta, tuple(rows))
+    rows = sorted(rows_of(asked), key=lambda row: math.inf if row.error is None else row.error)
+    return Plan(kind, budget, relation, asked.beta, tuple(rows), size, wanted)
 
 
 def _count(asked: Asked) -> list[Row]:
@@ -175,13 +185,14 @@ def _threshold(asked: Asked) -> list[Row]:
     return rows
 
 
-KINDS: dict[str, Callable[[Asked], list[Row]]] = {
-    "count": _count,
-    "histogram": _histogram,
-    "select": _select,
-    "threshold": _threshold,
-    "vector": _vector,
+KINDS: dict[str, tuple[str, Callable[[Asked], list[Row]]]] = {
+    "count": ("", _count),
+    "histogram": ("cells", _histogram),
+    "select": ("candidates", _select),
+    "threshold": ("questions", _threshold),
+    "vector": ("d", _vector),
 }
+"""Each kind: the number it needs, and the function that makes its rows."""
 
 
 def _with(asked: Asked, domain: Domain) -> Facts:
@@ -192,7 +203,8 @@ def _calibrated(asked: Asked, method: str, theorem: str, make: Callable[[Fractio
     try:
         mechanism = calibrate(make, admits=within(asked.budget, facts=facts))
     except ParameterError as refused:
-        return Row(method, theorem, refusal=str(refused))
+        pure = "it has no pure guarantee: give the budget a delta > 0"
+        return Row(method, theorem, refusal=pure if asked.budget.delta == 0 else str(refused))
     noise = next(
         getattr(mechanism, field) for field in ("scale", "threshold_scale", "rate") if hasattr(mechanism, field)
     )
@@ -205,14 +217,25 @@ def _promising(asked: Asked, row: Row, error: float) -> Row:
     return Row(row.method, row.theorem, row.noise, error, alpha, needed, mechanism=row.mechanism)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    if row.error is None:
-        return row.method, "-", "-", "-", "-", row.refusal
-    shown = (row.noise, row.error, row.alpha, row.needed)
-    return row.method, *("-" if value is None else f"{float(value):.4g}" for value in shown), row.theorem
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    lines = [("method", "noise", "error <=", "of size", "needed size", "rests on"), *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+def _table(found: Plan) -> list[str]:
+    """The rows that promise something, with a column for the size and for alpha only if they were given."""
+    columns: list[tuple[str, Callable[[Row], str]]] = [
+        ("method", lambda row: row.method),
+        ("noise", lambda row: _shown(row.noise)),
+        ("error <=", lambda row: _shown(row.error)),
+    ]
+    if found.size is not None:
+        columns.append((f"of {found.size:,}", lambda row: _shown(row.alpha)))
+    if found.alpha is not None:
+        columns.append((f"size for {float(found.alpha):g}", lambda row: _shown(row.needed)))
+    columns.append(("rests on", lambda row: row.theorem))
+    promising = [row for row in found.rows if row.error is not None]
+    lines = [[title for title, _ in columns], *([cell(row) for _, cell in columns] for row in promising)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def _shown(value: Fraction | float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{float(value):,.0f}" if value >= 1000 else f"{float(value):.4g}"

@@ -1,7 +1,7 @@
 """Predicates: conditions on one row, as data and never as functions.
 
     Equals(column, value)  Between(column, low, high)  Among(column, values)  Missing(column)
-    And(...)  Or(...)  Not(...)
+    And(...)  Or(...)  Not(...), also written a & b, a | b, ~a
 
 And() is always true, Or() never. Numbers are exact (a float is the decimal its owner typed) and must lie on the
 declared grid; Between includes both ends. A missing value is neither equal to, nor between, nor among anything: only
@@ -30,8 +30,26 @@ Value = str | bool | int | Fraction
 Mask = npt.NDArray[np.bool_]
 
 
+class Combining:
+    """How predicates combine: a & b, a | b, ~a. Python's own `and`, `or` and `not` would drop a part, so they raise."""
+
+    __slots__ = ()
+
+    def __and__(self, other: Predicate) -> And:
+        return And(self, other)  # type: ignore[arg-type]
+
+    def __or__(self, other: Predicate) -> Or:
+        return Or(self, other)  # type: ignore[arg-type]
+
+    def __invert__(self) -> Not:
+        return Not(self)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        raise ParameterError("a predicate is neither true nor false: combine predicates with & | ~ or And, Or, Not")
+
+
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class Equals:
+class Equals(Combining):
     """The column has this level or this number."""
 
     NAME: ClassVar[str] = "equals/1"
@@ -64,7 +82,7 @@ class Equals:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Between:
+class Between(Combining):
     """low <= column <= high, on the grid of a Number."""
 
     NAME: ClassVar[str] = "between/1"
@@ -97,7 +115,7 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class Among:
+class Among(Combining):
     """The column has one of these levels or numbers."""
 
     NAME: ClassVar[str] = "among/1"
@@ -137,7 +155,7 @@ class Among:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Combining):
     """The column has no value; never true where the declaration allows no missing values."""
 
     NAME: ClassVar[str] = "missing/1"
@@ -159,7 +177,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class And:
+class And(Combining):
     """All of the parts; And() is always true."""
 
     NAME: ClassVar[str] = "and/1"
@@ -181,7 +199,7 @@ class And:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Or:
+class Or(Combining):
     """At least one of the parts; Or() is never true."""
 
     NAME: ClassVar[str] = "or/1"
@@ -203,7 +221,7 @@ class Or:
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(Combining):
     """Exactly the rows that the part refuses."""
 
     NAME: ClassVar[str] = "not/1"

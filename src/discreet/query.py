@@ -19,6 +19,7 @@ The predicates of `discreet.predicate` are part of this module's face.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -31,7 +32,7 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import Batch, Codes, Facts, IntArray, Key
-from discreet.domain import AnyNumber, Domain, Number, Vector, common_unit
+from discreet.domain import AnyNumber, Domain, Number, Vector, common_unit, label_of
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
 from discreet.predicate import EVERYTHING, Among, And, Between, Equals, Missing, Not, Or, Predicate, predicates
@@ -156,6 +157,12 @@ class Histogram:
             )
         return shape
 
+    def labels(self, facts: Facts) -> list[tuple[str | int | bool | float | None, ...]]:
+        """What each cell stands for, in the order of the flattened result: one level or number for each column."""
+        columns = [facts.domain.column(name) for name in self.columns]
+        levels = ([label_of(column, code) for code in range(column.size)] for column in columns)
+        return list(itertools.product(*levels))
+
     def partial(self, batch: Batch) -> IntArray:
         shape = self.shape(batch.domain)
         cell = np.zeros(batch.rows, dtype=np.int64)
@@ -221,6 +228,9 @@ class KeyCount:
 @dataclass(frozen=True, slots=True)
 class Sum:
     """The sum of a Number over the rows that satisfy a predicate, in units of `Number.unit`; missing counts as 0.
+
+    What is summed are the values on the grid: clamped to the bounds and rounded down to a step when the rows came in. A
+    coarse step therefore lowers the sum by up to one step a row, which no noise range includes: declare a fine step.
 
     Theorem.   With a = low / unit, b = high / unit: add-remove |d| <= max(|a|, |b|). replace-one |d| <= b - a, or
                max(b, 0) - min(a, 0) when a row may count as 0 (it is missing, or `where` refuses it). range 0.

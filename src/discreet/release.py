@@ -27,7 +27,7 @@ from discreet.ledger import Ledger, charging
 from discreet.ledger.answers import decode, encode
 from discreet.ledger.charging import Purchase
 from discreet.ledger.opening import check_table, storable_text
-from discreet.ledger.price import Price
+from discreet.ledger.price import NOTHING, Price
 from discreet.mechanism import Conversation, Mechanism
 from discreet.noise import Rng
 from discreet.records import Json, canonical, digest, record
@@ -55,12 +55,14 @@ class Released:
     replayed: bool = False
     testing: bool = False
 
-    def noise_range(self, probability: float = 0.95) -> Any:
+    def noise_range(self, probability: float = 0.95) -> float:
         """Within which distance of the exact answer the value lies with this probability, as far as the noise goes."""
         stated = getattr(self.mechanism, "noise_range", None)
         if stated is None:
-            raise ParameterError(f"{type(self.mechanism).__name__} states no noise range")
-        return stated(probability, self.facts)
+            raise ParameterError(
+                f"{type(self.mechanism).__name__} adds no noise to a number: its docstring has its accuracy"
+            )
+        return float(stated(probability, self.facts))
 
     def __str__(self) -> str:
         return f"{self.value}{' (NOT PRIVATE: a testing ledger)' if self.testing else ''}"
@@ -101,7 +103,7 @@ def release(
         facts=data.facts,
         entry=receipt.entry,
         hash=receipt.hash,
-        price=receipt.price,
+        price=receipt.price if receipt.stored is None else NOTHING,
         replayed=receipt.stored is not None,
         testing=ledger.testing,
     )

@@ -66,7 +66,9 @@ def tour(console: Console) -> None:
 
 
 def _releases(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict[str, list[Any]]) -> None:
-    shown = Shown("question", "private answer", "noise range (95 %)", "true answer", f"price, of {_left(ledger)}")
+    shown = Shown(
+        "question", "private answer", "noise range (95 %)", "true answer", "price", caption=f"prices of {_left(ledger)}"
+    )
     old = dp.Between("age", 65, 120)
     towns = Counter(people["town"])
     women = sum(sex == "F" for sex in people["sex"])
@@ -100,7 +102,11 @@ def _price(got: dp.Released) -> str:
 
 def _left(ledger: dp.Ledger) -> str:
     left = ledger.remaining()
-    return "-" if left.renyi is None else f"{left.renyi / 10**9:.4f} (Renyi, order {left.order})"
+    return (
+        "-"
+        if left.renyi is None
+        else f"{left.renyi / 10**9:.4f} in all, the budget in Renyi divergence of order {left.order}"
+    )
 
 
 def _conversation(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict[str, list[Any]]) -> None:

@@ -139,6 +139,27 @@ BAD = {
     "matrix of text": (lambda book: dp.Matrix([["x"]], features=dp.Vector(1, norm=1)), S, ""),
     "matrix too wide": (lambda book: dp.Matrix([[1.0, 2.0]], features=dp.Vector(1, norm=1)), P, "1 columns"),
     # budgets and ledgers
+    "a ledger from a path": (lambda book: dp.Ledger("people.ledger"), P, "Ledger.open"),
+    "a dict for a domain": (lambda book: dp.Table(ROWS, {"age": dp.Number(0, 1, step=1)}), P, "Domain"),
+    "a text for a domain": (lambda book: dp.Domain("age"), P, "Domain(age=Number(...))"),
+    "a type for a column": (lambda book: dp.Domain(name=str), P, "never read from the rows"),
+    "no pure guarantee, no delta": (
+        lambda book: dp.release(dp.Gaussian(COUNT, 9), TABLE, ledger=ledger(dp.Budget(1))),
+        dp.BudgetExceeded,
+        "Laplace",
+    ),
+    "a failure, no delta": (
+        lambda book: dp.release(dp.StableHistogram(dp.KeyCount("age"), 99, 999), TABLE, ledger=ledger(dp.Budget(1))),
+        dp.BudgetExceeded,
+        "nothing for failures",
+    ),
+    "calibrate to a budget": (
+        lambda book: dp.calibrate(lambda s: dp.Laplace(COUNT, s), admits=dp.Budget(1)),
+        P,
+        "within(budget",
+    ),
+    "a plan for a number": (lambda book: dp.plan("count", budget=0.5), P, "budget must be a Budget"),
+    "a plan with a number too many": (lambda book: dp.plan("count", budget=dp.Budget(1), cell=3), P, "takes no other"),
     "epsilon zero": (lambda book: dp.Budget(0), P, "epsilon must be > 0"),
     "epsilon negative": (lambda book: dp.Budget(-1), P, "epsilon must be > 0"),
     "epsilon infinite": (lambda book: dp.Budget(float("inf")), P, "epsilon must be a finite"),

@@ -100,6 +100,7 @@ def test_a_rewritten_price_with_a_recomputed_chain_is_found_by_the_mark_or_the_c
     with pytest.raises(LedgerRolledBack):
         release(TENTH, people(), ledger=forged)
     elsewhere = Ledger.open(path, state_dir=tmp_path / "elsewhere")
+    elsewhere.reconcile()
     with pytest.raises(LedgerCorrupt, match="price"):
         elsewhere.verify(CATALOGUE)
 
@@ -255,6 +256,7 @@ def test_a_copy_used_elsewhere_is_counted_on_top_of_what_the_mark_proves(tmp_pat
     ledger.close()
     shutil.copy(here, there)
     copied = Ledger.open(there, state_dir=tmp_path / "elsewhere")
+    copied.reconcile()
     release(TENTH, people(), ledger=copied)  # two and one here
     copied.close()
     for _ in range(3):
@@ -323,17 +325,26 @@ def test_a_damaged_mark_is_refused_until_it_is_reconciled(tmp_path):
     release(TENTH, people(), ledger=ledger)
 
 
-def test_a_mark_never_goes_down_and_an_absent_one_is_made_again(tmp_path):
+def test_a_mark_never_goes_down_and_a_ledger_without_its_mark_is_refused(tmp_path):
     ledger = made(tmp_path)
     release(TENTH, people(), ledger=ledger)
     marks = mark_file(tmp_path / "state", ledger.id)
     high = marks.read()
     marks.raise_to(1, "0" * 64, Price(0, 0, 0), witness="w", durable=True)
     assert marks.read() == high
-    marks.path.unlink()
     release(TENTH, people(), ledger=ledger)
-    assert marks.read().seq == high.seq + 2
-    assert marks.read().spent.pure == 2 * 10**8
+    high = marks.read()
+    marks.path.unlink()
+    with pytest.raises(LedgerRolledBack, match="none in this state directory"):
+        release(TENTH, people(), ledger=ledger)
+    with pytest.raises(LedgerRolledBack):
+        ledger.verify()
+    before = ledger.spent()
+    ledger.reconcile()
+    assert ledger.spent() == before
+    release(TENTH, people(), ledger=ledger)
+    assert marks.read().seq == high.seq + 3
+    assert marks.read().spent.pure == 3 * 10**8
 
 
 def test_the_mark_is_written_before_the_mechanism_runs(tmp_path):

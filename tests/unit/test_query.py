@@ -309,3 +309,22 @@ def test_room_for_a_sum_is_checked_from_public_facts_alone():
     hidden.require_room(2**31)
     with pytest.raises(ParameterError, match="62 bits"):
         hidden.require_room(2**31 + 2)
+
+
+def test_predicates_combine_by_operators_and_refuse_python_and():
+    a, b = Equals("sex", "F"), Between("age", 1, 2)
+    assert a & b == And(a, b)
+    assert a | b == Or(a, b)
+    assert ~a == Not(a)
+    assert ~(a & b) | b == Or(Not(And(a, b)), b)
+    for wrong in (lambda: a and b, lambda: a or b, lambda: not a):
+        with pytest.raises(ParameterError, match="combine predicates"):
+            wrong()
+
+
+def test_a_histogram_names_its_cells_in_the_order_of_its_result():
+    domain = Domain(sex=Category("F", "M"), age=Number(0, 1, step="0.5", missing=True))
+    facts = Facts(domain, Neighbours("add-remove"), None)
+    labels = Histogram(("sex", "age")).labels(facts)
+    assert labels[:4] == [("F", 0), ("F", 0.5), ("F", 1), ("F", None)]
+    assert len(labels) == 8

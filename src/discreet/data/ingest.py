@@ -54,6 +54,13 @@ def identity_of(name: str, neighbours: Neighbours | str, unit: str | None, rows_
     return Identity(name, Neighbours(given.kind, rows), unit)
 
 
+def checked_domain(domain: object) -> Domain:
+    """The declaration, if it is one."""
+    if not isinstance(domain, Domain):
+        raise ParameterError(f"domain must be a Domain(column=declaration, ...), found a {type(domain).__name__}")
+    return domain
+
+
 def facts_of(domain: Domain, identity: Identity, *, size: int | None, persons_found: int) -> Facts:
     """The public facts: under replace-one the number of persons is one of them, and is not 0."""
     declared = None if size is None else exact.whole(size=size)

@@ -14,7 +14,16 @@ from discreet.data import persons
 from discreet.data.columns import Frame
 from discreet.data.encoding import encode
 from discreet.data.files import ROW_NUMBER, Scan
-from discreet.data.ingest import block_of, checked_rows, describe, facts_of, file_blocks, identity_of, needed
+from discreet.data.ingest import (
+    block_of,
+    checked_domain,
+    checked_rows,
+    describe,
+    facts_of,
+    file_blocks,
+    identity_of,
+    needed,
+)
 from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, slices_of, sum_of
 from discreet.domain import Domain
 from discreet.errors import LedgerMismatch, ParameterError, SchemaError
@@ -54,6 +63,7 @@ class ParquetTable:
         threads: int = 2,
         unit_memory: int = 2**28,
     ) -> None:
+        domain = checked_domain(domain)
         self.identity = identity_of(name, neighbours, unit, rows_per_unit)
         self.source: Path = Path(path).resolve()
         self._scan = Scan(self.source, batch_rows, memory_limit, threads)

@@ -16,6 +16,7 @@ from discreet.data.files import Scan
 from discreet.data.grid import grid_rows
 from discreet.data.ingest import (
     batches_of,
+    checked_domain,
     checked_rows,
     describe,
     facts_of,
@@ -58,6 +59,7 @@ class Table:
         rows_per_unit: int | None = None,
         size: int | None = None,
     ) -> None:
+        domain = checked_domain(domain)
         self.identity = identity_of(name, neighbours, unit, rows_per_unit)
         self.source = Path(rows).resolve() if isinstance(rows, (str, os.PathLike)) else None
         if self.source is None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from discreet import exact
@@ -33,6 +34,8 @@ class Ledger:
 
     def __init__(self, store: Store) -> None:
         """For `create`, `open` and `in_memory`, which are the ways to get a ledger."""
+        if not isinstance(store, Store):
+            raise ParameterError("use Ledger.open(path) for a ledger that exists, Ledger.create(...) for a new one")
         with store.reading() as state:
             self._header: Header = state.opened
         self.store = store
@@ -109,6 +112,14 @@ class Ledger:
     def close(self) -> None:
         """Close the file; the next use opens it again. A ledger in memory is lost."""
         self.store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     # Looking.
 

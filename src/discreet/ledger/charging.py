@@ -176,4 +176,4 @@ def _replayed(ledger: Ledger, asked: Asked, mechanism: str, facts: str) -> Recei
 def _exceeded(ledger: Ledger, price: Price, allowance: str | None) -> BudgetExceeded:
     left = ledger.remaining(allowance=allowance)
     whose = "" if allowance is None else f" under the allowance {allowance!r}"
-    return BudgetExceeded(asked=str(price), remaining=f"{left.amounts()}{whose}", fits=left.fits())
+    return BudgetExceeded(asked=str(price), remaining=f"{left.amounts()}{whose}", fits=left.fits(price))

@@ -2,8 +2,9 @@
 
 A copy of a ledger restored from yesterday has forgotten today's charges. The mark says how many entries there were,
 the hash of the last one and what was spent, so a ledger that is behind it, or that has another entry in that place, is
-refused until `reconcile` has raised its spending to what the mark proves. An operator who restores both is outside
-what a file can detect.
+refused until `reconcile` has raised its spending to what the mark proves. So is a ledger whose charges left a mark
+that is not here: it was moved to another machine or user, or somebody removed the mark. An operator who restores both
+is outside what a file can detect.
 
 The file has two slots of fixed size with a checksum each; a write goes to the slot that is not the newest, so a torn
 write leaves the other one. Writers hold an advisory lock until their bytes are durable and never lower the mark, except

@@ -140,8 +140,12 @@ class Books:
         """What is spent or left, without the caps."""
         return _amounts(self.renyi, self.pure, self.failure)
 
-    def fits(self) -> str:
-        """What would still be admitted, as a sentence."""
+    def fits(self, asked: Price) -> str:
+        """What would still be admitted instead, as a sentence."""
+        if asked.failure > 0 and not self.caps.failure:
+            return "It may fail, and this ledger (delta = 0) has nothing for failures: use a mechanism that cannot."
+        if asked.pure is None and self.caps.renyi is None:
+            return "It has no pure epsilon, and this ledger (delta = 0) counts nothing else: use Laplace noise, say."
         parts = [f"pure epsilon at most {_nano(self.pure)}"] if self.pure else []
         if self.renyi:
             parts.append(f"Renyi divergence of order {self.order} at most {_nano(self.renyi)}")
@@ -152,9 +156,9 @@ class Books:
 
     def __str__(self) -> str:
         word = "left" if self.remaining else "spent"
-        lines = [f"pure epsilon: {_nano(self.pure)} of {_nano(self.caps.pure)} {word}"]
+        lines = [f"pure epsilon: {_of(self.pure, self.caps.pure, word)}"]
         if self.caps.renyi is not None:
-            lines.insert(0, f"Renyi at order {self.order}: {_nano(self.renyi)} of {_nano(self.caps.renyi)} {word}")
+            lines.insert(0, f"Renyi at order {self.order}: {_of(self.renyi, self.caps.renyi, word)}")
         if self.caps.failure:
             lines.append(f"failure: {self.failure / ATTO:.3g} of {self.caps.failure / ATTO:.3g} {word}")
         return "; ".join(lines)
@@ -182,6 +186,11 @@ def _amounts(renyi: int | None, pure: int | None, failure: int) -> str:
     return f"pure epsilon {_nano(pure)}, Renyi {_nano(renyi)}, failure {failure / ATTO:.3g}"
 
 
+def _of(amount: int | None, cap: int, word: str) -> str:
+    closed = "closed, by a release that has no price in it"
+    return closed if amount is None else f"{_nano(amount)} of {_nano(cap)} {word}"
+
+
 def _plus(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
@@ -205,6 +214,6 @@ def _times(left: int | None, price: int | None) -> int:
 def _nano(units: int | None) -> str:
     """Nano-units as a decimal with what is needed of nine places; exact."""
     if units is None:
-        return "infinite"
+        return "none"
     whole, rest = divmod(units, NANO)
     return f"{whole}.{rest:09d}".rstrip("0").rstrip(".") if rest else str(whole)

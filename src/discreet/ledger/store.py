@@ -194,9 +194,11 @@ class Store:
         return self._marks
 
     def check_mark(self, state: State) -> Mark | None:
-        """The mark, if the entries go at least as far and agree with it; None if there is none yet."""
+        """The mark, if the entries go at least as far and agree with it; None if none was ever left."""
         marks = self.marks(state)
         mark = None if marks is None else marks.read()
+        if mark is None and marks is not None and state.witnessed:  # moved here, or the mark was removed: who knows
+            raise LedgerRolledBack(None, "the mark that its charges left", "none in this state directory")
         if mark is None or (mark.seq, mark.hash) == (state.seq, state.hash):
             return mark
         if mark.seq > state.seq:
@@ -221,9 +223,9 @@ class Store:
             try:
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             except FileExistsError:
-                raise ParameterError(f"{self.path.name} exists already; open it with Ledger.open") from None
+                raise ParameterError(f"{self.path.name} exists already; Ledger.open opens a ledger") from None
             except FileNotFoundError:
-                raise ParameterError(f"there is no folder {self.path.parent.name} for {self.path.name}") from None
+                raise ParameterError(f"there is no folder {str(self.path.parent)!r} for {self.path.name}") from None
             except OSError as error:
                 raise LedgerUnavailable(f"{self.path.name} cannot be created: {error.strerror}") from None
         home = self._home()
@@ -344,6 +346,8 @@ def _sqlite_errors() -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _NOT_NOW:
             raise LedgerUnavailable(f"the ledger cannot be used now: {error}; nothing was released") from error
+        if code is not None and code & 0xFF == sqlite3.SQLITE_NOTADB:
+            raise LedgerCorrupt(None, "a ledger", "a file that is not one, or is damaged at its start") from error
         raise LedgerCorrupt(None, "a ledger", str(error)) from error
 
 

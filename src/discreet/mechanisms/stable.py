@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Dataset, Facts
-from discreet.domain import Category, Column, Vector
+from discreet.domain import Column, label_of
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
@@ -127,17 +127,7 @@ class StableMode:
 
 
 def _labels(columns: Sequence[Column], key: Sequence[int]) -> Label:
-    """What the codes of a key stand for: levels, numbers, None for a missing number."""
-    return tuple(_label(column, code) for column, code in zip(columns, key, strict=True))
-
-
-def _label(column: Column, code: int) -> str | int | bool | float | None:
-    if isinstance(column, Category):
-        return column.level(code)
-    if isinstance(column, Vector) or code == column.missing_code:
-        return None
-    value = column.value(code)
-    return int(value) if value.denominator == 1 else float(value)
+    return tuple(label_of(column, code) for column, code in zip(columns, key, strict=True))
 
 
 def _weight(q: float, bound: int) -> float:
