@@ -5,7 +5,6 @@ Theorem.   Every row becomes integers m with sum m_i^2 <= bound_squared = floor(
            And m is a function of that row alone: every float operation is elementwise, over columns in a fixed order,
            never a reduction or a matrix product, whose rounding may depend on how many rows are computed together.
 Accuracy.  A row within the norm moves by less than one step in each coordinate, towards zero.
-Reference. algorithms.md S.5, grid lemma.
 """
 
 from __future__ import annotations
