@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import sys
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet import exact
 from discreet.errors import DiscreetError, ParameterError
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ def main() -> None:
     except DiscreetError as error:
         click.echo(f"discreet: {error}", err=True)
         sys.exit(2 if isinstance(error, ParameterError) else 1)
+    except OSError as error:
+        click.echo(f"discreet: {error.strerror or error}", err=True)
+        sys.exit(1)
 
 
 @commands.command()
@@ -76,7 +81,7 @@ def plan(
 
     pairs = [pair.partition("=") for pair in numbers]
     for name, _, value in pairs:
-        if not name.isidentifier() or not value.isdigit():
+        if not name.isidentifier() or not (value.isascii() and value.isdecimal()):
             raise ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
     budget = Budget(epsilon, delta)
     found = planned(
@@ -175,7 +180,8 @@ def create(
             f"epsilon = {epsilon} promises very little to the people in the table. Go on?", abort=True, err=True
         )
     relation = Neighbours(neighbours, rows_per_unit or 1)
-    made = Ledger.create(path, budget, Identity(name, relation, unit), size=size)
+    identity = Identity(exact.text(name=name), relation, unit)
+    made = Ledger.create(path, budget, identity, size=size)
     click.echo(f"{path.name}: {budget} for {name!r}, {relation}; id {made.id}")
 
 
@@ -203,16 +209,22 @@ def verify(path: Path) -> None:
     from discreet.ledger import Ledger
 
     found = Ledger.open(path)
-    found.verify(CATALOGUE)
+    unknown = found.verify(CATALOGUE)
     count = sum(1 for _ in found.entries())
-    click.echo(f"{path.name}: {count} {'entry' if count == 1 else 'entries'}, all sound")
+    others = f" ({len(unknown)} by mechanisms that are not discreet's own, not priced again)" if unknown else ""
+    click.echo(f"{path.name}: {count} {'entry' if count == 1 else 'entries'}, all sound{others}")
 
 
 @ledger.command()
 @click.argument("path", type=_PATH)
+@click.option("--adopt", is_flag=True, help="There is no readable mark here: this is the newest copy, I know it.")
 @click.option("--yes", is_flag=True, help="Do not ask back.")
-def reconcile(path: Path, yes: bool) -> None:
-    """Accept a ledger that is behind its high-water mark, counting as spent all that the mark proves."""
+def reconcile(path: Path, adopt: bool, yes: bool) -> None:
+    """Accept a ledger that its high-water mark contradicts, counting as spent all that the mark proves.
+
+    All open conversations end. A ledger that was moved here, or whose mark is damaged, has nothing to prove what it
+    spent: --adopt then says that this is its newest copy.
+    """
     from discreet.ledger import Ledger
 
     found = Ledger.open(path)
@@ -221,9 +233,11 @@ def reconcile(path: Path, yes: bool) -> None:
         return
     if not yes:
         click.confirm(
-            f"{path.name} is older than its mark. Raise its spending to what the mark proves?", abort=True, err=True
+            f"{path.name} does not agree with its mark. Raise its spending to what the mark proves, if there is one?",
+            abort=True,
+            err=True,
         )
-    found.reconcile()
+    found.reconcile(adopt=adopt)
     click.echo(f"{path.name}: {found.spent()}")
 
 
@@ -263,7 +277,7 @@ def _summary(found: Ledger) -> dict[str, Any]:
             {
                 "entry": each["seq"],
                 "time": each["time"],
-                "mechanism": each["mechanism"]["name"],
+                "mechanism": each["mechanism"].get("name", "without a name"),
                 "renyi_nano": each["price"]["renyi"],
                 "pure_nano": each["price"]["pure"],
                 "failure_atto": each["price"]["failure"],
@@ -308,8 +322,9 @@ def _lines(found: Ledger, summary: dict[str, Any], last: int = 20) -> list[str]:
 
 def _charge_cells(charge: dict[str, Any]) -> tuple[str, ...]:
     prices = (_units(charge["pure_nano"]), _units(charge["renyi_nano"]))
-    return str(charge["entry"]), charge["time"], charge["mechanism"], *prices, charge["state"], charge["memo"]
+    memo = " ".join(charge["memo"].split())  # a line of a memo must not look like a line of the table
+    return str(charge["entry"]), charge["time"], charge["mechanism"], *prices, charge["state"], memo
 
 
 def _units(nano: int | None) -> str:
-    return "none" if nano is None else f"{nano / 10**9:.6g}"
+    return "none" if nano is None else exact.shown(Fraction(nano, 10**9))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -19,9 +20,30 @@ from discreet.errors import ParameterError
 Exact = int | float | str | Fraction | Decimal
 
 
+_DIGITS = 4_000  # a ledger must spell its numbers, and Python spells at most 4,300 digits
+_EXPONENT = re.compile(r"[eE][+-]?0*([0-9]+)")
+
+
 def number(**named: object) -> Fraction:
     """The one keyword argument as an exact finite number."""
     ((name, value),) = named.items()
+    if isinstance(value, (str, Decimal)):
+        spelled = str(value)
+        exponent = _EXPONENT.search(spelled)
+        if len(spelled) > _DIGITS or (exponent is not None and len(exponent[1]) > 3):
+            raise ParameterError(f"{name} must have fewer than {_DIGITS} digits")
+    return _number(name, value)
+
+
+def writable(**named: Fraction) -> Fraction:
+    """The one keyword argument, if a ledger can spell it."""
+    ((name, value),) = named.items()
+    if max(abs(value.numerator), value.denominator) >= 10**_DIGITS:
+        raise ParameterError(f"{name} must have fewer than {_DIGITS} digits")
+    return value
+
+
+def _number(name: str, value: object) -> Fraction:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool) or value is None:
@@ -63,6 +85,14 @@ def probability(**named: object) -> Fraction:
     if not 0 < found < 1:
         raise ParameterError(f"{name} must lie strictly between 0 and 1, found {value!r}")
     return found
+
+
+def shown(value: Fraction) -> str:
+    """A number for the eye: a few digits, whatever its size."""
+    if value == 0 or Fraction(1, 10**300) < abs(value) < 10**300:
+        return f"{float(value):g}"
+    size = math.floor((abs(value.numerator).bit_length() - value.denominator.bit_length()) * math.log10(2))
+    return f"about {'-' if value < 0 else ''}1e{size}"
 
 
 def whole(minimum: int = 1, **named: object) -> int:

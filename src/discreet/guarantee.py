@@ -95,7 +95,7 @@ class Budget:
         exact.freeze(self, epsilon=exact.positive(epsilon=epsilon), delta=_below_one(delta=delta))
 
     def __str__(self) -> str:
-        return f"(epsilon {float(self.epsilon):g}, delta {float(self.delta):g})"
+        return f"(epsilon {exact.shown(self.epsilon)}, delta {exact.shown(self.delta)})"
 
 
 @dataclass(frozen=True, slots=True)

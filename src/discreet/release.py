@@ -157,15 +157,25 @@ class Open:
     def ask(self, ask: Any) -> Any:
         """One answer; ConversationOver if there are no more."""
         self.conversation.check(ask, self.data.facts)
-        with charging.turn(self.ledger, self.charge) as turn:
-            stepped, interrupted = _guarded(lambda: self._stepped(turn.secret, ask))
-            if stepped is None:
-                turn.burn("a step failed")
-            else:
-                turn.keep(stepped[0])
+        answer, failure = self._asked(ask)
+        if failure is not None:
+            raise failure
+        return decode(answer)
+
+    def _asked(self, ask: Any) -> tuple[str, BaseException | None]:
+        """The answer's text, or what went wrong, without the frames it came through: they know the secret."""
+        try:
+            with charging.turn(self.ledger, self.charge) as turn:
+                stepped, interrupted = _guarded(lambda: self._stepped(turn.secret, ask))
+                if stepped is None:
+                    turn.burn("a step failed")
+                else:
+                    turn.keep(stepped[0])
+        except (DiscreetError, KeyboardInterrupt) as error:
+            return "", _bare(error)
         if stepped is None:
-            raise KeyboardInterrupt if interrupted else DiscreetError(_FAILED)
-        return decode(stepped[1])
+            return "", KeyboardInterrupt() if interrupted else DiscreetError(_FAILED)
+        return stepped[1], None
 
     def _stepped(self, secret: Json, ask: Any) -> tuple[Json, str]:
         state, answer = self.conversation.step(secret, ask, self.data, self._rng)
@@ -231,6 +241,12 @@ def _memo(memo: object) -> str:
 def _json(value: Any) -> Json:
     canonical(value)
     return value  # type: ignore[no-any-return]
+
+
+def _bare(error: BaseException) -> BaseException:
+    """The error without its history."""
+    error.__cause__, error.__context__ = None, None
+    return error.with_traceback(None)
 
 
 def _guarded(run: Callable[[], Result]) -> tuple[Result | None, bool]:

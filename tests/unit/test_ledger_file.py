@@ -19,6 +19,7 @@ import pytest
 from discreet.errors import (
     BudgetExceeded,
     LedgerCorrupt,
+    LedgerMismatch,
     LedgerRolledBack,
     LedgerUnavailable,
     ParameterError,
@@ -100,7 +101,7 @@ def test_a_rewritten_price_with_a_recomputed_chain_is_found_by_the_mark_or_the_c
     with pytest.raises(LedgerRolledBack):
         release(TENTH, people(), ledger=forged)
     elsewhere = Ledger.open(path, state_dir=tmp_path / "elsewhere")
-    elsewhere.reconcile()
+    elsewhere.reconcile(adopt=True)
     with pytest.raises(LedgerCorrupt, match="price"):
         elsewhere.verify(CATALOGUE)
 
@@ -256,7 +257,7 @@ def test_a_copy_used_elsewhere_is_counted_on_top_of_what_the_mark_proves(tmp_pat
     ledger.close()
     shutil.copy(here, there)
     copied = Ledger.open(there, state_dir=tmp_path / "elsewhere")
-    copied.reconcile()
+    copied.reconcile(adopt=True)
     release(TENTH, people(), ledger=copied)  # two and one here
     copied.close()
     for _ in range(3):
@@ -320,7 +321,9 @@ def test_a_damaged_mark_is_refused_until_it_is_reconciled(tmp_path):
     with pytest.raises(LedgerCorrupt, match="mark"):
         release(TENTH, people(), ledger=ledger)
     before = ledger.spent()
-    ledger.reconcile()
+    with pytest.raises(LedgerMismatch, match="adopt"):
+        ledger.reconcile()
+    ledger.reconcile(adopt=True)
     assert ledger.spent() == before
     release(TENTH, people(), ledger=ledger)
 
@@ -330,7 +333,8 @@ def test_a_mark_never_goes_down_and_a_ledger_without_its_mark_is_refused(tmp_pat
     release(TENTH, people(), ledger=ledger)
     marks = mark_file(tmp_path / "state", ledger.id)
     high = marks.read()
-    marks.raise_to(1, "0" * 64, Price(0, 0, 0), witness="w", durable=True)
+    with marks.held() as descriptor:
+        marks.raise_to(descriptor, 1, "0" * 64, Price(0, 0, 0), witness="w")
     assert marks.read() == high
     release(TENTH, people(), ledger=ledger)
     high = marks.read()
@@ -340,7 +344,9 @@ def test_a_mark_never_goes_down_and_a_ledger_without_its_mark_is_refused(tmp_pat
     with pytest.raises(LedgerRolledBack):
         ledger.verify()
     before = ledger.spent()
-    ledger.reconcile()
+    with pytest.raises(LedgerMismatch, match="adopt"):
+        ledger.reconcile()
+    ledger.reconcile(adopt=True)
     assert ledger.spent() == before
     release(TENTH, people(), ledger=ledger)
     assert marks.read().seq == high.seq + 3

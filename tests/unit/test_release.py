@@ -211,7 +211,6 @@ class _NoGuarantee(_Unrecorded):
         (_Unrecorded(), {}, ParameterError, "record"),
         (_NoGuarantee(), {}, ParameterError, "Guarantee"),
         (_OtherRelation(), {}, LedgerMismatch, "add-remove"),
-        (Pure(10**6000), {}, ParameterError, "digits"),
         (TENTH, {"request": ""}, ParameterError, "request"),
         (TENTH, {"request": 7}, ParameterError, "request"),
         (TENTH, {"request": "\ud800"}, ParameterError, "UTF-8"),

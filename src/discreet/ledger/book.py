@@ -12,7 +12,7 @@ from typing import Any
 from discreet import exact
 from discreet.data import Dataset, Facts, Identity
 from discreet.domain import AnyNumber, Category, Domain, Number, Vector
-from discreet.errors import LedgerCorrupt, LedgerMismatch, ParameterError
+from discreet.errors import LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger.mark import state_directory
@@ -66,10 +66,11 @@ class Ledger:
         opening = opening_body(
             budget, table, testing=testing, failure_share=failure_share, size=size, ledger_id=ledger_id
         )
-        store = Store(Path(os.path.abspath(path)), state_dir=state_directory(state_dir), now=now)
+        store = Store(Path(os.path.realpath(path)), state_dir=state_directory(state_dir), now=now)
         store.create()
         source, claimed = source_of(table), False
         try:
+            store.begin()
             if source is not None:
                 claim(source, opening["id"], new=True)
                 claimed = True
@@ -91,7 +92,7 @@ class Ledger:
         if source is not None and sidecar(source).exists():
             raise LedgerMismatch(f"{source.name} has a ledger already: open that one")
         store = Store(None, state_dir=Path())
-        store.create()
+        store.begin()
         write_opening(store, opening, table)
         return Ledger(store)
 
@@ -101,8 +102,12 @@ class Ledger:
 
         A ledger behind its mark opens, so that it can be looked at and reconciled, but refuses to be charged.
         """
-        where = Path(os.path.abspath(path))
-        if not where.is_file():
+        where = Path(os.path.realpath(path))
+        try:
+            found = where.is_file()
+        except OSError as error:
+            raise LedgerUnavailable(f"{where.name} cannot be opened: {error.strerror}") from None
+        if not found:
             raise ParameterError(f"there is no ledger at {where.name}")
         ledger = Ledger(Store(where, state_dir=state_directory(state_dir)))
         if not ledger.rolled_back():
@@ -204,7 +209,7 @@ class Ledger:
 
         Naming it again changes the share; what was spent under the name stays spent. The privacy promise is the budget.
         """
-        part = exact.positive(share=share)
+        part = exact.writable(share=exact.positive(share=share))
         if part > 1:
             raise ParameterError(f"share must be at most 1, found {share!r}")
         with self.store.writing() as writer:
@@ -219,26 +224,41 @@ class Ledger:
                 return True
             return False
 
-    def reconcile(self) -> None:
-        """Accept a file that is behind its mark, counting as spent all that the mark proves. Never lowers anything."""
+    def reconcile(self, *, adopt: bool = False) -> None:
+        """Accept a file that its mark contradicts, counting as spent all that the mark proves. Never lowers anything.
+
+        All open conversations end. A mark that is damaged or not here proves nothing: then `adopt=True` says that this
+        is the newest copy of the ledger, which nobody but its owner can know.
+        """
         if not self.rolled_back():
             return
         with self.store.writing(against_mark=False) as writer:
-            mark = self.store.readable_mark(writer.state)
+            mark = self.store.readable_mark(writer)
+            if mark is None and not adopt:
+                raise LedgerMismatch(
+                    "there is no readable mark here, so nothing shows what this ledger has spent elsewhere; "
+                    "reconcile(adopt=True), or `discreet ledger reconcile --adopt`, if this is its newest copy"
+                )
             writer.witness, writer.resets_mark = (mark.witness if mark else None), True
             proved = price_record(mark.spent if mark else NOTHING)
             writer.append("reconcile", {"proved": proved, "mark_witness": writer.witness})
 
-    def verify(self, catalogue: Mapping[str, type] | None = None) -> None:
+    def verify(self, catalogue: Mapping[str, type] | None = None) -> tuple[int, ...]:
         """Read everything again from the disk and check it; LedgerCorrupt names the entry that is wrong.
 
         SQLite's own checks, the chain, every column against its body, every sum and cap, the mark; with the catalogue
-        also every charge: its record is revived and priced again.
+        also every charge: its record is revived and priced again. Returns the charges whose mechanisms the catalogue
+        does not know, and which were therefore not priced again.
         """
         self.store.refold()
+        unknown = []
         for body in self.entries() if catalogue is not None else ():
             if body["kind"] == "charge":
-                _check_price(body, self._facts_with(body["facts_hash"]), catalogue or {}, self._header.order)
+                if catalogue is not None and body["mechanism"].get("name") not in catalogue:
+                    unknown.append(body["seq"])
+                else:
+                    _check_price(body, self._facts_with(body["facts_hash"]), catalogue or {}, self._header.order)
+        return tuple(unknown)
 
     def export(self, *, redact: bool = True) -> Iterator[str]:
         """Every entry as a line of JSON; redacted, without memos, request ids, who asked, and what was queried."""
@@ -288,8 +308,8 @@ def _check_price(body: Body, facts: Facts, catalogue: Mapping[str, type], order:
     """Revive a charge's mechanism and price it again; the Renyi float may differ in its last bits."""
     try:
         expected = price_of(revive(body["mechanism"], catalogue).guarantee(facts), order)
-    except ParameterError as error:
-        raise LedgerCorrupt(body["seq"], "a mechanism that this version of discreet knows", str(error)) from None
+    except (ParameterError, TypeError, AttributeError) as error:
+        raise LedgerCorrupt(body["seq"], "a record that can be priced again", str(error)) from None
     found = price_from(body["price"])
     same = (expected.pure, expected.failure) == (found.pure, found.failure)
     if not same or not _nearly(expected.renyi, found.renyi):

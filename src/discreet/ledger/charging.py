@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from discreet.data import Dataset
-from discreet.errors import BudgetExceeded, ConversationOver, DiscreetError, LedgerUnavailable, ParameterError
+from discreet.errors import BudgetExceeded, ConversationOver, LedgerUnavailable, ParameterError
 from discreet.guarantee import Guarantee
 from discreet.ledger.book import Ledger
 from discreet.ledger.opening import check_table
@@ -57,7 +57,7 @@ def charge(ledger: Ledger, purchase: Purchase) -> Receipt:
             return _replayed(ledger, state.requests[purchase.request], digest(purchase.mechanism), facts_hash)
         if not state.admits(price, purchase.allowance):
             raise _exceeded(ledger, price, purchase.allowance)
-        if source is not None:
+        if source is not None and ledger.path is not None:
             claim(source, ledger.id, new=False)
         if facts_hash not in state.facts:
             writer.append("facts", {"facts": facts, "facts_hash": facts_hash})
@@ -83,15 +83,22 @@ def keep_secret(ledger: Ledger, receipt: Receipt, secret: Json) -> None:
 
 @contextmanager
 def turn(ledger: Ledger, entry: int) -> Iterator[Turn]:
-    """One turn of the open conversation that this entry charged; nobody else can write to the ledger meanwhile."""
+    """One turn of the open conversation that this entry charged; nobody else can write to the ledger meanwhile.
+
+    Whatever goes wrong inside ends the conversation: an error that shows only at the last answer would be that answer.
+    """
     with ledger.store.writing() as writer:
         charge_hash = writer.state.conversations.get(entry)
-        if charge_hash is None:
+        if charge_hash is None or ledger.store.ended(charge_hash):
             raise ConversationOver("it has ended; open a new one")
         secret = ledger.store.secrets.get(charge_hash)
         if secret is None:
             raise ConversationOver("its secret state is not beside the ledger; open a new one")
-        yield Turn(ledger.store, writer, entry, charge_hash, secret)
+        try:
+            yield Turn(ledger.store, writer, entry, charge_hash, secret)
+        except BaseException:
+            ledger.store.end_conversation(charge_hash)
+            raise
 
 
 class Turn:
@@ -114,7 +121,7 @@ class Turn:
         self._end("burn", {"reason": reason})
 
     def _end(self, kind: str, fields: Body) -> None:
-        self._store.secrets.keep(self._hash, None)
+        self._store.end_conversation(self._hash)
         self._writer.append(kind, {"charge": self._entry, **fields})
 
 
@@ -123,7 +130,7 @@ def end(ledger: Ledger, entry: int) -> None:
     with ledger.store.writing() as writer:
         charge_hash = writer.state.conversations.get(entry)
         if charge_hash is not None:
-            ledger.store.secrets.keep(charge_hash, None)
+            ledger.store.end_conversation(charge_hash)
             writer.append("close", {"charge": entry})
 
 
@@ -154,7 +161,7 @@ def _finish(ledger: Ledger, kind: str, receipt: Receipt, fields: Body) -> None:
     try:
         with ledger.store.writing(durable_mark=False) as writer:
             writer.append(kind, {"charge": receipt.entry, **fields})
-    except DiscreetError:
+    except BaseException:
         ledger.store.abandon(receipt.entry, receipt.hash)
         raise
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 from discreet.errors import LedgerUnavailable
@@ -10,12 +11,17 @@ from discreet.errors import LedgerUnavailable
 
 def create_file(path: Path, text: str) -> bool:
     """Write a new file, readable by its owner only; False, and nothing is touched, if there is one."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        _written(path, text, os.O_EXCL)
+        _written(fresh, text, os.O_EXCL)
+        os.link(fresh, path)
+        sync_directory(path.parent)
     except FileExistsError:
         return False
     except OSError as error:
         raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None
+    finally:
+        fresh.unlink(missing_ok=True)
     return True
 
 

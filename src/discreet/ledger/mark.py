@@ -7,9 +7,9 @@ that is not here: it was moved to another machine or user, or somebody removed t
 is outside what a file can detect.
 
 The file has two slots of fixed size with a checksum each; a write goes to the slot that is not the newest, so a torn
-write leaves the other one. Writers hold an advisory lock until their bytes are durable and never lower the mark, except
-`reconcile`. `witness` is a random name of this mark: entries carry it, so one can tell which part of a ledger this mark
-has seen.
+write leaves the other one. A write transaction holds the file's lock from before it looks at the mark until it has
+moved it, so that copies of a ledger under one mark take turns. The mark is never lowered, except by `reconcile`.
+`witness` is a random name of this mark: entries carry it, so one can tell which part of a ledger this mark has seen.
 """
 
 from __future__ import annotations
@@ -52,30 +52,53 @@ class MarkFile:
         self._name = str(path)
         self._last: tuple[bytes, _Newest] = (b"", None)
 
-    def read(self) -> Mark | None:
-        """The newest mark, or None if there is no file; LedgerCorrupt if there is one but neither slot is whole."""
+    @contextmanager
+    def held(self) -> Iterator[int]:
+        """The file, locked: whoever writes to a copy of the same ledger under this mark waits.
+
+        The lock is the file's own (flock), so it holds whatever else this process opens and closes; it is undone by
+        name, because a process forked meanwhile would otherwise keep it.
+        """
+        with _os_errors("cannot be written"):
+            descriptor = self._opened()
         try:
-            descriptor = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                if os.fstat(descriptor).st_size == 0:  # its writer was interrupted, or is about to write it
-                    return None
-                found = self._newest(descriptor)
-                if found is None:  # perhaps both slots were being written: look again with the writers shut out
-                    fcntl.flock(descriptor, fcntl.LOCK_SH)
-                    found = self._newest(descriptor)
-            finally:
-                os.close(descriptor)
+            with _os_errors("cannot be locked"):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield descriptor
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+    def read(self, descriptor: int | None = None) -> Mark | None:
+        """The newest mark, or None if none was written; LedgerCorrupt if there is one but neither slot is whole.
+
+        Without the descriptor of `held` the file is opened here, and nothing is locked.
+        """
+        try:
+            with _os_errors("cannot be read"):
+                own = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC) if descriptor is None else descriptor
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise LedgerUnavailable(f"the high-water mark cannot be read: {error.strerror}") from None
+        try:
+            with _os_errors("cannot be read"):
+                if os.fstat(own).st_size == 0:  # its writer was interrupted, or is about to write it
+                    return None
+                found = self._newest(own)
+                if found is None and descriptor is None:  # perhaps it is being written: look again, with writers out
+                    fcntl.flock(own, fcntl.LOCK_SH)
+                    found = self._newest(own)
+        finally:
+            if descriptor is None:
+                os.close(own)
         if found is None:
             raise LedgerCorrupt(None, "a whole high-water mark", f"a damaged one in {self.path.name}")
         return found[1]
 
-    def raise_to(self, seq: int, head: str, spent: Price, *, witness: str, durable: bool) -> None:
+    def raise_to(
+        self, descriptor: int, seq: int, head: str, spent: Price, *, witness: str, durable: bool = True
+    ) -> None:
         """Move the mark up to this entry; leave it if it is further already. On return it is durable if so asked."""
-        with self._locked() as descriptor:
+        with _os_errors("cannot be written"):
             newest = self._newest(descriptor)
             if newest is None or newest[1].seq < seq:
                 mark = Mark(seq, head, spent, newest[1].witness if newest else witness)
@@ -85,12 +108,13 @@ class MarkFile:
             if newest is None:
                 sync_directory(self.path.parent)
 
-    def reset(self, mark: Mark) -> None:
+    def reset(self, descriptor: int, mark: Mark) -> None:
         """Put the mark to this entry, wherever it was: after a reconciliation."""
-        with self._locked() as descriptor:
+        with _os_errors("cannot be written"):
             for slot in (0, 1):
                 self._write(descriptor, slot, mark)
             os.fsync(descriptor)
+            sync_directory(self.path.parent)
 
     def _write(self, descriptor: int, slot: int, mark: Mark) -> None:
         """Fill one slot, and remember what the file holds now."""
@@ -114,18 +138,6 @@ class MarkFile:
             self._last = (held, max(whole, key=lambda each: each[1].seq, default=None))
         return self._last[1]
 
-    @contextmanager
-    def _locked(self) -> Iterator[int]:
-        try:
-            descriptor = self._opened()
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                yield descriptor
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            raise LedgerUnavailable(f"the high-water mark cannot be written: {error.strerror}") from None
-
     def _opened(self) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         try:
@@ -133,6 +145,16 @@ class MarkFile:
         except FileNotFoundError:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             return os.open(self._name, flags, 0o600)
+
+
+@contextmanager
+def _os_errors(trouble: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise LedgerUnavailable(f"the high-water mark {trouble}: {error.strerror}") from None
 
 
 def new_witness() -> str:
@@ -143,12 +165,12 @@ def new_witness() -> str:
 def state_directory(chosen: str | os.PathLike[str] | None = None) -> Path:
     """Where marks are kept: as given, or DISCREET_STATE, or discreet/ in the user's state directory."""
     if chosen is not None:
-        return Path(chosen)
+        return Path(os.path.abspath(chosen))  # the process may change its directory later
     if os.environ.get("DISCREET_STATE"):
-        return Path(os.environ["DISCREET_STATE"])
+        return Path(os.path.abspath(os.environ["DISCREET_STATE"]))
     base = os.environ.get("XDG_STATE_HOME")
     try:
-        return (Path(base) if base else Path.home() / ".local" / "state") / "discreet"
+        return Path(os.path.abspath(base) if base else Path.home() / ".local" / "state") / "discreet"
     except RuntimeError:
         raise LedgerUnavailable("there is no home directory for high-water marks: set DISCREET_STATE") from None
 

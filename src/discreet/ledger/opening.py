@@ -30,7 +30,9 @@ def opening_body(
     """The body of the first entry: declared things and caps, nothing that comes from rows."""
     if not isinstance(budget, Budget):
         raise ParameterError(f"budget must be a Budget(epsilon, delta), found {budget!r}")
-    share = exact.nonnegative(failure_share=failure_share)
+    exact.writable(epsilon=budget.epsilon)
+    exact.writable(delta=budget.delta)
+    share = exact.writable(failure_share=exact.nonnegative(failure_share=failure_share))
     if share >= 1:
         raise ParameterError(f"failure_share must be below 1, found {failure_share!r}")
     identity = table if isinstance(table, Identity) else table.identity

@@ -99,8 +99,6 @@ def caps_of(budget: Budget, failure_share: Fraction) -> tuple[Fraction | None, C
 def caps_at(order: Fraction | None, budget: Budget, failure_share: Fraction) -> Caps:
     """The caps that keep the budget's promise when the Renyi book has this order."""
     pure, failure = math.floor(budget.epsilon * NANO), math.floor(budget.delta * failure_share * ATTO)
-    if max(pure, budget.epsilon.denominator, budget.delta.denominator) >= _UNWRITABLE:
-        raise ParameterError("epsilon and delta must have fewer than 4000 digits")
     if order is None:
         return Caps(None, pure, failure)
     cap = renyi_cap(float(order), epsilon=budget.epsilon, delta=budget.delta * (1 - failure_share))

@@ -6,7 +6,8 @@ understood, means that the conversation is over; drawing a new threshold would b
 paid once. A ledger in memory keeps the states in memory.
 
 A copy of the file restored from earlier is not detected. For AboveThreshold that changes nothing: its state never
-changes while it is open, and its end is in the ledger.
+changes while it is open, and its end is in the ledger; if the ledger is restored too, `reconcile` ends all
+conversations.
 """
 
 from __future__ import annotations
@@ -31,10 +32,22 @@ class SecretFile:
         return self._all().get(charge_hash)
 
     def keep(self, charge_hash: str, state: Json) -> None:
-        """Replace the state, durably; None forgets it."""
-        held = {key: value for key, value in self._all().items() if key != charge_hash}
-        if state is not None:
-            held[charge_hash] = state
+        """Replace the state, durably."""
+        self._write({**self._all(), charge_hash: state})
+
+    def forget(self, charge_hash: str) -> None:
+        """Remove the state. If the file cannot be rewritten (no space), it is removed, and with it all the others:
+        an end must not fail, for the failure itself would be an answer."""
+        held = self._all()
+        if held.pop(charge_hash, None) is None:
+            return
+        try:
+            self._write(held)
+        except LedgerUnavailable:
+            if self._path is not None:
+                self._path.unlink(missing_ok=True)
+
+    def _write(self, held: dict[str, Json]) -> None:
         if self._path is None:
             self._memory = held
         else:
@@ -45,7 +58,7 @@ class SecretFile:
             return self._memory
         try:
             held = json.loads(self._path.read_bytes())
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return {}
         except OSError as error:
             raise LedgerUnavailable(f"{self._path.name} cannot be read: {error.strerror}") from None

@@ -12,7 +12,7 @@ it. The kinds:
     burn       a charge that will never be answered; it stays spent
     top        a conversation's last answer was given
     close      a conversation was ended by its owner
-    reconcile  raises what counts as spent to at least what a high-water mark proves
+    reconcile  raises what counts as spent to at least what a high-water mark proves, and ends all conversations
 
 `advance(state, row)` is the only way a state changes. It is deterministic, looks at nothing but its arguments, and
 raises LedgerCorrupt with the entry's number at the first disagreement: a broken chain, a column that contradicts its
@@ -323,6 +323,7 @@ def _end(state: State, seq: int, body: Body) -> None:
 def _reconcile(state: State, seq: int, body: Body) -> None:
     proved = price_from(body["proved"])
     state.spent = reconciled(state, proved, body["mark_witness"])
+    state.conversations.clear()  # the ends of some may be among the entries that were lost
 
 
 def reconciled(state: State, proved: Price, witness: str | None) -> Price:

@@ -7,19 +7,20 @@ mark; an appended entry is folded the same way before it is written, so nothing 
 refuse.
 
 A Store may be used from several threads (one lock) and after a fork: each process has its own `_Home`, with its own
-connection and its own fold. A store in memory belongs to the process that made it; a fork of it would be a second
-budget, so it is refused there.
+connection and its own fold, and connections are closed before a fork. A store in memory belongs to the process that
+made it; a fork of it would be a second budget, so it is refused there.
 """
 
 from __future__ import annotations
 
 import datetime
 import os
+import secrets
 import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class _Home:
     state: State | None = None
     files: tuple[int | None, ...] = ()
     abandoned: set[tuple[int, str]] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
 
 
 class Store:
@@ -71,6 +73,7 @@ class Store:
         self._closed = False
         self._homes: dict[int, _Home] = {}
         weakref.finalize(self, _close_connection, self._homes)
+        _STORES.add(self)
 
     # Transactions.
 
@@ -83,8 +86,8 @@ class Store:
             if connection.in_transaction and home.state is not None:
                 yield home.state
                 return
-            connection.execute("BEGIN")
             try:
+                connection.execute("BEGIN")
                 yield self._caught_up(home, connection)
             finally:
                 if connection.in_transaction:
@@ -98,15 +101,19 @@ class Store:
             connection = self._connected(home)
             if connection.in_transaction:
                 raise LedgerUnavailable("this thread is inside a turn of a conversation; finish it first")
-            connection.execute("BEGIN IMMEDIATE")
             writer = None
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 state = self._caught_up(home, connection)
-                mark = self.check_mark(state) if against_mark else None
-                writer = Writer(connection, state, now=self.now, witness=mark.witness if mark else None)
-                _burn_abandoned(home, writer)
-                yield writer
-                connection.execute("COMMIT")
+                with self._mark_held(state) as held:
+                    mark = self.check_mark(state, held) if against_mark else None
+                    writer = Writer(connection, state, now=self.now, witness=mark.witness if mark else None, held=held)
+                    _burn_abandoned(home, writer)
+                    yield writer
+                    connection.execute("COMMIT")
+                    if writer.appended:
+                        self._move_mark(state, writer, held, durable=durable_mark)
+                        self._check_files(home)
             except BaseException:
                 if writer is None or writer.appended:
                     home.state = None  # it may hold what the file does not: fold again from the start
@@ -114,23 +121,43 @@ class Store:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-            home.abandoned = set(writer.charged)
-            if writer.appended:
-                self._move_mark(state, writer, durable=durable_mark)
             home.abandoned.clear()
 
-    def _move_mark(self, state: State, writer: Writer, *, durable: bool) -> None:
+    @contextmanager
+    def _mark_held(self, state: State) -> Iterator[int | None]:
+        """The lock of the mark, for as long as the transaction lasts; None in memory and while a ledger is created."""
+        marks = None if state.header is None else self.marks(state)
+        if marks is None:
+            yield None
+            return
+        with marks.held() as descriptor:
+            yield descriptor
+
+    def _move_mark(self, state: State, writer: Writer, held: int | None, *, durable: bool) -> None:
         marks, witness = self.marks(state), writer.witness or new_witness()
-        if marks is not None and writer.resets_mark:
-            marks.reset(Mark(state.seq, state.hash, state.spent, witness))
-        elif marks is not None:
-            marks.raise_to(state.seq, state.hash, state.spent, witness=witness, durable=durable)
+        if marks is None:
+            return
+        with nullcontext(held) if held is not None else marks.held() as descriptor:
+            assert descriptor is not None
+            if writer.resets_mark:
+                marks.reset(descriptor, Mark(state.seq, state.hash, state.spent, witness))
+            else:
+                marks.raise_to(descriptor, state.seq, state.hash, state.spent, witness=witness, durable=durable)
 
     def abandon(self, charge: int, charge_hash: str) -> None:
         """Remember that this charge of this process will not be answered: it is burned with the next write."""
         home = self._home()
         with home.lock:
             home.abandoned.add((charge, charge_hash))
+
+    def end_conversation(self, charge_hash: str) -> None:
+        """Make sure that a conversation answers no more, even if the ledger cannot be written: its secret goes."""
+        self._home().ended.add(charge_hash)
+        self.secrets.forget(charge_hash)
+
+    def ended(self, charge_hash: str) -> bool:
+        """Whether a conversation ended in this process, whatever the ledger says."""
+        return charge_hash in self._home().ended
 
     def burn_orphans(self) -> None:
         """Burn the charges whose process is gone."""
@@ -193,10 +220,10 @@ class Store:
             self._marks = mark_file(self.state_dir, state.opened.id)
         return self._marks
 
-    def check_mark(self, state: State) -> Mark | None:
+    def check_mark(self, state: State, held: int | None = None) -> Mark | None:
         """The mark, if the entries go at least as far and agree with it; None if none was ever left."""
         marks = self.marks(state)
-        mark = None if marks is None else marks.read()
+        mark = None if marks is None else marks.read(held)
         if mark is None and marks is not None and state.witnessed:  # moved here, or the mark was removed: who knows
             raise LedgerRolledBack(None, "the mark that its charges left", "none in this state directory")
         if mark is None or (mark.seq, mark.hash) == (state.seq, state.hash):
@@ -207,18 +234,18 @@ class Store:
             raise LedgerRolledBack(mark.seq, f"hash {mark.hash} at entry {mark.seq}", "another entry in its place")
         return mark
 
-    def readable_mark(self, state: State) -> Mark | None:
+    def readable_mark(self, writer: Writer) -> Mark | None:
         """The mark, whether or not the entries agree with it; None if there is none or it is damaged."""
-        marks = self.marks(state)
+        marks = self.marks(writer.state)
         try:
-            return None if marks is None else marks.read()
+            return None if marks is None else marks.read(writer.held)
         except LedgerCorrupt:
             return None
 
     # Connections.
 
     def create(self) -> None:
-        """Make the file, readable by its owner only, and its empty table."""
+        """Make the file, readable by its owner only."""
         if self.path is not None:
             try:
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -228,6 +255,9 @@ class Store:
                 raise ParameterError(f"there is no folder {str(self.path.parent)!r} for {self.path.name}") from None
             except OSError as error:
                 raise LedgerUnavailable(f"{self.path.name} cannot be created: {error.strerror}") from None
+
+    def begin(self) -> None:
+        """Make the empty table of entries."""
         home = self._home()
         with home.lock, _sqlite_errors():
             self._connected(home).execute(_TABLE)
@@ -247,6 +277,16 @@ class Store:
             home.connection, home.state = None, None
             self._closed = True
 
+    def rest(self) -> None:
+        """Close the connection to the file, if no transaction is open; the next use opens it again."""
+        home = self._homes.get(os.getpid())
+        if self.path is None or home is None:
+            return
+        with home.lock:
+            if home.connection is not None and not home.connection.in_transaction:
+                home.connection.close()
+                home.connection = None
+
     def _home(self) -> _Home:
         if self.path is None and os.getpid() != self._owner:
             raise LedgerUnavailable("a ledger in memory belongs to the process that made it; use one in a file")
@@ -257,12 +297,18 @@ class Store:
     def _connected(self, home: _Home) -> sqlite3.Connection:
         """The connection, as long as the files it was opened on are the ones that lie there."""
         if home.connection is None:
+            if self.path is not None and os.stat(self.path).st_nlink > 1:
+                raise LedgerUnavailable(
+                    f"{self.path.name} has several names (hard links): two logs would be two budgets"
+                )
             home.connection, home.state = _connect(self.path), None
             home.files = self._inodes()
-        found = self._inodes()
-        if found != home.files:
-            raise LedgerRolledBack(None, "the files that were opened", "others in their place (open the ledger again)")
+        self._check_files(home)
         return home.connection
+
+    def _check_files(self, home: _Home) -> None:
+        if self._inodes() != home.files:
+            raise LedgerRolledBack(None, "the files that were opened", "others in their place (open the ledger again)")
 
     def _inodes(self) -> tuple[int | None, ...]:
         return tuple(_inode(name) for name in self._names)
@@ -285,10 +331,17 @@ class Writer:
     """One write transaction: appends entries, folding each one before it is written."""
 
     def __init__(
-        self, connection: sqlite3.Connection, state: State, *, now: Callable[[], str], witness: str | None
+        self,
+        connection: sqlite3.Connection,
+        state: State,
+        *,
+        now: Callable[[], str],
+        witness: str | None,
+        held: int | None,
     ) -> None:
         self.state = state
         self.witness = witness
+        self.held = held
         self.appended = False
         self.resets_mark = False
         self.charged: list[tuple[int, str]] = []
@@ -298,6 +351,8 @@ class Writer:
     def append(self, kind: str, fields: Body) -> int:
         """Write one entry; returns its number."""
         chain = {"kind": kind, "previous": self.state.hash, "time": self._now(), "witness": self.witness}
+        if kind not in ("open", "facts"):  # so that no two copies of a ledger ever write the same entry
+            chain["nonce"] = secrets.token_hex(8)
         row = row_of(self.state, {**fields, **chain})
         self.appended = True
         advance(self.state, row)
@@ -306,6 +361,18 @@ class Writer:
         if kind == "charge":
             self.charged.append((row.seq, _text(row.hash)))
         return row.seq
+
+
+_STORES: weakref.WeakSet[Store] = weakref.WeakSet()
+"""The stores of this process: SQLite connections must not cross a fork, so they are closed before one."""
+
+
+def _before_fork() -> None:
+    for store in list(_STORES):
+        store.rest()
+
+
+os.register_at_fork(before=_before_fork)
 
 
 def _burn_abandoned(home: _Home, writer: Writer) -> None:
