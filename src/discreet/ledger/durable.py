@@ -36,6 +36,7 @@ def replace_file(path: Path, text: str) -> None:
         os.replace(fresh, path)
         sync_directory(path.parent)
     except OSError as error:
+        fresh.unlink(missing_ok=True)
         raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None
 
 
