@@ -256,7 +256,7 @@ def _best_order(rho: float, delta: Fraction) -> float:
 
 def _spare(delta: Fraction, times: int, total: Fraction) -> float:
     """What total leaves for the responses, 1 - (1 - total) / (1 - delta)^times, rounded down."""
-    taken, failed = math.log1p(-float(total)), times * math.log1p(-float(delta))
+    taken, failed = math.log1p(-min(float(total), 1 - 2**-53)), times * math.log1p(-float(delta))
     return -math.expm1(taken - failed - 1e-15 * (taken + failed))  # both are negative and right to a few units in 1e-16
 
 

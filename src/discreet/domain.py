@@ -414,9 +414,9 @@ def _level(level: object) -> Level:
     if isinstance(level, (bool, np.bool_)):
         return bool(level)
     if isinstance(level, str):
-        return str(level)
+        return str.__str__(level)  # of an enum member too: its value, not its name
     if isinstance(level, numbers.Integral):
-        return operator.index(level)
+        return int(exact.writable(level=Fraction(operator.index(level))))
     if isinstance(level, (list, tuple, set, frozenset, range)):
         raise ParameterError(f"give the levels one by one: Category(*levels), found one {type(level).__name__}")
     advice = "; use Number(low, high, step) for numbers, or text" if isinstance(level, (float, Fraction)) else ""

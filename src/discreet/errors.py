@@ -2,6 +2,7 @@
 
     DiscreetError
     |- ParameterError(ValueError)   a public argument is wrong: what was found and what was expected
+    |  |- OutOfRange                more or less noise than the samplers draw
     |  `- Unproven                  no theorem covers this case, so it is not offered
     |- SchemaError                  a column or a level is not declared; names column and kind, never a value
     |- UnsupportedQuery             text, position, reason, hint: never a guess at what was meant
@@ -28,6 +29,14 @@ class DiscreetError(Exception):
 
 class ParameterError(DiscreetError, ValueError):
     """A public argument is wrong."""
+
+
+class OutOfRange(ParameterError):
+    """More or less noise than can be drawn; too_much says which."""
+
+    def __init__(self, message: str, *, too_much: bool) -> None:
+        super().__init__(message)
+        self.too_much = too_much
 
 
 class Unproven(ParameterError):

@@ -7,12 +7,13 @@ Neither knows a ledger, and nothing in the library but `release` and `converse` 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from discreet.data import Dataset, Facts
-from discreet.errors import ParameterError
+from discreet.errors import OutOfRange, ParameterError
 from discreet.guarantee import Budget, Guarantee
 from discreet.noise import Rng
 
@@ -64,34 +65,54 @@ def calibrate(make: Callable[[Fraction], Priced], *, admits: Callable[[Priced], 
             never cost more.
     admits  `ledger.admits`, or `within(budget, facts=facts)`.
 
-    Theorem.   The result is admitted, and `make` with 1 - 2^-20 times its noise is not (unless the noise fell below
-               2^-60, where calibration stops). Both are checked by evaluation, not by a formula that could be loose.
+    Theorem.   The result is admitted, and `make` with 1 - 2^-20 times its noise is not, or is less than the samplers
+               draw. Both are checked by evaluation, not by a formula that could be loose.
     """
     if not callable(admits):
         raise ParameterError(f"admits must be ledger.admits or within(budget, facts=...), found {admits!r}")
-    low, high = _bracket(lambda noise: admits(make(noise)))
+    probe = functools.partial(_direction, make, admits)
+    low, high = _bracket(probe)
     while high - low > high / 2**20:
         middle = (low + high) / 2
-        low, high = (low, middle) if admits(make(middle)) else (middle, high)
-    return make(high)
+        low, high = (low, middle) if probe(middle) else (middle, high)
+    found = make(high)
+    if not _drawn(found, admits):
+        raise ParameterError(_NOTHING_FITS)
+    return found
+
+
+_NOTHING_FITS = (
+    "no amount of noise fits: nothing is left, or this mechanism has no such guarantee at all (a Gaussian needs "
+    "delta > 0), or more of what `make` was given is less noise"
+)
+
+
+def _direction(make: Callable[[Fraction], Priced], admits: Callable[[Priced], bool], noise: Fraction) -> bool:
+    """Whether less noise should be tried: this much is admitted, or is more than can be drawn."""
+    try:
+        return admits(make(noise))
+    except OutOfRange as error:
+        return error.too_much
+
+
+def _drawn(mechanism: Priced, admits: Callable[[Priced], bool]) -> bool:
+    try:
+        return admits(mechanism)
+    except OutOfRange:
+        return False
 
 
 def _bracket(fits: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:
-    """Noises (low, high), high at most twice low, of which high fits and low does not; or low = high, very small."""
-    noise = Fraction(1)
+    """Noises (low, high), high twice low, of which high fits and low does not; low = high if the least still fits."""
+    noise, end = Fraction(1), 2**400
     if fits(noise):
-        while noise > Fraction(1, 2**60) and fits(noise / 2):
+        while noise > Fraction(1, end):
+            if not fits(noise / 2):
+                return noise / 2, noise
             noise /= 2
-        return (noise if noise <= Fraction(1, 2**60) else noise / 2), noise
-    while noise < 2**60:
-        try:
-            found = fits(noise * 2)
-        except ParameterError:  # more noise than the samplers take
-            break
-        if found:
+        return noise, noise
+    while noise < end:
+        if fits(noise * 2):
             return noise, noise * 2
         noise *= 2
-    raise ParameterError(
-        "no amount of noise fits: nothing is left, or this mechanism has no such guarantee at all (a Gaussian needs "
-        "delta > 0), or more of what `make` was given is less noise"
-    )
+    raise ParameterError(_NOTHING_FITS)

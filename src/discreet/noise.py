@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import exact
-from discreet.errors import ParameterError
+from discreet.errors import OutOfRange, ParameterError
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -534,9 +534,10 @@ def _exp_series(rest: int, precision: int) -> Enclosure:
 def _check_range(name: str, value: Fraction, low: Fraction, high: Fraction) -> None:
     if not low <= value <= high:
         magnitude = value.numerator.bit_length() - value.denominator.bit_length()  # its digits may be too many to print
-        raise ParameterError(
+        raise OutOfRange(
             f"{name} must lie between 2**{math.log2(low):.0f} and 2**{math.log2(high):.0f} (64-bit integers), "
-            f"found about 2**{magnitude}"
+            f"found about 2**{magnitude}",
+            too_much=(value > high) is not (name == "rate"),
         )
 
 

@@ -163,8 +163,8 @@ def _selecting(kind: Any, noise: Fraction) -> Any:
     return kind(Histogram("it"), 1 / noise)
 
 
-def _questioning(kind: Any, noise: Fraction) -> Any:
-    return kind(noise, 2 * noise)
+def _questioning(kind: Any, sensitivity: int, noise: Fraction) -> Any:
+    return kind(noise, 2 * noise, sensitivity=sensitivity)
 
 
 def _threshold(asked: Asked) -> list[Row]:
@@ -176,7 +176,7 @@ def _threshold(asked: Asked) -> list[Row]:
             asked,
             kind.__name__,
             f"{kind.__name__}, accuracy over {questions} questions",
-            functools.partial(_questioning, kind),
+            functools.partial(_questioning, kind, Count().sensitivity(asked.facts).linf),
             asked.facts,
         )
         if row.mechanism is not None:

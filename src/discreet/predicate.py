@@ -259,7 +259,7 @@ def _scope(parts: Iterable[Predicate]) -> tuple[str, ...]:
 def _value(value: object) -> Value:
     """Text and booleans as they are, numbers exact and whole ones as int, so that equal questions are equal records."""
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     found = exact.number(value=value)

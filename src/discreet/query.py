@@ -253,6 +253,9 @@ class Sum:
         return VectorSum((self.column,), self.where).partial(batch).reshape(())
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
+        column = facts.domain.column(self.column)
+        if isinstance(column, Vector) and column.dimension > 1:
+            raise ParameterError(f"column {self.column!r} is a Vector of {column.dimension} numbers: use VectorSum")
         return VectorSum((self.column,), self.where).sensitivity(facts)
 
     def unit(self, facts: Facts) -> Fraction:

@@ -15,7 +15,10 @@ from discreet.noise import SeededRng
 from discreet.records import canonical, record, revive
 
 DOMAIN = dp.Domain(
-    age=dp.Number(0, 9, step=1), sex=dp.Category("F", "M", other="1/2"), pay=dp.Number(-5, 10, step="0.5")
+    age=dp.Number(0, 9, step=1),
+    sex=dp.Category("F", "M", other="1/2"),
+    pay=dp.Number(-5, 10, step="0.5"),
+    wealth=dp.Number(0, 100_000_000, step="0.01"),  # contributions beyond 2^31: summed in Python integers
 )
 OLD = dp.Between("age", 5, 9)
 MECHANISMS = [
@@ -25,6 +28,11 @@ MECHANISMS = [
     dp.Gaussian(dp.VectorSum(("age", "pay")), 12.25),
     dp.ProductLaplace(dp.VectorSum(("age", "pay")), 12),
     dp.CoordinateLaplace(dp.Histogram("sex"), 3),
+    dp.Laplace(dp.Sum("wealth"), 10**9),
+    dp.Gaussian(dp.Sum("wealth"), 10**9),
+    dp.ProductLaplace(dp.VectorSum(("wealth", "pay")), 10**9),
+    dp.Exponential(dp.VectorSum(("age", "pay")), 0.1),
+    dp.PermuteAndFlip(dp.VectorSum(("age", "pay")), 0.1),
     dp.Exponential(dp.Histogram("age"), 0.1),
     dp.PermuteAndFlip(dp.Histogram("age", where=dp.Not(OLD)), "1/7"),
     dp.StableHistogram(dp.KeyCount(("age", "sex")), 2, 20),
@@ -36,7 +44,7 @@ RELATIONS = ["replace-one", "add-remove"]
 
 
 def table(relation: str, *, last: int = 3) -> dp.Table:
-    columns = {"age": [1, 7, 7, last], "sex": ["F", "M", "F", "X"], "pay": [0.5, 9, -5, 2]}
+    columns = {"age": [1, 7, 7, last], "sex": ["F", "M", "F", "X"], "pay": [0.5, 9, -5, 2], "wealth": [1, 2, 3, 1e9]}
     return dp.Table(columns, DOMAIN, neighbours=relation)
 
 
@@ -101,7 +109,7 @@ def test_a_release_runs_on_every_relation_and_on_an_empty_table(mechanism, relat
     assert isinstance(mechanism, Mechanism)
     mechanism.run(table(relation), SeededRng(1))
     if relation == "add-remove":
-        empty = dp.Table({"age": [], "sex": [], "pay": []}, DOMAIN, neighbours=relation)
+        empty = dp.Table({"age": [], "sex": [], "pay": [], "wealth": []}, DOMAIN, neighbours=relation)
         mechanism.run(empty, SeededRng(1))
 
 
@@ -175,7 +183,7 @@ def test_what_is_drawn_is_what_is_charged(mechanism, relation):
         assert found.renyi[3] == pytest.approx(2 * float(moved.l2_squared / (2 * drawn)))  # order 2
     elif kind == "truncated":
         assert found.pure == (2 if relation == "replace-one" else 1) / drawn
-    elif kind in ("select", "flips"):
+    elif kind in ("select", "flips"):  # the rate that is drawn with is one for integer steps, as the range is
         assert found.pure == moved.range * drawn
     else:
         each = moved.linf * 3 if isinstance(mechanism, dp.CoordinateLaplace) else moved.l1

@@ -79,12 +79,13 @@ def test_a_selection_has_the_stated_law(kind):
 
 
 def test_a_stable_histogram_has_the_stated_law():
-    table, rng, runs = THREE.table(ROWS), Rng(), 4_000
-    mechanism = dp.StableHistogram(dp.KeyCount("v"), 2, 3)
+    rows = [{"v": v} for v in "a" * 9 + "b" * 9]
+    table, rng, runs = THREE.table(rows), Rng(), 6_000
+    mechanism = dp.StableHistogram(dp.KeyCount("v"), 1, 6)
     counts = Counter(mechanism.run(table, rng) for _ in range(runs))
-    assert fits(counts, law(mechanism, ROWS, THREE).mass, runs)
+    assert fits(counts, law(mechanism, rows, THREE).mass, runs)
     for off in OFF:
-        assert not fits(counts, law(dp.StableHistogram(dp.KeyCount("v"), 2 * off, 3), ROWS, THREE).mass, runs)
+        assert not fits(counts, law(dp.StableHistogram(dp.KeyCount("v"), off, 6), rows, THREE).mass, runs)
 
 
 @pytest.mark.parametrize("kind", [dp.AboveThreshold, dp.AboveThresholdLaplace])

@@ -127,7 +127,7 @@ class Branching(Rng):
         left = list(range(n))
         return np.array([left.pop(self.integers(len(left))) for _ in range(n)], dtype=np.int64)
 
-    def words(self, count: int) -> Any:
+    def _bytes(self, count: int) -> bytes:
         raise AssertionError("a mechanism under enumeration must draw through the named samplers")
 
 

@@ -126,7 +126,7 @@ def _read(column: Any, spelled: bool) -> list[Values]:
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         if column.ndim != 1:
             raise SchemaError(f"it must have one dimension, found {column.ndim}")
-        return [_typed(column, np.zeros(len(column), dtype=bool))]
+        return [_typed(np.ma.getdata(column), np.ma.getmaskarray(column))]
     return _read_objects(column.tolist() if isinstance(column, np.ndarray) else list(column))
 
 

@@ -90,7 +90,7 @@ def _text_level_code(text: str, lookup: Mapping[tuple[str, Any], int], spelled: 
         if trimmed.lower() in ("true", "false"):
             truth = trimmed.lower() == "true"
             keys += [("boolean", truth), ("whole", int(truth))]
-        elif _SPELLED_NUMBER.match(trimmed):
+        elif len(trimmed) < 4000 and _SPELLED_NUMBER.match(trimmed):
             value = Fraction(trimmed)
             if value.denominator == 1:
                 keys += [("whole", int(value)), *([("boolean", bool(value))] if value in (0, 1) else [])]
@@ -193,11 +193,10 @@ def _any_codes(values: Values, column: AnyNumber) -> Codes:
 
 def _nearest_float(value: Any) -> float:
     """The nearest float; what is too large for one becomes infinite."""
-    if isinstance(value, Decimal):
+    try:
         return float(value)
-    if abs(value) <= 2**1023:
-        return float(value)
-    return math.inf if value > 0 else -math.inf
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _spelled_codes(values: Values, column: Number | AnyNumber, name: str) -> tuple[Codes, npt.NDArray[np.bool_]]:

@@ -6,8 +6,8 @@ some of the rows, as codes, and lives only while a sum is taken. A dataset has t
 gives the same integers.
 
 Sums are exact: contributions are integers, and integer addition does not care how the rows are cut into batches. A
-dataset holds at most MAX_ROWS = 2^31 - 1 rows, so sums of contributions up to 2^31 stay below 2^62 in int64;
-`Facts.require_room` refuses more, before any row is read.
+dataset holds at most MAX_ROWS = 2^31 - 1 rows, so sums of contributions up to 2^31 stay below 2^62 in int64; a query
+with larger ones sums in Python integers, or asks `Facts.require_room` before any row is read.
 """
 
 from __future__ import annotations

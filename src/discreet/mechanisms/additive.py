@@ -24,6 +24,7 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Batch, Dataset, Facts, IntArray
+from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.noise import Rng, checked_scale, checked_variance
@@ -169,7 +170,7 @@ class Gaussian:
 
     def _variance(self, facts: Facts) -> Fraction:
         """In the integers that are summed, squared."""
-        return checked_variance((self.scale / self.query.unit(facts)) ** 2)
+        return checked_variance((self.scale / _checked_unit(self.query, facts)) ** 2)
 
 
 def _release_laplace(query: Query, scale: Fraction, data: Dataset, rng: Rng) -> Any:
@@ -189,7 +190,15 @@ def _laplace_range(probability: float, scale: Fraction, query: Query, facts: Fac
 
 def _in_steps(scale: Fraction, query: Query, facts: Facts) -> Fraction:
     """The noise scale counted in the integers that are summed, if it can be drawn."""
-    return checked_scale(scale / query.unit(facts))
+    return checked_scale(scale / _checked_unit(query, facts))
+
+
+def _checked_unit(query: Query, facts: Facts) -> Fraction:
+    """The unit, if every sum in it is a float: sums and noise are below 2^94 steps."""
+    unit = query.unit(facts)
+    if max(unit.numerator, unit.denominator) >= 10**250:
+        raise ParameterError("floats cannot hold sums in the units of this column: declare it in other units")
+    return unit
 
 
 def _dimension(query: Query, facts: Facts) -> int:
@@ -199,7 +208,7 @@ def _dimension(query: Query, facts: Facts) -> int:
 
 def _in_units(sums: IntArray, noise: IntArray, unit: Fraction) -> Any:
     """Noisy integers in the column's units: ints where the unit is whole, floats elsewhere."""
-    noisy = sums + noise
+    noisy = np.asarray(sums + noise)  # of two scalars numpy makes a plain int
     if noisy.ndim == 0:
         steps = int(noisy)
         return steps * unit.numerator if unit.denominator == 1 else steps * unit.numerator / unit.denominator

@@ -30,7 +30,7 @@ class Exponential:
                has bounded range rate * r: it is (rate * r)-DP and ((rate * r)^2 / 8)-zCDP.
     Accuracy.  P[score <= best - x] <= m exp(-rate x) for m candidates; E[best - score] <= ln(m) / rate.
     Edges.     Equal scores are equally likely; the rows cannot make a weight vanish or overflow, whatever the scores.
-    Reference. Lecture 9; [MT07]; bounded range [DR19], zCDP [CR20].
+    Reference. Lecture 9; [MT07]; bounded range [DR19], zCDP [CR21].
     """
 
     NAME: ClassVar[str] = "exponential/1"

@@ -24,6 +24,9 @@ from discreet.guarantee import Guarantee
 from discreet.noise import Rng, checked_scale
 from discreet.query import KeyCount
 
+_LEAST = 1e-290  # no failure is claimed to be less likely
+_LARGEST_BOUND = 2**62
+
 Label = tuple[str | int | bool | float | None, ...]
 Bin = tuple[Label, int]
 
@@ -53,7 +56,10 @@ class StableHistogram:
         if not isinstance(keys, KeyCount):
             raise ParameterError(f"keys must be a KeyCount of columns, found {type(keys).__name__}")
         width = checked_scale(exact.positive(scale=scale))
-        exact.freeze(self, keys=keys, scale=width, bound=exact.whole(bound=bound))
+        reach = exact.whole(bound=bound)
+        if reach > _LARGEST_BOUND:
+            raise ParameterError(f"bound must be at most 2**62, found {bound!r}")
+        exact.freeze(self, keys=keys, scale=width, bound=reach)
 
     @classmethod
     def of(cls, keys: KeyCount, *, epsilon: Exact, delta: Exact, facts: Facts) -> StableHistogram:
@@ -61,6 +67,8 @@ class StableHistogram:
         blocks = 2 if facts.neighbours.replace_one else 1
         scale = blocks * facts.neighbours.rows / exact.positive(epsilon=epsilon)
         allowed = exact.probability(delta=delta) / blocks
+        if allowed < 2 * Fraction(_LEAST):
+            raise ParameterError(f"delta must be at least 1e-289, found {delta!r}")
         bound = facts.neighbours.rows
         while _lone_mass(scale, bound, facts.neighbours.rows) > allowed:
             bound *= 2
@@ -89,13 +97,12 @@ class StableHistogram:
 
     def certain_count(self, beta: float) -> int:
         """A bin of this count is released with probability at least 1 - beta."""
-        q = math.exp(-1 / self.scale)
         target = float(exact.probability(beta=beta))
-        for x in range(self.bound):
-            missed = _weight(q, self.bound) * (q ** (x + 1) - q ** (self.bound + 1)) / (1 - q)
-            if missed <= target:
-                return self.bound + 1 + x
-        return 2 * self.bound + 1
+        low, high = -1, self.bound  # the least margin x for which the missed mass is small enough: it falls with x
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if _missed_mass(self.scale, self.bound, middle) <= target else (middle, high)
+        return self.bound + 1 + high
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +137,22 @@ def _labels(columns: Sequence[Column], key: Sequence[int]) -> Label:
     return tuple(label_of(column, code) for column, code in zip(columns, key, strict=True))
 
 
-def _weight(q: float, bound: int) -> float:
-    """The normalising constant c of the truncated law."""
-    return (1 - q) / (1 + q - 2 * q ** (bound + 1))
-
-
 def _lone_mass(scale: Fraction, bound: int, rows: int) -> Fraction:
-    """tau_k: the mass of the k outermost atoms on one side, rounded up."""
-    q = math.exp(-1 / scale)
-    mass = _weight(q, bound) * math.fsum(q ** (bound - i) for i in range(rows))
-    return Fraction(max(mass, 1e-300)) * (1 + Fraction(1, 10**9))
+    """tau_k: the mass of the k outermost atoms on one side, rounded up.
+
+    With e = 1/scale: c = (1 - q) / ((1 - q^(K+1)) + q (1 - q^K)) and tau = c q^(K-k+1) (1 - q^k) / (1 - q), each
+    1 - q^j as -expm1(-j e) of the exact j e: nothing cancels, so the result is right to 1e-13 (relative).
+    """
+    shown = _gap(rows, scale) * math.exp(-(bound - rows + 1) / scale)
+    mass = shown / (_gap(bound + 1, scale) + math.exp(-1 / scale) * _gap(bound, scale))
+    return Fraction(max(mass, _LEAST)) * (1 + Fraction(1, 10**9))
+
+
+def _missed_mass(scale: Fraction, bound: int, margin: int) -> float:
+    """P[X <= -(margin + 1)]: the mass of the K - margin outermost atoms."""
+    return float(_lone_mass(scale, bound, bound - margin))
+
+
+def _gap(steps: int, scale: Fraction) -> float:
+    """1 - q^steps."""
+    return -math.expm1(-steps / scale)

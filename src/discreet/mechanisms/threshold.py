@@ -182,7 +182,7 @@ def _check_question(conversation: _Either, ask: Above, facts: Facts) -> None:
             f"this question has sensitivity {moved}; the conversation was paid for {conversation.sensitivity}"
         )
     if conversation.monotone and (ask.center is not None or not ask.query.monotone):
-        raise ParameterError("this conversation was paid for monotone questions: no center, and no negative sums")
+        raise ParameterError("this conversation was paid for monotone questions: counts, without a center")
 
 
 def _answered(state: int, above: bool) -> tuple[int | None, bool]:
