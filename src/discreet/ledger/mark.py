@@ -18,6 +18,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from discreet.ledger.durable import sync_directory
 from discreet.ledger.price import Price
 
 SLOT = 2048
+_PATIENCE = 60.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +62,13 @@ class MarkFile:
         name, because a process forked meanwhile would otherwise keep it.
         """
         with _os_errors("cannot be written"):
-            descriptor = self._opened()
-        try:
-            with _os_errors("cannot be locked"):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield descriptor
-        finally:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-            os.close(descriptor)
+            file = os.fdopen(self._opened(), "rb+", buffering=0)  # closed, and so unlocked, whatever interrupts us
+        with file:
+            _lock(file.fileno(), fcntl.LOCK_EX)
+            try:
+                yield file.fileno()
+            finally:
+                fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
     def read(self, descriptor: int | None = None) -> Mark | None:
         """The newest mark, or None if none was written; LedgerCorrupt if there is one but neither slot is whole.
@@ -85,7 +86,7 @@ class MarkFile:
                     return None
                 found = self._newest(own)
                 if found is None and descriptor is None:  # perhaps it is being written: look again, with writers out
-                    fcntl.flock(own, fcntl.LOCK_SH)
+                    _lock(own, fcntl.LOCK_SH)
                     found = self._newest(own)
         finally:
             if descriptor is None:
@@ -145,6 +146,19 @@ class MarkFile:
         except FileNotFoundError:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             return os.open(self._name, flags, 0o600)
+
+
+def _lock(descriptor: int, kind: int) -> None:
+    """Wait for the lock, but not for ever: a process that was stopped may hold it."""
+    last = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > last:
+                raise LedgerUnavailable("the high-water mark is locked by another process: try again later") from None
+            time.sleep(0.002)
 
 
 @contextmanager

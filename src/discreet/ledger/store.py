@@ -57,6 +57,7 @@ class _Home:
     files: tuple[int | None, ...] = ()
     abandoned: set[tuple[int, str]] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
+    writing: bool = False
 
 
 class Store:
@@ -83,15 +84,15 @@ class Store:
         home = self._home()
         with home.lock, _sqlite_errors():
             connection = self._connected(home)
-            if connection.in_transaction and home.state is not None:
+            if home.writing and connection.in_transaction and home.state is not None:
                 yield home.state
                 return
+            _roll_back(connection)  # what an interrupt may have left open
             try:
                 connection.execute("BEGIN")
                 yield self._caught_up(home, connection)
             finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                _roll_back(connection)
 
     @contextmanager
     def writing(self, *, durable_mark: bool = True, against_mark: bool = True) -> Iterator[Writer]:
@@ -99,10 +100,12 @@ class Store:
         home = self._home()
         with home.lock, _sqlite_errors():
             connection = self._connected(home)
-            if connection.in_transaction:
+            if home.writing and connection.in_transaction:
                 raise LedgerUnavailable("this thread is inside a turn of a conversation; finish it first")
             writer = None
             try:
+                home.writing = True
+                _roll_back(connection)
                 connection.execute("BEGIN IMMEDIATE")
                 state = self._caught_up(home, connection)
                 with self._mark_held(state) as held:
@@ -118,9 +121,10 @@ class Store:
                 if writer is None or writer.appended:
                     home.state = None  # it may hold what the file does not: fold again from the start
                 home.abandoned.update(writer.charged if writer else ())
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                _roll_back(connection)
                 raise
+            finally:
+                home.writing = False
             home.abandoned.clear()
 
     @contextmanager
@@ -381,6 +385,11 @@ def _burn_abandoned(home: _Home, writer: Writer) -> None:
         pending = writer.state.pending.get(charge)
         if pending is not None and pending.hash == charge_hash:
             writer.append("burn", {"charge": charge, "reason": "the charge could not be finished"})
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
 def _close_connection(homes: dict[int, _Home]) -> None:
