@@ -295,14 +295,14 @@ _ENDS = {"answer": "answered", "burn": "burned", "top": "ended", "close": "close
 
 def _lines(found: Ledger, summary: dict[str, Any], last: int = 20) -> list[str]:
     """The summary for the eye: the promise, the books, and the last charges."""
-    unit = "" if summary["unit"] is None else f", a person is a {summary['unit']}"
+    unit = "" if summary["unit"] is None else f", a person is a {_one_line(summary['unit'])}"
     size = "" if summary["size"] is None else f", size {summary['size']:,}"
     head = [
-        f"table       {summary['table']} ({summary['neighbours']}{unit}{size})",
+        f"table       {_one_line(summary['table'])} ({summary['neighbours']}{unit}{size})",
         f"promise     {found.budget}",
         *(f"spent       {line}" for line in str(found.spent()).split("; ")),
         *(f"left        {line}" for line in str(found.remaining()).split("; ")),
-        *(f"allowance   {name}: {share} of every cap" for name, share in summary["allowances"].items()),
+        *(f"allowance   {_one_line(name)}: {share} of every cap" for name, share in summary["allowances"].items()),
         *(f"reconciled  in entry {seq}: spending was raised to what a mark proved" for seq in summary["reconciled"]),
     ]
     if summary["warning"]:
@@ -322,8 +322,13 @@ def _lines(found: Ledger, summary: dict[str, Any], last: int = 20) -> list[str]:
 
 def _charge_cells(charge: dict[str, Any]) -> tuple[str, ...]:
     prices = (_units(charge["pure_nano"]), _units(charge["renyi_nano"]))
-    memo = " ".join(charge["memo"].split())  # a line of a memo must not look like a line of the table
-    return str(charge["entry"]), charge["time"], charge["mechanism"], *prices, charge["state"], memo
+    mechanism, memo = _one_line(charge["mechanism"]), _one_line(charge["memo"])
+    return str(charge["entry"]), charge["time"], mechanism, *prices, charge["state"], memo
+
+
+def _one_line(text: object) -> str:
+    """Somebody's text, so that it cannot look like a line of ours or speak to the terminal."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in str(text)).split())
 
 
 def _units(nano: int | None) -> str:

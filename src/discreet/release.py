@@ -89,13 +89,7 @@ def release(
     named = None if request is None else storable_text(request=request)
     purchase = Purchase(stored, guarantee, data, "release", _allowance(allowance), named, _memo(memo))
     receipt = charging.charge(ledger, purchase)
-    text = receipt.stored
-    if text is None:
-        text, interrupted = _guarded(lambda: encode(mechanism.run(data, source)))
-        if text is None:
-            charging.burn(ledger, receipt, "the run failed")
-            raise KeyboardInterrupt if interrupted else DiscreetError(_FAILED)
-        charging.answer(ledger, receipt, text)
+    text = _run(mechanism, data, source, ledger, receipt) if receipt.stored is None else receipt.stored
     return Released(
         value=decode(text),
         guarantee=guarantee,
@@ -107,6 +101,20 @@ def release(
         replayed=receipt.stored is not None,
         testing=ledger.testing,
     )
+
+
+def _run(mechanism: Mechanism, data: Dataset, source: Rng, ledger: Ledger, receipt: charging.Receipt) -> str:
+    """Run what was charged and store its answer; whatever interrupts this, the charge is burned, not left pending."""
+    try:
+        text, interrupted = _guarded(lambda: encode(mechanism.run(data, source)))
+        if text is not None:
+            charging.answer(ledger, receipt, text)
+            return text
+        charging.burn(ledger, receipt, "the run failed")
+    except BaseException:
+        ledger.store.abandon(receipt.entry, receipt.hash)
+        raise
+    raise KeyboardInterrupt if interrupted else DiscreetError(_FAILED)
 
 
 def converse(
@@ -173,6 +181,8 @@ class Open:
                     turn.keep(stepped[0])
         except (DiscreetError, KeyboardInterrupt) as error:
             return "", _bare(error)
+        except Exception:
+            return "", DiscreetError(_FAILED)
         if stepped is None:
             return "", KeyboardInterrupt() if interrupted else DiscreetError(_FAILED)
         return stepped[1], None

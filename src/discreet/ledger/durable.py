@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -14,14 +15,14 @@ def create_file(path: Path, text: str) -> bool:
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         _written(fresh, text, os.O_EXCL)
-        os.link(fresh, path)
-        sync_directory(path.parent)
+        os.link(fresh, path)  # whole, or not there at all
     except FileExistsError:
         return False
     except OSError as error:
         raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None
     finally:
-        fresh.unlink(missing_ok=True)
+        _remove(fresh)
+    sync_directory(path.parent)
     return True
 
 
@@ -36,8 +37,14 @@ def replace_file(path: Path, text: str) -> None:
         os.replace(fresh, path)
         sync_directory(path.parent)
     except OSError as error:
-        fresh.unlink(missing_ok=True)
+        _remove(fresh)
         raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None
+
+
+def _remove(path: Path) -> None:
+    """Tidy up; what cannot be removed is in nobody's way."""
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def sync_directory(path: Path) -> None:

@@ -13,6 +13,7 @@ conversations.
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 from discreet.errors import LedgerUnavailable
@@ -36,16 +37,27 @@ class SecretFile:
         self._write({**self._all(), charge_hash: state})
 
     def forget(self, charge_hash: str) -> None:
-        """Remove the state. If the file cannot be rewritten (no space), it is removed, and with it all the others:
-        an end must not fail, for the failure itself would be an answer."""
-        held = self._all()
-        if held.pop(charge_hash, None) is None:
-            return
+        """Remove the state, as well as can be. Never raises: a failure at the last answer would be that answer.
+
+        If the file cannot be rewritten (no space) it is removed or emptied, and with it all the others. If not even
+        that can be done, the end that the ledger records has to do.
+        """
         try:
-            self._write(held)
+            held = self._all()
+            if held.pop(charge_hash, None) is not None:
+                self._write(held)
         except LedgerUnavailable:
-            if self._path is not None:
-                self._path.unlink(missing_ok=True)
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._path is None:
+            return
+        for drop in (os.unlink, _empty):
+            try:
+                drop(self._path)
+                return
+            except OSError:
+                continue
 
     def _write(self, held: dict[str, Json]) -> None:
         if self._path is None:
@@ -63,3 +75,7 @@ class SecretFile:
         except OSError as error:
             raise LedgerUnavailable(f"{self._path.name} cannot be read: {error.strerror}") from None
         return held if isinstance(held, dict) else {}
+
+
+def _empty(path: Path) -> None:
+    os.truncate(path, 0)
