@@ -16,7 +16,7 @@ from discreet.audit.sampled import epsilon_lower_bound
 from discreet.audit.search import climb, start
 from discreet.domain import Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms.additive import Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
 from discreet.noise import SeededRng
 from discreet.query import Count, Equals, Histogram, Sum, VectorSum
 
@@ -44,6 +44,7 @@ def worst(mechanism, pair, setting, *, reach=40):
         (Laplace(Histogram("v"), SCALE), 14),
         (Gaussian(Histogram("v"), SCALE), 6),
         (ProductLaplace(Histogram("v"), SCALE), 14),
+        (CoordinateLaplace(Histogram("v"), SCALE), 14),
     ],
 )
 def test_no_pair_of_tables_beats_the_guarantee(mechanism, reach, setting):
@@ -83,6 +84,8 @@ def test_sums_with_asymmetric_bounds_keep_their_guarantee(kind):
         Twin(COUNT, mutants.ONE_SIDED_NOISE),
         Twin(Laplace(Histogram("v"), SCALE), mutants.ADD_REMOVE_PRICE),
         Twin(Gaussian(Histogram("v"), SCALE), mutants.ADD_REMOVE_PRICE),
+        Twin(ProductLaplace(Histogram("v"), SCALE), mutants.HALVED_NOISE),
+        Twin(CoordinateLaplace(Histogram("v"), SCALE), mutants.HALVED_NOISE),
     ],
     ids=lambda twin: twin.mistake.label,
 )

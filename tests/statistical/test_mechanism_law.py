@@ -48,7 +48,15 @@ def fits(counts: Counter, mass: dict, total: int) -> bool:
 
 
 @pytest.mark.parametrize("scale", [Fraction(3, 2), 12, 400])
-@pytest.mark.parametrize(("kind", "mass"), [(dp.Laplace, laplace_mass), (dp.Gaussian, gaussian_mass)])
+@pytest.mark.parametrize(
+    ("kind", "mass"),
+    [
+        (dp.Laplace, laplace_mass),
+        (dp.ProductLaplace, laplace_mass),
+        (dp.CoordinateLaplace, laplace_mass),
+        (dp.Gaussian, gaussian_mass),
+    ],
+)
 def test_released_noise_has_the_stated_law(kind, mass, scale):
     noise = kind(dp.Histogram("x"), scale).run(WIDE, Rng()) - TRUTH
     width = max(1, int(scale) // 4)  # cells of the test: a few hundred at most
