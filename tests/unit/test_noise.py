@@ -8,7 +8,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 import mpmath
@@ -440,18 +440,44 @@ def test_a_decided_comparison_holds_for_every_continuation(x: Fraction, offset: 
     multiple=st.floats(0, 40),
     near_centre=st.integers(-3, 3),
 )
+@example(variance=F(10**28, 3), multiple=3.3, near_centre=1)
+@example(variance=F(2**100), multiple=39.9, near_centre=-1)
+@example(variance=F(1, 2**400), multiple=1.0, near_centre=3)
 def test_the_gaussian_exponent_in_floats_is_within_its_bound(
     variance: Fraction, multiple: float, near_centre: int
 ) -> None:
+    """The library's own floats and fractions, as they are handed to the comparison."""
     envelope = math.isqrt(math.floor(variance)) + 1
-    centre, half = variance / envelope, 1 / (2 * variance)
-    for magnitude in (int(multiple * envelope), max(0, round(centre) + near_centre)):
-        x = np.array([magnitude]).astype(np.float64)
-        x -= float(centre)
-        x *= x
-        x *= float(half)
-        truth = (magnitude - centre) ** 2 * half
-        assert abs(F(float(x[0])) - truth) <= 17 * F(UNIT) * (truth + 1)
+    magnitudes = [0, 1, int(multiple * envelope), max(0, round(variance / envelope) + near_centre)]
+    asked: list[tuple[list[float], list[Fraction]]] = []
+    scales: list[Fraction] = []
+
+    class Watched(Rng):
+        def _two_sided(self, count: int, scale: Fraction) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            scales.append(scale)
+            magnitude = np.resize(np.array(magnitudes, dtype=np.int64), count)
+            return magnitude, np.ones(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
+
+        def _exceeds(self, x: np.ndarray, exactly: Callable[[int], Fraction]) -> np.ndarray:
+            asked.append((x.tolist(), [exactly(i) for i in range(x.size)]))
+            return np.ones(x.size, dtype=np.bool_)
+
+    drawn = Watched().gaussian(variance, len(magnitudes))
+    assert drawn.tolist() == magnitudes
+    ((floats, truths),), (scale,) = asked, scales
+    assert len(floats) >= len(magnitudes)
+    constants = set()
+    for magnitude, x, truth in zip(magnitudes, floats, truths, strict=False):
+        assert truth >= 0
+        assert abs(F(x) - truth) <= 17 * F(UNIT) * (truth + 1)
+        # exp(-magnitude / scale) exp(-truth) is proportional to exp(-magnitude^2 / (2 variance))
+        constants.add(magnitude / scale + truth - magnitude**2 / (2 * variance))
+    assert len(constants) == 1
+
+
+def test_the_guard_is_twice_the_premise() -> None:
+    """Half of it is for the logarithm, half for everything else."""
+    assert noise._GUARD >= 2 * PREMISE
 
 
 def test_slow_and_fast_path_are_the_same_function_of_the_bits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,8 +122,8 @@ class CoordinateLaplace:
         exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
 
     def guarantee(self, facts: Facts) -> Guarantee:
+        moved = self.query.sensitivity(facts).linf  # first: it says what is wrong with the query
         dimension = _dimension(self.query, facts)
-        moved = self.query.sensitivity(facts).linf
         steps = _in_steps(self.scale, self.query, facts)
         return dimension * Guarantee.of_laplace(moved, scale=steps, neighbours=facts.neighbours)
 
