@@ -18,7 +18,8 @@ Rounding. Every float here is an upper bound. A curve's values are raised by SLA
 its evaluation loses (each formula below is arranged so that nothing cancels), and by the smallest normal float, for
 underflow; sums round up; a conversion is raised by SLACK of the sum of the absolute values of its terms; caps are
 lowered likewise. A float that stands for an exact number is read as its shortest decimal, as everywhere in discreet:
-of_pure(0.1).epsilon(0) is 0.1 and means one tenth.
+of_pure(0.1).epsilon(0) is 0.1 and means one tenth. (Its multiples may then fall short by a unit in the last place; a
+ledger adds a whole nano-unit to every Renyi price.)
 """
 
 from __future__ import annotations
