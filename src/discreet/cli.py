@@ -19,6 +19,7 @@ from discreet import exact
 from discreet.errors import DiscreetError, ParameterError
 
 if TYPE_CHECKING:
+    from discreet.audit.divergence import Finding
     from discreet.ledger import Ledger
 
 _LARGE_EPSILON = 10
@@ -100,29 +101,25 @@ def plan(
 def audit() -> None:
     """Attack this installation: exact laws on made-up rows, each beside a broken twin that must be caught."""
     from rich.console import Console
-    from rich.table import Table as Shown
 
     from discreet.audit import attack
 
     console = Console(highlight=False)
-    shown = Shown("mechanism", "epsilon", "delta found", "claimed", "a broken twin", "delta found", "claimed")
     failed = []
     with console.status("attacking") as status:
         for result in attack(lambda name: status.update(f"attacking {name}")):
             one, other = result.honest, result.broken
-            sound = (f"{one.epsilon:.3g}", f"{one.found:.3g}", f"{one.claimed:.3g}")
             caught = "caught" if other.violates else "NOT CAUGHT"
-            broken = (
-                f"{result.mistake}: {caught}",
-                f"{other.found:.3g} at {other.epsilon:.3g}",
-                f"{other.claimed:.3g}",
-            )
-            shown.add_row(f"{result.name} ({result.relation})", *sound, *broken)
+            console.print(f"{result.name} ({result.relation}): {_compared(one)}", markup=False)
+            console.print(f"    a twin that {result.mistake}: {_compared(other)}: {caught}", markup=False, style="dim")
             failed += [] if result.passed else [result.name]
-    console.print(shown)
     if failed:
         raise DiscreetError(f"the audit failed for {', '.join(failed)}")
     console.print("No attack beat a claim, and every broken twin was caught. This is evidence; the proofs are in docs.")
+
+
+def _compared(finding: Finding) -> str:
+    return f"delta {finding.found:.3g} of {finding.claimed:.3g} claimed at epsilon {finding.epsilon:.3g}"
 
 
 @commands.command()

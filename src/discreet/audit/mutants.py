@@ -92,7 +92,7 @@ def _add_remove_price(honest: Any, facts: Facts) -> Guarantee:
 
 HALVED_NOISE = Mistake("draws half of the noise it is priced for", run=_half_of_the_noise)
 ONE_SIDED_NOISE = Mistake("adds noise that is never negative", run=_never_negative)
-TEXTBOOK_FLOATS = Mistake("float noise by inverting the distribution function [Mir12]", run=_inverse_in_floats)
+TEXTBOOK_FLOATS = Mistake("draws float noise by inverting the distribution function [Mir12]", run=_inverse_in_floats)
 ADD_REMOVE_PRICE = Mistake("prices an add-remove sensitivity under replace-one", price=_add_remove_price)
 
 
@@ -164,7 +164,7 @@ NO_QUESTION_NOISE = Mistake("compares exact values with the threshold [LSL17, 5]
 NEVER_STOPS = Mistake("goes on after a yes, for the price of one [LSL17, 6]", step=_goes_on)
 RELEASES_NOISY_VALUE = Mistake("shows the noisy value that passed [LSL17, 3]", step=_shows_value)
 THREE_YES_ONE_PRICE = Mistake(
-    "three yes on one threshold at the noise of one [LSL17, 4]",
+    "allows three yes on one threshold at the noise of one [LSL17, 4]",
     begin=lambda honest, data, rng: (honest.begin(data, rng), 3),
     step=_three_yes,
 )
@@ -172,7 +172,9 @@ REDRAWN_THRESHOLD = Mistake(
     "draws the threshold anew for every question, pays once", begin=lambda honest, data, rng: 0, step=_redrawn
 )
 MONOTONE_PRICE = Mistake("prices questions that move both ways as monotone", price=_monotone_price)
-OFF_GRID = Mistake("noise on a grid the sensitivity is no multiple of", begin=_off_grid_begin, step=_off_grid_step)
+OFF_GRID = Mistake(
+    "draws noise on a grid the sensitivity is no multiple of", begin=_off_grid_begin, step=_off_grid_step
+)
 
 
 # --- stable histograms -----------------------------------------------------------------------------------------------
@@ -213,6 +215,6 @@ def _first_seen(honest: Any, data: Dataset, rng: Rng) -> Any:
 
 
 PASSES_AT_BOUND = Mistake("shows bins with count + noise >= bound", run=_passes_at_bound)
-TRUNCATED_EARLY = Mistake("noise ends one step before the bound it is priced for", run=_ends_early)
+TRUNCATED_EARLY = Mistake("ends its noise one step before the bound it is priced for", run=_ends_early)
 ONE_ROW_PRICE = Mistake("charges one row's failure for a person with several", price=_one_row_price)
 FIRST_SEEN_TIES = Mistake("breaks ties by the order of arrival", run=_first_seen)
