@@ -46,6 +46,16 @@ class Pure:
         return rng.bits(60)
 
 
+TENTH = Pure(Fraction(1, 10))
+PURE = Budget(1)
+MIXED = Budget(1, 1e-6)
+
+
+def made(tmp_path: Path, budget: Budget = PURE, **more: Any) -> Ledger:
+    """A ledger on disk for those five persons."""
+    return Ledger.create(tmp_path / "people.ledger", budget, people(), **more)
+
+
 @dataclass(frozen=True, slots=True)
 class Zcdp:
     """Costs rho in the Renyi book and has no pure guarantee."""

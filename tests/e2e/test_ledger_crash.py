@@ -21,11 +21,6 @@ from tests.ledger_doubles import CATALOGUE, people
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "state"))
-
-
 def orders(seed: int, count: int) -> list[dict]:
     """When each child dies. A release and a conversation are about two thousand lines of code."""
     draw = random.Random(seed)

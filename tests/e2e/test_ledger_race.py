@@ -8,8 +8,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import pytest
-
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
 from discreet.mechanisms.threshold import AboveThreshold
@@ -58,11 +56,6 @@ HAMMER = IMPORTS + (
     "            if talk.ask(Above(Count(), threshold=8)): print('top', charge)\n"
     "    except ConversationOver: print('over', charge)\n"
 )
-
-
-@pytest.fixture(autouse=True)
-def _own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "state"))
 
 
 def together(tmp_path: Path, code: str, *arguments: str, starts: int, ready: int) -> list[str]:

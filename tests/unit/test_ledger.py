@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -19,21 +18,22 @@ from discreet.ledger.price import Caps, Price, caps_of, price_of
 from discreet.ledger.state import State, advance, row_of
 from discreet.records import record
 from discreet.release import converse, release
-from tests.ledger_doubles import CATALOGUE, DOMAIN, Approximate, Guess, Pure, Zcdp, fill, opening, people, rows_of
-
-TENTH = Pure(Fraction(1, 10))
-PURE = Budget(1)
-MIXED = Budget(1, 1e-6)
-
-
-@pytest.fixture(autouse=True)
-def _own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "state"))
-
-
-def made(tmp_path: Path, budget: Budget = PURE, **more) -> Ledger:
-    return Ledger.create(tmp_path / "people.ledger", budget, people(), **more)
-
+from tests.ledger_doubles import (
+    CATALOGUE,
+    DOMAIN,
+    MIXED,
+    PURE,
+    TENTH,
+    Approximate,
+    Guess,
+    Pure,
+    Zcdp,
+    fill,
+    made,
+    opening,
+    people,
+    rows_of,
+)
 
 # Prices and books.
 

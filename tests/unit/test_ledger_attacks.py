@@ -36,22 +36,24 @@ from discreet.ledger.process import gone, this_process
 from discreet.ledger.state import State, advance, reconciled, row_of
 from discreet.records import digest
 from discreet.release import Open, converse, release, reopen
-from tests.ledger_doubles import CATALOGUE, DOMAIN, Approximate, Guess, Pure, Zcdp, fill, opening, people
+from tests.ledger_doubles import (
+    CATALOGUE,
+    DOMAIN,
+    MIXED,
+    PURE,
+    TENTH,
+    Approximate,
+    Guess,
+    Pure,
+    Zcdp,
+    fill,
+    made,
+    opening,
+    people,
+)
 
-TENTH = Pure(Fraction(1, 10))
-PURE = Budget(1)
-MIXED = Budget(1, 1e-6)
 YES = 10**18  # at least every secret
 SUFFIXES = ("", "-wal", "-shm", ".secret")
-
-
-@pytest.fixture(autouse=True)
-def _own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "state"))
-
-
-def made(tmp_path: Path, budget: Budget = PURE, **more) -> Ledger:
-    return Ledger.create(tmp_path / "people.ledger", budget, people(), **more)
 
 
 def kinds(ledger: Ledger) -> list[str]:

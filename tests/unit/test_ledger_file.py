@@ -24,28 +24,27 @@ from discreet.errors import (
     LedgerUnavailable,
     ParameterError,
 )
-from discreet.guarantee import Budget
 from discreet.ledger import Ledger
 from discreet.ledger.charging import turn
 from discreet.ledger.mark import SLOT, mark_file
 from discreet.ledger.price import Price
 from discreet.ledger.state import State, advance, row_of
 from discreet.release import converse, release
-from tests.ledger_doubles import CATALOGUE, DOMAIN, Failing, Guess, Pure, fill, opening, people, rows_of
-
-TENTH = Pure(Fraction(1, 10))
-PURE = Budget(1)
-MIXED = Budget(1, 1e-6)
-
-
-@pytest.fixture(autouse=True)
-def _own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "state"))
-
-
-def made(tmp_path: Path, budget: Budget = PURE, **more) -> Ledger:
-    return Ledger.create(tmp_path / "people.ledger", budget, people(), **more)
-
+from tests.ledger_doubles import (
+    CATALOGUE,
+    DOMAIN,
+    MIXED,
+    PURE,
+    TENTH,
+    Failing,
+    Guess,
+    Pure,
+    fill,
+    made,
+    opening,
+    people,
+    rows_of,
+)
 
 # The chain.
 

@@ -34,11 +34,6 @@ from tests.ledger_doubles import DOMAIN, Broken, Everything, Failing, Guess, Pur
 TENTH = Pure(Fraction(1, 10))
 
 
-@pytest.fixture(autouse=True)
-def _own_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "state"))
-
-
 @pytest.fixture(params=["on disk", "in memory"])
 def ledger(request, tmp_path):
     if request.param == "in memory":
