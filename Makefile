@@ -22,15 +22,19 @@ audit: $(READY)           ## the slow statistical matrices, and the attacks on t
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/discreet audit
 
-bench: $(READY) .venv-peers/.ready   ## speed and memory, side by side with the peers, into bench/RESULTS.md
+bench: $(READY) .venv-peers/.ready .venv-diffprivlib/.ready .venv-opacus/.ready   ## beside the peers, into bench/RESULTS.md
 	$(BIN)/python -m bench.run --peer-python .venv-peers/bin/python
+	$(BIN)/python -m bench.erm >> bench/RESULTS.md
+	$(BIN)/python -m bench.erm_growth >> bench/RESULTS.md
+	$(BIN)/python -m bench.erm_accuracy >> bench/RESULTS.md
 
-lock: $(READY)            ## renew requirements.lock and bench/peers.lock from pyproject.toml and bench/peers.in
+lock: $(READY)            ## renew requirements.lock and bench/*.lock from pyproject.toml and bench/*.in
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --universal --python-version 3.11 \
 	  --no-annotate --no-header --quiet --upgrade --output-file requirements.lock
-	$(BIN)/uv pip compile bench/peers.in --generate-hashes --universal --python-version 3.11 \
-	  --no-annotate --no-header --quiet --upgrade --output-file bench/peers.lock
+	for peer in peers diffprivlib opacus; do UV_FIND_LINKS="$$PIP_FIND_LINKS" \
+	  $(BIN)/uv pip compile bench/$$peer.in --generate-hashes --universal --python-version 3.11 \
+	  --no-annotate --no-header --quiet --upgrade --output-file bench/$$peer.lock || exit 1; done
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(ENV)
@@ -38,10 +42,15 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
-.venv-peers/.ready: bench/peers.lock
-	$(PYTHON) -m venv .venv-peers
-	.venv-peers/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement bench/peers.lock
+.venv-%/.ready: bench/%.lock
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
 	touch $@
 
+.venv-opacus/.ready: bench/opacus.lock   # without PyTorch's CPU build the benchmarks leave Opacus out, and say so
+	$(PYTHON) -m venv .venv-opacus
+	.venv-opacus/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $< && touch $@ \
+	  || echo "Opacus cannot be installed here: the benchmarks leave it out"
+
 clean:
-	rm -rf $(ENV) .venv-peers .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(ENV) .venv-peers .venv-diffprivlib .venv-opacus .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -110,7 +110,7 @@ class Count:
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
         one = Sensitivity(l1=1, l2_squared=1, linf=1, range=0)
-        return _of_persons(facts.neighbours, added=one, replaced=one)
+        return of_persons(facts.neighbours, added=one, replaced=one)
 
     def unit(self, facts: Facts) -> Fraction:
         return Fraction(1)
@@ -175,7 +175,7 @@ class Histogram:
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.shape(facts.domain)
         self.where.check(facts.domain)
-        return _of_persons(facts.neighbours, added=_CELL_ADDED, replaced=_CELL_REPLACED)
+        return of_persons(facts.neighbours, added=_CELL_ADDED, replaced=_CELL_REPLACED)
 
     def unit(self, facts: Facts) -> Fraction:
         return Fraction(1)
@@ -219,7 +219,7 @@ class KeyCount:
             if isinstance(facts.domain.column(name), Vector):
                 raise ParameterError(f"column {name!r} is a Vector: it has no keys")
         self.where.check(facts.domain)
-        return _of_persons(facts.neighbours, added=_CELL_ADDED, replaced=_CELL_REPLACED)
+        return of_persons(facts.neighbours, added=_CELL_ADDED, replaced=_CELL_REPLACED)
 
     def unit(self, facts: Facts) -> Fraction:
         return Fraction(1)
@@ -311,7 +311,7 @@ class VectorSum:
             added, replaced = _vector_sensitivities(declared)
         else:
             added, replaced = _number_sensitivities(declared, voidable=self.where != EVERYTHING)
-        return _of_persons(facts.neighbours, added=added, replaced=replaced)
+        return of_persons(facts.neighbours, added=added, replaced=replaced)
 
     def unit(self, facts: Facts) -> Fraction:
         declared = self._declared(facts.domain)
@@ -337,7 +337,7 @@ def listed(query: object) -> Query:
     return query
 
 
-def _of_persons(neighbours: Neighbours, *, added: Sensitivity, replaced: Sensitivity) -> Sensitivity:
+def of_persons(neighbours: Neighbours, *, added: Sensitivity, replaced: Sensitivity) -> Sensitivity:
     """From one row to a person's rows: the module's docstring has the theorem."""
     rows = neighbours.rows
     one = added if not neighbours.replace_one else replaced if rows == 1 else _larger(added, replaced)

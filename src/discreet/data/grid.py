@@ -31,7 +31,7 @@ def grid_rows(features: Floats, vector: Vector) -> npt.NDArray[np.int64]:
     limit = math.isqrt(vector.bound_squared)
     projected = _projected(features, float(vector.norm))
     units = np.trunc(projected / float(vector.step))
-    return _shrunk(np.clip(units, -limit, limit).astype(np.int64), vector.bound_squared)
+    return shrunk(np.clip(units, -limit, limit).astype(np.int64), vector.bound_squared)
 
 
 def _projected(features: Floats, norm: float) -> Floats:
@@ -51,7 +51,7 @@ def _projected(features: Floats, norm: float) -> Floats:
     return np.where(too_long[:, None], scaled * factor[:, None], features)
 
 
-def _shrunk(units: npt.NDArray[np.int64], bound_squared: int) -> npt.NDArray[np.int64]:
+def shrunk(units: npt.NDArray[np.int64], bound_squared: int) -> npt.NDArray[np.int64]:
     """Rows whose squares sum to at most the bound: the largest coordinate of a longer row loses a unit at a time."""
     long = np.flatnonzero(_squares(units) > bound_squared)
     while len(long):

@@ -106,6 +106,11 @@ class Batch:
             self._codes[name] = codes
         return self._codes[name]
 
+    def stored(self, name: str) -> npt.NDArray[Any]:
+        """The codes in the integers they are stored in, which may be narrower: what one reads without a copy."""
+        self.domain.column(name)
+        return np.asarray(self._load(name))
+
     @staticmethod
     def empty(domain: Domain, seen: list[str] | None = None) -> Batch:
         """No rows at all; `seen` gets the names of the columns that are looked at."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.data import persons
 from discreet.data.columns import float_rows, read
@@ -154,12 +156,13 @@ class Matrix:
     __deepcopy__ = refuse_to_leave
 
 
-def _features(rows: object, vector: Vector) -> Codes:
+def _features(rows: object, vector: Vector) -> npt.NDArray[Any]:
     """All rows on the grid, some at a time so that the floats of the whole matrix are never copied."""
     blocks = float_rows(rows, dimension=vector.dimension, block=_rows_at_once(vector.dimension))
-    units = [grid_rows(block, vector) for block in blocks]
+    width = np.min_scalar_type(-math.isqrt(vector.bound_squared) - 1)
+    units = [grid_rows(block, vector).astype(width) for block in blocks]
     checked_rows(sum(len(each) for each in units))
-    return np.concatenate([np.zeros((0, vector.dimension), dtype=np.int64), *units])
+    return np.concatenate([np.zeros((0, vector.dimension), dtype=width), *units])
 
 
 def _rows_at_once(dimension: int) -> int:

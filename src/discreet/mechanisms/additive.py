@@ -24,10 +24,16 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
-from discreet.noise import Rng, checked_scale, checked_variance
+from discreet.mechanisms.noises import (
+    CoordinateLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    ProductLaplaceNoise,
+)
+from discreet.noise import Rng
 from discreet.query import Query, listed
 
 
@@ -51,12 +57,10 @@ class Laplace:
         exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        shift = self.query.sensitivity(facts).l1
-        steps = _in_steps(self.scale, self.query, facts)
-        return Guarantee.of_laplace(shift, scale=steps, neighbours=facts.neighbours)
+        return _priced(LaplaceNoise(self.scale), self.query, facts)
 
     def run(self, data: Dataset, rng: Rng) -> Any:
-        return _release_laplace(self.query, self.scale, data, rng)
+        return _released(LaplaceNoise(self.scale), self.query, data, rng)
 
     def noise_range(self, probability: float, facts: Facts) -> float:
         return _laplace_range(probability, self.scale, self.query, facts)
@@ -85,18 +89,10 @@ class ProductLaplace:
         exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        moved = self.query.sensitivity(facts)
-        steps = _in_steps(self.scale, self.query, facts)
-        return Guarantee.of_product_laplace(
-            moved.l2_squared,
-            l1=moved.l1,
-            scale=steps,
-            dimension=_dimension(self.query, facts),
-            neighbours=facts.neighbours,
-        )
+        return _priced(ProductLaplaceNoise(self.scale), self.query, facts)
 
     def run(self, data: Dataset, rng: Rng) -> Any:
-        return _release_laplace(self.query, self.scale, data, rng)
+        return _released(ProductLaplaceNoise(self.scale), self.query, data, rng)
 
     def noise_range(self, probability: float, facts: Facts) -> float:
         return _laplace_range(probability, self.scale, self.query, facts)
@@ -122,13 +118,10 @@ class CoordinateLaplace:
         exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        moved = self.query.sensitivity(facts).linf  # first: it says what is wrong with the query
-        dimension = _dimension(self.query, facts)
-        steps = _in_steps(self.scale, self.query, facts)
-        return dimension * Guarantee.of_laplace(moved, scale=steps, neighbours=facts.neighbours)
+        return _priced(CoordinateLaplaceNoise(self.scale), self.query, facts)
 
     def run(self, data: Dataset, rng: Rng) -> Any:
-        return _release_laplace(self.query, self.scale, data, rng)
+        return _released(CoordinateLaplaceNoise(self.scale), self.query, data, rng)
 
     def noise_range(self, probability: float, facts: Facts) -> float:
         return _laplace_range(probability, self.scale, self.query, facts)
@@ -153,13 +146,10 @@ class Gaussian:
         exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        moved = self.query.sensitivity(facts).l2_squared
-        rho = moved / (2 * self._variance(facts))
-        return Guarantee.of_zcdp(rho, neighbours=facts.neighbours)
+        return _priced(GaussianNoise(self.scale), self.query, facts)
 
     def run(self, data: Dataset, rng: Rng) -> Any:
-        sums = data.exact_sum(self.query.partial)
-        return _in_units(sums, rng.gaussian(self._variance(data.facts), sums.shape), self.query.unit(data.facts))
+        return _released(GaussianNoise(self.scale), self.query, data, rng)
 
     def noise_range(self, probability: float, facts: Facts) -> float:
         from scipy.special import ndtri
@@ -168,15 +158,16 @@ class Gaussian:
         unit = self.query.unit(facts)
         return float(math.ceil(float(self.scale / unit) * -ndtri(float(outside) / 2)) * unit)
 
-    def _variance(self, facts: Facts) -> Fraction:
-        """In the integers that are summed, squared."""
-        return checked_variance((self.scale / _checked_unit(self.query, facts)) ** 2)
+
+def _priced(noise: Noise, query: Query, facts: Facts) -> Guarantee:
+    moved = query.sensitivity(facts)  # first: it says what is wrong with the query
+    dimension = int(query.partial(Batch.empty(facts.domain)).size)  # of its sum over no rows at all
+    return noise.guarantee(moved, unit=query.unit(facts), dimension=dimension, neighbours=facts.neighbours)
 
 
-def _release_laplace(query: Query, scale: Fraction, data: Dataset, rng: Rng) -> Any:
-    sums = data.exact_sum(query.partial)
-    noise = rng.laplace(_in_steps(scale, query, data.facts), sums.shape)
-    return _in_units(sums, noise, query.unit(data.facts))
+def _released(noise: Noise, query: Query, data: Dataset, rng: Rng) -> Any:
+    sums, unit = data.exact_sum(query.partial), query.unit(data.facts)
+    return _in_units(sums, noise.draw(sums.shape, unit=unit, rng=rng), unit)
 
 
 def _laplace_range(probability: float, scale: Fraction, query: Query, facts: Facts) -> float:
@@ -186,24 +177,6 @@ def _laplace_range(probability: float, scale: Fraction, query: Query, facts: Fac
     steps = float(scale / unit)
     tail = math.log(float(outside) * (1 + math.exp(-1 / steps)) / 2)
     return float(max(0, math.ceil(-steps * tail) - 1) * unit)
-
-
-def _in_steps(scale: Fraction, query: Query, facts: Facts) -> Fraction:
-    """The noise scale counted in the integers that are summed, if it can be drawn."""
-    return checked_scale(scale / _checked_unit(query, facts))
-
-
-def _checked_unit(query: Query, facts: Facts) -> Fraction:
-    """The unit, if every sum in it is a float: sums and noise are below 2^94 steps."""
-    unit = query.unit(facts)
-    if max(unit.numerator, unit.denominator) >= 10**250:
-        raise ParameterError("floats cannot hold sums in the units of this column: declare it in other units")
-    return unit
-
-
-def _dimension(query: Query, facts: Facts) -> int:
-    """How many numbers the query has: those of its sum over no rows at all."""
-    return int(query.partial(Batch.empty(facts.domain)).size)
 
 
 def _in_units(sums: IntArray, noise: IntArray, unit: Fraction) -> Any:
