@@ -1,4 +1,4 @@
-"""Does time grow as the rows do, and memory not at all? A logistic regression on ever more rows, in memory and from Parquet.
+"""Does time grow as the rows do, and memory not at all? A logistic regression, in memory and from Parquet.
 
     python -m bench.erm_growth                 prints markdown
     python -m bench.erm_growth 10000 100000    these sizes only

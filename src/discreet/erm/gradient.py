@@ -178,7 +178,7 @@ class Pass:
         """(p - e_y) * STEPS with p from integers: floor(STEPS e_k / sum e), e_k from the table of exp."""
         below = margins.max(axis=1, keepdims=True) - margins
         grown = self.table[np.minimum(below * 2.0**-self.shift, _TABLE - 1).astype(np.int32)]
-        share = np.floor(grown * STEPS / grown.sum(axis=1, keepdims=True))
+        share: Floats = np.floor(grown * STEPS / grown.sum(axis=1, keepdims=True))
         share[np.arange(len(share)), self._labels(batch, part)] -= STEPS
         return share
 
