@@ -147,8 +147,8 @@ def section(names: Iterable[str] = tuple(PARTS)) -> list[str]:
         "## Accuracy of private models",
         "",
         "Our public rule for steps and step size was fixed on other data (`bench/erm_rule.py`): nothing of ours is",
-        "tuned here. Opacus runs at the best point of a grid searched on the test rows without paying for it, and the best C",
-        "of diffprivlib was chosen the same way. Both look better than a user could have them.",
+        "tuned here. Opacus runs at the best point of a grid searched on the test rows without paying for it; the best",
+        "C of diffprivlib was chosen the same way. Both look better than a user could have them.",
     ]
     for name in names:
         print(f"{name} ...", file=sys.stderr, flush=True)

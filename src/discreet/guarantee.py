@@ -27,7 +27,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -307,7 +307,7 @@ class Guarantee:
             return math.inf
         proved = [self.at(math.inf)]
         if left > 0:
-            proved += (renyi_to_epsilon(order, value, left) for order, value in zip(ORDERS, self.renyi, strict=True))
+            proved += _renyi_to_epsilons(ORDERS, self.renyi, left)
             if self.gaussian is not None:
                 proved.append(gaussian_to_epsilon(self.gaussian, left))
         return min(proved)
@@ -343,13 +343,18 @@ def renyi_to_epsilon(order: float, value: float, delta: Exact) -> float:
     Reference. [CKS20] Prop. 12 (solved for epsilon, [ALCKS21] Lemma 1); Pinsker's inequality, as divergences
                increase with the order.
     """
-    allowed = exact.probability(delta=delta)
-    if value > _HUGE:
-        return math.inf
-    if Fraction(value) <= 2 * allowed**2:
-        return 0.0
-    terms = (value, math.log1p(-1 / order), -log_fraction(allowed) / (order - 1), -math.log(order) / (order - 1))
-    return max(0.0, _above(terms))
+    return _renyi_to_epsilons((order,), (value,), exact.probability(delta=delta))[0]
+
+
+def _renyi_to_epsilons(orders: Sequence[float], values: Sequence[float], allowed: Fraction) -> list[float]:
+    """`renyi_to_epsilon` at several orders: what depends on delta alone is computed once."""
+    log_allowed, pinsker = log_fraction(allowed), 2 * allowed**2
+    found = []
+    for order, value in zip(orders, values, strict=True):
+        terms = (value, math.log1p(-1 / order), -log_allowed / (order - 1), -math.log(order) / (order - 1))
+        epsilon = math.inf if value > _HUGE else max(0.0, _above(terms))
+        found.append(0.0 if epsilon < math.inf and Fraction(value) <= pinsker else epsilon)
+    return found
 
 
 def renyi_to_delta(order: float, value: float, epsilon: Exact) -> float:

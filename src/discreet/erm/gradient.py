@@ -22,6 +22,7 @@ Lemma.     |floor(a / k) - floor(b / k)|_2 <= |a - b|_2 / k + sqrt(d) for intege
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -36,7 +37,7 @@ from discreet.data.grid import Floats, grid_rows, shrunk
 from discreet.domain import Category, Domain, Number, Vector
 from discreet.erm.features import STEPS
 from discreet.erm.losses import Custom, Softmax
-from discreet.erm.risk import Risk, needs_moments
+from discreet.erm.risk import Constants, Risk, needs_moments
 from discreet.errors import ParameterError
 from discreet.query import Sensitivity, of_persons
 
@@ -44,8 +45,8 @@ Ints = npt.NDArray[np.int64]
 Partial = Callable[[Batch], IntArray]
 
 _BLOCK = 2**17  # entries of the rows' vectors in a block: about a megabyte of floats
-_TABLE = 2**16  # entries of a table of slopes
-_FINE = 2**20  # what exp(0) is in the table of a softmax
+_FINE_STEPS = 2**22  # integer units of the iterate to the end of the set: margins stay below 2^40
+_EXP_STEPS = 2**20  # what exp(0) is in the table of a softmax
 
 
 class Pass:
@@ -61,9 +62,11 @@ class Pass:
                |d|_inf <= |d|_2. A custom gradient has the bound of its Vector for S^2 B. A person of k rows: k times.
     """
 
-    def __init__(self, risk: Risk, domain: Domain) -> None:
+    def __init__(self, risk: Risk, domain: Domain, size: int = 2**31) -> None:
+        """`size` is the public size: a table of slopes finer than the noise is a waste."""
         risk.checked_target(domain)
         self.risk, self.domain = risk, domain
+        self.entries = 2 ** min(18, max(14, size.bit_length() + 5))
         self.dimension = risk.dimension(domain)
         if isinstance(risk.loss, Custom):
             self.vector = Vector(self.dimension, norm=risk.loss.bound)
@@ -75,17 +78,14 @@ class Pass:
         self.iterate_squared = math.floor(risk.feasible.reach_squared(self.dimension) / self.grid**2)
         self.margin_unit = self.grid * risk.features.unit(domain)
         self.reach = math.isqrt(self.rows_squared * self.iterate_squared) + self.target_steps
-        if self.reach >= 2**40:
-            raise ParameterError(
-                "the feasible set is too large for this target: margins would be more than 2**24 times its bound"
-            )
+        if self.reach >= 2**46:
+            raise ParameterError("the feasible set is too large for this target: predictions would dwarf its bound")
         self.coarse = 1
         if needs_moments(risk):
             self.coarse = 2 ** max(0, self.reach.bit_length() - 16)
             self.unit = 2 * self.margin_unit * risk.features.unit(domain) * self.coarse
         else:
-            self.shift = max(0, (2 * self.reach + 1).bit_length() - _TABLE.bit_length() + 1)
-            self.table = self._slopes()
+            self.shift = max(0, (2 * self.reach + 1).bit_length() - self.entries.bit_length() + 1)
             self.unit = self._slope_unit() * risk.features.unit(domain)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
@@ -107,7 +107,7 @@ class Pass:
 
     def quantised(self, w: Floats) -> Ints:
         """The iterate as integers that are not longer than the set allows."""
-        units = np.trunc(w / float(self.grid)).astype(np.int64)
+        units = np.rint(w / float(self.grid)).astype(np.int64)
         found: Ints = shrunk(units[None, :], self.iterate_squared)[0]
         return found
 
@@ -177,7 +177,7 @@ class Pass:
     def _class_slopes(self, batch: Batch, part: slice, margins: Floats) -> Floats:
         """(p - e_y) * STEPS with p from integers: floor(STEPS e_k / sum e), e_k from the table of exp."""
         below = margins.max(axis=1, keepdims=True) - margins
-        grown = self.table[np.minimum(below * 2.0**-self.shift, _TABLE - 1).astype(np.int32)]
+        grown = self.table[np.minimum(below * 2.0**-self.shift, self.entries - 1).astype(np.int32)]
         share: Floats = np.floor(grown * STEPS / grown.sum(axis=1, keepdims=True))
         share[np.arange(len(share)), self._labels(batch, part)] -= STEPS
         return share
@@ -193,12 +193,13 @@ class Pass:
         scaled = self._labels(batch, part) * float(column.step / bound * STEPS) + float(column.low / bound * STEPS)
         return np.asarray(np.clip(np.floor(scaled), -STEPS, STEPS))
 
-    def _slopes(self) -> Floats:
+    @functools.cached_property
+    def table(self) -> Floats:
         """Slopes in steps, one for each range of 2^shift integer margins; for a softmax exp(-distance) in its steps."""
         loss = self.risk.loss
-        middle = (np.arange(_TABLE, dtype=np.float64) + 0.5) * 2.0**self.shift
+        middle = (np.arange(self.entries, dtype=np.float64) + 0.5) * 2.0**self.shift
         if isinstance(loss, Softmax):
-            return np.asarray(np.rint(_FINE * np.exp(-(middle - middle[0]) * float(self.margin_unit))))
+            return np.asarray(np.rint(_EXP_STEPS * np.exp(-(middle - middle[0]) * float(self.margin_unit))))
         assert not isinstance(loss, Custom)
         slopes = loss.slope((middle - self.reach) * float(self.margin_unit))
         return np.asarray(np.clip(np.rint(slopes / float(self._slope_unit())), -STEPS, STEPS))
@@ -207,21 +208,40 @@ class Pass:
         return Fraction(1, STEPS) * self.risk.loss.slope_bound
 
     def gradient_error(self) -> float:
-        """How far the mean of the integer gradients is from the gradient of the loss, at most: rounding alone."""
+        """How far the mean of the integer gradients is from the gradient of a smooth loss, at most: rounding alone."""
+        curve = self.risk.loss.curvature()
         if isinstance(self.risk.loss, Custom):
             return float(self.vector.step) * math.sqrt(self.dimension)
-        norm = self.risk.row_norm(self.domain)
-        coarse_w = float(self.grid) * math.sqrt(self.dimension)
-        curve = self.risk.loss.curvature()
-        target = float(self.risk.target_bound(self.domain)) / STEPS
-        if needs_moments(self.risk):
-            assert curve is not None
-            return norm * curve * (norm * coarse_w + target) + float(self.unit) * math.sqrt(self.dimension)
         if curve is None:
             return math.inf  # where a slope jumps, a rounded margin may see the other side
-        steps = math.sqrt(2) if isinstance(self.risk.loss, Softmax) else 1.0
-        bins = 2.0**self.shift * float(self.margin_unit)
-        return norm * (curve * (norm * coarse_w + target + bins) + steps * float(self._slope_unit()))
+        norm = self.risk.row_norm(self.domain)
+        if needs_moments(self.risk):
+            return norm * curve * self._miss_error() + float(self.unit) * math.sqrt(self.dimension)
+        slopes = float(self._slope_unit()) * (2 * math.sqrt(2) if isinstance(self.risk.loss, Softmax) else 1.0)
+        return norm * (curve * self._miss_error() + slopes)
+
+    def excess_error(self, known: Constants) -> float:
+        """What rounding can add to the excess risk of a descent.
+
+        Smooth: a gradient that is off by e adds at most e times the diameter. Corners: the table is the slope of
+        another convex loss that differs from this one by at most delta, and a gradient at a point q instead of w is one
+        at w up to 2 G |w - q|; so 2 delta + 2 G |w - q|.
+        """
+        if self.risk.loss.curvature() is not None or isinstance(self.risk.loss, Custom):
+            return self.gradient_error() * known.diameter
+        apart = self._miss_error() * known.lipschitz / known.row_norm
+        apart += float(self._slope_unit()) * self.reach * float(self.margin_unit)
+        return 2 * apart + 2 * known.lipschitz * self._iterate_error()
+
+    def _miss_error(self) -> float:
+        """How far the u whose slope is looked up is from u: the iterate's grid, the target's, and half an entry."""
+        entry = 0.0 if needs_moments(self.risk) else 2.0**self.shift * float(self.margin_unit) / 2
+        target = float(self.risk.target_bound(self.domain)) / STEPS
+        return self.risk.row_norm(self.domain) * self._iterate_error() + target + entry
+
+    def _iterate_error(self) -> float:
+        """How far the rounded iterate is from the iterate: half a step, and as much again if it was too long."""
+        return float(self.grid) * math.sqrt(self.dimension)
 
 
 def _lengths(l2_squared: int, dimension: int) -> Sensitivity:
@@ -236,19 +256,19 @@ def _target_steps(risk: Risk, domain: Domain) -> int:
     if risk.loss.form != "difference":
         return 0
     steps, reach_squared = STEPS, risk.feasible.reach_squared(risk.dimension(domain))
-    while reach_squared < (STEPS // 2) ** 2 * _difference_grid(risk, domain, steps) ** 2:
+    while reach_squared < (_FINE_STEPS // 2) ** 2 * _difference_grid(risk, domain, steps) ** 2:
         steps *= 2
     return steps
 
 
 def _iterate_grid(risk: Risk, domain: Domain) -> Fraction:
-    """The step of the iterate's grid: about 2^15 steps to the end of the set, and margins are commensurable with y."""
+    """The step of the iterate's grid: about 2^22 steps to the end of the set, and margins are commensurable with y."""
     if risk.loss.form == "difference":
         return _difference_grid(risk, domain, _target_steps(risk, domain))
     grid, reach_squared = Fraction(1), risk.feasible.reach_squared(risk.dimension(domain))
-    while grid**2 * STEPS**2 < reach_squared:
+    while grid**2 * _FINE_STEPS**2 < reach_squared:
         grid *= 2
-    while grid**2 * STEPS**2 >= 4 * reach_squared:
+    while grid**2 * _FINE_STEPS**2 >= 4 * reach_squared:
         grid /= 2
     return grid
 

@@ -154,6 +154,17 @@ class Risk:
             regularizer_slope=ridge * reach if ridge else strength * math.sqrt(dimension),
         )
 
+    def centre_excess(self, facts: Facts) -> float:
+        """The excess risk of the centre of the set, at most: what can be had without looking at any row."""
+        known, centre = self.constants(facts), self.feasible.centre(self.dimension(facts.domain))
+        farthest = known.oscillation + known.regularizer_slope * known.diameter
+        if isinstance(self.loss, (Custom, Softmax)):
+            at_zero = isinstance(self.loss, Softmax) and not centre.any()
+            return min(farthest, math.log(self.loss.classes)) if at_zero else farthest  # type: ignore[union-attr]
+        missed = known.row_norm * float(np.linalg.norm(centre)) + float(self.target_bound(facts.domain))
+        worst = float(self.loss.value(np.array([-missed, missed])).max())
+        return min(farthest, worst + (0.0 if self.regularizer is None else self.regularizer.value(centre)))
+
     def smooth_gradient(self, w: Floats) -> Floats:
         """The gradient of the part of the regularizer that has one: ridge."""
         return self._strength() * w if isinstance(self.regularizer, Ridge) else np.zeros_like(w)
