@@ -122,33 +122,40 @@ def propose(
     """The descent with the least noise that is admitted, its steps and rate by the public rule.
 
     noise     None: GaussianNoise if any amount of it is admitted, else ProductLaplaceNoise (pure)
-    schedule  None: Accelerated for smooth losses, Average for losses with corners
+    schedule  None: whichever theorem promises most, by the rule above
     """
-    known = risk.constants(facts)
-    kind = schedule or (Accelerated if known.smoothness is not None else Average)
-    made: Callable[[type[Noise], int, Fraction], Descent] = functools.partial(
-        _descent, risk, known, public_size(facts), kind
-    )
-    drawn, one = _first_scale(made, admits, noise)
-    grows = 1 if drawn is not ProductLaplaceNoise or not _pure_only(made, admits) else 2
-    if steps is None:
-        steps = best_steps(kind, known, _limit(risk, facts), one**2 * _shape(drawn), public_size(facts), grows)
-    guess = made(drawn, steps, Fraction(one * steps ** (grows / 2)) * Fraction(1_000_001, 1_000_000))
-    return guess if admits(guess) else calibrate(functools.partial(made, drawn, steps), admits=admits)
+    known, size = risk.constants(facts), public_size(facts)
+    kinds = (schedule,) if schedule is not None else _applicable(known)
+    drawn, one, grows = _first_scale(risk, known, size, kinds[0], admits, noise)
+    spread = known.dimension * drawn(Fraction(1)).variance() * one**2 / size**2
+    tried = _tried(_limit(risk, facts)) if steps is None else [exact.whole(steps=steps)]
+    kind, taken = _fewest(kinds, tried, known, spread, grows)
+    make = functools.partial(_descent, risk, known, size, kind, drawn, taken)
+    guess = make(Fraction(one * taken ** (grows / 2)) * Fraction(1_000_001, 1_000_000))
+    return guess if admits(guess) else calibrate(make, admits=admits)
 
 
-def best_steps(kind: type[Schedule], known: Constants, limit: int, variance: float, size: int, grows: int) -> int:
-    """The fewest steps whose promised excess is within a quarter of the least; noise grows like steps^grows."""
-    tried: list[int] = sorted({round(math.exp(math.log(limit) * k / 60)) for k in range(61)})
-    spread = known.dimension * variance / size**2
+def _applicable(known: Constants) -> tuple[type[Schedule], ...]:
+    smooth = (Accelerated, Average) if known.smoothness is not None else (Average,)
+    return (*smooth, StronglyConvex) if known.convexity > 0 else smooth
 
-    def excess(steps: int) -> float:
-        total = spread * float(steps) ** grows
-        return made_schedule(kind, known, steps, total).expected(known, steps, total)
 
-    found = {steps: excess(steps) for steps in tried}
+def _tried(limit: int) -> list[int]:
+    """Numbers of steps up to the limit, each a few per cent more than the one before."""
+    return sorted({round(math.exp(math.log(limit) * k / 60)) for k in range(61)})
+
+
+def _fewest(
+    kinds: tuple[type[Schedule], ...], tried: list[int], known: Constants, spread: float, grows: int
+) -> tuple[type[Schedule], int]:
+    """The fewest steps, and the schedule, whose promised excess is within a quarter of the least."""
+    found = {}
+    for steps in tried:
+        variance = spread * float(steps) ** grows
+        for kind in kinds:
+            found[kind, steps] = made_schedule(kind, known, steps, variance).expected(known, steps, variance)
     least = min(found.values())
-    return next(steps for steps in tried if found[steps] <= 1.25 * least)
+    return next(key for key, excess in found.items() if excess <= 1.25 * least)
 
 
 def made_schedule(kind: type[Schedule], known: Constants, steps: int, variance: float) -> Schedule:
@@ -166,32 +173,29 @@ def _descent(
 
 
 def _first_scale(
-    made: Callable[[type[Noise], int, Fraction], Descent], admits: Callable[[Any], bool], noise: type[Noise] | None
-) -> tuple[type[Noise], float]:
-    """The noise to use, and the scale that one step of it needs."""
-    kinds = (GaussianNoise, ProductLaplaceNoise) if noise is None else (noise,)
-    for kind in kinds:
-        try:
-            found = calibrate(functools.partial(made, kind, 1), admits=admits)
-            return kind, float(found.noise.scale)
-        except ParameterError:
-            if kind is kinds[-1]:
-                raise
-    raise AssertionError("there is at least one kind of noise")
+    risk: Risk,
+    known: Constants,
+    size: int,
+    schedule: type[Schedule],
+    admits: Callable[[Any], bool],
+    noise: type[Noise] | None,
+) -> tuple[type[Noise], float, int]:
+    """The noise to use, the scale that one step of it needs, and how the variance grows with the steps.
 
-
-def _pure_only(made: Callable[[type[Noise], int, Fraction], Descent], admits: Callable[[Any], bool]) -> bool:
-    """Whether no Gaussian is admitted at all: noise then grows with the number of steps, not with its root."""
+    If a Gaussian is admitted at all, there is a Renyi book and variances grow like the steps; else like their square.
+    """
     try:
-        calibrate(functools.partial(made, GaussianNoise, 1), admits=admits)
+        first = calibrate(functools.partial(_descent, risk, known, size, schedule, GaussianNoise, 1), admits=admits)
+        if noise in (None, GaussianNoise):
+            return GaussianNoise, float(first.noise.scale), 1
+        grows = 1
     except ParameterError:
-        return True
-    return False
-
-
-def _shape(noise: type[Noise]) -> int:
-    """The variance of one coordinate over its squared scale."""
-    return 1 if noise is GaussianNoise else 2
+        if noise is GaussianNoise:
+            raise
+        grows = 2
+    kind = noise or ProductLaplaceNoise
+    found = calibrate(functools.partial(_descent, risk, known, size, schedule, kind, 1), admits=admits)
+    return kind, float(found.noise.scale), grows
 
 
 def _limit(risk: Risk, facts: Facts) -> int:

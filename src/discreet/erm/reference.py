@@ -129,7 +129,8 @@ def _sign(loss: Loss, y: Labels) -> Floats:
 
 
 def _bisected(loss: Loss, X: Floats, y: Labels, feasible: FeasibleSet, regularizer: Regularizer) -> Minimum:  # noqa: N803
-    low, high = (float(feasible.project(np.array([end]))[0]) for end in (-1e300, 1e300))
+    far = 2 * feasible.reach(1)
+    low, high = (float(feasible.project(np.array([end]))[0]) for end in (-far, far))
 
     def slope(w: float) -> float:
         return float(risk_gradient(loss, X, y, np.array([w]), regularizer)[0])
@@ -239,7 +240,6 @@ class _Pieces:
     """sum_i weight_i max(<one_i, w> + one_at_i, <two_i, w> + two_at_i) + (ridge / 2) |w|^2."""
 
     weight: Floats
-    one: Floats
     one_at: Floats
     two: Floats
     two_at: Floats
@@ -262,13 +262,12 @@ class _Pieces:
 
 def _pieces(loss: Loss, X: Floats, y: Labels, regularizer: Regularizer) -> _Pieces:  # noqa: N803
     rows, width = X.shape
-    one: Floats
     weight, ridge = np.full(rows, 1 / max(1, rows)), 0.0
     if isinstance(loss, Hinge):
         one, one_at, two, two_at = -_sign(loss, y)[:, None] * X, np.ones(rows), 0 * X, np.zeros(rows)
     else:
         up, down = (float(1 - loss.q), -float(loss.q)) if isinstance(loss, Pinball) else (1.0, -1.0)
-        one, one_at, two, two_at = up * X, -up * y, down * X, -down * y
+        one, one_at, two, two_at = up * X, np.asarray(-up * y), down * X, np.asarray(-down * y)
     if isinstance(regularizer, Ridge):
         ridge = float(regularizer.strength)
     if isinstance(regularizer, Lasso):

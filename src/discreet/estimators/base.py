@@ -1,4 +1,4 @@
-"""What every estimator shares: whose rows, which budget, one charge, and what is learned about it.
+"""What every estimator shares: which budget, one charge, and what is learned about it.
 
 Parameters are stored by the constructor as they are and checked at the top of `fit`, before anything is charged. A fit
 is one release: a mechanism is built from public numbers alone, charged, and run once.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet import exact
-from discreet.data import Dataset, Facts
+from discreet.data import Dataset
 from discreet.erm.promise import Promise
 from discreet.errors import ParameterError
 from discreet.exact import Exact
@@ -68,38 +68,79 @@ class Terms:
         return "rows" if self.ledger is None else self.ledger.identity.name
 
 
+@dataclass(frozen=True, slots=True)
+class Books:
+    """Where a fit is charged, and the test whether a mechanism is within what the fit may cost."""
+
+    ledger: Ledger
+    admits: Admits
+
+
 def terms_of(estimator: Any) -> Terms:
     """Check the parameters that every estimator has; an error here costs nothing."""
     ledger = estimator.ledger
     if ledger is not None and not isinstance(ledger, Ledger):
         raise ParameterError(f"ledger must be a Ledger or None, found a {type(ledger).__name__}")
-    if estimator.epsilon is None and ledger is None:
-        raise ParameterError("epsilon must be given: a number > 0, or None with a ledger for all that is left there")
-    if estimator.epsilon is None and exact.nonnegative(delta=estimator.delta) != 0:
-        raise ParameterError("delta goes with epsilon: with epsilon=None the ledger's own budget decides")
-    budget = None if estimator.epsilon is None else Budget(estimator.epsilon, estimator.delta)
-    size = None if estimator.size is None else exact.whole(size=estimator.size)
     if not isinstance(estimator.neighbours, (str, Neighbours)):
         raise ParameterError(f'neighbours must be "replace-one" or "add-remove", found {estimator.neighbours!r}')
-    return Terms(budget, ledger, Neighbours.of(estimator.neighbours), size)
+    size = None if estimator.size is None else exact.whole(size=estimator.size)
+    return Terms(_budget(estimator, ledger), ledger, Neighbours.of(estimator.neighbours), size)
 
 
-def admission(terms: Terms, facts: Facts) -> Admits:
-    """The test "this mechanism is within what the fit may cost": by public numbers, in the currency of a ledger.
+def _budget(estimator: Any, ledger: Ledger | None) -> Budget | None:
+    if estimator.epsilon is not None:
+        return Budget(estimator.epsilon, estimator.delta)
+    if ledger is None:
+        raise ParameterError("epsilon must be given: a number > 0, or None with a ledger for all that is left there")
+    if exact.nonnegative(delta=estimator.delta) != 0:
+        raise ParameterError("delta goes with epsilon: with epsilon=None the ledger's own budget decides")
+    return None
 
-    A budget of its own is that of a new ledger with the same share for failures; whether the real ledger has as much
-    left is decided by its charge, which raises BudgetExceeded if not.
+
+def books(terms: Terms, data: Dataset) -> Books:
+    """The ledger to charge, and what it or the fit's own budget admits.
+
+    The fit's own budget is read as a new ledger would, with the same share for failures (none without a ledger, since
+    nothing here fails). Whether the real ledger has as much left is decided by the charge: BudgetExceeded if not.
     """
-    if terms.budget is None:
-        assert terms.ledger is not None
-        ledger = terms.ledger
-    else:
-        ledger = alone(terms, facts)
-    return lambda mechanism: ledger.admits(mechanism, facts=facts)
+    priced = terms.ledger
+    if terms.budget is not None:
+        share = 0 if terms.ledger is None else next(terms.ledger.entries())["failure_share"]
+        priced = Ledger.in_memory(terms.budget, data.identity, failure_share=share)
+    assert priced is not None
+    facts = data.facts
+    return Books(terms.ledger or priced, lambda mechanism: priced.admits(mechanism, facts=facts))
 
 
-def alone(terms: Terms, facts: Facts) -> Ledger:
-    """A ledger in memory for this fit and nothing else; no part of delta is kept for failures unless a ledger does."""
-    assert terms.budget is not None
-    share = 0 if terms.ledger is None else next(terms.ledger.entries())["failure_share"]
-    return Ledger.in_memory(terms.budget, _Declared(facts, terms.name).identity, failure_share=share)
+def charged(estimator: Any, terms: Terms, where: Books, mechanism: Mechanism, data: Dataset) -> Released:
+    """Charge and run the mechanism; what is public about the release becomes the estimator's."""
+    got = release(mechanism, data, ledger=where.ledger, memo=type(estimator).__name__)
+    scope = "this fit alone" if terms.ledger is None else f"entry {got.entry} of the ledger of {terms.name!r}"
+    estimator.guarantee_ = FitGuarantee(got.guarantee, terms.budget or where.ledger.budget, scope)
+    estimator.entry_ = None if terms.ledger is None else got.entry
+    estimator.mechanism_ = mechanism
+    return got
+
+
+def per_row(promise: Promise, share: Exact) -> Promise:
+    """A promise about a sum over a part of the rows that was divided by the number of all, as one about their mean."""
+    if promise.excess is None or share == 1:
+        return promise
+    return Promise(promise.excess / float(share), promise.theorem, promise.reason, promise.beta)
+
+
+REFUSED = {
+    "sample_weight": "sample_weight is refused: a person whose row counts more needs more noise for everybody",
+    "class_weight": "class_weight is refused: weights by class frequency are read from the labels, an unpaid release",
+    "warm_start": "warm_start is refused: every fit starts from public numbers, or its promise is not about it alone",
+    "early_stopping": "early_stopping is refused: stopping by looking at the rows is an unpaid release",
+}
+
+
+def refuse(asked: dict[str, Any]) -> None:
+    """An error for arguments that other libraries have and that cannot be kept private here."""
+    for name, value in asked.items():
+        if name not in REFUSED:
+            raise TypeError(f"fit() got an unexpected keyword argument {name!r}")
+        if value is not None and value is not False:
+            raise ParameterError(REFUSED[name])

@@ -1,0 +1,87 @@
+"""Which algorithm solves a risk: every solver with what it promises, side by side, before anything is spent.
+
+    auto                 the smallest promised excess risk
+    descent              noisy gradient descent by its own rule; or one schedule of it by name:
+    accelerated, average, last, strongly-convex
+    gaussian, laplace, coordinate-laplace      the lecture's descent (the mean of the iterates) with this noise
+    exponential          the exponential mechanism on a grid (pure)
+    output               the minimiser plus noise
+
+All read public numbers only: the risk, the facts and what the budget admits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.data import Facts
+from discreet.erm import descent
+from discreet.erm.promise import Promise
+from discreet.erm.risk import Risk
+from discreet.erm.schedules import Average
+from discreet.errors import ParameterError
+from discreet.mechanisms.noises import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
+
+Admits = Callable[[Any], bool]
+_NOISES: dict[str, type[Noise]] = {
+    "gaussian": GaussianNoise,
+    "laplace": ProductLaplaceNoise,
+    "coordinate-laplace": CoordinateLaplaceNoise,
+}
+SOLVERS = ("descent", *descent.SCHEDULES, *_NOISES, "exponential", "output")
+_CONTENDERS = ("descent", "exponential", "output")  # the rest of the list are slower or noisier forms of the first
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One solver for a risk: the mechanism that would be released and its promise, or why it does not apply."""
+
+    solver: str
+    mechanism: Any = None
+    promise: Promise | None = None
+    refusal: str = ""
+
+
+def offer(solver: str, risk: Risk, *, facts: Facts, admits: Admits, steps: int | None = None) -> Offer:
+    """What this solver would do here, with the least noise that is admitted."""
+    if solver == "exponential":
+        from discreet.erm import sampling
+
+        mechanism = sampling.propose(risk, facts=facts, admits=admits)
+        return Offer(solver, mechanism, sampling.promise(mechanism, facts))
+    if solver == "output":
+        from discreet.erm import output
+
+        mechanism = output.propose(risk, facts=facts, admits=admits)
+        return Offer(solver, mechanism, output.promise(mechanism, facts))
+    if solver not in SOLVERS:
+        raise ParameterError(f"solver must be one of auto, {', '.join(SOLVERS)}; found {solver!r}")
+    noise = _NOISES.get(solver)
+    schedule = Average if noise is not None else descent.SCHEDULES.get(solver)
+    found = descent.propose(risk, facts=facts, admits=admits, noise=noise, schedule=schedule, steps=steps)
+    return Offer(solver, found, descent.promise(found, facts))
+
+
+def offers(
+    risk: Risk, *, facts: Facts, admits: Admits, solvers: tuple[str, ...] = SOLVERS, steps: int | None = None
+) -> tuple[Offer, ...]:
+    """Every solver that was asked for, those that do not apply with their refusal."""
+    found = []
+    for solver in solvers:
+        try:
+            found.append(offer(solver, risk, facts=facts, admits=admits, steps=steps))
+        except (ParameterError, ImportError) as refused:
+            found.append(Offer(solver, refusal=str(refused)))
+    return tuple(found)
+
+
+def choose(risk: Risk, *, facts: Facts, admits: Admits, solver: str = "auto", steps: int | None = None) -> Offer:
+    """The offer to take: the named solver's, or the one that promises most; descent if nobody promises anything."""
+    if solver != "auto":
+        return offer(solver, risk, facts=facts, admits=admits, steps=steps)
+    first = offer("descent", risk, facts=facts, admits=admits, steps=steps)
+    others = offers(risk, facts=facts, admits=admits, solvers=_CONTENDERS[1:])
+    made = [first, *(each for each in others if each.mechanism is not None)]
+    return min(made, key=lambda each: float(each.promise) if each.promise is not None else float("inf"))

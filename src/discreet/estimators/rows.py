@@ -1,0 +1,293 @@
+"""From what a user hands to `fit` to a dataset, and from what he hands to `predict` to numbers.
+
+Arrays and frames become a Matrix (features, target) or a Table of one column. Whatever is wrong with them is said
+here, before the charge, and never with a value. A Table or ParquetTable is used as it is, and its declaration says all
+that arrays need parameters for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import validate_data
+
+from discreet import exact
+from discreet.data import Batch, Codes, Dataset, Facts, Filter, Matrix, ParquetTable, Slice, Summed, Table
+from discreet.data.columns import Frame
+from discreet.data.encoding import encode
+from discreet.data.rows import refuse_to_leave
+from discreet.domain import Category, Domain, Number, Vector
+from discreet.erm.features import Declared
+from discreet.errors import ParameterError, SchemaError
+from discreet.estimators.base import Terms
+
+Floats = npt.NDArray[np.float64]
+GRID = 2**30  # steps between the bounds of a number that comes from an array
+
+
+class Part:
+    """Rows of a table of `size` persons that were chosen by their position: a training set, a fold.
+
+    Theorem.   Under replace-one, with positions chosen without looking at the rows, neighbouring tables have parts that
+               are equal or differ in one row; so a mechanism has the guarantee on the part that it has on the table.
+    Edges.     Means are divided by the size of the table: the caller knows the share. Under add-remove positions move
+               when a row is removed, and there is no such theorem.
+    """
+
+    __slots__ = ("__weakref__", "_rows", "facts", "identity", "source")
+
+    def __init__(self, rows: Matrix | Table, size: int) -> None:
+        self._rows = rows
+        self.facts = Facts(rows.facts.domain, rows.facts.neighbours, size)
+        self.identity, self.source = rows.identity, rows.source
+
+    @property
+    def share(self) -> Fraction:
+        """The part of the persons that is here; public, like the positions."""
+        assert self._rows.facts.size is not None
+        assert self.facts.size is not None
+        return Fraction(self._rows.facts.size, self.facts.size)
+
+    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
+        """The exact sum of a bounded integer function of the rows. Not private."""
+        return self._rows.exact_sum(partial)
+
+    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
+        """The exact most extreme values of columns. Not private."""
+        return self._rows.exact_slices(slices, where=where, disjoint=disjoint)
+
+    def check_source(self) -> None:
+        """Nothing to check: the rows are in memory."""
+
+    def __repr__(self) -> str:
+        return f"Part({self._rows!r}, size={self.facts.size})"
+
+    __reduce_ex__ = refuse_to_leave
+    __copy__ = refuse_to_leave
+    __deepcopy__ = refuse_to_leave
+
+
+def share_of(data: Dataset) -> Fraction:
+    """Which part of the persons that means are divided by is here: 1, unless the data are a Part."""
+    return data.share if isinstance(data, Part) else Fraction(1)
+
+
+def is_table(rows: object) -> bool:
+    return isinstance(rows, (Table, ParquetTable))
+
+
+def checked_table(rows: Table | ParquetTable, terms: Terms) -> Table | ParquetTable:
+    """A table, if there is a ledger for it; it brings its own relation and size."""
+    if terms.ledger is None:
+        raise ParameterError("a table is fitted with its ledger: give ledger=..., or use Session(table, ledger)")
+    if terms.size is not None:
+        raise ParameterError("size belongs to arrays; a table brings its own")
+    return rows
+
+
+# Arrays.
+
+
+def arrays(estimator: Any, rows: Any, target: Any, *, numeric: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Features and target as scikit-learn reads them; sets `n_features_in_` and `feature_names_in_`."""
+    _refuse_text(rows)
+    with _Quiet():
+        features, y = validate_data(estimator, rows, target, ensure_all_finite=False, y_numeric=numeric)
+    if numeric and y.dtype.kind not in "biuf":
+        raise ParameterError("y must hold numbers, found text")
+    return features, y
+
+
+def features_only(estimator: Any, rows: Any) -> Floats:
+    """Features for a prediction: as wide as those of the fit, finite."""
+    _refuse_text(rows)
+    with _Quiet():
+        features = validate_data(estimator, rows, reset=False, ensure_all_finite=False).astype(np.float64, copy=False)
+    if not np.isfinite(features).all():
+        raise ParameterError("X holds NaN or infinite numbers")
+    return np.asarray(features)
+
+
+def _refuse_text(rows: Any) -> None:
+    frame = nw.from_native(rows, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        for name, dtype in frame.schema.items():
+            if not (dtype.is_numeric() or dtype in (nw.Boolean, nw.Object)):
+                raise ParameterError(
+                    f"X must hold numbers, and column {str(name)!r} does not; a Table with a declared Category encodes "
+                    "levels"
+                )
+
+
+class _Quiet:
+    """An error that quotes what could not be converted becomes one that does not."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, ValueError) and "could not convert" in str(error):
+            raise ParameterError("X and y must hold numbers, found text that is not one") from None
+
+
+def matrix(
+    terms: Terms, rows: npt.NDArray[Any], y: npt.NDArray[Any], *, norm: Fraction, target: Category | Number
+) -> Matrix | Part:
+    """Features and target as a dataset; rows that fewer are than the declared size are a part of the table."""
+    vector = Vector(rows.shape[1], norm=norm)
+    return _read(
+        terms,
+        len(rows),
+        lambda size: Matrix(
+            rows, y, features=vector, target=target, neighbours=terms.neighbours, size=size, name=terms.name
+        ),
+    )
+
+
+def column(terms: Terms, values: Any, number: Number) -> Table | Part:
+    """One column of numbers as a dataset."""
+    domain = Domain(x=number)
+    return _read(
+        terms,
+        len(values),
+        lambda size: Table({"x": values}, domain, neighbours=terms.neighbours, size=size, name=terms.name),
+    )
+
+
+def _read(terms: Terms, found: int, made: Callable[[int | None], Any]) -> Any:
+    part = terms.ledger is not None and terms.neighbours.replace_one and terms.size is not None and terms.size > found
+    try:
+        rows = made(None if part else terms.size)
+    except SchemaError as error:
+        complaint = str(error)
+    else:
+        return Part(rows, terms.size) if part and terms.size is not None else rows
+    raise ParameterError(complaint)
+
+
+def bounds_of(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
+    """A pair of exact numbers, low < high."""
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be a pair (low, high), found {bounds!r}") from None
+    found = exact.number(**{f"{name}[0]": low}), exact.number(**{f"{name}[1]": high})
+    if found[0] >= found[1]:
+        raise ParameterError(f"{name} must be a pair (low, high) with low < high, found {bounds!r}")
+    return found
+
+
+def grid(half: Fraction) -> Number:
+    """The numbers from -half to half, in steps of 2^-29 of half: fine enough for any float that matters."""
+    return Number(-half, half, step=2 * half / GRID)
+
+
+# Classes.
+
+
+def class_levels(classes: Any, y: npt.NDArray[Any] | None) -> tuple[npt.NDArray[Any], Category]:
+    """The classes in order, the last is the positive one, and the declaration that encodes them."""
+    if classes is None:
+        raise ParameterError(
+            'classes must be declared: the labels that may occur, say classes=(0, 1), or "public" if the labels in y '
+            "are no secret; which labels occur is private otherwise"
+        )
+    if isinstance(classes, str):
+        if classes != "public" or y is None:
+            raise ParameterError(f'classes must be a list of labels or "public", found {classes!r}')
+        found = np.unique(y)
+    else:
+        found = _label_array(classes)
+    if len(found) < 2:
+        raise ParameterError(f"classes must be at least two, found {len(found)} class")
+    return found, Category(levels=[_level(label) for label in found.tolist()])
+
+
+def _label_array(classes: Any) -> npt.NDArray[Any]:
+    try:
+        labels = list(classes)
+    except TypeError:
+        raise ParameterError(f'classes must be a list of labels or "public", found {classes!r}') from None
+    levels = [_level(label) for label in labels]
+    if len({type(level) for level in levels}) == 1:
+        return np.array(levels)
+    found = np.empty(len(levels), dtype=object)
+    found[:] = levels
+    return found
+
+
+def _level(label: Any) -> Any:
+    """A label as a level: texts, whole numbers and booleans."""
+    plain = label.item() if isinstance(label, np.generic) else label
+    if isinstance(plain, float) and plain.is_integer():
+        return int(plain)
+    if isinstance(plain, (str, int, bool)):
+        return plain
+    raise ParameterError(f"Unknown label type: a class is a text, a whole number or a boolean, found {label!r}")
+
+
+# Tables.
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How declared columns become the numbers that a model sees: by the declaration alone, so for any frame."""
+
+    domain: Domain
+    features: Declared
+
+    @staticmethod
+    def of(table: Dataset, columns: Sequence[str], norm: Any) -> Encoding:
+        """The encoding of these columns; the norm is the root of their number unless it is given."""
+        domain = table.facts.domain.project(columns)
+        # The least multiple of 2^-10 that is not below the root: nothing is projected.
+        root = Fraction(exact.ceil_sqrt(Fraction(len(columns) * 2**20)), 2**10)
+        return Encoding(domain, Declared(tuple(columns), root if norm is None else exact.positive(row_norm=norm), False))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.features.names(self.domain)
+
+    @property
+    def scales(self) -> Floats:
+        """For each coordinate (a, b): it is a * value + b of the column's own value."""
+        return np.array(self.features.scales(self.domain))
+
+    def with_intercept(self, intercept: bool) -> Declared:
+        return Declared(self.features.columns, self.features.norm, intercept)
+
+    def rows(self, source: Any) -> Floats:
+        """The rows of a frame as numbers."""
+        if isinstance(source, np.ndarray):
+            raise ParameterError("this model was fitted on named columns: give a frame or a dict of columns")
+        frame, columns = Frame(source), self.features.columns
+        Frame.require(frame.names, columns)
+        codes = {name: encode(frame[name], self.domain.column(name), name) for name in columns}
+        if len({len(each) for each in codes.values()}) > 1:
+            raise SchemaError("the columns are not equally long")
+        count = len(codes[columns[0]])
+        found = np.empty((count, self.features.dimension(self.domain)))
+        self.features.fill(Batch(self.domain, count, codes.__getitem__), slice(0, count), found)
+        return found * float(self.features.unit(self.domain))
+
+
+def table_columns(table: Dataset, target: Any, features: Any) -> tuple[str, tuple[str, ...]]:
+    """The target's name and the features' names: all other declared columns, unless they are given."""
+    name, domain = exact.text(target=target), table.facts.domain
+    domain.column(name)
+    if isinstance(features, str):
+        raise ParameterError(f"features must be a list of column names, found the text {features!r}")
+    columns = tuple(each for each in domain.names if each != name) if features is None else tuple(features)
+    if not columns:
+        raise ParameterError("features must name at least one column, found none")
+    if name in columns:
+        raise ParameterError(f"features must not contain the target {name!r}")
+    for each in columns:
+        domain.column(exact.text(features=each))
+    return name, columns
