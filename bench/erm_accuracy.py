@@ -15,6 +15,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -125,7 +126,7 @@ def numbers() -> list[str]:
 
 def our_number(what: str, q: float, epsilon: float) -> dp.Mean | dp.Median | dp.Quantile:
     """Our estimator of one number, unfitted."""
-    public = {"epsilon": epsilon, "bounds": (0, 1), "step": 2**-30}
+    public = {"epsilon": epsilon, "bounds": (0, 1), "step": Fraction(1, 2**30)}
     if what == "mean":
         return dp.Mean(**public)
     return dp.Median(**public) if what == "median" else dp.Quantile(q, **public)

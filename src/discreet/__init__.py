@@ -4,6 +4,8 @@ Exact integer noise, guarantees that are theorems with constants, and one durabl
 with `docs/how_it_works.md`; `release` is the way out for every answer.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from discreet import composition, exact, noise
 from discreet.data import Dataset, Facts, Matrix, ParquetTable, Table
 from discreet.domain import Category, Domain, Number, Vector
@@ -44,6 +46,19 @@ from discreet.query import (
     VectorSum,
 )
 from discreet.release import Released, converse, release, reopen
+from discreet.session import Session
+
+if TYPE_CHECKING:
+    from discreet.estimators import (
+        DeclaredScaler,
+        LinearRegression,
+        LogisticRegression,
+        Mean,
+        Median,
+        MLPClassifier,
+        Quantile,
+        select,
+    )
 
 __version__ = "0.1.0"
 
@@ -61,6 +76,7 @@ __all__ = [
     "CoordinateLaplace",
     "Count",
     "Dataset",
+    "DeclaredScaler",
     "DiscreetError",
     "Domain",
     "Equals",
@@ -76,7 +92,12 @@ __all__ = [
     "LedgerMismatch",
     "LedgerRolledBack",
     "LedgerUnavailable",
+    "LinearRegression",
+    "LogisticRegression",
+    "MLPClassifier",
     "Matrix",
+    "Mean",
+    "Median",
     "Missing",
     "Neighbours",
     "Not",
@@ -87,8 +108,10 @@ __all__ = [
     "ParquetTable",
     "PermuteAndFlip",
     "ProductLaplace",
+    "Quantile",
     "Released",
     "SchemaError",
+    "Session",
     "StableHistogram",
     "StableMode",
     "Sum",
@@ -105,5 +128,29 @@ __all__ = [
     "plan",
     "release",
     "reopen",
+    "select",
     "within",
 ]
+
+
+_ESTIMATORS = frozenset(
+    (
+        "DeclaredScaler",
+        "LinearRegression",
+        "LogisticRegression",
+        "MLPClassifier",
+        "Mean",
+        "Median",
+        "Quantile",
+        "select",
+    )
+)
+
+
+def __getattr__(name: str) -> Any:
+    """The estimators bring scikit-learn, which takes a second to import: only when one of them is asked for."""
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    from discreet import estimators
+
+    return getattr(estimators, name)

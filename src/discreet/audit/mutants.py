@@ -86,7 +86,7 @@ def _inverse_in_floats(honest: Laplace, data: Dataset, rng: Rng) -> float:
 
 
 def _add_remove_price(honest: Any, facts: Facts) -> Guarantee:
-    believed = honest.guarantee(Facts(facts.domain, Neighbours("add-remove", facts.neighbours.rows), None))
+    believed = honest.guarantee(Facts(facts.domain, Neighbours("add-remove", facts.neighbours.rows), facts.size))
     return Guarantee(facts.neighbours, believed.renyi, believed.pure, believed.failure, believed.gaussian)
 
 

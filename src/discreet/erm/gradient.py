@@ -36,7 +36,7 @@ from discreet.data import Batch, Dataset, Facts, IntArray
 from discreet.data.grid import Floats, grid_rows, shrunk
 from discreet.domain import Category, Domain, Number, Vector
 from discreet.erm.features import STEPS
-from discreet.erm.losses import Custom, Softmax
+from discreet.erm.losses import Custom, Loss, Softmax
 from discreet.erm.risk import Constants, Risk, needs_moments
 from discreet.errors import ParameterError
 from discreet.query import Sensitivity, of_persons
@@ -107,7 +107,9 @@ class Pass:
 
     def quantised(self, w: Floats) -> Ints:
         """The iterate as integers that are not longer than the set allows."""
-        units = np.rint(w / float(self.grid)).astype(np.int64)
+        longest = math.sqrt(self.iterate_squared)
+        units = w / float(self.grid)
+        units = np.rint(units * min(1.0, longest / max(1.0, float(np.linalg.norm(units))))).astype(np.int64)
         found: Ints = shrunk(units[None, :], self.iterate_squared)[0]
         return found
 
@@ -196,13 +198,8 @@ class Pass:
     @functools.cached_property
     def table(self) -> Floats:
         """Slopes in steps, one for each range of 2^shift integer margins; for a softmax exp(-distance) in its steps."""
-        loss = self.risk.loss
-        middle = (np.arange(self.entries, dtype=np.float64) + 0.5) * 2.0**self.shift
-        if isinstance(loss, Softmax):
-            return np.asarray(np.rint(_EXP_STEPS * np.exp(-(middle - middle[0]) * float(self.margin_unit))))
-        assert not isinstance(loss, Custom)
-        slopes = loss.slope((middle - self.reach) * float(self.margin_unit))
-        return np.asarray(np.clip(np.rint(slopes / float(self._slope_unit())), -STEPS, STEPS))
+        assert not isinstance(self.risk.loss, Custom)
+        return _slope_table(self.risk.loss, self.entries, self.shift, self.reach, self.margin_unit)
 
     def _slope_unit(self) -> Fraction:
         return Fraction(1, STEPS) * self.risk.loss.slope_bound
@@ -242,6 +239,17 @@ class Pass:
     def _iterate_error(self) -> float:
         """How far the rounded iterate is from the iterate: half a step, and as much again if it was too long."""
         return float(self.grid) * math.sqrt(self.dimension)
+
+
+@functools.lru_cache(maxsize=8)
+def _slope_table(loss: Loss, entries: int, shift: int, reach: int, margin_unit: Fraction) -> Floats:
+    """The public table of a pass; many fits of one kind use the same."""
+    middle = (np.arange(entries, dtype=np.float64) + 0.5) * 2.0**shift
+    if isinstance(loss, Softmax):
+        return np.asarray(np.rint(_EXP_STEPS * np.exp(-(middle - middle[0]) * float(margin_unit))))
+    assert not isinstance(loss, Custom)
+    slopes = loss.slope((middle - reach) * float(margin_unit)) * float(STEPS / loss.slope_bound)
+    return np.asarray(np.clip(np.rint(slopes), -STEPS, STEPS))
 
 
 def _lengths(l2_squared: int, dimension: int) -> Sensitivity:

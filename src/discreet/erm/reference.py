@@ -158,78 +158,56 @@ def _smoothly(
     shrinkage = float(regularizer.strength) if isinstance(regularizer, Lasso) else 0.0
     curve, strength = loss.curvature(), 0.0 if ridge is None else float(ridge.strength)
     assert curve is not None
-    gram = curve * (X.T @ X) / max(1, len(X))
-    bound = np.kron(np.eye(len(start) // len(gram)), gram) + strength * np.eye(len(start))
-    step = 1 / max(1e-300, float(np.linalg.eigvalsh(bound)[-1]))
-    best, stalled = (math.inf, start), 0
+    steepest = curve * float(np.linalg.norm(X, 2)) ** 2 / max(1, len(X)) + strength
+    rate = 1 / max(1e-300, steepest * (1 + 1e-9))
+    enough = 1e-15 * max(1.0, risk_value(loss, X, y, start, regularizer)) / feasible.diameter(len(start))
+    best, since = (math.inf, start), 0
 
-    def satisfied(point: Floats, gradient: Floats) -> bool:
-        nonlocal best, stalled
-        after = shrink(feasible, point - step * gradient, step * shrinkage)
-        moved = float(np.linalg.norm(point - after)) / step
-        stalled = 0 if moved < best[0] / 2 else stalled + 1
-        best = min(best, (moved, after), key=lambda each: each[0])
-        return moved == 0 or stalled > 300
+    def step(ahead: Floats, slope: Floats) -> tuple[Floats, Floats]:
+        found = shrink(feasible, ahead - rate * slope, rate * shrinkage)
+        return found, (ahead - found) / rate
 
-    accelerated(
-        lambda w: risk_gradient(loss, X, y, w, ridge), bound, feasible, shrinkage, start, satisfied, limit=20_000
-    )
-    moved, w = best
-    return Minimum(w, risk_value(loss, X, y, w, regularizer), moved * feasible.diameter(len(w)))
+    def satisfied(found: Floats, pull: Floats) -> bool:
+        nonlocal best, since
+        size = float(np.linalg.norm(pull))
+        since = 0 if size < best[0] / 2 else since + 1
+        best = min(best, (size, found), key=lambda each: each[0])
+        return size <= enough or since > 5_000  # not halved for so long: these are the last digits
+
+    accelerated(lambda w: risk_gradient(loss, X, y, w, ridge), step, start, satisfied, limit=100_000)
+    size, w = best
+    return Minimum(w, risk_value(loss, X, y, w, regularizer), size * feasible.diameter(len(w)))
 
 
 def accelerated(
     gradient: Gradient,
-    bound: Floats,
-    feasible: FeasibleSet,
-    shrinkage: float,
+    step: Callable[[Floats, Floats], tuple[Floats, Floats]],
     start: Floats,
     satisfied: Callable[[Floats, Floats], bool],
     *,
     limit: int,
 ) -> tuple[Floats, bool]:
-    """Accelerated descent with restarts in the metric of `bound`, a matrix no smaller than any second derivative.
+    """Accelerated descent with restarts: momentum is added to every step, and dropped whenever it points uphill.
 
-    A step from y goes to the least point of the quadratic upper bound there, <g, w> + (w - y)' bound (w - y) / 2 plus
-    shrinkage |w|_1 over the set; a momentum is added, and dropped whenever it points uphill. Ends when
-    `satisfied(y, gradient)`, and says whether it was; after `limit` gradients it gives up.
+    step       from a point and the gradient there to the least point of a quadratic upper bound on the risk, and the
+               pull of that step: minus the slope that it found, with what the set and the regularizer add to it
+    satisfied  of a new point and the pull that led there: whether to end; after `limit` gradients it ends anyway
+
+    Returns the last point and whether it satisfied.
     Reference. [BT09]; restarts [OC15].
     """
-    stiff = bound + 1e-13 * max(1e-300, float(np.trace(bound))) * np.eye(len(bound))
-    inverse, length = np.linalg.inv(stiff), 1 / float(np.linalg.eigvalsh(stiff)[-1])
     w = ahead = start
     momentum = 1.0
     for _ in range(limit):
-        slope = gradient(ahead)
-        if satisfied(ahead, slope):
-            return ahead, True
-        found = _least_quadratic(stiff, ahead - inverse @ slope, feasible, shrinkage, w, length)
-        if float((ahead - found) @ stiff @ (found - w)) > 0:
+        found, pull = step(ahead, gradient(ahead))
+        if satisfied(found, pull):
+            return found, True
+        if float(pull @ (found - w)) > 0:
             momentum = 1.0
         grown = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
         ahead = found + (momentum - 1) / grown * (found - w)
         w, momentum = found, grown
     return w, False
-
-
-def _least_quadratic(
-    matrix: Floats, peak: Floats, feasible: FeasibleSet, shrinkage: float, start: Floats, length: float
-) -> Floats:
-    """The w in the set that minimises (w - peak)' matrix (w - peak) / 2 + shrinkage |w|_1."""
-    if shrinkage == 0 and feasible.contains(peak):
-        return peak
-    w = ahead = start
-    momentum = 1.0
-    for _ in range(2_000):
-        found = shrink(feasible, ahead - length * (matrix @ (ahead - peak)), length * shrinkage)
-        if float(np.abs(found - ahead).max()) <= 1e-16 * float(np.abs(found).max()):
-            return found
-        if float((ahead - found) @ (found - w)) > 0:
-            momentum = 1.0
-        grown = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = found + (momentum - 1) / grown * (found - w)
-        w, momentum = found, grown
-    return w
 
 
 # --- risks with corners -----------------------------------------------------------------------------------------------
@@ -240,6 +218,7 @@ class _Pieces:
     """sum_i weight_i max(<one_i, w> + one_at_i, <two_i, w> + two_at_i) + (ridge / 2) |w|^2."""
 
     weight: Floats
+    one: Floats
     one_at: Floats
     two: Floats
     two_at: Floats
@@ -279,25 +258,25 @@ def _pieces(loss: Loss, X: Floats, y: Labels, regularizer: Regularizer) -> _Piec
 
 def _by_barrier(problem: _Pieces, feasible: FeasibleSet, start: Floats) -> Minimum:
     """Interior-point method: each maximum c max(a, b) becomes the least of c t - m log((t - a)(t - b)) over t, the set
-    a barrier of weight m; m falls to nothing. m / (t - a) is the share of `a` in the dual solution."""
-    w, best = start, (math.inf, start, math.inf)
+    a barrier of weight m; m falls to nothing. m / (t - a) is the share of `a` in the dual solution: as the last Newton
+    step predicts it, for the step itself may be finer than floats resolve."""
+    w, best, bound = start, start, -math.inf
     for weight in _falling(problem.value(start)):
         for _ in range(60):
-            slope, curve, _ = _softened(problem, w, weight)
-            wall_slope, wall_curve = _wall(feasible, w)
-            slope, curve = slope + weight * wall_slope, curve + weight * wall_curve
-            step = -np.linalg.lstsq(curve, slope, rcond=None)[0]
-            decrement = -float(slope @ step) / weight
-            if not decrement > 1e-10:
+            soft = _softened(problem, w, weight)
+            step = _newton_step(problem, soft, feasible, w, weight)
+            decrement = -float(step @ _barrier_slope(problem, soft, feasible, w, weight)) / weight
+            if not decrement > 1e-12:
                 break
-            moved = w + step / (1 + math.sqrt(decrement)) if decrement > 0.1 else w + step
-            if not _strictly_inside(feasible, moved):
-                break
-            w = moved
-        share = _softened(problem, w, weight)[2]
-        gap = problem.value(w) - problem.lower_bound(share, feasible)
-        best = min(best, (gap, w, problem.value(w)), key=lambda each: each[0])
-    return Minimum(best[1], best[2], max(0.0, best[0]))
+            step = step / (1 + math.sqrt(decrement)) if decrement > 0.1 else step
+            while not _strictly_inside(feasible, w + step):
+                step = step / 2
+            w = w + step
+        bound = max(bound, problem.lower_bound(soft.predicted(problem, step), feasible))
+        best = min(best, w, key=problem.value)
+        if problem.value(best) - bound <= 1e-14 * max(1.0, problem.value(best)):
+            break
+    return Minimum(best, problem.value(best), max(0.0, problem.value(best) - bound))
 
 
 def _falling(scale: float) -> Iterator[float]:
@@ -307,18 +286,39 @@ def _falling(scale: float) -> Iterator[float]:
         weight /= 4
 
 
-def _softened(problem: _Pieces, w: Floats, barrier: float) -> tuple[Floats, Floats, Floats]:
-    """Gradient and Hessian of the softened maxima, and the share of the first part in each."""
+@dataclass(frozen=True, slots=True)
+class _Softened:
+    """The softened maxima at a point: the share of the first part in each, and how fast it grows with that part."""
+
+    share: Floats
+    stiffness: Floats
+
+    def predicted(self, problem: _Pieces, step: Floats) -> Floats:
+        """The shares after a step, were they linear."""
+        grown = self.share + self.stiffness * ((problem.one - problem.two) @ step)
+        return np.clip(grown, 0, problem.weight)
+
+
+def _softened(problem: _Pieces, w: Floats, weight: float) -> _Softened:
     first, second = problem.heights(w)
-    half, soft = (first - second) / 2, barrier / problem.weight
+    half, soft = (first - second) / 2, weight / problem.weight
     root = np.hypot(soft, half)
     above = np.where(half > 0, soft + soft**2 / (root + np.abs(half)), soft + root - half)  # t - first, no cancelling
-    share = barrier / above
-    turn = problem.one - problem.two
-    slope = share @ problem.one + (problem.weight - share) @ problem.two + problem.ridge * w
     falls = np.where(half > 0, soft**2 / (root * (root + np.abs(half))), 1 - half / root)  # 1 - d(t - mean)/d half
-    curve = (turn * (barrier * falls / above**2 / 2)[:, None]).T @ turn
-    return slope, curve + problem.ridge * np.eye(len(w)), share
+    return _Softened(weight / above, weight * falls / above**2 / 2)
+
+
+def _barrier_slope(problem: _Pieces, soft: _Softened, feasible: FeasibleSet, w: Floats, weight: float) -> Floats:
+    rows = soft.share @ problem.one + (problem.weight - soft.share) @ problem.two
+    return np.asarray(rows + problem.ridge * w + weight * _wall(feasible, w)[0])
+
+
+def _newton_step(problem: _Pieces, soft: _Softened, feasible: FeasibleSet, w: Floats, weight: float) -> Floats:
+    turn = problem.one - problem.two
+    curve = (turn * soft.stiffness[:, None]).T @ turn + problem.ridge * np.eye(len(w)) + weight * _wall(feasible, w)[1]
+    size = 1 / np.sqrt(np.diag(curve))  # brings the diagonal to 1: curvatures differ by many orders
+    slope = size * _barrier_slope(problem, soft, feasible, w, weight)
+    return np.asarray(-size * np.linalg.lstsq(curve * np.outer(size, size), slope, rcond=1e-18)[0])
 
 
 def _wall(feasible: FeasibleSet, w: Floats) -> tuple[Floats, Floats]:

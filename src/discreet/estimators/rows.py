@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -28,6 +28,7 @@ from discreet.errors import ParameterError, SchemaError
 from discreet.estimators.base import Terms
 
 Floats = npt.NDArray[np.float64]
+Rows = TypeVar("Rows", Matrix, Table)
 GRID = 2**30  # steps between the bounds of a number that comes from an array
 
 
@@ -94,21 +95,23 @@ def checked_table(rows: Table | ParquetTable, terms: Terms) -> Table | ParquetTa
 # Arrays.
 
 
-def arrays(estimator: Any, rows: Any, target: Any, *, numeric: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Features and target as scikit-learn reads them; sets `n_features_in_` and `feature_names_in_`."""
+def arrays(
+    estimator: Any, rows: Any, target: Any, *, numeric: bool, reset: bool = True
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Features and target as scikit-learn reads them; reset sets `n_features_in_` and `feature_names_in_`."""
     _refuse_text(rows)
-    with _Quiet():
-        features, y = validate_data(estimator, rows, target, ensure_all_finite=False, y_numeric=numeric)
+    with Quiet():
+        features, y = validate_data(estimator, rows, target, reset=reset, ensure_all_finite=False, y_numeric=numeric)
     if numeric and y.dtype.kind not in "biuf":
         raise ParameterError("y must hold numbers, found text")
     return features, y
 
 
-def features_only(estimator: Any, rows: Any) -> Floats:
+def features_only(estimator: Any, rows: Any, *, reset: bool = False) -> Floats:
     """Features for a prediction: as wide as those of the fit, finite."""
     _refuse_text(rows)
-    with _Quiet():
-        features = validate_data(estimator, rows, reset=False, ensure_all_finite=False).astype(np.float64, copy=False)
+    with Quiet():
+        features = validate_data(estimator, rows, reset=reset, ensure_all_finite=False).astype(np.float64, copy=False)
     if not np.isfinite(features).all():
         raise ParameterError("X holds NaN or infinite numbers")
     return np.asarray(features)
@@ -125,7 +128,7 @@ def _refuse_text(rows: Any) -> None:
                 )
 
 
-class _Quiet:
+class Quiet:
     """An error that quotes what could not be converted becomes one that does not."""
 
     def __enter__(self) -> None:
@@ -160,7 +163,7 @@ def column(terms: Terms, values: Any, number: Number) -> Table | Part:
     )
 
 
-def _read(terms: Terms, found: int, made: Callable[[int | None], Any]) -> Any:
+def _read(terms: Terms, found: int, made: Callable[[int | None], Rows]) -> Rows | Part:
     part = terms.ledger is not None and terms.neighbours.replace_one and terms.size is not None and terms.size > found
     try:
         rows = made(None if part else terms.size)
@@ -248,7 +251,9 @@ class Encoding:
         domain = table.facts.domain.project(columns)
         # The least multiple of 2^-10 that is not below the root: nothing is projected.
         root = Fraction(exact.ceil_sqrt(Fraction(len(columns) * 2**20)), 2**10)
-        return Encoding(domain, Declared(tuple(columns), root if norm is None else exact.positive(row_norm=norm), False))
+        return Encoding(
+            domain, Declared(tuple(columns), root if norm is None else exact.positive(row_norm=norm), False)
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

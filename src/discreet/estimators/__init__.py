@@ -1,0 +1,29 @@
+"""The scikit-learn faces: no mathematics, only parameters, rows and one charge.
+
+    Mean, Median, Quantile                 one number of a column                        location.py
+    LinearRegression, LogisticRegression   linear models                                 linear.py
+    MLPClassifier                          a small neural network                        network.py
+    DeclaredScaler                         features to [-1, 1] by declared bounds        scaler.py
+    select                                 one of several fitted models, for one charge  selection.py
+
+They follow scikit-learn's contract: `get_params`, `clone`, pipelines, `set_output`, pickling of fitted models. A fit is
+random, and nothing about it can be seeded. A ledger in a parameter is shared by all clones, and pickles as its path.
+"""
+
+from discreet.estimators.linear import LinearRegression, LogisticRegression
+from discreet.estimators.location import Mean, Median, Quantile
+from discreet.estimators.network import MLPClassifier
+from discreet.estimators.scaler import DeclaredScaler
+from discreet.estimators.selection import Selected, select
+
+__all__ = [
+    "DeclaredScaler",
+    "LinearRegression",
+    "LogisticRegression",
+    "MLPClassifier",
+    "Mean",
+    "Median",
+    "Quantile",
+    "Selected",
+    "select",
+]

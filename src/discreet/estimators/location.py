@@ -1,0 +1,254 @@
+"""One number of one column: the mean, the median, a quantile. The lectures' problems in one dimension."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from discreet import exact
+from discreet.data import Dataset
+from discreet.domain import Number
+from discreet.erm.choose import Offer, choose
+from discreet.erm.features import Constant
+from discreet.erm.losses import Absolute, Loss, Pinball, Squared
+from discreet.erm.promise import Promise
+from discreet.erm.risk import Risk, public_size
+from discreet.erm.sets import interval
+from discreet.errors import ParameterError
+from discreet.estimators import rows as reading
+from discreet.estimators.base import Admits, books, charged, per_row, refuse, terms_of
+from discreet.mechanism import calibrate
+from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
+from discreet.query import Sum
+from discreet.release import Released
+
+
+class Mean(BaseEstimator):  # type: ignore[misc]
+    """The mean of a column under differential privacy.
+
+    epsilon, delta  what it may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
+    bounds          a pair (low, high), from public knowledge; values beyond are moved to the bound
+    step            values are rounded down to steps of this from low; (high - low) / 2^30 unless it is given
+    solver          "auto": a noisy sum divided by the public number of rows, whose expected squared error is that of
+                    the noise, the less noisy of "laplace" and "gaussian"; or another name of
+                    `discreet.erm.choose.SOLVERS`, such as "exponential" (lecture 9) or "descent" (lecture 10)
+    neighbours, size, ledger  as in LinearRegression; under add-remove the sum is divided by the declared size
+
+    Learned: value_, noise_range_ (95 %; None if the release is not a number plus noise), guarantee_, bound_, solver_,
+    mechanism_, entry_.
+
+    fit(x) takes a list, an array or a series; fit(table, "age") a column of a table with its ledger, whose declaration
+    has the bounds.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        delta: Any = 0,
+        bounds: Any = None,
+        step: Any = None,
+        solver: str = "auto",
+        neighbours: Any = "replace-one",
+        size: int | None = None,
+        ledger: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.step = step
+        self.solver = solver
+        self.neighbours = neighbours
+        self.size = size
+        self.ledger = ledger
+
+    def fit(self, x: Any, column: Any = None, **refused: Any) -> Mean:
+        """Fit to the values x, or to a table and the name of a column."""
+        refuse(refused)
+        _fit(self, x, column, Squared())
+        return self
+
+
+class Median(BaseEstimator):  # type: ignore[misc]
+    """The median of a column under differential privacy: Quantile(0.5); its parameters but q."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        delta: Any = 0,
+        bounds: Any = None,
+        step: Any = None,
+        solver: str = "auto",
+        neighbours: Any = "replace-one",
+        size: int | None = None,
+        ledger: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.step = step
+        self.solver = solver
+        self.neighbours = neighbours
+        self.size = size
+        self.ledger = ledger
+
+    def fit(self, x: Any, column: Any = None, **refused: Any) -> Median:
+        """Fit to the values x, or to a table and the name of a column."""
+        refuse(refused)
+        _fit(self, x, column, Absolute())
+        return self
+
+
+class Quantile(BaseEstimator):  # type: ignore[misc]
+    """The q-quantile of a column under differential privacy, 0 < q < 1.
+
+    solver  "auto" or "rank": the exponential mechanism on ranks, which asks how many rows are on the wrong side; or
+            another name of `discreet.erm.choose.SOLVERS` on the pinball loss, which asks how far they are
+
+    The other parameters and what is learned are those of Mean. The value is one of the grid: low + k * step.
+    """
+
+    def __init__(
+        self,
+        q: Any = 0.5,
+        *,
+        epsilon: Any = None,
+        delta: Any = 0,
+        bounds: Any = None,
+        step: Any = None,
+        solver: str = "auto",
+        neighbours: Any = "replace-one",
+        size: int | None = None,
+        ledger: Any = None,
+    ) -> None:
+        self.q = q
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.step = step
+        self.solver = solver
+        self.neighbours = neighbours
+        self.size = size
+        self.ledger = ledger
+
+    def fit(self, x: Any, column: Any = None, **refused: Any) -> Quantile:
+        """Fit to the values x, or to a table and the name of a column."""
+        refuse(refused)
+        _fit(self, x, column, Pinball(exact.probability(q=self.q)))
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A private column, its declaration, and what was subtracted from its values."""
+
+    data: Dataset
+    name: str
+    number: Number
+    offset: Fraction
+
+    @property
+    def count(self) -> Fraction:
+        """The number that sums are divided by: of the rows that are here, as far as it is public."""
+        return public_size(self.data.facts) * reading.share_of(self.data)
+
+
+def _fit(estimator: Any, x: Any, name: Any, loss: Loss) -> None:
+    terms = terms_of(estimator)
+    column = _table_column(estimator, terms, x, name) if reading.is_table(x) else _values(estimator, terms, x, name)
+    where = books(terms, column.data)
+    taken = _offer(estimator.solver, column, loss, where.admits)
+    got = charged(estimator, terms, where, taken.mechanism, column.data)
+    estimator.solver_, estimator.bound_ = taken.solver, taken.promise
+    estimator.value_, estimator.noise_range_ = _value(got, column)
+
+
+def _table_column(estimator: Any, terms: Any, table: Any, name: Any) -> Column:
+    data = reading.checked_table(table, terms)
+    if estimator.bounds is not None or estimator.step is not None:
+        raise ParameterError("bounds and step belong to arrays; the column's declaration in the table has them")
+    number = data.facts.domain.column(exact.text(column=name))
+    if not isinstance(number, Number) or number.missing:
+        raise ParameterError(f"column {name!r} must be a Number that is never missing, it is declared {number!r}")
+    return Column(data, name, number, Fraction(0))
+
+
+def _values(estimator: Any, terms: Any, x: Any, name: Any) -> Column:
+    if name is not None:
+        raise ParameterError("column names a column of a Table; give the values of an array or a frame themselves")
+    if estimator.bounds is None:
+        raise ParameterError(
+            "bounds must be given: a pair (low, high), from public knowledge; values beyond it are moved to it"
+        )
+    low, high = reading.bounds_of("bounds", estimator.bounds)
+    middle, half = (low + high) / 2, (high - low) / 2
+    step = 2 * half / reading.GRID if estimator.step is None else exact.positive(step=estimator.step)
+    number = Number(-half, half, step=step)  # around 0, where a sum moves least
+    values = _one_dimensional(x)
+    return Column(reading.column(terms, values - float(middle), number), "x", number, middle)
+
+
+def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
+    with reading.Quiet():
+        found = np.asarray(x)
+        values = found.astype(np.float64) if found.dtype.kind in "biufO" else None
+    if values is None:
+        raise ParameterError("x must hold numbers, found another kind")
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ParameterError(f"x must be one column of numbers, found {values.ndim} dimensions")
+    if not np.isfinite(values).all():
+        raise ParameterError("x holds NaN or infinite numbers")
+    return np.asarray(values)
+
+
+def _offer(solver: Any, column: Column, loss: Loss, admits: Admits) -> Offer:
+    if isinstance(loss, Squared) and solver in ("auto", "laplace", "gaussian"):
+        return _noisy_sum(solver, column, admits)
+    low, high = column.number.low, column.number.high
+    risk = Risk(loss, Constant(), column.name, interval(low, high))
+    found = choose(risk, facts=column.data.facts, admits=admits, solver=solver)
+    assert found.promise is not None
+    return Offer(found.solver, found.mechanism, per_row(found.promise, reading.share_of(column.data)))
+
+
+def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
+    """The sum plus the least noise that is admitted, of the kind with the smaller variance."""
+    query = Sum(column.name)
+    if solver == "auto":
+        found = [_noisy_sum("laplace", column, admits)]
+        with suppress(ParameterError):  # a Gaussian needs delta > 0
+            found.append(_noisy_sum("gaussian", column, admits))
+        return min(found, key=lambda each: float(each.promise or math.inf))
+    if solver == "laplace":
+        laplace = calibrate(lambda scale: Laplace(query, scale), admits=admits)
+        return Offer(solver, laplace, _mean_promise(LaplaceNoise(laplace.scale).variance(), column))
+    gaussian = calibrate(lambda scale: Gaussian(query, scale), admits=admits)
+    return Offer(solver, gaussian, _mean_promise(GaussianNoise(gaussian.scale).variance(), column))
+
+
+def _mean_promise(variance: float, column: Column) -> Promise:
+    excess, half = variance / float(column.count) ** 2, float(column.number.high - column.number.low) / 2
+    theorem = "the variance of the noise on the sum, over the squared number of rows"
+    if excess >= half**2:
+        return Promise(None, theorem, f"{excess:.3g} is no better than the middle of the bounds, {half**2:.3g}")
+    return Promise(excess, theorem)
+
+
+def _value(got: Released, column: Column) -> tuple[float, float | None]:
+    """The value, inside the bounds, and the noise range if it is a number plus noise."""
+    found, spread = float(np.ravel(got.value)[0]), None
+    if isinstance(got.mechanism, (Laplace, Gaussian)):
+        found, spread = found / float(column.count), got.noise_range(0.95) / float(column.count)
+    inside = min(max(found, float(column.number.low)), float(column.number.high))
+    return inside + float(column.offset), spread

@@ -1,0 +1,140 @@
+"""A small neural network: tanh layers and a softmax, by noisy gradient descent with every row's gradient cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from discreet import exact
+from discreet.erm import neural
+from discreet.erm.losses import Softmax
+from discreet.errors import ParameterError
+from discreet.estimators import rows as reading
+from discreet.estimators.base import books, charged, refuse, terms_of
+from discreet.estimators.rows import Floats
+from discreet.estimators.selection import charged_accuracy
+from discreet.estimators.supervised import (
+    declared_classes,
+    labelled_rows,
+    no_features,
+    random_fit,
+    seen,
+    table_rows,
+)
+
+
+class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A neural network classifier under differential privacy.
+
+    hidden_layer_sizes  the widths of the layers of tanh units
+    seed                of the first weights, which are public and the same for every table
+
+    epsilon, delta, row_norm, classes, neighbours, size, ledger and score_epsilon are those of LogisticRegression.
+    Steps, rate and clip follow a public rule (`discreet.erm.neural.propose`). early_stopping and warm_start are refused.
+
+    Learned: coefs_, intercepts_ (one for each layer, as in scikit-learn), classes_, guarantee_, bound_ (nothing is
+    promised: a network's risk is not convex), mechanism_, entry_, n_iter_, n_features_in_, feature_names_in_.
+    """
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (32,),
+        *,
+        epsilon: Any = None,
+        delta: Any = 0,
+        row_norm: Any = None,
+        classes: Any = None,
+        neighbours: Any = "replace-one",
+        size: int | None = None,
+        ledger: Any = None,
+        score_epsilon: Any = None,
+        seed: int = 0,
+        early_stopping: bool = False,
+        warm_start: bool = False,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.epsilon = epsilon
+        self.delta = delta
+        self.row_norm = row_norm
+        self.classes = classes
+        self.neighbours = neighbours
+        self.size = size
+        self.ledger = ledger
+        self.score_epsilon = score_epsilon
+        self.seed = seed
+        self.early_stopping = early_stopping
+        self.warm_start = warm_start
+
+    def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> MLPClassifier:  # noqa: N803
+        """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
+        refuse({**refused, "early_stopping": self.early_stopping, "warm_start": self.warm_start})
+        terms, hidden, seed = terms_of(self), _widths(self.hidden_layer_sizes), exact.whole(0, seed=self.seed)
+        if reading.is_table(X):
+            rows = table_rows(self, terms, X, y, features, intercept=True)
+            self.classes_ = declared_classes(self, rows)
+        else:
+            no_features(features)
+            rows = labelled_rows(self, terms, X, y, intercept=True)
+        where, facts = books(terms, rows.data), rows.data.facts
+        mechanism = neural.propose(rows.features, rows.target, hidden, facts=facts, admits=where.admits, seed=seed)
+        got = charged(self, terms, where, mechanism, rows.data)
+        self.encoding_, self.norm_ = rows.encoding, float(rows.norm)
+        self.n_iter_, self.bound_ = mechanism.steps, neural.promise(mechanism, facts)
+        self.shapes_ = neural.layout(rows.features, rows.target, hidden, facts.domain)
+        self.weights_ = np.asarray(got.value, dtype=np.float64)
+        layers = neural.split(self.weights_, self.shapes_)
+        self.coefs_ = [layer[:, :-1].T for layer in layers]
+        self.intercepts_ = [
+            layer[:, -1] * (self.norm_ / 2 if place == 0 else 1.0) for place, layer in enumerate(layers)
+        ]
+        return self
+
+    def decision_function(self, X: Any) -> Floats:  # noqa: N803
+        """The margin of the positive class over the other, or one for each class."""
+        margins = self._margins(X)
+        return margins[:, 1] - margins[:, 0] if len(self.classes_) == 2 else margins
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The class of each row: any rows, this is no release about them."""
+        return self.classes_[self._margins(X).argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """The softmax of the margins."""
+        return Softmax(len(self.classes_)).probability(self._margins(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
+        return np.log(self.predict_proba(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
+        if self.ledger is None:
+            return float(super().score(X, y, sample_weight=sample_weight))
+        refuse({"sample_weight": sample_weight})
+        return charged_accuracy(self, X, y)
+
+    def _margins(self, x: Any) -> Floats:
+        check_is_fitted(self, "weights_")
+        found = seen(self, x)
+        # The network was fitted to rows of at most this length, and it is not linear beyond.
+        length = np.linalg.norm(found, axis=1, keepdims=True)
+        inside = found * np.minimum(1.0, self.norm_ / np.maximum(length, self.norm_))
+        whole = np.column_stack([inside, np.full(len(found), self.norm_ / 2)])
+        return neural.predict_scores(self.weights_, whole, self.shapes_)
+
+    def __sklearn_tags__(self) -> Any:
+        return random_fit(super().__sklearn_tags__())
+
+
+def _widths(sizes: Any) -> tuple[int, ...]:
+    if isinstance(sizes, (str, bytes)):
+        raise ParameterError(f"hidden_layer_sizes must be a tuple of widths, found {sizes!r}")
+    try:
+        listed = tuple(sizes)
+    except TypeError:
+        listed = (sizes,)
+    if not listed:
+        raise ParameterError("hidden_layer_sizes must have at least one width, found none")
+    return tuple(exact.whole(hidden_layer_sizes=each) for each in listed)

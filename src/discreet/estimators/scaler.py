@@ -1,0 +1,76 @@
+"""Scaling by declared bounds: for pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from discreet.errors import ParameterError
+from discreet.estimators import rows as reading
+from discreet.estimators.rows import Floats
+
+
+class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Scale features to [-1, 1] by declared bounds; values beyond them are moved to the bound.
+
+    A scaler that reads minima, means or variances from the rows is an unpaid release: what it learns goes into every
+    model after it. This one reads nothing. d scaled features have norm at most sqrt(d): the row_norm of a model.
+
+    bounds  one pair (low, high) for all features, a list of pairs, or a dict from column names to pairs
+
+    Learned: low_, high_ (the bounds, one for each feature), n_features_in_, feature_names_in_.
+    """
+
+    def __init__(self, bounds: Any = None) -> None:
+        self.bounds = bounds
+
+    def fit(self, X: Any, y: Any = None) -> DeclaredScaler:  # noqa: N803
+        """Match the bounds with the columns. No value is looked at."""
+        reading.features_only(self, X, reset=True)
+        names = getattr(self, "feature_names_in_", None)
+        pairs = _pairs(self.bounds, self.n_features_in_, names)
+        self.low_ = np.array([float(low) for low, _ in pairs])
+        self.high_ = np.array([float(high) for _, high in pairs])
+        return self
+
+    def transform(self, X: Any) -> Floats:  # noqa: N803
+        """2 (x - low) / (high - low) - 1 after moving x into [low, high]."""
+        check_is_fitted(self)
+        found = reading.features_only(self, X)
+        inside = np.clip(found, self.low_, self.high_)
+        return np.asarray((inside - self.low_) / (self.high_ - self.low_) * 2 - 1)
+
+    def inverse_transform(self, X: Any) -> Floats:  # noqa: N803
+        """From [-1, 1] back to the features' own scale."""
+        check_is_fitted(self)
+        scaled = np.asarray(X, dtype=np.float64)
+        return np.asarray((scaled + 1) / 2 * (self.high_ - self.low_) + self.low_)
+
+
+def _pairs(bounds: Any, count: int, names: Any) -> list[tuple[Fraction, Fraction]]:
+    if bounds is None:
+        raise ParameterError("bounds must be given: a pair (low, high), a list of pairs, or a dict by column name")
+    if isinstance(bounds, Mapping):
+        return _named_pairs(bounds, names)
+    listed = list(bounds) if isinstance(bounds, (list, tuple, np.ndarray)) else None
+    if listed is None:
+        raise ParameterError(f"bounds must be a pair, a list of pairs or a dict, found {bounds!r}")
+    if len(listed) == 2 and not any(isinstance(each, (list, tuple, np.ndarray)) for each in listed):
+        return [reading.bounds_of("bounds", listed)] * count
+    if len(listed) != count:
+        raise ParameterError(f"bounds must have a pair for each of {count} features, found {len(listed)}")
+    return [reading.bounds_of("bounds", each) for each in listed]
+
+
+def _named_pairs(bounds: Mapping[Any, Any], names: Any) -> list[tuple[Fraction, Fraction]]:
+    if names is None:
+        raise ParameterError("bounds by column name need a frame with column names")
+    missing = [name for name in names if name not in bounds]
+    if missing:
+        raise ParameterError(f"bounds have no pair for the columns {missing!r}")
+    return [reading.bounds_of(f"bounds of {name}", bounds[name]) for name in names]
