@@ -91,15 +91,15 @@ def _unclipped(honest: Descent, data, rng):
 
 
 TWINS = [
-    ADD_REMOVE_PRICE,
-    Mistake("one step is charged, four are taken", price=_one_step_charged),
-    Mistake("the clip is forgotten", run=_unclipped),
+    (4.0, ADD_REMOVE_PRICE),
+    (4.0, Mistake("one step is charged, four are taken", price=_one_step_charged)),
+    (0.5, Mistake("the clip is forgotten", run=_unclipped)),
 ]
 
 
-@pytest.mark.parametrize("mistake", TWINS, ids=lambda m: m.label)
-def test_a_broken_twin_is_caught(mistake):
-    twin = Twin(descent("replace-one"), mistake)
+@pytest.mark.parametrize(("rho", "mistake"), TWINS, ids=[mistake.label for _, mistake in TWINS])
+def test_a_broken_twin_is_caught(rho, mistake):
+    twin = Twin(descent("replace-one", rho=rho), mistake)
     assert information(twin, "replace-one") > claimed(twin, "replace-one")
 
 

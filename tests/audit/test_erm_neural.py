@@ -1,8 +1,9 @@
-"""Attacks on a network's descent: a canary row that pulls with its full weight at every step, and twins to be caught."""
+"""Attacks on a network's descent: a canary row that pulls with its full weight at every step; twins to be caught."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from fractions import Fraction
 
@@ -19,7 +20,7 @@ from discreet.noise import Rng
 
 CANARY = [1.0, 0.0]
 CLIP = Fraction(1, 4)  # the canary's gradient is four times as long
-RUNS = 1600
+RHO = 4.0
 RELATIONS = ["replace-one", "add-remove"]
 
 
@@ -34,7 +35,7 @@ def rows(relation: str, *, with_canary: bool) -> dp.Matrix:
     )
 
 
-def descent(relation: str, *, noise=GaussianNoise, steps: int = 3, rho: float = 2.0) -> NeuralDescent:
+def descent(relation: str, *, noise=GaussianNoise, steps: int = 1, rho: float = RHO) -> NeuralDescent:
     """A descent that is rho-zCDP with Gaussian noise; so slow that the canary's gradient stays what it is at first."""
     moved = CLIP * (2 if relation == "replace-one" else 1)
     scale = Fraction(float(moved) * math.sqrt(steps / (2 * rho)))
@@ -51,14 +52,16 @@ def canary_direction(mechanism: NeuralDescent) -> np.ndarray:
     return (with_it - without) / np.linalg.norm(with_it - without)
 
 
-def seen(mechanism, honest: NeuralDescent, relation: str, *, with_canary: bool) -> np.ndarray:
-    data, rng, along = rows(relation, with_canary=with_canary), Rng(), canary_direction(honest)
-    return np.array([float(mechanism.run(data, rng) @ along) for _ in range(RUNS)])
+@functools.cache
+def worlds(run, honest: NeuralDescent, relation: str, runs: int) -> list[np.ndarray]:
+    """What the attacker measures with the canary and without; `run` is the mechanism's or a twin's."""
+    along, rng = canary_direction(honest), Rng()
+    tables = [rows(relation, with_canary=flag) for flag in (True, False)]
+    return [np.array([float(run(honest, table, rng) @ along) for _ in range(runs)]) for table in tables]
 
 
-def worlds(mechanism, relation: str) -> list[np.ndarray]:
-    honest = mechanism.honest if isinstance(mechanism, Twin) else mechanism
-    return [seen(mechanism, honest, relation, with_canary=flag) for flag in (True, False)]
+def information(mechanism: NeuralDescent, relation: str, *, runs: int, run=NeuralDescent.run) -> float:
+    return divergence_lower_bound(*worlds(run, mechanism, relation, runs))
 
 
 def claimed(mechanism, relation: str) -> float:
@@ -66,23 +69,22 @@ def claimed(mechanism, relation: str) -> float:
     return mechanism.guarantee(rows(relation, with_canary=True).facts).at(1.25)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_a_canary_row_is_not_seen_better_than_promised_and_nearly_as_well(relation):
-    mechanism = descent(relation)
-    found = worlds(mechanism, relation)
+# How sure the tests below are: with 4000 runs the bound is about 0.40 RHO with a deviation of 0.015 RHO, with 1600 runs
+# 0.34 and 0.023. Twins and floors are five deviations or more away.
+
+
+@pytest.mark.parametrize(("relation", "steps", "runs"), [("replace-one", 1, 4000), ("add-remove", 3, 1600)])
+def test_a_canary_row_is_not_seen_better_than_promised_and_nearly_as_well(relation, steps, runs):
+    mechanism = descent(relation, steps=steps)
     promised = mechanism.guarantee(rows(relation, with_canary=True).facts)
-    assert 0.15 * 2.0 < divergence_lower_bound(*found) <= claimed(mechanism, relation)
-    assert 0.3 < epsilon_lower_bound(*found, delta=1e-5) <= promised.epsilon("1e-5")
+    assert 0.15 * RHO < information(mechanism, relation, runs=runs) <= claimed(mechanism, relation)
+    found = epsilon_lower_bound(*worlds(NeuralDescent.run, mechanism, relation, runs), delta=1e-5)
+    assert 0.5 < found <= promised.epsilon("1e-5")
 
 
-@pytest.mark.parametrize("noise", [LaplaceNoise, ProductLaplaceNoise])
-def test_a_canary_row_is_not_seen_through_laplace_noise(noise):
-    mechanism = descent("replace-one", noise=noise)
-    assert divergence_lower_bound(*worlds(mechanism, "replace-one")) <= claimed(mechanism, "replace-one")
-
-
-def _one_step_charged(honest: NeuralDescent, facts):
-    return dataclasses.replace(honest, steps=1).guarantee(facts)
+def test_the_price_of_add_remove_is_caught_under_replace_one():
+    twin = Twin(descent("replace-one"), ADD_REMOVE_PRICE)
+    assert information(twin.honest, "replace-one", runs=4000) > claimed(twin, "replace-one")
 
 
 def _uncut(honest: NeuralDescent, data, rng):
@@ -90,17 +92,27 @@ def _uncut(honest: NeuralDescent, data, rng):
     return dataclasses.replace(honest, clip=Fraction(64)).run(data, rng)
 
 
-TWINS = [
-    ADD_REMOVE_PRICE,
-    Mistake("one step is charged, three are taken", price=_one_step_charged),
-    Mistake("gradients are not cut", run=_uncut),
-]
+def test_gradients_that_are_not_cut_are_caught():
+    twin = Twin(descent("replace-one", rho=0.25), Mistake("gradients are not cut", run=_uncut))
+    assert information(twin.honest, "replace-one", runs=1200, run=_uncut) > claimed(twin, "replace-one")
+    assert information(twin.honest, "replace-one", runs=1200) <= claimed(twin, "replace-one")
 
 
-@pytest.mark.parametrize("mistake", TWINS, ids=lambda m: m.label)
-def test_a_broken_twin_is_caught(mistake):
-    twin = Twin(descent("replace-one"), mistake)
-    assert divergence_lower_bound(*worlds(twin, "replace-one")) > claimed(twin, "replace-one")
+@pytest.mark.slow
+def test_steps_that_are_not_charged_are_caught():
+    def price(honest: NeuralDescent, facts):
+        return dataclasses.replace(honest, steps=1).guarantee(facts)
+
+    twin = Twin(descent("replace-one", steps=6), Mistake("one step is charged, six are taken", price=price))
+    assert information(twin.honest, "replace-one", runs=4000) > claimed(twin, "replace-one")
+    assert information(twin.honest, "replace-one", runs=4000) <= claimed(twin.honest, "replace-one")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [LaplaceNoise, ProductLaplaceNoise])
+def test_a_canary_row_is_not_seen_through_laplace_noise(noise):
+    mechanism = descent("replace-one", noise=noise, steps=3)
+    assert information(mechanism, "replace-one", runs=4000) <= claimed(mechanism, "replace-one")
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -17,6 +17,7 @@ from discreet.data import Dataset
 from discreet.domain import Number
 from discreet.erm.choose import Offer, choose
 from discreet.erm.features import Constant
+from discreet.erm.line import RankQuantile
 from discreet.erm.losses import Absolute, Loss, Pinball, Squared
 from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, public_size
@@ -215,6 +216,8 @@ def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
 def _offer(solver: Any, column: Column, loss: Loss, admits: Admits) -> Offer:
     if isinstance(loss, Squared) and solver in ("auto", "laplace", "gaussian"):
         return _noisy_sum(solver, column, admits)
+    if isinstance(loss, (Absolute, Pinball)) and solver in ("auto", "rank"):
+        return _rank(loss, column, admits)
     low, high = column.number.low, column.number.high
     risk = Risk(loss, Constant(), column.name, interval(low, high))
     found = choose(risk, facts=column.data.facts, admits=admits, solver=solver)
@@ -235,6 +238,27 @@ def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
         return Offer(solver, laplace, _mean_promise(LaplaceNoise(laplace.scale).variance(), column))
     gaussian = calibrate(lambda scale: Gaussian(query, scale), admits=admits)
     return Offer(solver, gaussian, _mean_promise(GaussianNoise(gaussian.scale).variance(), column))
+
+
+def _rank(loss: Absolute | Pinball, column: Column, admits: Admits) -> Offer:
+    q = loss.q if isinstance(loss, Pinball) else Fraction(1, 2)
+    mechanism = calibrate(lambda noise: RankQuantile(column.name, q, 1 / noise), admits=admits)
+    return Offer("rank", mechanism, _rank_promise(mechanism, column, 1 if isinstance(loss, Pinball) else 2))
+
+
+def _rank_promise(mechanism: RankQuantile, column: Column, slope: int) -> Promise:
+    """A value that misses by k of n rows has an excess risk of at most k / n times the width, times 2 for |u|."""
+    theorem = "E[rows missed] <= (1 + ln(points of the grid)) / rate"
+    if column.data.facts.size is None:
+        return Promise(None, theorem, "the number of rows is private")
+    width, missed = (
+        float(column.number.high - column.number.low),
+        (1 + math.log(column.number.size)) / float(mechanism.rate),
+    )
+    share = missed / float(column.count)
+    if share >= 1 / 2:
+        return Promise(None, theorem, f"{missed:.3g} rows may be missed of {float(column.count):g}")
+    return Promise(slope * share * width, theorem)
 
 
 def _mean_promise(variance: float, column: Column) -> Promise:
