@@ -14,7 +14,7 @@ from discreet.erm.losses import Softmax
 from discreet.errors import ParameterError
 from discreet.estimators import rows as reading
 from discreet.estimators.base import books, charged, refuse, terms_of
-from discreet.estimators.rows import Floats
+from discreet.estimators.rows import Floats, projected
 from discreet.estimators.selection import charged_accuracy
 from discreet.estimators.supervised import (
     declared_classes,
@@ -33,7 +33,7 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     seed                of the first weights, which are public and the same for every table
 
     epsilon, delta, row_norm, classes, neighbours, size, ledger and score_epsilon are those of LogisticRegression.
-    Steps, rate and clip follow a public rule (`discreet.erm.neural.propose`). early_stopping and warm_start are refused.
+    Steps, rate and clip follow a public rule, `discreet.erm.neural.propose`. early_stopping and warm_start are refused.
 
     Learned: coefs_, intercepts_ (one for each layer, as in scikit-learn), classes_, guarantee_, bound_ (nothing is
     promised: a network's risk is not convex), mechanism_, entry_, n_iter_, n_features_in_, feature_names_in_.
@@ -117,11 +117,8 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _margins(self, x: Any) -> Floats:
         check_is_fitted(self, "weights_")
-        found = seen(self, x)
-        # The network was fitted to rows of at most this length, and it is not linear beyond.
-        length = np.linalg.norm(found, axis=1, keepdims=True)
-        inside = found * np.minimum(1.0, self.norm_ / np.maximum(length, self.norm_))
-        whole = np.column_stack([inside, np.full(len(found), self.norm_ / 2)])
+        inside = projected(seen(self, x), self.norm_)  # as the rows of the fit were: it is not linear beyond
+        whole = np.column_stack([inside, np.full(len(inside), self.norm_ / 2)])
         return neural.predict_scores(self.weights_, whole, self.shapes_)
 
     def __sklearn_tags__(self) -> Any:

@@ -128,15 +128,31 @@ def _refuse_text(rows: Any) -> None:
                 )
 
 
+def projected(rows: Floats, norm: float) -> Floats:
+    """Rows longer than norm, scaled down to it. For predictions: what a fit does is `discreet.data.grid`."""
+    largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), norm)  # squares of huge numbers overflow
+    scaled = rows / largest
+    length = np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), norm / largest)
+    return np.asarray(scaled * (norm / length))
+
+
 class Quiet:
-    """An error that quotes what could not be converted becomes one that does not."""
+    """scikit-learn quotes rows in some of its errors; they become errors that do not."""
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, ValueError) and "could not convert" in str(error):
-            raise ParameterError("X and y must hold numbers, found text that is not one") from None
+        if not isinstance(error, ValueError) or isinstance(error, ParameterError):
+            return
+        said = str(error)
+        if "could not convert" in said or "bytes/strings" in said:
+            said = "X and y must hold numbers, found text"
+        elif "Complex" in said:
+            said = "Complex data not supported"
+        elif "array=" in said:
+            said = f"{said.splitlines()[0]} Reshape your data: one row for each person, one column for each feature"
+        raise ParameterError(said) from None
 
 
 def matrix(

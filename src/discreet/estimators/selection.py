@@ -95,7 +95,7 @@ class ModelRule:
 
     def classes(self, batch: Batch) -> npt.NDArray[np.int64]:
         """The code of the predicted class of every row; -1, never right, where the model fails."""
-        codes = {label: code for code, label in enumerate(self.model.classes_.tolist())}
+        codes = {label: code for code, label in enumerate(getattr(self.model, "classes_", ()))}
         return np.array([codes.get(each, -1) for each in self._predictions(batch)], dtype=np.int64)
 
     def numbers(self, batch: Batch) -> Floats:
