@@ -31,7 +31,7 @@ class Row:
     """One method: its noise, the error promised with probability 1 - beta, and the theorem it rests on.
 
     noise    the scale (for a selection: one over its rate; for a threshold: the threshold's scale)
-    error    in persons (or in the units of the sum), over all coordinates at once
+    error    in persons (or in the units of the sum), over all coordinates at once; for a learner its excess risk
     alpha    the error as a fraction of `size`, when a size is given
     needed   the size for which the error is the alpha that was asked for, when one is given
     refusal  why this method promises nothing here; the numbers are None then
@@ -60,7 +60,8 @@ class Plan:
     alpha: Fraction | None = None
 
     def __str__(self) -> str:
-        head = f"{self.kind}: {self.budget}, {self.neighbours}, each promise with probability {float(1 - self.beta):g}"
+        how = "in expectation" if self.kind in LEARNERS else f"with probability {float(1 - self.beta):g}"
+        head = f"{self.kind}: {self.budget}, {self.neighbours}, each promise {how}"
         refused = [f"{row.method}: {row.refusal}" for row in self.rows if row.error is None]
         return "\n".join([head, *_table(self), *refused])
 
@@ -93,7 +94,8 @@ def plan(
 ) -> Plan:
     """Promised accuracy for a budget, and with alpha the size that it needs; no data, nothing spent.
 
-    kind     "count" | "histogram" (cells=) | "vector" (d=) | "select" (candidates=) | "threshold" (questions=)
+    kind     "count" | "histogram" (cells=) | "vector" (d=) | "select" (candidates=) | "threshold" (questions=), or a
+             learner: "mean" | "median" | "linear" (d=) | "logistic" (d=), whose promise is its mean excess risk
     """
     if kind not in KINDS:
         raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
@@ -185,9 +187,21 @@ def _threshold(asked: Asked) -> list[Row]:
     return rows
 
 
+def _learner(kind: str, asked: Asked) -> list[Row]:
+    from discreet.erm.plans import rows  # learners are on top of plans
+
+    return rows(kind, asked)
+
+
+LEARNERS = ("linear", "logistic", "mean", "median")
+
 KINDS: dict[str, tuple[str, Callable[[Asked], list[Row]]]] = {
     "count": ("", _count),
     "histogram": ("cells", _histogram),
+    "linear": ("d", functools.partial(_learner, "linear")),
+    "logistic": ("d", functools.partial(_learner, "logistic")),
+    "mean": ("", functools.partial(_learner, "mean")),
+    "median": ("", functools.partial(_learner, "median")),
     "select": ("candidates", _select),
     "threshold": ("questions", _threshold),
     "vector": ("d", _vector),
@@ -224,7 +238,7 @@ def _table(found: Plan) -> list[str]:
         ("noise", lambda row: _shown(row.noise)),
         ("error <=", lambda row: _shown(row.error)),
     ]
-    if found.size is not None:
+    if any(row.alpha is not None for row in found.rows):
         columns.append((f"of {found.size:,}", lambda row: _shown(row.alpha)))
     if found.alpha is not None:
         columns.append((f"size for {float(found.alpha):g}", lambda row: _shown(row.needed)))

@@ -50,7 +50,7 @@ _DIMENSION = 2**12  # the error bounds are for up to so many coordinates
 _ROWS = 2**14  # rows in a block: sums of 23-bit times 16-bit integers stay below 2^53
 _HALF = 2**23  # a slope is an integer of two halves of 23 bits
 _LOW = 2**25  # the lower half of an integer of the iterate
-_SMALL = Fraction(1, 2**250)  # products of a few of these are floats
+_SMALL = Fraction(1, 2**200)  # products of a few of these are floats
 _FAST = 200  # passes of the fast solver
 
 
@@ -299,11 +299,11 @@ class _FineRows:
 
     def metric_step(self, point: Floats, slope: Floats) -> tuple[Floats, Floats]:
         """To about the least point of the quadratic upper bound in the metric of `bound`, and the pull of that step."""
-        peak = point - self._times(self.inverse, slope)
+        peak: Floats = np.asarray(point - self._times(self.inverse, slope))
         lasso, feasible = self.known.risk.shrinkage(), self.known.risk.feasible
         if lasso or not feasible.contains(peak):
             peak = self._least(peak, point, lasso)
-        return peak, self._times(self.bound, point - peak)
+        return peak, self._times(self.bound, np.asarray(point - peak))
 
     def _least(self, peak: Floats, start: Floats, lasso: float) -> Floats:
         """About the least point of the set for (w - peak)' bound (w - peak) / 2 + lasso |w|_1; no rows are read."""
@@ -314,7 +314,7 @@ class _FineRows:
 
         tiny = 2.0**-40 * self.known.risk.feasible.diameter(self.known.dimension)
         found, _ = accelerated(
-            lambda w: self._times(self.bound, np.asarray(w - peak)),
+            lambda w: self._times(self.bound, w - peak),
             step,
             start,
             lambda _, pull: float(np.abs(pull).max()) <= tiny,

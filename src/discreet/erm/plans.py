@@ -1,0 +1,90 @@
+"""Plans for learners: what every solver promises for a budget and a size, and the size that a promise needs.
+
+The problems are those of the estimators at their defaults, in units where the bounds are 1: rows of norm 1 with an
+intercept, targets in [-1, 1], values in [0, 1].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from discreet.data import Facts
+from discreet.domain import Category, Domain, Number, Vector
+from discreet.erm import choose
+from discreet.erm.features import Constant, VectorColumn
+from discreet.erm.losses import Absolute, Logistic, Squared
+from discreet.erm.risk import Risk
+from discreet.erm.sets import Ball, interval
+from discreet.errors import ParameterError
+from discreet.mechanism import within
+from discreet.plan import Asked, Row
+
+_LARGEST = 2**40  # persons: a size that is not found below this is not offered
+
+
+def rows(kind: str, asked: Asked) -> list[Row]:
+    """One row for each solver: the excess risk it promises in expectation, or why it promises nothing."""
+    risk, domain = _problem(kind, asked)
+    if asked.facts.size is None and asked.alpha is None:
+        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
+    return [_row(solver, risk, domain, asked) for solver in choose.SOLVERS if solver != "descent"]
+
+
+def _problem(kind: str, asked: Asked) -> tuple[Risk, Domain]:
+    values, targets = Number(0, 1, step=Fraction(1, 2**20)), Number(-1, 1, step=Fraction(1, 2**20))
+    if kind in ("mean", "median"):
+        loss = Squared() if kind == "mean" else Absolute()
+        return Risk(loss, Constant(), "y", interval(0, 1)), Domain(y=values)
+    vectors = Vector(asked.number("d"), norm=1)
+    if kind == "linear":
+        return Risk(Squared(), VectorColumn(), "y", Ball(2)), Domain(x=vectors, y=targets)
+    return Risk(Logistic(Fraction(1, 2)), VectorColumn(), "y", Ball(10)), Domain(x=vectors, y=Category("no", "yes"))
+
+
+def _row(solver: str, risk: Risk, domain: Domain, asked: Asked) -> Row:
+    def offered(size: int) -> choose.Offer:
+        facts = Facts(domain, asked.facts.neighbours, size)
+        return choose.offer(solver, risk, facts=facts, admits=within(asked.budget, facts=facts))
+
+    try:
+        found = offered(asked.facts.size or 10_000)
+    except ParameterError as refused:
+        pure = "it has no pure guarantee: give the budget a delta > 0"
+        nothing_fits = asked.budget.delta == 0 and "no amount of noise" in str(refused)
+        return Row(solver, "", refusal=pure if nothing_fits else str(refused))
+    assert found.promise is not None
+    needed = None if asked.alpha is None else _needed(offered, float(asked.alpha))
+    if asked.facts.size is None:
+        refusal = "" if needed is not None else f"no size up to {_LARGEST:,} is enough"
+        error = None if needed is None else float(asked.alpha or 0)
+        return Row(solver, found.promise.theorem, error=error, needed=needed, refusal=refusal)
+    return Row(
+        solver,
+        found.promise.theorem,
+        error=found.promise.excess,
+        needed=needed,
+        refusal="" if found.promise.excess is not None else found.promise.reason,
+        mechanism=found.mechanism,
+    )
+
+
+def _needed(offered: Callable[[int], choose.Offer], alpha: float) -> int | None:
+    """A size at which the promise is at most alpha; it is not promised at 0.98 of it."""
+    low, high = 1, 16
+    while not _kept(offered, high, alpha):
+        low, high = high, high * 4
+        if high > _LARGEST:
+            return None
+    while high - low > max(1, high // 50):
+        middle = math.isqrt(low * high)
+        low, high = (low, middle) if _kept(offered, middle, alpha) else (middle, high)
+    return high
+
+
+def _kept(offered: Callable[[int], choose.Offer], size: int, alpha: float) -> bool:
+    try:
+        return float(offered(size).promise or math.inf) <= alpha
+    except ParameterError:
+        return False

@@ -1,0 +1,81 @@
+"""A session: a table, its ledger, and nothing else to remember."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression as Plain
+
+import discreet as dp
+
+DOMAIN = dp.Domain(age=dp.Number(18, 90, step=1), sex=dp.Category("F", "M"), smoker=dp.Category("no", "yes"))
+AGE = np.arange(200) % 73 + 18
+ROWS = {"age": AGE, "sex": ["F", "M"] * 100, "smoker": np.where(AGE > 50, "yes", "no")}
+
+
+def opened(budget=None, **declared):
+    table = dp.Table(ROWS, DOMAIN, **{"name": "people", **declared})
+    return dp.Session(table, dp.Ledger.in_memory(budget or dp.Budget(10**16, 1e-6), table))
+
+
+def charges(session):
+    return [body["memo"] for body in session.ledger.entries() if body["kind"] == "charge"]
+
+
+def test_a_fit_is_charged_to_the_ledger_of_the_session():
+    session = opened()
+    given = dp.LogisticRegression(epsilon=10**15, max_iter=200)
+    found = session.fit(given, features=["age", "sex"], target="smoker")
+    assert found is given
+    assert found.ledger is session.ledger
+    assert charges(session) == ["LogisticRegression"]
+    assert np.mean(found.predict(ROWS) == ROWS["smoker"]) > 0.9
+
+
+def test_numbers_of_a_column_need_no_features():
+    session = opened()
+    assert session.fit(dp.Mean(epsilon=10**15), target="age").value_ == pytest.approx(AGE.mean())
+    assert session.fit(dp.Median(epsilon=10**15), target="age").value_ in np.unique(AGE)
+    assert charges(session) == ["Mean", "Median"]
+
+
+def test_all_declared_columns_but_the_target_are_features_unless_they_are_named():
+    found = opened().fit(dp.LogisticRegression(epsilon=1, max_iter=2), target="smoker")
+    assert found.feature_names_in_.tolist() == ["age", "sex"]
+
+
+def test_two_fits_share_one_budget():
+    session = opened(dp.Budget(1))
+    session.fit(dp.Mean(epsilon="0.6"), target="age")
+    with pytest.raises(dp.BudgetExceeded):
+        session.fit(dp.Mean(epsilon="0.5"), target="age")
+    assert session.fit(dp.Mean(), target="age").guarantee_.epsilon(0) == pytest.approx(0.4, rel=1e-5)
+
+
+def test_an_estimator_with_another_ledger_is_refused():
+    session, other = opened(), opened()
+    with pytest.raises(dp.ParameterError, match="another ledger"):
+        session.fit(dp.Mean(epsilon=1, ledger=other.ledger), target="age")
+    assert charges(session) == charges(other) == []
+
+
+@pytest.mark.parametrize("estimator", [Plain(), "mean", dp.DeclaredScaler((0, 1))])
+def test_only_estimators_that_know_a_ledger_are_fitted(estimator):
+    session = opened()
+    with pytest.raises(dp.ParameterError, match="one of discreet's"):
+        session.fit(estimator, target="smoker")
+    assert charges(session) == []
+
+
+def test_a_session_needs_a_table_and_its_own_ledger():
+    session = opened()
+    with pytest.raises(dp.ParameterError, match="a Ledger"):
+        dp.Session(session.table, "people.ledger")
+    with pytest.raises(dp.ParameterError, match="a Table"):
+        dp.Session(ROWS, session.ledger)
+    with pytest.raises(dp.LedgerMismatch):
+        dp.Session(dp.Table(ROWS, DOMAIN, name="others"), session.ledger)
+
+
+def test_a_session_prints_no_rows():
+    assert "Session(Table('people'" in repr(opened())
