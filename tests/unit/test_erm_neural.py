@@ -13,6 +13,7 @@ import pytest
 
 import discreet as dp
 from discreet.data import Facts
+from discreet.data.rows import MAX_ROWS
 from discreet.erm import neural
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.neural import Network, NeuralDescent, layout, predict_scores, promise, propose, split
@@ -148,6 +149,7 @@ def test_the_largest_weights_and_inputs_stay_exact():
     assert classes * 2**18 * 2**20 < 2**53
     assert widest * 2**36 < 2**53
     assert 2**16 * LONGEST < 2**53
+    assert MAX_ROWS * LONGEST < 2**62
 
 
 def test_a_file_is_read_for_the_columns_of_the_network_even_if_it_is_empty():
@@ -410,6 +412,7 @@ def test_under_add_remove_a_size_must_be_declared():
     [
         ({"hidden": ()}, "hidden must be"),
         ({"hidden": 5}, "hidden must be"),
+        ({"hidden": (2,) * 17}, "1 to 16 widths"),
         ({"hidden": (0,)}, "whole number >= 1"),
         ({"hidden": (2.5,)}, "whole number"),
         ({"hidden": (2**14 + 1,)}, "at most 16384"),

@@ -19,7 +19,7 @@ All of it is integers, as in `discreet.erm.gradient`, so a row's part depends on
     input of layer 1      2^-12                  2^16, the row's length      its dot products are below 2^53
     activation            2^-12                  2^12, widths <= 2^14        their dot products are below 2^47
     signal before 4.      2^-15                  2^18                        going back stays below 2^52, |signal|^2 too
-    row's part after 4.   clip / 2^29            2^29, the part's length     2^16 rows stay below 2^45
+    row's part after 4.   clip / 2^29            2^29, the part's length     a block is below 2^53, all rows 2^60
 
 docs/proofs/clipped_network.md has the proof.
 """
@@ -62,6 +62,7 @@ _BOX = 32  # no weight is larger
 _LOUDEST = 2**18  # no signal of one unit is larger before rows are cut
 _LONGEST = 2**29  # the clip
 _WIDEST = 2**14  # units of a layer
+_DEEPEST = 16  # hidden layers
 _EXP = 2**20  # what exp(0) is
 _BIN = 2**15  # integer pre-activations that share an entry of a table: 2^-12 of a unit
 _BLOCK = 2**16  # entries of a layer in a block of rows
@@ -85,7 +86,7 @@ class NeuralDescent:
                whatever the weights; k rows a person: k times. If the noise on one such sum has guarantee g, the release
                has guarantee steps * g: adaptive composition, then post-processing.
     Accuracy.  Nothing is promised: the risk of a network is not convex.
-    Edges.     Weights stay within 32 in absolute value (of a row whose bound is 8 to 16 long). Layers of at most 2^14.
+    Edges.     Weights stay within 32 in absolute value (of a row whose bound is 8 to 16 long). At most 16 hidden layers of at most 2^14 units.
     Reference. Lecture 10; clipping [ACGMMTZ16]; norms without gradients [Goodfellow 2015]; the integers:
                docs/proofs/clipped_network.md.
     """
@@ -118,7 +119,6 @@ class NeuralDescent:
     def guarantee(self, facts: Facts) -> Guarantee:
         public_size(facts)
         network = Network(self, facts.domain)
-        facts.require_room(_LONGEST)
         step = self.noise.guarantee(
             network.sensitivity(facts), unit=network.unit, dimension=network.dimension, neighbours=facts.neighbours
         )
@@ -362,8 +362,8 @@ def _exp_table() -> Floats:
 
 
 def _checked_widths(hidden: object) -> tuple[int, ...]:
-    if not isinstance(hidden, (tuple, list)) or not hidden:
-        raise ParameterError(f"hidden must be a tuple of at least one width, found {hidden!r}")
+    if not isinstance(hidden, (tuple, list)) or not 1 <= len(hidden) <= _DEEPEST:
+        raise ParameterError(f"hidden must be a tuple of 1 to {_DEEPEST} widths, found {hidden!r}")
     widths = tuple(exact.whole(hidden=width) for width in hidden)
     if max(widths) > _WIDEST:
         raise ParameterError(f"a hidden layer has at most {_WIDEST} units, found {max(widths)}")

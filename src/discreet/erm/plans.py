@@ -21,6 +21,7 @@ from discreet.errors import ParameterError
 from discreet.mechanism import within
 from discreet.plan import Asked, Row
 
+_ALIASES = ("average", "descent")  # "gaussian" by another name, and the best schedule of the list
 _LARGEST = 2**40  # persons: a size that is not found below this is not offered
 
 
@@ -29,7 +30,7 @@ def rows(kind: str, asked: Asked) -> list[Row]:
     risk, domain = _problem(kind, asked)
     if asked.facts.size is None and asked.alpha is None:
         raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
-    return [_row(solver, risk, domain, asked) for solver in choose.SOLVERS if solver != "descent"]
+    return [_row(solver, risk, domain, asked) for solver in choose.SOLVERS if solver not in _ALIASES]
 
 
 def _problem(kind: str, asked: Asked) -> tuple[Risk, Domain]:
@@ -63,6 +64,7 @@ def _row(solver: str, risk: Risk, domain: Domain, asked: Asked) -> Row:
     return Row(
         solver,
         found.promise.theorem,
+        noise=getattr(getattr(found.mechanism, "noise", None), "scale", None),
         error=found.promise.excess,
         needed=needed,
         refusal="" if found.promise.excess is not None else found.promise.reason,
