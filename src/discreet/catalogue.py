@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from discreet.data import Facts
 from discreet.domain import AnyNumber, Category, Domain, Number, Vector
+from discreet.erm.descent import Descent
+from discreet.erm.features import Constant, Declared, VectorColumn
+from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Softmax, Squared
+from discreet.erm.risk import Lasso, Ridge, Risk
+from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
+from discreet.erm.sets import Ball, BallBox, Box
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms.noises import CoordinateLaplaceNoise, GaussianNoise, LaplaceNoise, ProductLaplaceNoise
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
@@ -32,32 +39,57 @@ CATALOGUE: dict[str, type] = {
     "above-threshold-laplace/1": AboveThresholdLaplace,
     "above-threshold/1": AboveThreshold,
     "above/1": Above,
+    "absolute/1": Absolute,
+    "accelerated-descent/1": Accelerated,
     "among/1": Among,
     "and/1": And,
     "any-number/1": AnyNumber,
+    "average-descent/1": Average,
+    "ball-box/1": BallBox,
+    "ball/1": Ball,
     "between/1": Between,
+    "box/1": Box,
     "budget/1": Budget,
     "category/1": Category,
+    "constant-feature/1": Constant,
+    "coordinate-laplace-noise/1": CoordinateLaplaceNoise,
     "coordinate-laplace/1": CoordinateLaplace,
     "count/1": Count,
+    "declared-features/1": Declared,
+    "descent/1": Descent,
     "domain/1": Domain,
     "equals/1": Equals,
     "exponential/1": Exponential,
     "facts/1": Facts,
+    "gaussian-noise/1": GaussianNoise,
     "gaussian/1": Gaussian,
+    "hinge/1": Hinge,
     "histogram/1": Histogram,
+    "huber/1": Huber,
     "key-count/1": KeyCount,
+    "laplace-noise/1": LaplaceNoise,
     "laplace/1": Laplace,
+    "lasso/1": Lasso,
+    "last-descent/1": Last,
+    "logistic/1": Logistic,
     "missing/1": Missing,
     "neighbours/1": Neighbours,
     "not/1": Not,
     "number/1": Number,
     "or/1": Or,
     "permute-and-flip/1": PermuteAndFlip,
+    "pinball/1": Pinball,
+    "product-laplace-noise/1": ProductLaplaceNoise,
     "product-laplace/1": ProductLaplace,
+    "ridge/1": Ridge,
+    "risk/1": Risk,
+    "softmax/1": Softmax,
+    "squared/1": Squared,
     "stable-histogram/1": StableHistogram,
     "stable-mode/1": StableMode,
+    "strongly-convex-descent/1": StronglyConvex,
     "sum/1": Sum,
+    "vector-feature/1": VectorColumn,
     "vector-sum/1": VectorSum,
     "vector/1": Vector,
 }

@@ -67,7 +67,7 @@ class Pass:
         risk.checked_target(domain)
         self.risk, self.domain = risk, domain
         self.entries = 2 ** min(18, max(14, size.bit_length() + 5))
-        self.dimension = risk.dimension(domain)
+        self.dimension, self.coarse = risk.dimension(domain), 1
         if isinstance(risk.loss, Custom):
             self.vector = Vector(self.dimension, norm=risk.loss.bound)
             self.unit = self.vector.step
@@ -80,7 +80,6 @@ class Pass:
         self.reach = math.isqrt(self.rows_squared * self.iterate_squared) + self.target_steps
         if self.reach >= 2**46:
             raise ParameterError("the feasible set is too large for this target: predictions would dwarf its bound")
-        self.coarse = 1
         if needs_moments(risk):
             self.coarse = 2 ** max(0, self.reach.bit_length() - 16)
             self.unit = 2 * self.margin_unit * risk.features.unit(domain) * self.coarse

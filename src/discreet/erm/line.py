@@ -3,49 +3,34 @@
     LineExponential(risk, rate)        P[w] proportional to exp(-rate * (sum of losses at w + n * regularizer(w)))
     RankQuantile(column, q, rate)      P[w] proportional to exp(-rate * by how many rows w misses being a q-quantile)
 
-A grid may have 2^62 points. The height of a point, what its probability falls with, is an exact integer: the losses of
-whole numbers of steps are whole numbers of a public unit, and their sum over the rows follows from how many codes lie
-below the point and what these codes and their squares add up to. One pass over the rows gives that for many points at
-once, so no column is held in memory or sorted.
-
-Heights fall down to the best point and rise after it. This is all that the sampler `Unimodal` needs: it cuts both sides
-into segments of doubling length, proposes a segment as if all of it were as likely as its end next to the best, a
-uniform point in it, and keeps that with the probability that corrects the excess. The law is exact, at least every
-second proposal is kept on average, and there is no limit on their number, for a limit would bend the law. Proofs:
-docs/proofs/grid_exponential.md.
+The height of a point, what its probability falls with, is an exact integer: the loss of a whole number of steps is a
+whole number of a public unit, and the sum over the rows follows from how many codes lie below the point and what these
+codes and their squares add up to (`unimodal`). Heights fall down to the best point and rise after it, so they can be
+drawn from exactly, on grids of up to 2^62 points. Proofs: docs/proofs/grid_exponential.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts
+from discreet.data import Dataset, Facts
 from discreet.domain import AnyNumber, Domain, Number, common_unit
 from discreet.erm.features import Constant
 from discreet.erm.losses import Absolute, Huber, Pinball, Squared
 from discreet.erm.risk import Ridge, Risk, public_size
 from discreet.erm.sets import Ball, BallBox, FeasibleSet
+from discreet.erm.unimodal import ColumnSums, PowerSums, Unimodal, first
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.noise import Rng, checked_rate
 from discreet.query import Sensitivity, of_persons
 
-Ints = npt.NDArray[np.int64]
-PowerSums = tuple[int, int, int]  # of some codes: how many, their sum, the sum of their squares
 Below = Callable[[int], PowerSums]
-Heights = Callable[[Sequence[int]], list[int]]
-
-_HALF_WORD = 31  # bits: codes are below 2^62, so each is two of these
-_BLOCK = 2**20  # rows at a time: sums of half words stay below 2^53 in floats
-_FAN = 255  # points that a search looks at in one pass
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -84,7 +69,7 @@ class LineExponential:
     def sampler(self, data: Dataset) -> Unimodal:
         """The exact law on these rows. Not private: for the inside of `run`, and for audits on made-up rows."""
         line = Line.of(self.risk, data.facts)
-        column = _Column(data, self.risk.target, line.loss.degree, line.number.steps + 1)
+        column = ColumnSums(data, self.risk.target, line.loss.degree, line.number.steps + 1)
 
         def heights(codes: Sequence[int]) -> list[int]:
             column.learn(end for code in codes for end in line.loss.ends(code))
@@ -94,7 +79,7 @@ class LineExponential:
             found = heights([each for code in codes for each in (code, code + 1)])
             return [after >= here for here, after in zip(found[::2], found[1::2], strict=True)]
 
-        best = _first(line.low, line.high, rising)
+        best = first(line.low, line.high, rising)
         return Unimodal(heights, best, line.low, line.high, self.rate * line.unit)
 
 
@@ -135,7 +120,7 @@ class RankQuantile:
         number = _ordered(data.facts.domain, self.column)
         size = number.size - number.missing
         part, whole = self.q.numerator, self.q.denominator
-        column = _Column(data, self.column, 0, size)
+        column = ColumnSums(data, self.column, 0, size)
 
         def enough(codes: Sequence[int]) -> list[bool]:
             column.learn(code + 1 for code in codes)
@@ -148,119 +133,7 @@ class RankQuantile:
             below = [(column.below(code)[0], column.below(code + 1)[0]) for code in codes]
             return [max(0, whole * less - wanted, wanted - whole * upto) for less, upto in below]
 
-        return Unimodal(heights, _first(0, size - 1, enough), 0, size - 1, self.rate / whole)
-
-
-class Unimodal:
-    """Exact draws of an integer in low .. high with P[c] proportional to exp(-rate * height(c)).
-
-    Heights do not rise up to `best` and do not fall after it. A segment is (near, direction, length): near, near +
-    direction, ... Its base is the height above the best of its near end, rounded down to 62 bits and a power of two.
-    """
-
-    def __init__(self, heights: Heights, best: int, low: int, high: int, rate: Fraction) -> None:
-        self.heights, self.rate = heights, rate
-        self.segments = [(best, 1, 1), *_doubling(best, high, 1), *_doubling(best, low, -1)]
-        found = heights([near for near, _, _ in self.segments])
-        self.least = found[0]
-        gaps = [height - self.least for height in found]
-        self.shift = max(0, max(gaps).bit_length() - 62)
-        self.bases = [gap >> self.shift for gap in gaps]
-
-    def attempt(self, rng: Rng) -> int | None:
-        """One proposal, if it is kept."""
-        scores = [-base for base in self.bases]
-        lengths = [length for _, _, length in self.segments]
-        place = rng.select(scores, self.rate * 2**self.shift, lengths)
-        near, direction, length = self.segments[place]
-        point = near + direction * rng.integers(length)
-        excess = self.heights([point])[0] - self.least - (self.bases[place] << self.shift)
-        return point if rng.bernoulli_exp(self.rate * excess) else None
-
-    def draw(self, rng: Rng) -> int:
-        while (point := self.attempt(rng)) is None:
-            pass
-        return point
-
-
-def _doubling(best: int, end: int, direction: int) -> list[tuple[int, int, int]]:
-    """The points from best (without it) to end, at distances 1, 2-3, 4-7, ..."""
-    segments, distance, last = [], 1, abs(end - best)
-    while distance <= last:
-        segments.append((best + direction * distance, direction, min(distance, last - distance + 1)))
-        distance *= 2
-    return segments
-
-
-def _first(low: int, high: int, holds: Callable[[Sequence[int]], list[bool]]) -> int:
-    """The least of low .. high at which a condition holds that, once it holds, goes on to hold; high if none before."""
-    while low < high:
-        width = high - low  # of the candidates before high
-        tried = sorted({low + width * step // (_FAN + 1) for step in range(_FAN + 1)})
-        found = holds(tried)
-        passed = found.index(True) if True in found else len(tried)
-        high = tried[passed] if passed < len(tried) else high
-        low = tried[passed - 1] + 1 if passed else low
-    return low
-
-
-class _Column:
-    """Power sums of the codes below any end, from passes over the rows; what was learned once is remembered."""
-
-    def __init__(self, data: Dataset, name: str, degree: int, size: int) -> None:
-        self.data, self.name, self.degree = data, name, degree
-        self.known: dict[int, PowerSums] = {}
-        self.size = size  # codes from here on are missing values
-        self.learn(())
-
-    def below(self, end: int) -> PowerSums:
-        return self.known[min(max(end, 0), self.size)]
-
-    def learn(self, ends: Iterable[int]) -> None:
-        """One pass for all the ends that are not known yet."""
-        wanted = {min(max(end, 0), self.size) for end in (*ends, self.size)} - self.known.keys()
-        if not wanted:
-            return
-        cuts = np.array(sorted(wanted), dtype=np.int64)
-        sums = self.data.exact_sum(lambda batch: self._cut(batch, cuts)).cumsum(axis=1)
-        for place, end in enumerate(cuts.tolist()):
-            self.known[end] = self._joined([int(each) for each in sums[:, place]])
-
-    def _cut(self, batch: Batch, cuts: Ints) -> Ints:
-        """Sums of the half words of codes and squares between the cuts, one line for each kind."""
-        codes = batch[self.name]
-        total = np.zeros((_LINES[self.degree], len(cuts) + 1), dtype=np.int64)
-        for start in range(0, batch.rows, _BLOCK):
-            part = codes[start : start + _BLOCK]
-            place = np.searchsorted(cuts, part, side="right")
-            for line, words in enumerate(_words(part, self.degree)):
-                total[line] += np.bincount(place, words, minlength=total.shape[1]).astype(np.int64)
-        return total
-
-    def _joined(self, sums: list[int]) -> PowerSums:
-        if self.degree == 0:
-            return sums[0], 0, 0
-        total = sums[1] + (sums[2] << _HALF_WORD)
-        if self.degree == 1:
-            return sums[0], total, 0
-        low, both, high = (sums[place] + (sums[place + 1] << _HALF_WORD) for place in (3, 5, 7))
-        return sums[0], total, low + (both << (_HALF_WORD + 1)) + (high << (2 * _HALF_WORD))
-
-
-_LINES = (1, 3, 9)  # how many sums of half words the moments up to this degree need
-
-
-def _words(codes: Ints, degree: int) -> Iterable[Ints | None]:
-    """Half words (below 2^31) whose sums are the count, the sum and the sum of squares, in the order of `_joined`."""
-    yield None
-    if degree == 0:
-        return
-    mask = (1 << _HALF_WORD) - 1
-    low, high = codes & mask, codes >> _HALF_WORD
-    yield from (low, high)
-    if degree == 2:
-        for product in (low * low, low * high, high * high):
-            yield from (product & mask, product >> _HALF_WORD)
+        return Unimodal(heights, first(0, size - 1, enough), 0, size - 1, self.rate / whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,8 +184,8 @@ class _Bowl:
 class Line:
     """Everything public about a problem on a line: the grid, the losses and the regularizer as integers of `unit`.
 
-    The grid's points are the codes low .. high of the number. `weight` multiplies the sum of losses, `ridge` and `lasso`
-    the square and the absolute value of origin + stride * code, the value of a code in units of the number.
+    The grid's points are the codes low .. high of the number. `weight` multiplies the sum of losses, `ridge` and
+    `lasso` the square and the absolute value of origin + stride * code, the value of a code in units of the number.
     """
 
     number: Number

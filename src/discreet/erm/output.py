@@ -30,8 +30,8 @@ from discreet.domain import Number
 from discreet.erm.losses import Custom, Huber, Softmax, Squared
 from discreet.erm.promise import Promise
 from discreet.erm.reference import accelerated
-from discreet.erm.risk import Ridge, Risk, public_size
-from discreet.erm.sets import BallBox, Floats, shrink
+from discreet.erm.risk import Constants, Lasso, Ridge, Risk, public_size
+from discreet.erm.sets import Ball, BallBox, Floats, shrink
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
@@ -51,6 +51,7 @@ _ROWS = 2**14  # rows in a block: sums of 23-bit times 16-bit integers stay belo
 _HALF = 2**23  # a slope is an integer of two halves of 23 bits
 _LOW = 2**25  # the lower half of an integer of the iterate
 _SMALL = Fraction(1, 2**200)  # products of a few of these are floats
+_QUARTERS = (Fraction(4, 4), Fraction(5, 4), Fraction(6, 4), Fraction(7, 4))  # of the way to twice as much
 _FAST = 200  # passes of the fast solver
 
 
@@ -66,8 +67,10 @@ class OutputPerturbation:
                neighbours the exact minimisers differ by at most D = 2 k G / (lambda n) (replace-one) or k G / (lambda
                n) (add-remove), the integers by |d|_2 <= (D + 2 tolerance) / step + sqrt(dimension); the noise has the
                guarantee of this sensitivity, |d|_1 <= sqrt(dimension) |d|_2. All in exact arithmetic, rounded up.
-    Accuracy.  E excess <= (ridge / 2) R0^2 + G' (E|noise| + tolerance + step sqrt(dimension) / 2), G' = G plus the
-               slope of the regularizer: `promise`.
+    Accuracy.  G' = G plus the slope of the regularizer, s the deviation of the noise on a coordinate, V = dimension
+               s^2. E excess <= (ridge / 2) R0^2 + G' (tolerance + step sqrt(dimension) / 2) + N with N = G' sqrt V or,
+               on a ball of radius R without lasso, N = G'' (s / 2 + V / 2R) + (beta + ridge) V / 2, G'' = G' + ridge
+               R0; on a box N = G'' sqrt(V) / 2 + (beta + ridge) V / 2. `promise` takes the least.
     Edges.     Smooth losses on a ball or a box. A tolerance below what floats can keep on every table is refused.
     Reference. [CMS11]; docs/proofs/output_perturbation.md.
     """
@@ -131,10 +134,28 @@ def promise(mechanism: OutputPerturbation, facts: Facts) -> Promise:
 
 
 def _excess(mechanism: OutputPerturbation, facts: Facts) -> float:
-    known = mechanism.risk.constants(facts)
-    away = math.sqrt(known.dimension * mechanism.noise.variance())
-    away += float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(known.dimension) / 2
-    return float(mechanism.ridge) / 2 * known.span**2 + (known.lipschitz + known.regularizer_slope) * away
+    """The smaller of two bounds on what the noise adds: by the slope of the risk, and by its curvature.
+
+    At the minimiser the slope points out of the set only, so to first order noise of deviation s costs what it does
+    along the one normal of a ball, or along the active sides of a box; the rest is of second order.
+    """
+    risk, known = mechanism.risk, mechanism.risk.constants(facts)
+    steep = known.lipschitz + known.regularizer_slope
+    spread = known.dimension * mechanism.noise.variance()
+    away = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(known.dimension) / 2
+    biased = float(mechanism.ridge) / 2 * known.span**2
+    return biased + steep * away + min(steep * math.sqrt(spread), _second_order(risk, mechanism.ridge, known, spread))
+
+
+def _second_order(risk: Risk, ridge: Fraction, known: Constants, spread: float) -> float:
+    if isinstance(risk.regularizer, Lasso) or known.smoothness is None:
+        return math.inf
+    steep = known.lipschitz + known.regularizer_slope + float(ridge) * known.span
+    curve = known.smoothness + float(ridge)
+    if isinstance(risk.feasible, Ball):
+        one = math.sqrt(spread / known.dimension)
+        return steep * (one / 2 + spread / (2 * float(risk.feasible.radius))) + curve * spread / 2
+    return steep * math.sqrt(spread) / 2 + curve * spread / 2
 
 
 def propose(risk: Risk, *, facts: Facts, admits: Callable[[Any], bool]) -> OutputPerturbation:
@@ -151,19 +172,19 @@ def propose(risk: Risk, *, facts: Facts, admits: Callable[[Any], bool]) -> Outpu
 
 
 def _proposed(risk: Risk, noise: type[Noise], facts: Facts, admits: Callable[[Any], bool]) -> OutputPerturbation:
-    """The noise is about proportional to one over all the ridge, a / lambda, so the promise is least at the ridge
-    where lambda = sqrt(2 a slope) / R0."""
+    """The noise is about proportional to one over all the ridge; with one scale known, the others are guessed."""
     constants, own = risk.constants(facts), _own_ridge(risk)
-    guess = _short_up(Fraction(constants.lipschitz / constants.span) + own)
-    first = calibrate(functools.partial(_with_noise, risk, guess, noise, facts), admits=admits)
-    away = math.sqrt(constants.dimension * first.noise.variance()) * float(guess + own)
-    best = math.sqrt(2 * away * (constants.lipschitz + constants.regularizer_slope)) / constants.span
-    ridge = max(Fraction(0), _short_up(Fraction(best)) - own)
-    found: OutputPerturbation = calibrate(functools.partial(_with_noise, risk, ridge, noise, facts), admits=admits)
+    first = _short_up(Fraction(constants.lipschitz / constants.span))
+    make = functools.partial(_with_noise, risk, noise, facts)
+    scale = calibrate(functools.partial(make, first), admits=admits).noise.scale * (first + own)
+    tried = [first * Fraction(2) ** power * quarter for power in range(-24, 8) for quarter in _QUARTERS]
+    ridges = tried if own == 0 else [Fraction(0), *tried]
+    best = min((make(ridge, scale / (ridge + own)) for ridge in ridges), key=lambda each: _excess(each, facts))
+    found: OutputPerturbation = calibrate(functools.partial(make, best.ridge), admits=admits)
     return found
 
 
-def _with_noise(risk: Risk, ridge: Fraction, noise: type[Noise], facts: Facts, scale: Fraction) -> OutputPerturbation:
+def _with_noise(risk: Risk, noise: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> OutputPerturbation:
     """Tolerance and step so fine that they cost about a hundredth of the noise."""
     known = _Known(risk, ridge, facts)
     tolerance = _short_up(max(known.least_tolerance(), known.moves() / 256))
@@ -255,12 +276,12 @@ def _solved(known: _Known, data: Dataset, tolerance: float) -> Floats:
         return rows.metric_step(point, slope)
 
     w, _ = accelerated(rows.gradient, fast, start, lambda *_: bool(certified), limit=_FAST)
+    w = w if bool(np.isfinite(w).all()) else start  # never needed: all these numbers are finite
     for _ in range(rows.enough_steps(tolerance)):
         if certified:
             break
         w = plain(w, rows.gradient(w))
-    found = certified[0] if certified else w
-    return found if bool(np.isfinite(found).all()) else start  # never: all numbers above are finite
+    return certified[0] if certified else w
 
 
 class _FineRows:
@@ -271,13 +292,12 @@ class _FineRows:
         sums = data.exact_sum(self._gram)
         worth = float(known.curve * known.unit**2 / known.size)
         strength = float(known.strength)
-        self.bound = sums.astype(np.float64).reshape(known.width, known.width) * worth
-        self.bound += strength * np.eye(known.width)
-        self.inverse = np.linalg.inv(self.bound)
-        self.smoothness = float(np.linalg.eigvalsh(self.bound)[-1]) * (1 + 2.0**-20) + strength * 2.0**-20
+        self.bound: Floats = sums.astype(np.float64) * worth + strength * np.eye(known.width)
+        curves, axes = np.linalg.eigh(self.bound)
+        self.inverse: Floats = np.asarray(axes / np.maximum(curves, strength) @ axes.T, dtype=np.float64)
+        self.smoothness = max(float(curves[-1]), strength) * (1 + 2.0**-20)
         self.grid = 2.0 ** (math.floor(math.log2(known.reach)) - 50)
-        steep = known.steepness * (4 if isinstance(known.risk.loss, Squared) else 1)
-        self.slope_unit = float(steep) / _HALF**2
+        self.slope_unit = 4 * float(known.steepness) / _HALF**2  # a solver may look beyond the set, where it is steeper
         self.centre = known.risk.feasible.centre(known.dimension)
 
     def enough_steps(self, tolerance: float) -> int:
@@ -299,11 +319,12 @@ class _FineRows:
 
     def metric_step(self, point: Floats, slope: Floats) -> tuple[Floats, Floats]:
         """To about the least point of the quadratic upper bound in the metric of `bound`, and the pull of that step."""
-        peak: Floats = np.asarray(point - self._times(self.inverse, slope))
         lasso, feasible = self.known.risk.shrinkage(), self.known.risk.feasible
-        if lasso or not feasible.contains(peak):
-            peak = self._least(peak, point, lasso)
-        return peak, self._times(self.bound, np.asarray(point - peak))
+        found = point - self._times(self.inverse, slope)
+        if lasso or not feasible.contains(found):
+            found = self._least(found, point, lasso)
+        pull = point - found
+        return found, self._times(self.bound, pull)
 
     def _least(self, peak: Floats, start: Floats, lasso: float) -> Floats:
         """About the least point of the set for (w - peak)' bound (w - peak) / 2 + lasso |w|_1; no rows are read."""

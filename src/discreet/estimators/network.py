@@ -99,11 +99,13 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The class of each row: any rows, this is no release about them."""
-        return self.classes_[self._margins(X).argmax(axis=1)]
+        codes = self._margins(X).argmax(axis=1)
+        return self.classes_[codes]
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """The softmax of the margins."""
-        return Softmax(len(self.classes_)).probability(self._margins(X))
+        margins = self._margins(X)
+        return Softmax(margins.shape[1]).probability(margins)
 
     def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
         return np.log(self.predict_proba(X))

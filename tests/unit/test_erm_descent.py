@@ -1,0 +1,204 @@
+"""Noisy gradient descent: its price, its public rule, its promises, its edges."""
+
+from __future__ import annotations
+
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.catalogue import CATALOGUE
+from discreet.erm.descent import Descent, promise, propose
+from discreet.erm.features import Constant, Declared, VectorColumn
+from discreet.erm.gradient import Pass
+from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
+from discreet.erm.risk import Lasso, Ridge, Risk
+from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
+from discreet.erm.sets import Ball, BallBox, Box, interval
+from discreet.mechanisms.noises import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
+from discreet.noise import Rng
+from discreet.records import canonical, record, revive
+
+VECTORS = dp.Domain(x=dp.Vector(3, norm=1), y=dp.Category(0, 1))
+NUMBERS = dp.Domain(x=dp.Vector(3, norm=1), y=dp.Number(-2, 3, step="0.01"))
+LOGISTIC = Risk(Logistic("1/2"), VectorColumn(), "y", Ball(10))
+
+
+def facts(domain: dp.Domain = VECTORS, *, size: int | None = 1000, relation: str = "replace-one", rows: int = 1):
+    return dp.Facts(domain, dp.Neighbours(relation, rows), size)
+
+
+def budgeted(known: dp.Facts, epsilon=1, delta="1e-6"):
+    return dp.within(dp.Budget(epsilon, delta), facts=known)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Descent(LOGISTIC, GaussianNoise(3), 7, Accelerated("0.5")),
+        Descent(
+            Risk(Hinge(), VectorColumn("x", False), "y", Box(-1, 1), Lasso("0.1")), ProductLaplaceNoise(3), 7, Last(2)
+        ),
+        Descent(Risk(Softmax(3), VectorColumn(), "y", Ball(1)), CoordinateLaplaceNoise("1/3"), 1, Average(1)),
+        Descent(
+            Risk(Pinball("0.3"), Declared(("a", "b"), 2), "y", BallBox(2, -1, 1), Ridge("0.1")),
+            GaussianNoise(1),
+            3,
+            StronglyConvex(Fraction(1, 10)),
+        ),
+        Descent(Risk(Huber("0.5"), Constant(), "y", interval(0, 1)), GaussianNoise(1), 3, Average(1)),
+        Descent(Risk(Absolute(), Constant(), "y", Box((0,), (1,))), GaussianNoise(1), 3, Average(1)),
+        Descent(Risk(Squared(), Constant(), "y", Box((0,), (1,))), GaussianNoise(1), 3, Average(1)),
+    ],
+)
+def test_a_descent_is_its_record(mechanism):
+    text = canonical(record(mechanism))
+    assert revive(json.loads(text), CATALOGUE) == mechanism
+
+
+def test_a_descent_costs_its_steps():
+    one = Descent(LOGISTIC, GaussianNoise(300), 1, Average(1)).guarantee(facts())
+    ten = Descent(LOGISTIC, GaussianNoise(300), 10, Average(1)).guarantee(facts())
+    assert ten.at(2.0) == pytest.approx(10 * one.at(2.0))
+
+
+@pytest.mark.parametrize(
+    ("relation", "rows", "factor"),
+    [("add-remove", 1, 1), ("replace-one", 1, 4), ("add-remove", 3, 9), ("replace-one", 3, 36)],
+)
+@pytest.mark.parametrize("loss", [Logistic("1/2"), Hinge()])
+def test_a_gradient_moves_by_its_bound_once_or_twice_for_each_row_of_a_person(relation, rows, factor, loss):
+    risk = Risk(loss, VectorColumn(intercept=False), "y", Ball(10))
+    known = facts(relation=relation, rows=rows)
+    assert Pass(risk, VECTORS).sensitivity(known).l2_squared == factor * 2**30 * VECTORS.column("x").bound_squared
+
+
+def test_the_squared_loss_pays_for_the_longest_miss_in_its_set():
+    small, large = (Pass(Risk(Squared(), VectorColumn(), "y", Ball(radius)), NUMBERS) for radius in (1, 10))
+    longest = [math.sqrt(p.sensitivity(facts(NUMBERS)).l2_squared) * float(p.unit) for p in (small, large)]
+    norm = math.sqrt(1.25)
+    assert longest == pytest.approx([2 * 2 * norm * (norm * r + 3) for r in (1, 10)], rel=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 8])
+def test_a_proposal_is_within_its_budget_and_wastes_little(epsilon):
+    known = facts()
+    found = propose(LOGISTIC, facts=known, admits=budgeted(known, epsilon))
+    proved = found.guarantee(known).epsilon("1e-6")
+    assert 0.999 * epsilon < proved <= epsilon
+
+
+def test_a_pure_budget_gets_pure_noise():
+    known = facts()
+    found = propose(LOGISTIC, facts=known, admits=budgeted(known, 1, 0))
+    assert isinstance(found.noise, ProductLaplaceNoise)
+    assert 0.999 < float(found.guarantee(known).pure) <= 1
+
+
+def test_the_rule_takes_few_steps_when_the_budget_is_small_and_more_when_it_is_large():
+    known = facts(size=10_000)
+    steps = [propose(LOGISTIC, facts=known, admits=budgeted(known, epsilon)).steps for epsilon in (0.01, 0.1, 1, 10)]
+    assert steps == sorted(steps)
+    assert steps[0] < 40 < steps[-1] <= 1000
+
+
+def test_large_tables_get_few_passes_but_the_squared_loss_as_many_steps_as_it_likes():
+    huge = facts(size=10**8)
+    assert propose(LOGISTIC, facts=huge, admits=budgeted(huge)).steps <= 64
+    numbers = facts(NUMBERS, size=10**8)
+    linear = Risk(Squared(), VectorColumn(), "y", Ball(10))
+    assert propose(linear, facts=numbers, admits=budgeted(numbers)).steps > 64
+
+
+def test_every_part_of_a_proposal_is_public():
+    tables = [
+        dp.Matrix(
+            [[0.1, 0, 0]] * 50 + [last], [0] * 50 + [label], features=VECTORS.column("x"), target=VECTORS.column("y")
+        )
+        for last, label in (([1, 0, 0], 0), ([0, -1, 0], 1))
+    ]
+    first, second = (propose(LOGISTIC, facts=t.facts, admits=budgeted(t.facts)) for t in tables)
+    assert first == second
+
+
+def test_acceleration_promises_more_than_the_lecture_for_the_same_budget():
+    known = facts(size=100_000)
+    promised = [
+        float(promise(propose(LOGISTIC, facts=known, admits=budgeted(known), schedule=kind), known))
+        for kind in (Accelerated, Average, Last)
+    ]
+    assert promised == sorted(promised)
+    assert promised[0] < promised[1] / 5
+
+
+def test_ridge_makes_the_promise_fall_like_the_square_of_the_size():
+    risk = Risk(Logistic("1/2"), VectorColumn(), "y", Ball(10), Ridge("0.1"))
+    found = []
+    for size in (10**3, 10**4):
+        known = facts(size=size)
+        mechanism = propose(risk, facts=known, admits=budgeted(known), schedule=StronglyConvex, steps=10**6)
+        variance = 4 * mechanism.noise.variance() / size**2
+        found.append(mechanism.schedule.expected(risk.constants(known), mechanism.steps, variance))
+    assert found[1] < found[0] / 10
+
+
+def test_nothing_is_promised_where_no_theorem_reaches():
+    tiny = facts(size=5)
+    assert promise(propose(LOGISTIC, facts=tiny, admits=budgeted(tiny)), tiny).excess is None
+    corners = Risk(Hinge(), VectorColumn(), "y", Ball(10))
+    known = facts()
+    last = propose(corners, facts=known, admits=budgeted(known), schedule=Last)
+    assert "no theorem" in promise(last, known).reason
+
+
+def test_a_loss_needs_a_target_it_can_use():
+    known = facts()
+    with pytest.raises(dp.ParameterError, match="needs a target with bounds"):
+        propose(Risk(Squared(), VectorColumn(), "y", Ball(1)), facts=known, admits=budgeted(known))
+    with pytest.raises(dp.ParameterError, match="3 declared classes"):
+        propose(Risk(Softmax(3), VectorColumn(), "y", Ball(1)), facts=known, admits=budgeted(known))
+
+
+def test_add_remove_needs_a_declared_size():
+    known = facts(size=None, relation="add-remove")
+    with pytest.raises(dp.ParameterError, match="public size"):
+        propose(LOGISTIC, facts=known, admits=budgeted(known))
+
+
+def test_a_gaussian_is_refused_when_delta_is_zero():
+    known = facts()
+    with pytest.raises(dp.ParameterError, match="no amount of noise"):
+        propose(LOGISTIC, facts=known, admits=budgeted(known, 1, 0), noise=GaussianNoise)
+
+
+def mean_gradient(w, row):
+    if row["age"] > 90:
+        raise RuntimeError("a row must not be able to raise")
+    return [math.nan] if row["age"] > 80 else 2 * (w - row["age"] / 100)
+
+
+def test_a_custom_gradient_is_cut_and_a_row_where_it_fails_counts_as_nothing():
+    domain = dp.Domain(age=dp.Number(0, 100, step=1))
+    risk = Risk(Custom(mean_gradient, bound=Fraction(1, 2), dimension=1, label="mean"), Constant(), "", interval(0, 1))
+    table = dp.Table({"age": [10, 20, 85, 95, 100]}, domain)
+    over = Pass(risk, domain)
+    sums = over.oracle(table)(np.array([0.5]))
+    assert sums[0] * float(over.unit) == pytest.approx(0.5 + 0.5, abs=1e-3), "0.8 and 0.6 are cut to 0.5"
+    assert over.sensitivity(table.facts).l2_squared == 4 * 2**30
+    known = table.facts
+    assert "does not state" in promise(propose(risk, facts=known, admits=budgeted(known)), known).reason
+    ledger = dp.Ledger.in_memory(dp.Budget(1, 1e-6), table.identity)
+    got = dp.release(propose(risk, facts=known, admits=budgeted(known, "1/2")), table, ledger=ledger)
+    assert 0 <= got.value[0] <= 1
+    assert '"label":"mean"' in canonical(record(got.mechanism))
+
+
+def test_a_released_model_is_a_float_vector_in_the_set():
+    data = dp.Matrix([[0.5, 0.1, 0.0]] * 100, [0, 1] * 50, features=VECTORS.column("x"), target=VECTORS.column("y"))
+    w = propose(LOGISTIC, facts=data.facts, admits=budgeted(data.facts)).run(data, Rng())
+    assert w.dtype == np.float64
+    assert w.shape == (4,)
+    assert np.linalg.norm(w) <= 10 * (1 + 1e-12)
