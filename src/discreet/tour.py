@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table as Shown
 
@@ -58,6 +59,7 @@ def tour(console: Console) -> None:
         ledger = dp.Ledger.create(Path(folder) / "people.ledger", BUDGET, table, state_dir=Path(folder))
         console.print(f"\nA ledger with the budget {BUDGET}, for all of what follows together.", style="bold")
         _releases(console, table, ledger, people)
+        _model(console, table, ledger, people)
         _conversation(console, table, ledger, people)
         _refusal(console, table, ledger)
         ledger.verify(CATALOGUE)
@@ -106,6 +108,23 @@ def _left(ledger: dp.Ledger) -> str:
         "-"
         if left.renyi is None
         else f"{left.renyi / 10**9:.4f} in all, the budget in Renyi divergence of order {left.order}"
+    )
+
+
+def _model(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict[str, list[Any]]) -> None:
+    console.print("\nA model from the same budget: visits as a linear function of age and sex", style="bold")
+    model = dp.Session(table, ledger).fit(
+        dp.LinearRegression(epsilon="0.4", delta="1e-7"), features=["age", "sex"], target="visits"
+    )
+    slope = dict(zip(model.feature_names_out_, model.original_coef_, strict=True))["age"]
+    age, visits = np.array(people["age"], float), np.array(people["visits"], float)
+    predicted = model.predict({"age": people["age"], "sex": people["sex"]})
+    best = np.polyfit(age, visits, 1)
+    console.print(
+        f"  private: {slope:+.3f} visits a year of age (least squares on the true rows: {best[0]:+.3f})\n"
+        f"  promised: {model.bound_}\n"
+        f"  true mean squared error {np.mean((predicted - visits) ** 2):.2f}, of the best line "
+        f"{np.mean((np.polyval(best, age) - visits) ** 2):.2f}"
     )
 
 

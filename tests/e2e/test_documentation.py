@@ -24,6 +24,13 @@ def test_the_readme_runs_as_it_is(tmp_path, monkeypatch, capsys):
     assert "the median number of visits is about" in printed
 
 
+def test_the_page_about_learning_runs_as_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "learning.md").read_text(), re.DOTALL)
+    exec(compile(block, "learning.md", "exec"), {})
+    assert "excess risk <=" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):

@@ -439,6 +439,11 @@ def test_a_target_without_two_classes_is_refused_before_the_charge(column):
         mechanism().guarantee(Facts(domain, Neighbours("replace-one"), 5))
 
 
+def test_a_network_that_no_memory_holds_is_refused_before_the_charge():
+    with pytest.raises(dp.ParameterError, match=r"at most 2\*\*26 weights"):
+        mechanism(hidden=(2**14, 2**14)).guarantee(matrix().facts)
+
+
 def test_laplace_noise_gives_a_pure_guarantee():
     facts = matrix().facts
     found = mechanism(noise=LaplaceNoise(1000)).guarantee(facts)

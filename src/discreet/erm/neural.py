@@ -63,6 +63,7 @@ _LOUDEST = 2**18  # no signal of one unit is larger before rows are cut
 _LONGEST = 2**29  # the clip
 _WIDEST = 2**14  # units of a layer
 _DEEPEST = 16  # hidden layers
+_MOST_WEIGHTS = 2**26
 _EXP = 2**20  # what exp(0) is
 _BIN = 2**15  # integer pre-activations that share an entry of a table: 2^-12 of a unit
 _BLOCK = 2**16  # entries of a layer in a block of rows
@@ -86,7 +87,8 @@ class NeuralDescent:
                whatever the weights; k rows a person: k times. If the noise on one such sum has guarantee g, the release
                has guarantee steps * g: adaptive composition, then post-processing.
     Accuracy.  Nothing is promised: the risk of a network is not convex.
-    Edges.     Weights stay within 32 in absolute value (of a row whose bound is 8 to 16 long). At most 16 hidden layers of at most 2^14 units.
+    Edges.     Weights stay within 32 in absolute value, for rows scaled to a bound between 8 and 16. At most 16 hidden
+               layers of at most 2^14 units, 2^26 weights in all. Rows are cut to a grid of about clip / 2^17.
     Reference. Lecture 10; clipping [ACGMMTZ16]; norms without gradients [Goodfellow 2015]; the integers:
                docs/proofs/clipped_network.md.
     """
@@ -210,7 +212,10 @@ def layout(features: Vectors, target: str, hidden: tuple[int, ...], domain: Doma
     if column.size > _WIDEST:
         raise ParameterError(f"a network has at most {_WIDEST} classes; {target!r} has {column.size}")
     widths = (features.dimension(domain), *hidden, column.size)
-    return tuple((widths[i + 1], widths[i] + (i > 0)) for i in range(len(widths) - 1))
+    shapes = tuple((widths[i + 1], widths[i] + (i > 0)) for i in range(len(widths) - 1))
+    if sum(map(math.prod, shapes)) > _MOST_WEIGHTS:
+        raise ParameterError(f"a network has at most 2**26 weights, these layers have {sum(map(math.prod, shapes))}")
+    return shapes
 
 
 def split(weights: Floats, shapes: Shapes) -> list[Floats]:
