@@ -486,6 +486,11 @@ def test_more_people_or_more_budget_allow_longer_descents():
     assert total[0] < total[1] < total[2]
 
 
+def test_a_tiny_budget_is_an_ordinary_proposal():
+    budget = dp.Budget("1e-9", "1e-5")
+    assert proposed(2, budget).guarantee(Facts(matrix().facts.domain, Neighbours("replace-one"), 2)).within(budget)
+
+
 def test_nothing_is_promised_and_the_reason_is_said():
     found = promise(mechanism(), matrix().facts)
     assert found.excess is None

@@ -19,9 +19,9 @@ import discreet as dp
 from discreet.catalogue import CATALOGUE
 from discreet.data import Batch
 from discreet.erm.features import STEPS, VectorColumn
+from discreet.erm.rules import LinearRule, ModelRule, RightPredictions, SmallMisses
 from discreet.estimators.base import REFUSED
 from discreet.estimators.rows import Part
-from discreet.estimators.selection import LinearRule, ModelRule, RightPredictions, SmallMisses
 from discreet.records import record, revive
 
 NO_NOISE = 10**15  # so large an epsilon that the integer noise is 0, but for a chance far below 1e-6
@@ -33,12 +33,15 @@ THREE = np.digitize(Y + RNG.normal(0, 1, 300), [-0.5, 1])
 NORM = 1.5
 
 
+PLAIN = {"epsilon": 1, "row_norm": NORM, "solver": "descent", "max_iter": 5}  # quick to choose, quick to run
+
+
 def logistic(**changed):
-    return dp.LogisticRegression(**{"epsilon": 1, "row_norm": NORM, "classes": (0, 1), "max_iter": 5, **changed})
+    return dp.LogisticRegression(**{**PLAIN, "classes": (0, 1), **changed})
 
 
 def linear(**changed):
-    return dp.LinearRegression(**{"epsilon": 1, "row_norm": NORM, "target_bound": 2, "max_iter": 5, **changed})
+    return dp.LinearRegression(**{**PLAIN, "target_bound": 2, **changed})
 
 
 def network(**changed):
@@ -225,6 +228,15 @@ def test_an_epsilon_that_the_ledger_does_not_have_is_refused_and_costs_nothing()
 def test_a_fit_may_ask_for_the_whole_budget_of_its_ledger():
     book = ledger(budget=dp.Budget(1, 1e-6))
     assert logistic(epsilon=1, delta=1e-6, ledger=book).fit(X, LABELS).entry_ is not None
+
+
+def test_auto_takes_the_smallest_promised_excess_and_says_which_solver_it_was():
+    by_hand = {solver: linear(solver=solver, max_iter=None).fit(X, Y) for solver in ("descent", "output")}
+    least = min(by_hand, key=lambda solver: float(by_hand[solver].bound_))
+    found = linear(solver="auto", max_iter=None).fit(X, Y)
+    assert found.solver_ == least
+    assert found.bound_ == by_hand[least].bound_
+    assert found.mechanism_ == by_hand[least].mechanism_
 
 
 def test_the_bound_is_a_promise_or_says_why_there_is_none():
@@ -809,6 +821,10 @@ def fitted_pair():
     return bad, good
 
 
+def rule_of(model, domain):
+    return LinearRule.of(model.coef_, model.intercept_, VectorColumn("x", False), domain)
+
+
 def test_the_better_model_is_chosen():
     bad, good = fitted_pair()
     found = dp.select([bad, good], X, LABELS, epsilon=10)
@@ -910,7 +926,7 @@ def test_no_neighbour_moves_the_scores_further_than_stated(relation):
     bad, good = fitted_pair()
     number = dp.Number(-2, 2, step=1)
     domain = dp.Domain(x=dp.Vector(2, norm=NORM), y=dp.Category(0, 1))
-    rules = (LinearRule.of(bad, domain), LinearRule.of(good, domain))
+    rules = (rule_of(bad, domain), rule_of(good, domain))
     for score, target, labels in (
         (RightPredictions(rules, "y"), dp.Category(0, 1), [0, 1]),
         (SmallMisses(rules, "y", Fraction(1)), number, [-2, 2]),
@@ -932,7 +948,7 @@ def test_an_integer_rule_predicts_as_its_model_does():
     rows = np.trunc(RNG.uniform(-1, 1, (500, 2)) / float(domain["x"].step)).astype(np.int64)
     for labels, classes in ((LABELS, (0, 1)), (THREE, (0, 1, 2))):
         found = logistic(epsilon=100, classes=classes).fit(X, labels)
-        codes = LinearRule.of(found, domain).classes(Batch(domain, 500, lambda name: rows))
+        codes = rule_of(found, domain).classes(Batch(domain, 500, lambda name: rows))
         assert (codes == found.predict(rows * float(domain["x"].step))).all()
 
 
@@ -940,7 +956,7 @@ def test_a_row_of_a_rule_does_not_depend_on_the_rows_around_it():
     found = logistic(epsilon=100, classes=(0, 1, 2)).fit(X, THREE)
     rows = RNG.uniform(-1, 1, (64, 2))
     domain = dp.Domain(x=dp.Vector(2, norm=2))
-    rule = LinearRule.of(found, domain)
+    rule = rule_of(found, domain)
     units = np.trunc(rows / float(domain["x"].step)).astype(np.int64)
     together = rule._margins(Batch(domain, 64, lambda name: units))
     alone = [rule._margins(Batch(domain, 1, lambda name, i=i: units[i : i + 1]))[0] for i in range(64)]
@@ -952,7 +968,7 @@ def test_the_record_of_a_choice_says_its_price():
     bad, good = fitted_pair()
     matrix = dp.Matrix(X, LABELS, features=dp.Vector(2, norm=NORM), target=dp.Category(0, 1))
     classes = {each.NAME: each for each in (LinearRule, ModelRule, RightPredictions, SmallMisses, VectorColumn)}
-    rules = (LinearRule.of(bad, matrix.facts.domain), LinearRule.of(good, matrix.facts.domain), ModelRule("x", Fixed()))
+    rules = (rule_of(bad, matrix.facts.domain), rule_of(good, matrix.facts.domain), ModelRule("x", Fixed()))
     mechanism = dp.Exponential(RightPredictions(rules, "y"), 1)
     again = revive(record(mechanism), {**CATALOGUE, **classes})
     assert again == mechanism

@@ -16,6 +16,7 @@ A scaler that reads its bounds from the rows is an unpaid release; these bounds 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Protocol
@@ -32,6 +33,7 @@ from discreet.exact import Exact
 
 Floats = npt.NDArray[np.float64]
 STEPS = 2**15  # integer units in the norm
+_BLOCK = 2**16  # entries of the rows' vectors in a block: half a megabyte of floats
 
 
 class Features(Protocol):
@@ -42,6 +44,8 @@ class Features(Protocol):
     def unit(self, domain: Domain) -> Fraction: ...
     def names(self, domain: Domain) -> tuple[str, ...]: ...
     def fill(self, batch: Batch, part: slice, out: Floats) -> None: ...
+    def constant(self, domain: Domain) -> int: ...
+    def without_intercept(self) -> Features: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,12 @@ class Constant:
     def fill(self, batch: Batch, part: slice, out: Floats) -> None:
         out[:] = 1
 
+    def constant(self, domain: Domain) -> int:
+        return 0
+
+    def without_intercept(self) -> Constant:
+        return self
+
 
 @dataclass(frozen=True, slots=True)
 class VectorColumn:
@@ -78,7 +88,7 @@ class VectorColumn:
         return self._vector(domain).dimension + self.intercept
 
     def bound_squared(self, domain: Domain) -> int:
-        return self._vector(domain).bound_squared + self._constant(domain) ** 2
+        return self._vector(domain).bound_squared + self.constant(domain) ** 2
 
     def unit(self, domain: Domain) -> Fraction:
         return self._vector(domain).step
@@ -91,11 +101,15 @@ class VectorColumn:
         vectors = batch.stored(self.column)[part]
         out[:, : vectors.shape[1]] = vectors
         if self.intercept:
-            out[:, -1] = self._constant(batch.domain)
+            out[:, -1] = self.constant(batch.domain)
 
-    def _constant(self, domain: Domain) -> int:
+    def constant(self, domain: Domain) -> int:
+        """The intercept's coordinate of every row; 0 if there is none."""
         vector = self._vector(domain)
         return math.floor(vector.norm / 2 / vector.step) if self.intercept else 0
+
+    def without_intercept(self) -> VectorColumn:
+        return VectorColumn(self.column, False)
 
     def _vector(self, domain: Domain) -> Vector:
         column = domain.column(self.column)
@@ -176,7 +190,13 @@ class Declared:
             start += self._width(batch.domain, name)
         _project(out[:, :start])
         if self.intercept:
-            out[:, -1] = STEPS // 2
+            out[:, -1] = self.constant(batch.domain)
+
+    def constant(self, domain: Domain) -> int:
+        return STEPS // 2 if self.intercept else 0
+
+    def without_intercept(self) -> Declared:
+        return Declared(self.columns, self.norm, False)
 
     def _width(self, domain: Domain, name: str) -> int:
         column = self._checked(domain, name)
@@ -204,3 +224,18 @@ def _project(rows: Floats) -> None:
     if len(long):
         factor = np.minimum(1.0, STEPS / np.sqrt(squares[long]))
         rows[long] = shrunk(np.trunc(rows[long] * factor[:, None]).astype(np.int64), STEPS**2)
+
+
+def blocks(features: Features, batch: Batch) -> Iterator[tuple[Floats, slice]]:
+    """The rows' vectors as exact floats, some at a time in one buffer, with the part of the batch they are.
+
+    At least one block, maybe empty: files are read for the columns that are touched.
+    """
+    width = features.dimension(batch.domain)
+    step = max(1, _BLOCK // width)
+    buffer = np.empty((min(step, batch.rows), width))
+    for start in range(0, max(batch.rows, 1), step):
+        part = slice(start, min(start + step, batch.rows))
+        rows = buffer[: part.stop - start]
+        features.fill(batch, part, rows)
+        yield rows, part

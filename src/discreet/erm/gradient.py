@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -35,7 +35,7 @@ from discreet import exact
 from discreet.data import Batch, Dataset, Facts, IntArray
 from discreet.data.grid import Floats, grid_rows, shrunk
 from discreet.domain import Category, Domain, Number, Vector
-from discreet.erm.features import STEPS
+from discreet.erm.features import STEPS, blocks
 from discreet.erm.losses import Custom, Loss, Softmax
 from discreet.erm.risk import Constants, Risk, needs_moments
 from discreet.errors import ParameterError
@@ -44,7 +44,6 @@ from discreet.query import Sensitivity, of_persons
 Ints = npt.NDArray[np.int64]
 Partial = Callable[[Batch], IntArray]
 
-_BLOCK = 2**17  # entries of the rows' vectors in a block: about a megabyte of floats
 _FINE_STEPS = 2**22  # integer units of the iterate to the end of the set: margins stay below 2^40
 _EXP_STEPS = 2**20  # what exp(0) is in the table of a softmax
 
@@ -106,10 +105,9 @@ class Pass:
 
     def quantised(self, w: Floats) -> Ints:
         """The iterate as integers that are not longer than the set allows."""
-        longest = math.sqrt(self.iterate_squared)
         units = w / float(self.grid)
-        units = np.rint(units * min(1.0, longest / max(1.0, float(np.linalg.norm(units))))).astype(np.int64)
-        found: Ints = shrunk(units[None, :], self.iterate_squared)[0]
+        share = min(1.0, math.sqrt(self.iterate_squared) / max(1.0, float(np.linalg.norm(units))))
+        found: Ints = shrunk(np.rint(units * share).astype(np.int64)[None, :], self.iterate_squared)[0]
         return found
 
     def oracle(self, data: Dataset) -> Callable[[Floats], IntArray]:
@@ -145,24 +143,20 @@ class Pass:
         return np.array([value // self.coarse for value in exactly], dtype=np.int64)
 
     def _summed(self, batch: Batch, weights: Floats, slopes: Callable[..., Floats]) -> IntArray:
-        total = np.zeros(self.dimension, dtype=np.int64)
-        for rows, part in self._blocks(batch):
-            missed = slopes(batch, part, rows @ weights)
-            total += (missed.T @ rows).astype(np.int64).ravel()
-        return total
+        """The intercept is added by hand: rows without it are contiguous, and read at the speed of memory."""
+        features, constant = self.risk.features.without_intercept(), self.risk.features.constant(self.domain)
+        total = np.zeros((self.dimension // self.width, self.width), dtype=np.int64)
+        for rows, part in blocks(features, batch):
+            width = rows.shape[1]
+            margins = rows @ weights[:width]
+            missed = slopes(batch, part, margins + constant * weights[-1] if constant else margins)
+            total[:, :width] += (missed.T @ rows).astype(np.int64)
+            if constant:
+                total[:, -1] += constant * missed.sum(axis=0).astype(np.int64)
+        return total.ravel()
 
-    def _blocks(self, batch: Batch) -> Any:
-        """Rows' vectors as exact floats, some at a time in one buffer, with the part of the batch they are."""
-        step = max(1, _BLOCK // self.width)
-        buffer = np.empty((min(step, batch.rows), self.width))
-        for start in range(0, batch.rows, step):
-            part = slice(start, min(start + step, batch.rows))
-            rows = buffer[: part.stop - start]
-            self.risk.features.fill(batch, part, rows)
-            yield rows, part
-        if batch.rows == 0:
-            self.risk.features.fill(batch, slice(0, 0), buffer)  # files are read for the columns that are touched
-            self._labels(batch, slice(0, 0))
+    def _blocks(self, batch: Batch) -> Iterator[tuple[Floats, slice]]:
+        return blocks(self.risk.features, batch)
 
     def _slopes_of(self, batch: Batch, part: slice, margins: Floats) -> Floats:
         if self.risk.loss.form == "difference":

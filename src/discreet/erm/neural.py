@@ -69,7 +69,7 @@ _BIN = 2**15  # integer pre-activations that share an entry of a table: 2^-12 of
 _BLOCK = 2**16  # entries of a layer in a block of rows
 
 _CLIP = Fraction(3)
-_FASTEST = Fraction(3, 2)  # rate
+_SLOWEST, _FASTEST = Fraction(1, 2**40), Fraction(3, 2)  # rate
 _FEWEST, _MOST = 50, 200  # steps
 _SHAKEN = 0.2  # how far noise moves a weight
 
@@ -268,7 +268,7 @@ def propose(
     except ParameterError:  # there is no delta
         found = least(ProductLaplaceNoise, _FEWEST)
     rate = Fraction(f"{_SHAKEN / _deviation(found, facts) / math.sqrt(found.steps):.6g}")
-    return dataclasses.replace(found, rate=min(_FASTEST, rate))
+    return dataclasses.replace(found, rate=min(_FASTEST, max(_SLOWEST, rate)))
 
 
 def _deviation(mechanism: NeuralDescent, facts: Facts) -> float:
@@ -376,6 +376,6 @@ def _checked_widths(hidden: object) -> tuple[int, ...]:
 
 
 def _moderate(name: str, value: Fraction) -> Fraction:
-    if not Fraction(1, 2**40) <= value <= 2**40:
+    if not _SLOWEST <= value <= 1 / _SLOWEST:
         raise ParameterError(f"{name} must lie between 2**-40 and 2**40, found {exact.shown(value)}")
     return value

@@ -108,7 +108,8 @@ def minimiser(loss: Loss, X: Floats, y: Labels, feasible: FeasibleSet, regulariz
         return _bisected(loss, X, y, feasible, regularizer)
     if loss.curvature() is not None:
         return _smoothly(loss, X, y, feasible, regularizer, start)
-    return _by_barrier(_pieces(loss, X, y, regularizer), feasible, start)
+    w, gap = _by_barrier(_pieces(loss, X, y, regularizer), feasible, start)
+    return Minimum(w, risk_value(loss, X, y, w, regularizer), gap)
 
 
 def _margins(loss: Softmax, X: Floats, w: Floats) -> Floats:  # noqa: N803
@@ -256,18 +257,19 @@ def _pieces(loss: Loss, X: Floats, y: Labels, regularizer: Regularizer) -> _Piec
     return _Pieces(weight, one, one_at, two, two_at, ridge)
 
 
-def _by_barrier(problem: _Pieces, feasible: FeasibleSet, start: Floats) -> Minimum:
+def _by_barrier(problem: _Pieces, feasible: FeasibleSet, start: Floats) -> tuple[Floats, float]:
     """Interior-point method: each maximum c max(a, b) becomes the least of c t - m log((t - a)(t - b)) over t, the set
     a barrier of weight m; m falls to nothing. m / (t - a) is the share of `a` in the dual solution: as the last Newton
     step predicts it, for the step itself may be finer than floats resolve."""
     w, best, bound = start, start, -math.inf
     for weight in _falling(problem.value(start)):
+        before = math.inf
         for _ in range(60):
             soft = _softened(problem, w, weight)
-            step = _newton_step(problem, soft, feasible, w, weight)
-            decrement = -float(step @ _barrier_slope(problem, soft, feasible, w, weight)) / weight
-            if not decrement > 1e-12:
+            step, decrement = _newton_step(problem, soft, feasible, w, weight)
+            if not decrement > 1e-12 or before / 2 < decrement < 0.1:  # the floats hold no more
                 break
+            before = decrement
             step = step / (1 + math.sqrt(decrement)) if decrement > 0.1 else step
             while not _strictly_inside(feasible, w + step):
                 step = step / 2
@@ -276,7 +278,7 @@ def _by_barrier(problem: _Pieces, feasible: FeasibleSet, start: Floats) -> Minim
         best = min(best, w, key=problem.value)
         if problem.value(best) - bound <= 1e-14 * max(1.0, problem.value(best)):
             break
-    return Minimum(best, problem.value(best), max(0.0, problem.value(best) - bound))
+    return best, max(0.0, problem.value(best) - bound)
 
 
 def _falling(scale: float) -> Iterator[float]:
@@ -308,17 +310,18 @@ def _softened(problem: _Pieces, w: Floats, weight: float) -> _Softened:
     return _Softened(weight / above, weight * falls / above**2 / 2)
 
 
-def _barrier_slope(problem: _Pieces, soft: _Softened, feasible: FeasibleSet, w: Floats, weight: float) -> Floats:
-    rows = soft.share @ problem.one + (problem.weight - soft.share) @ problem.two
-    return np.asarray(rows + problem.ridge * w + weight * _wall(feasible, w)[0])
-
-
-def _newton_step(problem: _Pieces, soft: _Softened, feasible: FeasibleSet, w: Floats, weight: float) -> Floats:
+def _newton_step(
+    problem: _Pieces, soft: _Softened, feasible: FeasibleSet, w: Floats, weight: float
+) -> tuple[Floats, float]:
+    """The step, and its squared length in the metric of the barrier."""
+    wall_slope, wall_curve = _wall(feasible, w)
+    slope = soft.share @ problem.one + (problem.weight - soft.share) @ problem.two
+    slope = slope + problem.ridge * w + weight * wall_slope
     turn = problem.one - problem.two
-    curve = (turn * soft.stiffness[:, None]).T @ turn + problem.ridge * np.eye(len(w)) + weight * _wall(feasible, w)[1]
+    curve = (turn * soft.stiffness[:, None]).T @ turn + problem.ridge * np.eye(len(w)) + weight * wall_curve
     size = 1 / np.sqrt(np.diag(curve))  # brings the diagonal to 1: curvatures differ by many orders
-    slope = size * _barrier_slope(problem, soft, feasible, w, weight)
-    return np.asarray(-size * np.linalg.lstsq(curve * np.outer(size, size), slope, rcond=1e-18)[0])
+    step = -size * np.linalg.lstsq(curve * np.outer(size, size), size * slope, rcond=1e-18)[0]
+    return np.asarray(step), -float(step @ slope) / weight
 
 
 def _wall(feasible: FeasibleSet, w: Floats) -> tuple[Floats, Floats]:

@@ -39,11 +39,11 @@ class Ball:
         exact.freeze(self, radius=exact.positive(radius=radius))
 
     def project(self, point: Floats) -> Floats:
-        length = float(np.linalg.norm(point))
+        length = _norm(point)
         return point * (float(self.radius) / length) if length > self.radius else point
 
     def contains(self, point: Floats, slack: float = 0.0) -> bool:
-        return float(np.linalg.norm(point)) <= float(self.radius) + slack
+        return _norm(point) <= float(self.radius) + slack
 
     def centre(self, dimension: int) -> Floats:
         return np.zeros(dimension)
@@ -139,7 +139,7 @@ class BallBox:
         inside = Ball(self.radius)
         if inside.contains(box.project(point)):
             return box.project(point)
-        small, large = 0.0, float(np.linalg.norm(point)) / float(self.radius)  # at `large` even the ball alone suffices
+        small, large = 0.0, _norm(point) / float(self.radius)  # at `large` even the ball alone suffices
         while True:
             middle = (small + large) / 2
             if middle in (small, large):
@@ -187,4 +187,9 @@ def _floats(corner: tuple[Fraction, ...]) -> Floats:
 
 
 def _norm(vector: Floats) -> float:
-    return math.sqrt(float(np.dot(vector, vector)))
+    """The length; of huge vectors too, whose squares are no floats."""
+    largest = float(np.abs(vector).max())
+    if largest < 1e150:
+        return math.sqrt(float(np.dot(vector, vector)))
+    scaled = vector / largest
+    return largest * math.sqrt(float(np.dot(scaled, scaled)))

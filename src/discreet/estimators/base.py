@@ -70,10 +70,11 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Where a fit is charged, and the test whether a mechanism is within what the fit may cost."""
+    """Where a fit is charged, and the test whether a mechanism is within what the fit may cost; pure: delta is 0."""
 
     ledger: Ledger
     admits: Admits
+    pure: bool
 
 
 def terms_of(estimator: Any) -> Terms:
@@ -109,7 +110,8 @@ def books(terms: Terms, data: Dataset) -> Books:
         priced = Ledger.in_memory(terms.budget, data.identity, failure_share=share)
     assert priced is not None
     facts = data.facts
-    return Books(terms.ledger or priced, lambda mechanism: priced.admits(mechanism, facts=facts))
+    charged = priced if terms.ledger is None else terms.ledger
+    return Books(charged, lambda mechanism: priced.admits(mechanism, facts=facts), priced.budget.delta == 0)
 
 
 def charged(estimator: Any, terms: Terms, where: Books, mechanism: Mechanism, data: Dataset) -> Released:

@@ -154,8 +154,9 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     shape (1, d) for two classes and (classes, d) for several, intercept_, classes_, and the rest as there.
 
     `score` is scikit-learn's without a ledger, and not private. With a ledger it raises unless score_epsilon is set;
-    GridSearchCV then charges every fit and every score. Its folds must be chosen by position (cv=KFold(...), not the
-    stratified folds that are the default for classifiers: those read the labels).
+    GridSearchCV then charges every fit and every score, under replace-one with size=... the number of rows. Its folds
+    must be chosen by position: cv=KFold(...), not the stratified folds that are the default for classifiers, which read
+    the labels; and not under add-remove, where a row that is removed moves all positions.
     """
 
     def __init__(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -24,7 +23,7 @@ from discreet.erm.risk import Risk, public_size
 from discreet.erm.sets import interval
 from discreet.errors import ParameterError
 from discreet.estimators import rows as reading
-from discreet.estimators.base import Admits, books, charged, per_row, refuse, terms_of
+from discreet.estimators.base import Admits, Books, books, charged, per_row, refuse, terms_of
 from discreet.mechanism import calibrate
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
@@ -167,7 +166,7 @@ def _fit(estimator: Any, x: Any, name: Any, loss: Loss) -> None:
     terms = terms_of(estimator)
     column = _table_column(estimator, terms, x, name) if reading.is_table(x) else _values(estimator, terms, x, name)
     where = books(terms, column.data)
-    taken = _offer(estimator.solver, column, loss, where.admits)
+    taken = _offer(estimator.solver, column, loss, where)
     got = charged(estimator, terms, where, taken.mechanism, column.data)
     estimator.solver_, estimator.bound_ = taken.solver, taken.promise
     estimator.value_, estimator.noise_range_ = _value(got, column)
@@ -213,8 +212,12 @@ def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
     return np.asarray(values)
 
 
-def _offer(solver: Any, column: Column, loss: Loss, admits: Admits) -> Offer:
-    if isinstance(loss, Squared) and solver in ("auto", "laplace", "gaussian"):
+def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
+    admits = where.admits
+    if isinstance(loss, Squared) and solver == "auto":
+        found = [_noisy_sum(kind, column, admits) for kind in ("laplace", "gaussian")[: 1 if where.pure else 2]]
+        return min(found, key=lambda each: float(each.promise or math.inf))
+    if isinstance(loss, Squared) and solver in ("laplace", "gaussian"):
         return _noisy_sum(solver, column, admits)
     if isinstance(loss, (Absolute, Pinball)) and solver in ("auto", "rank"):
         return _rank(loss, column, admits)
@@ -226,13 +229,8 @@ def _offer(solver: Any, column: Column, loss: Loss, admits: Admits) -> Offer:
 
 
 def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
-    """The sum plus the least noise that is admitted, of the kind with the smaller variance."""
+    """The sum plus the least noise of this kind that is admitted."""
     query = Sum(column.name)
-    if solver == "auto":
-        found = [_noisy_sum("laplace", column, admits)]
-        with suppress(ParameterError):  # a Gaussian needs delta > 0
-            found.append(_noisy_sum("gaussian", column, admits))
-        return min(found, key=lambda each: float(each.promise or math.inf))
     if solver == "laplace":
         laplace = calibrate(lambda scale: Laplace(query, scale), admits=admits)
         return Offer(solver, laplace, _mean_promise(LaplaceNoise(laplace.scale).variance(), column))

@@ -16,10 +16,9 @@ from discreet.estimators.rows import Floats
 
 
 class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Scale features to [-1, 1] by declared bounds; values beyond them are moved to the bound.
-
-    A scaler that reads minima, means or variances from the rows is an unpaid release: what it learns goes into every
-    model after it. This one reads nothing. d scaled features have norm at most sqrt(d): the row_norm of a model.
+    """A scaler that reads minima, means or variances from the rows is an unpaid release: what it learns goes into every
+    model after it. This one scales features to [-1, 1] by declared bounds and learns nothing; values beyond the bounds
+    are moved to them. d scaled features have norm at most sqrt(d): the row_norm of a model.
 
     bounds  one pair (low, high) for all features, a list of pairs, or a dict from column names to pairs
 
@@ -30,7 +29,7 @@ class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         self.bounds = bounds
 
     def fit(self, X: Any, y: Any = None) -> DeclaredScaler:  # noqa: N803
-        """Match the bounds with the columns. No value is looked at."""
+        """Match the bounds with the columns; the rows are only checked to be finite numbers."""
         reading.features_only(self, X, reset=True)
         names = getattr(self, "feature_names_in_", None)
         pairs = _pairs(self.bounds, self.n_features_in_, names)

@@ -1,0 +1,201 @@
+"""Public rules that predict for a row, and how well they do on private rows: sums of bounded integers.
+
+    LinearRule         a linear model with integer weights, so margins of integer rows are exact integers
+    ModelRule          any other fitted model: it is asked for one row at a time, so no row sees another
+    RightPredictions   how many rows each rule predicts right
+    SmallMisses        minus the clamped squared misses of each rule
+
+What a row adds depends on that row and on the public rules alone. The rows are those of the integer grid: features
+beyond their norm are judged as their projection.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.data import Batch, Facts, IntArray
+from discreet.domain import Category, Domain, Number, Vector
+from discreet.erm.features import STEPS, Declared, VectorColumn
+from discreet.errors import ParameterError
+from discreet.query import Sensitivity, of_persons
+
+Floats = npt.NDArray[np.float64]
+
+_FINE = 2**30  # the longest row of integer weights: times rows of 2^15 every sum of products is below 2^53
+_BLOCK = 2**17  # entries of the rows' vectors in a block
+
+
+@dataclass(frozen=True, slots=True)
+class LinearRule:
+    """Margins <weights, x> + bias in integers, one for each class (or one for two classes, or the predicted number).
+
+    unit  what one integer of a weight is worth; a margin is in steps of unit * features.unit.
+    """
+
+    NAME: ClassVar[str] = "linear-rule/1"
+    features: VectorColumn | Declared
+    weights: tuple[tuple[int, ...], ...]
+    biases: tuple[int, ...]
+    unit: Fraction
+
+    @staticmethod
+    def of(coef: Any, intercept: Any, features: VectorColumn | Declared, domain: Domain) -> LinearRule:
+        """The rule of a linear model, its coefficients rounded to 2^-30 of their length; features without intercept."""
+        coef, intercept = np.atleast_2d(coef), np.atleast_1d(intercept)
+        longest = float(np.sqrt((coef * coef).sum(axis=1)).max())
+        unit = Fraction(2) ** math.ceil(math.log2(longest)) / _FINE if longest > 0 else Fraction(1)
+        step = float(unit * features.unit(domain))
+        biases = np.clip(np.rint(intercept / step), -(2.0**51), 2.0**51)
+        weights = np.rint(coef / float(unit)).astype(np.int64)
+        return LinearRule(features, tuple(map(tuple, weights.tolist())), tuple(int(each) for each in biases), unit)
+
+    def classes(self, batch: Batch) -> npt.NDArray[np.int64]:
+        """The code of the predicted class of every row."""
+        margins = self._margins(batch)
+        return (margins[:, 0] > 0).astype(np.int64) if margins.shape[1] == 1 else margins.argmax(axis=1)
+
+    def numbers(self, batch: Batch) -> Floats:
+        """The predicted number of every row."""
+        found: Floats = self._margins(batch)[:, 0] * float(self.unit * self.features.unit(batch.domain))
+        return found
+
+    def _margins(self, batch: Batch) -> Floats:
+        weights = np.array(self.weights, dtype=np.float64).T
+        parts = [rows @ weights for rows in _blocks(self.features, batch)]
+        found: Floats = np.concatenate(parts) + np.array(self.biases, dtype=np.float64)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRule:
+    """A fitted model that predicts for one row at a time, from the Vector column "x"; the ledger knows its label only.
+
+    Slow, and the owner vouches that `predict` does not remember earlier rows.
+    """
+
+    NAME: ClassVar[str] = "model-rule/1"
+    label: str
+    model: Any = field(default=None, compare=False)
+
+    def classes(self, batch: Batch) -> npt.NDArray[np.int64]:
+        """The code of the predicted class of every row; -1, never right, where the model fails."""
+        codes = {label: code for code, label in enumerate(getattr(self.model, "classes_", ()))}
+        return np.array([codes.get(each, -1) for each in self._predictions(batch)], dtype=np.int64)
+
+    def numbers(self, batch: Batch) -> Floats:
+        """The predicted number of every row; NaN where the model fails."""
+        return np.array([math.nan if each is None else float(each) for each in self._predictions(batch)])
+
+    def stated_record(self) -> dict[str, Any]:
+        return {"name": self.NAME, "label": self.label}
+
+    def _predictions(self, batch: Batch) -> Iterator[Any]:
+        vector, rows = batch.domain.column("x"), batch["x"]
+        assert isinstance(vector, Vector)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning might say something about a row
+            for row in rows:
+                yield self._prediction((row * float(vector.step)).reshape(1, -1))
+
+    def _prediction(self, row: Floats) -> Any:
+        try:
+            found = np.asarray(self.model.predict(row)).ravel()[0]
+        except Exception:
+            return None  # an error would say something about this row
+        return found.item() if isinstance(found, np.generic) else found
+
+
+Rule = LinearRule | ModelRule
+
+
+@dataclass(frozen=True, slots=True)
+class RightPredictions:
+    """For each rule the number of rows whose class it predicts.
+
+    Theorem.   A row adds 0 or 1 to each of k rules. add-remove: |d|_1 <= k, |d|_2^2 <= k, |d|_inf <= 1, range <= 1.
+               replace-one: the same norms, range <= 2. One rule has range 0.
+    """
+
+    NAME: ClassVar[str] = "right-predictions/1"
+    rules: tuple[Rule, ...]
+    target: str
+
+    @property
+    def monotone(self) -> bool:
+        return True
+
+    def partial(self, batch: Batch) -> IntArray:
+        labels = batch[self.target]
+        return np.array([np.count_nonzero(rule.classes(batch) == labels) for rule in self.rules], dtype=np.int64)
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        if not isinstance(facts.domain.column(self.target), Category):
+            raise ParameterError(f"the target {self.target!r} has no classes")
+        return _sensitivity(len(self.rules), 1, facts)
+
+    def unit(self, facts: Facts) -> Fraction:
+        return Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class SmallMisses:
+    """For each rule minus the sum over rows of min(1, ((prediction - target) / largest)^2), in steps of 2^-15.
+
+    Theorem.   A row adds a number of [-S, 0], S = 2^15, to each of k rules. add-remove: |d|_1 <= k S, |d|_2^2 <= k S^2,
+               |d|_inf <= S, range <= S. replace-one: the same norms, range <= 2 S. One rule has range 0.
+    """
+
+    NAME: ClassVar[str] = "small-misses/1"
+    rules: tuple[Rule, ...]
+    target: str
+    largest: Fraction
+
+    @property
+    def monotone(self) -> bool:
+        return False
+
+    def partial(self, batch: Batch) -> IntArray:
+        column = batch.domain.column(self.target)
+        assert isinstance(column, Number)
+        truth = batch[self.target].astype(np.float64) * float(column.step) + float(column.low)
+        return np.array([-self._missed(rule.numbers(batch), truth) for rule in self.rules], dtype=np.int64)
+
+    def _missed(self, predicted: Floats, truth: Floats) -> int:
+        with np.errstate(over="ignore", invalid="ignore"):
+            share = np.nan_to_num((predicted - truth) / float(self.largest), nan=1.0, posinf=1.0, neginf=-1.0)
+        cut = np.clip(share, -1.0, 1.0)
+        return int(np.floor(cut * cut * STEPS).astype(np.int64).sum())
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        if not isinstance(facts.domain.column(self.target), Number):
+            raise ParameterError(f"the target {self.target!r} has no bounds")
+        return _sensitivity(len(self.rules), STEPS, facts)
+
+    def unit(self, facts: Facts) -> Fraction:
+        return Fraction(1, STEPS)
+
+
+def _sensitivity(rules: int, most: int, facts: Facts) -> Sensitivity:
+    several = rules > 1
+    added = Sensitivity(rules * most, rules * most**2, most, most * several)
+    replaced = Sensitivity(rules * most, rules * most**2, most, 2 * most * several)
+    return of_persons(facts.neighbours, added=added, replaced=replaced)
+
+
+def _blocks(features: VectorColumn | Declared, batch: Batch) -> Iterator[Floats]:
+    """The integer vectors of the rows as exact floats, some at a time; at least one, maybe empty, block."""
+    width = features.dimension(batch.domain)
+    step = max(1, _BLOCK // width)
+    for start in range(0, max(batch.rows, 1), step):
+        part = slice(start, min(start + step, batch.rows))
+        rows = np.empty((part.stop - start, width))
+        features.fill(batch, part, rows)
+        yield rows
