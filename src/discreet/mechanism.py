@@ -58,21 +58,21 @@ def within(budget: Budget, *, facts: Facts) -> Callable[[Mechanism | Conversatio
     return admits
 
 
-def calibrate(make: Callable[[Fraction], Priced], *, admits: Callable[[Priced], bool]) -> Priced:
+def calibrate(make: Callable[[Fraction], Priced], *, admits: Callable[[Priced], bool], precision: int = 20) -> Priced:
     """The mechanism with the least noise that is admitted.
 
     make    builds the mechanism from its noise: a scale, a standard deviation, one over an epsilon; more noise must
             never cost more.
     admits  `ledger.admits`, or `within(budget, facts=facts)`.
 
-    Theorem.   The result is admitted, and `make` with 1 - 2^-20 times its noise is not, or is less than the samplers
-               draw. Both are checked by evaluation, not by a formula that could be loose.
+    Theorem.   The result is admitted, and `make` with 1 - 2^-precision times its noise is not, or is less than the
+               samplers draw. Both are checked by evaluation, not by a formula that could be loose.
     """
     if not callable(admits):
         raise ParameterError(f"admits must be ledger.admits or within(budget, facts=...), found {admits!r}")
     probe = functools.partial(_direction, make, admits)
     low, high = _bracket(probe)
-    while high - low > high / 2**20:
+    while high - low > high / 2**precision:
         middle = (low + high) / 2
         low, high = (low, middle) if probe(middle) else (middle, high)
     found = make(high)

@@ -231,7 +231,9 @@ def test_a_fit_may_ask_for_the_whole_budget_of_its_ledger():
 
 
 def test_auto_takes_the_smallest_promised_excess_and_says_which_solver_it_was():
-    by_hand = {solver: linear(solver=solver, max_iter=None).fit(X, Y) for solver in ("descent", "output")}
+    by_hand = {
+        solver: linear(solver=solver, max_iter=None).fit(X, Y) for solver in ("descent", "exponential", "output")
+    }
     least = min(by_hand, key=lambda solver: float(by_hand[solver].bound_))
     found = linear(solver="auto", max_iter=None).fit(X, Y)
     assert found.solver_ == least
@@ -258,6 +260,18 @@ def test_add_remove_halves_the_noise_of_a_mean_and_needs_a_size():
     assert hidden.noise_range_ == pytest.approx(mean().fit(Y).noise_range_ / 2, rel=0.01)
     with pytest.raises(dp.ParameterError, match="public size"):
         mean(neighbours="add-remove").fit(Y)
+
+
+def test_a_quantile_needs_no_public_size_but_promises_nothing_without_one():
+    found = quantile(epsilon=NO_NOISE, neighbours="add-remove").fit(Y)
+    assert found.value_ == pytest.approx(np.median(Y), abs=0.02)
+    assert "private" in found.bound_.reason
+    assert float(quantile(epsilon=10, neighbours="add-remove", size=300).fit(Y).bound_) < 4
+
+
+def test_the_bound_of_a_median_is_about_the_absolute_loss_which_is_twice_the_pinball_loss():
+    by_rank, median = quantile(epsilon=10).fit(Y), dp.Median(epsilon=10, bounds=(-2, 2)).fit(Y)
+    assert float(median.bound_) == 2 * float(by_rank.bound_)
 
 
 # Ordinary results.

@@ -99,7 +99,7 @@ class Cell:
 
 
 class _Offer:
-    """What a cell is chosen by: its lowest height above the least of all, rounded down to 62 bits times a power of 2."""
+    """What a cell is chosen by: its lowest height above the least of all, rounded down to 62 leading bits."""
 
     def __init__(self, cells: list[Cell]) -> None:
         self.least = min(cell.lowest for cell in cells)

@@ -26,7 +26,7 @@ import numpy as np
 from discreet import exact
 from discreet.data import Dataset, Facts
 from discreet.data.grid import Floats
-from discreet.erm.gradient import Pass
+from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Custom
 from discreet.erm.promise import Promise
 from discreet.erm.risk import Constants, Risk, needs_moments, public_size
@@ -63,15 +63,14 @@ class Descent:
         exact.freeze(self, steps=exact.whole(steps=self.steps))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        public_size(facts)
-        over = Pass(self.risk, facts.domain)
+        over = pass_over(self.risk, facts.domain, public_size(facts))
         step = self.noise.guarantee(
             over.sensitivity(facts), unit=over.unit, dimension=over.dimension, neighbours=facts.neighbours
         )
         return self.steps * step
 
     def run(self, data: Dataset, rng: Rng) -> Floats:
-        over = Pass(self.risk, data.facts.domain, public_size(data.facts))
+        over = pass_over(self.risk, data.facts.domain, public_size(data.facts))
         noise = self.noise.draw((self.steps, over.dimension), unit=over.unit, rng=rng)
         exactly, unit = over.oracle(data), float(over.unit) / public_size(data.facts)
 
@@ -99,7 +98,7 @@ def promise(mechanism: Descent, facts: Facts, beta: float | None = None) -> Prom
         found = mechanism.schedule.likely(known, mechanism.steps, math.sqrt(one), beta)
     else:
         found = math.inf
-    found += _start_term(mechanism, known) + Pass(risk, facts.domain, public_size(facts)).excess_error(known)
+    found += _start_term(mechanism, known) + pass_over(risk, facts.domain, public_size(facts)).excess_error(known)
     trivial = risk.centre_excess(facts)
     if not math.isfinite(found):
         return Promise(None, theorem, "no theorem covers this loss with this schedule and noise", beta)
@@ -155,6 +154,8 @@ def _fewest(
         for kind in kinds:
             found[kind, steps] = made_schedule(kind, known, steps, variance).expected(known, steps, variance)
     least = min(found.values())
+    if not math.isfinite(least):  # no theorem here: as many steps as the mean of the iterates would take
+        return kinds[0], _fewest((Average,), tried, known, spread, grows)[1]
     return next(key for key, excess in found.items() if excess <= 1.25 * least)
 
 
@@ -185,7 +186,9 @@ def _first_scale(
     If a Gaussian is admitted at all, there is a Renyi book and variances grow like the steps; else like their square.
     """
     try:
-        first = calibrate(functools.partial(_descent, risk, known, size, schedule, GaussianNoise, 1), admits=admits)
+        first = calibrate(
+            functools.partial(_descent, risk, known, size, schedule, GaussianNoise, 1), admits=admits, precision=12
+        )
         if noise in (None, GaussianNoise):
             return GaussianNoise, float(first.noise.scale), 1
         grows = 1
@@ -194,7 +197,7 @@ def _first_scale(
             raise
         grows = 2
     kind = noise or ProductLaplaceNoise
-    found = calibrate(functools.partial(_descent, risk, known, size, schedule, kind, 1), admits=admits)
+    found = calibrate(functools.partial(_descent, risk, known, size, schedule, kind, 1), admits=admits, precision=12)
     return kind, float(found.noise.scale), grows
 
 

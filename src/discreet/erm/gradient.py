@@ -245,6 +245,12 @@ def _slope_table(loss: Loss, entries: int, shift: int, reach: int, margin_unit: 
     return np.asarray(np.clip(np.rint(slopes), -STEPS, STEPS))
 
 
+@functools.lru_cache(maxsize=8)
+def pass_over(risk: Risk, domain: Domain, size: int) -> Pass:
+    """The pass of a risk over a domain; a price asks for it many times before it is run."""
+    return Pass(risk, domain, size)
+
+
 def _lengths(l2_squared: int, dimension: int) -> Sensitivity:
     """The other norms of an integer vector whose squares sum to at most this."""
     longest = math.isqrt(l2_squared)

@@ -36,9 +36,7 @@ class Lattice:
         radius = feasible.radius**2 if isinstance(feasible, (Ball, BallBox)) else None
         found = Lattice(tuple(start for start, _ in axes), tuple(stride for _, stride in axes), points, radius)
         if radius is not None and sum(found._least_squares()) > radius:
-            raise ParameterError(
-                f"no point of a grid of {points} on each axis lies in the ball: take one more, or many"
-            )
+            raise ParameterError(f"no point of a grid of {points} on each axis lies in the ball: take one more")
         return found
 
     @property

@@ -220,8 +220,8 @@ def _noise_term(rate: float, smoothness: float, variance: float) -> float:
 
 def _balanced(start: float, noise: float, smoothness: float) -> float:
     """The eta that minimises start / eta + noise eta / (1 - eta smoothness); the least value is start * smoothness +
-    2 sqrt(start noise). A hair below 1/smoothness when there is hardly any noise."""
-    return 1 / (smoothness * (1 + 2.0**-20) + math.sqrt(noise / start))
+    2 sqrt(start noise). A hair below 1/smoothness when there is hardly any noise, so that rounding it to six digits stays below."""
+    return 1 / (smoothness * (1 + 2.0**-16) + math.sqrt(noise / start))
 
 
 def _harmonic(terms: int) -> float:

@@ -16,10 +16,10 @@ from discreet.data import Dataset
 from discreet.domain import Number
 from discreet.erm.choose import Offer, choose
 from discreet.erm.features import Constant
-from discreet.erm.line import RankQuantile
 from discreet.erm.losses import Absolute, Loss, Pinball, Squared
 from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, public_size
+from discreet.erm.sampling import RankQuantile, promise
 from discreet.erm.sets import interval
 from discreet.errors import ParameterError
 from discreet.estimators import rows as reading
@@ -215,8 +215,7 @@ def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
 def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
     admits = where.admits
     if isinstance(loss, Squared) and solver == "auto":
-        found = [_noisy_sum(kind, column, admits) for kind in ("laplace", "gaussian")[: 1 if where.pure else 2]]
-        return min(found, key=lambda each: float(each.promise or math.inf))
+        return _least_noisy_sum(column, where)
     if isinstance(loss, Squared) and solver in ("laplace", "gaussian"):
         return _noisy_sum(solver, column, admits)
     if isinstance(loss, (Absolute, Pinball)) and solver in ("auto", "rank"):
@@ -226,6 +225,17 @@ def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
     found = choose(risk, facts=column.data.facts, admits=admits, solver=solver)
     assert found.promise is not None
     return Offer(found.solver, found.mechanism, per_row(found.promise, reading.share_of(column.data)))
+
+
+def _least_noisy_sum(column: Column, where: Books) -> Offer:
+    laplace = _noisy_sum("laplace", column, where.admits)
+    if where.pure:
+        return laplace
+    try:
+        gaussian = _noisy_sum("gaussian", column, where.admits)
+    except ParameterError:  # the book that it is charged in may be full
+        return laplace
+    return min((laplace, gaussian), key=lambda each: float(each.promise or math.inf))
 
 
 def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
@@ -239,24 +249,13 @@ def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
 
 
 def _rank(loss: Absolute | Pinball, column: Column, admits: Admits) -> Offer:
-    q = loss.q if isinstance(loss, Pinball) else Fraction(1, 2)
+    """The exponential mechanism on ranks; its promise is about the pinball loss, of which |u| is twice the median's."""
+    q, times = (loss.q, 1) if isinstance(loss, Pinball) else (Fraction(1, 2), 2)
     mechanism = calibrate(lambda noise: RankQuantile(column.name, q, 1 / noise), admits=admits)
-    return Offer("rank", mechanism, _rank_promise(mechanism, column, 1 if isinstance(loss, Pinball) else 2))
-
-
-def _rank_promise(mechanism: RankQuantile, column: Column, slope: int) -> Promise:
-    """A value that misses by k of n rows has an excess risk of at most k / n times the width, times 2 for |u|."""
-    theorem = "E[rows missed] <= (1 + ln(points of the grid)) / rate"
     if column.data.facts.size is None:
-        return Promise(None, theorem, "the number of rows is private")
-    width, missed = (
-        float(column.number.high - column.number.low),
-        (1 + math.log(column.number.size)) / float(mechanism.rate),
-    )
-    share = missed / float(column.count)
-    if share >= 1 / 2:
-        return Promise(None, theorem, f"{missed:.3g} rows may be missed of {float(column.count):g}")
-    return Promise(slope * share * width, theorem)
+        return Offer("rank", mechanism, Promise(None, "ranks", "the number of rows is private"))
+    promised = promise(mechanism, column.data.facts)
+    return Offer("rank", mechanism, per_row(promised, reading.share_of(column.data) / times))
 
 
 def _mean_promise(variance: float, column: Column) -> Promise:
