@@ -12,6 +12,7 @@ from discreet.erm.descent import Descent
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
+from discreet.erm.rules import LinearRule, ModelRule, RightPredictions, SmallMisses
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
 from discreet.erm.sets import Ball, BallBox, Box
 from discreet.guarantee import Budget, Neighbours
@@ -71,8 +72,10 @@ CATALOGUE: dict[str, type] = {
     "laplace/1": Laplace,
     "lasso/1": Lasso,
     "last-descent/1": Last,
+    "linear-rule/1": LinearRule,
     "logistic/1": Logistic,
     "missing/1": Missing,
+    "model-rule/1": ModelRule,
     "neighbours/1": Neighbours,
     "not/1": Not,
     "number/1": Number,
@@ -82,7 +85,9 @@ CATALOGUE: dict[str, type] = {
     "product-laplace-noise/1": ProductLaplaceNoise,
     "product-laplace/1": ProductLaplace,
     "ridge/1": Ridge,
+    "right-predictions/1": RightPredictions,
     "risk/1": Risk,
+    "small-misses/1": SmallMisses,
     "softmax/1": Softmax,
     "squared/1": Squared,
     "stable-histogram/1": StableHistogram,

@@ -109,8 +109,16 @@ def plan(
     facts = Facts(Domain(it=Category("no", "yes")), relation, None if size is None else exact.whole(size=size))
     wanted = None if alpha is None else exact.probability(alpha=alpha)
     asked = Asked(budget, facts, exact.probability(beta=beta), wanted, numbers)
-    rows = sorted(rows_of(asked), key=lambda row: math.inf if row.error is None else row.error)
+    rows = sorted(rows_of(asked), key=_order if size is not None else _order_by_size)
     return Plan(kind, budget, relation, asked.beta, tuple(rows), size, wanted)
+
+
+def _order(row: Row) -> float:
+    return math.inf if row.error is None else row.error
+
+
+def _order_by_size(row: Row) -> float:
+    return _order(row) if row.needed is None else row.needed
 
 
 def _count(asked: Asked) -> list[Row]:

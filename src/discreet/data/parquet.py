@@ -138,7 +138,7 @@ class ParquetTable:
         """The columns that a function of the rows reads, as it shows on no rows; one at least, to count the rows by."""
         seen: list[str] = []
         partial(Batch.empty(self.facts.domain, seen))
-        return seen or self.facts.domain.names[:1]
+        return tuple(dict.fromkeys(seen)) or self.facts.domain.names[:1]
 
     def _batches(self, names: Sequence[str]) -> Iterator[Batch]:
         """The kept rows of the file; of these columns, each is encoded when it is asked for."""

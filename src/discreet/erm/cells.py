@@ -1,7 +1,7 @@
-"""Exact draws from exp(-rate * F) on the points of a grid, for a convex quadratic F with integer coefficients.
+"""Exact draws from exp(-rate * F) on the points of a grid, for a convex F that is an integer at every one of them.
 
 The grid may have 2^70 points: it is never listed. It is cut into boxes of points (cells), and a convex F lies above its
-tangent plane at the centre of a cell, in exact integers. One attempt:
+tangent plane at a point of the cell, in exact integers. One attempt:
 
 1. Choose a cell with probability proportional to exp(-rate * lowest point of its plane) times a whole number that says
    how many points at that height it counts for.
@@ -12,52 +12,37 @@ tangent plane at the centre of a cell, in exact integers. One attempt:
 A point that is kept has exactly the law, whatever the cells are; so cells may be cut where attempts fail, and what was
 learned from failures bends nothing. The number of attempts has no limit. Proof: docs/proofs/grid_exponential.md.
 
-In a ball only the points inside are kept. Where F would rather be outside, its plane is too low to be of use; F + m
-(|w|^2 - radius^2) is below F in the ball for every m >= 0, is convex too, and with the multiplier m of the minimiser in
-the ball it does not point outside. Each cell takes the better of the two.
+In a ball only the points inside are kept. Where F would rather be outside, its planes are too low to be of use; but F +
+m (|w|^2 - radius^2) is below F in the ball for every m >= 0, is convex too, and with the right m it does not point
+outside. Each cell takes the better of the two.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from discreet.noise import Rng
 
+Point = tuple[int, ...]
 Sides = tuple[tuple[int, int], ...]  # in each coordinate the first step and the number of steps
+Tangent = tuple[int, Point]  # the value of F at a point and a subgradient there
+Oracle = Callable[[Sequence[Point]], list[Tangent]]
 
-_CUT_BEFORE = 20  # cells that are good enough before the first attempt; attempts cut the others
-_GOOD = 2.0  # a cell is good enough if F bends away from its plane by about this over rate
+_CUT_BEFORE = 12  # cells that are good enough before the first attempt; attempts cut the others
+_GOOD = 2  # a cell is good enough if F is at most this over rate above its plane at the lowest corner
 _BEND = Fraction(1, 4)  # a failure cuts a cell if F was this over rate above its plane
-
-
-@dataclass(frozen=True, slots=True)
-class Quadratic:
-    """w^T matrix w + linear . w + corner * |w|_1, over integer vectors; the matrix has no negative eigenvalue."""
-
-    matrix: tuple[tuple[int, ...], ...]
-    linear: tuple[int, ...]
-    corner: int = 0
-
-    def four(self, w: tuple[int, ...]) -> int:
-        """Four times the value."""
-        return 4 * (
-            sum(_dot(row, w) * each for row, each in zip(self.matrix, w, strict=True))
-            + _dot(self.linear, w)
-            + self.corner * sum(map(abs, w))
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
     """The integer vectors with coordinates start + k * stride, 0 <= k < points, and maybe within a ball."""
 
-    starts: tuple[int, ...]
-    strides: tuple[int, ...]
+    starts: Point
+    strides: Point
     points: int
     limit: int | None = None  # of the sum of squares
 
@@ -67,6 +52,16 @@ class Mesh:
             (start + stride * first, start + stride * (first + count - 1))
             for start, stride, (first, count) in zip(self.starts, self.strides, sides, strict=True)
         ]
+
+    def middle(self, sides: Sides) -> Point:
+        """A point of the cell next to its centre."""
+        return tuple(
+            start + stride * (first + count // 2)
+            for start, stride, (first, count) in zip(self.starts, self.strides, sides, strict=True)
+        )
+
+    def excludes(self, point: Point) -> bool:
+        return self.limit is not None and _dot(point, point) > self.limit
 
     def outside(self, sides: Sides) -> bool:
         """Surely no point of the cell is in the ball."""
@@ -81,17 +76,23 @@ class Mesh:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell with its plane: four times its height at the lowest corner and its rise for each step away from there.
+    """A cell and a plane that F, in the mesh, is nowhere below.
 
-    upward  whether the steps go up from the first value of a coordinate, or down from the last
-    counts  in each coordinate, how many of the first steps count as one: about 1 / (rate * rise), at most all
+    lowest      the plane's height at its lowest corner
+    rises       what it gains with each step away from there
+    upward      whether these steps go up from the first value of a coordinate, or down from the last
+    counts      in each coordinate, how many of the first steps count as one: about 1 / (rate * rise), at most all
+    multiplier  m, the plane being a tangent of F + m (|w|^2 - limit)
+    slopes      its slopes
     """
 
     sides: Sides
     lowest: int
-    rises: tuple[int, ...]
+    rises: Point
     upward: tuple[bool, ...]
-    counts: tuple[int, ...]
+    counts: Point
+    multiplier: int
+    slopes: Point
 
     @property
     def weight(self) -> int:
@@ -110,16 +111,23 @@ class _Offer:
 
 
 class Cells:
-    """Exact draws of a point w of the mesh with P[w] proportional to exp(-rate * F(w))."""
+    """Exact draws of a point w of the mesh with P[w] proportional to exp(-rate * F(w)).
 
-    def __init__(self, quadratic: Quadratic, mesh: Mesh, rate: Fraction) -> None:
-        self.quadratic, self.mesh = quadratic, mesh
-        self.rate = rate / 4  # for four times the heights
-        self.multiplier = 0 if mesh.limit is None else _multiplier(quadratic, mesh.limit)
-        self.cells = self._cut_before(self.cell(((0, mesh.points),) * len(mesh.starts)))
+    oracle  the values and subgradients of F at integer vectors, also outside the ball: F is convex on all of them
+    """
+
+    def __init__(self, oracle: Oracle, mesh: Mesh, rate: Fraction) -> None:
+        self.oracle, self.mesh, self.rate = oracle, mesh, rate
+        whole = ((0, mesh.points),) * len(mesh.starts)
+        self.cells = self._cut_before(self.made([whole])[0])
         self._offer: _Offer | None = None
 
-    def attempt(self, rng: Rng) -> tuple[int, ...] | None:
+    def draw(self, rng: Rng) -> Point:
+        while (point := self.attempt(rng)) is None:
+            pass
+        return point
+
+    def attempt(self, rng: Rng) -> Point | None:
         """One proposal, if it is kept; a failure may cut its cell."""
         offer = self._offer = self._offer or _Offer(self.cells)
         place = rng.select(offer.scores, self.rate * 2**offer.shift, offer.weights)
@@ -129,93 +137,110 @@ class Cells:
         if any(step >= count for step, (_, count) in zip(steps, cell.sides, strict=True)):
             return None
         point = self._point(cell, steps)
-        if self.mesh.limit is not None and _dot(point, point) > self.mesh.limit:
-            self._cut(place)
+        if self.mesh.excludes(point):
+            self._cut(place, None)
             return None
-        height = self.quadratic.four(point)
+        ((height, slopes),) = self.oracle([point])
         if rng.bernoulli_exp(self.rate * (height - base) - sum(jumps)):
             return point
         if self.rate * (height - cell.lowest - _dot(cell.rises, steps)) > _BEND:
-            self._cut(place)
+            self._cut(place, (point, slopes))
         return None
 
-    def draw(self, rng: Rng) -> tuple[int, ...]:
-        while (point := self.attempt(rng)) is None:
-            pass
-        return point
-
-    def cell(self, sides: Sides) -> Cell:
-        """The cell with its better plane."""
-        plane = self._plane(sides, 0)
-        if self.multiplier == 0 or self.mesh.inside(sides):
-            return plane
-        return min(plane, self._plane(sides, self.multiplier), key=self._log_mass)
-
-    def _plane(self, sides: Sides, multiplier: int) -> Cell:
-        """The tangent at the centre c of F + multiplier * (|w|^2 - limit): 2c is an integer vector."""
-        ends, corner = self.mesh.ends(sides), self.quadratic.corner
-        twice = [a + b for a, b in ends]
-        turned = [_dot(row, twice) + multiplier * each for row, each in zip(self.quadratic.matrix, twice, strict=True)]
-        slopes = [
-            each + line + corner * ((at > 0) - (at < 0))
-            for each, line, at in zip(turned, self.quadratic.linear, twice, strict=True)
+    def made(self, wanted: list[Sides]) -> list[Cell]:
+        """Cells with their better planes."""
+        middles = [self.mesh.middle(sides) for sides in wanted]
+        tangents = self.oracle(middles) if middles else []
+        return [
+            self._better(sides, middle, tangent)
+            for sides, middle, tangent in zip(wanted, middles, tangents, strict=True)
         ]
-        centre = _dot(turned, twice) + 2 * _dot(self.quadratic.linear, twice) + 2 * corner * sum(map(abs, twice))
-        rises = tuple(4 * abs(slope) * stride for slope, stride in zip(slopes, self.mesh.strides, strict=True))
-        half = sum(rise * (count - 1) for rise, (_, count) in zip(rises, sides, strict=True)) // 2
+
+    def _better(self, sides: Sides, middle: Point, tangent: Tangent) -> Cell:
+        plane, inward = self._plane(sides, middle, tangent, 0), -_dot(tangent[1], middle)
+        if inward <= 0 or self.mesh.inside(sides):
+            return plane
+        multiplier = inward // (2 * _dot(middle, middle))  # F's slope along the middle is taken away
+        return min(plane, self._plane(sides, middle, tangent, multiplier), key=self._log_mass)
+
+    def _plane(self, sides: Sides, middle: Point, tangent: Tangent, multiplier: int) -> Cell:
+        """The tangent at the middle of F + multiplier * (|w|^2 - limit)."""
+        value, slopes = self._bent(middle, tangent, multiplier)
+        ends = self.mesh.ends(sides)
+        corner = [a if slope >= 0 else b for slope, (a, b) in zip(slopes, ends, strict=True)]
+        rises = tuple(abs(slope) * stride for slope, stride in zip(slopes, self.mesh.strides, strict=True))
         return Cell(
             sides,
-            lowest=centre - half - 4 * multiplier * (self.mesh.limit or 0),
+            lowest=value + sum(slope * (at - mid) for slope, at, mid in zip(slopes, corner, middle, strict=True)),
             rises=rises,
             upward=tuple(slope >= 0 for slope in slopes),
             counts=tuple(self._count(rise, count) for rise, (_, count) in zip(rises, sides, strict=True)),
+            multiplier=multiplier,
+            slopes=slopes,
         )
+
+    def _bent(self, point: Point, tangent: Tangent, multiplier: int) -> Tangent:
+        """The tangent of F + multiplier * (|w|^2 - limit) from that of F."""
+        if multiplier == 0:
+            return tangent
+        assert self.mesh.limit is not None
+        value = tangent[0] + multiplier * (_dot(point, point) - self.mesh.limit)
+        return value, tuple(slope + 2 * multiplier * at for slope, at in zip(tangent[1], point, strict=True))
 
     def _count(self, rise: int, count: int) -> int:
         """The least number of steps over which the plane rises by 1 / rate, at most all of them."""
         return min(count, -(-self.rate.denominator // (self.rate.numerator * rise))) if rise else count
 
-    def _point(self, cell: Cell, steps: list[int]) -> tuple[int, ...]:
-        ends = self.mesh.ends(cell.sides)
+    def _point(self, cell: Cell, steps: Sequence[int]) -> Point:
         return tuple(
             a + stride * step if up else b - stride * step
-            for (a, b), stride, step, up in zip(ends, self.mesh.strides, steps, cell.upward, strict=True)
+            for (a, b), stride, step, up in zip(
+                self.mesh.ends(cell.sides), self.mesh.strides, steps, cell.upward, strict=True
+            )
         )
 
-    def _cut(self, place: int) -> None:
-        halves = self._halves(self.cells[place])
-        if halves is not None:
-            self.cells[place : place + 1] = halves
+    def _cut(self, place: int, seen: tuple[Point, Point] | None) -> None:
+        axis = self._axis(self.cells[place], seen)
+        if axis is not None:
+            self.cells[place : place + 1] = self._halves(self.cells[place], axis)
             self._offer = None
 
-    def _halves(self, cell: Cell) -> list[Cell] | None:
-        """The cell cut across where F bends most, without parts outside the ball; None if it is a single point."""
-        bends = self._bends(cell.sides)
-        axis = max(range(len(bends)), key=lambda i: (bends[i], cell.sides[i][1]))
+    def _halves(self, cell: Cell, axis: int) -> list[Cell]:
+        """The cell cut across an axis, without parts outside the ball."""
         first, count = cell.sides[axis]
-        if count == 1:
-            return None
         parts = ((first, count // 2), (first + count // 2, count - count // 2))
         cut = [(*cell.sides[:axis], part, *cell.sides[axis + 1 :]) for part in parts]
-        return [self.cell(sides) for sides in cut if not self.mesh.outside(sides)]
+        return self.made([sides for sides in cut if not self.mesh.outside(sides)])
 
-    def _bends(self, sides: Sides) -> list[int]:
-        """Four times about how far F is above its plane at the ends of each axis of the cell."""
-        ends, matrix, corner = self.mesh.ends(sides), self.quadratic.matrix, self.quadratic.corner
-        return [
-            matrix[i][i] * (b - a) ** 2 + (4 * corner * min(b, -a) if a < 0 < b else 0) for i, (a, b) in enumerate(ends)
-        ]
+    def _axis(self, cell: Cell, seen: tuple[Point, Point] | None) -> int | None:
+        """Where to cut: across the axis along which F bends most between the middle and a point with its slopes.
+
+        Without one, across the longest; None if the cell is a single point.
+        """
+        lengths = [stride * (count - 1) for stride, (_, count) in zip(self.mesh.strides, cell.sides, strict=True)]
+        bends = [0] * len(lengths)
+        if seen is not None:
+            point, slopes = seen
+            _, bent = self._bent(point, (0, slopes), cell.multiplier)
+            middle = self.mesh.middle(cell.sides)
+            bends = [(b - a) * (p - q) for a, b, p, q in zip(cell.slopes, bent, point, middle, strict=True)]
+        axis = max(range(len(lengths)), key=lambda i: (bool(lengths[i]), bends[i], lengths[i]))
+        return axis if lengths[axis] else None
 
     def _cut_before(self, whole: Cell) -> list[Cell]:
-        """Cut the heaviest cells until the heaviest few bend little: fewer attempts fail then."""
+        """Cut the heaviest cells until F hardly rises above the heaviest few: fewer attempts fail then."""
         heap, made = [(-self._log_mass(whole), 0, whole)], 1
         good: list[Cell] = []
         while heap and len(good) < _CUT_BEFORE:
             _, _, cell = heapq.heappop(heap)
-            halves = None if self.rate * sum(self._bends(cell.sides)) < _GOOD else self._halves(cell)
-            if halves is None:
+            corner = self._point(cell, [0] * len(cell.sides))
+            (tangent,) = self.oracle([corner])
+            above = self._bent(corner, tangent, cell.multiplier)[0] - cell.lowest
+            axis = self._axis(cell, (corner, tangent[1])) if self.rate * above > _GOOD else None
+            if axis is None:
                 good.append(cell)
-            for half in halves or ():
+                continue
+            for half in self._halves(cell, axis):
                 heapq.heappush(heap, (-self._log_mass(half), made, half))
                 made += 1
         return good + [cell for _, _, cell in heap]
@@ -225,24 +250,5 @@ class Cells:
         return math.log(cell.weight) - float(self.rate * cell.lowest)
 
 
-def _multiplier(quadratic: Quadratic, limit: int) -> int:
-    """About the m at which F + m |w|^2 is least on the sphere; 0 if F is least inside. Any m >= 0 is right."""
-    largest = float(max(1, *(abs(each) for row in quadratic.matrix for each in row)))
-    curves, axes = np.linalg.eigh(np.array([[each / largest for each in row] for row in quadratic.matrix], dtype=float))
-    along = axes.T @ np.array([-each / 2 / largest for each in quadratic.linear], dtype=float)
-
-    def length(m: float) -> float:
-        return float(np.linalg.norm(along / np.maximum(curves + m, 1e-300)))
-
-    radius = math.sqrt(limit)
-    low, high = 0.0, float(np.linalg.norm(along)) / max(radius, 1.0)
-    if not length(0.0) > radius:
-        return 0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if length(middle) > radius else (low, middle)
-    return int(high * largest)
-
-
-def _dot(one: tuple[int, ...] | list[int], other: tuple[int, ...] | list[int]) -> int:
+def _dot(one: Sequence[int], other: Sequence[int]) -> int:
     return sum(a * b for a, b in zip(one, other, strict=True))

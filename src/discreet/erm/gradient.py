@@ -77,7 +77,9 @@ class Pass:
         self.iterate_squared = math.floor(risk.feasible.reach_squared(self.dimension) / self.grid**2)
         self.margin_unit = self.grid * risk.features.unit(domain)
         self.reach = math.isqrt(self.rows_squared * self.iterate_squared) + self.target_steps
-        if self.reach >= 2**46:
+        if self.rows_squared >= 2**31:
+            raise ParameterError("the grid of the features is too fine: norm / step must be below 2**15.5")
+        if self.reach >= 2**46 or self.iterate_squared >= 2**62:
             raise ParameterError("the feasible set is too large for this target: predictions would dwarf its bound")
         if needs_moments(risk):
             self.coarse = 2 ** max(0, self.reach.bit_length() - 16)
@@ -207,7 +209,10 @@ class Pass:
         norm = self.risk.row_norm(self.domain)
         if needs_moments(self.risk):
             return norm * curve * self._miss_error() + float(self.unit) * math.sqrt(self.dimension)
-        slopes = float(self._slope_unit()) * (2 * math.sqrt(2) if isinstance(self.risk.loss, Softmax) else 1.0)
+        slopes = float(self._slope_unit())
+        if isinstance(self.risk.loss, Softmax):  # each share is rounded down, and looked up in an entry of its own
+            root = math.sqrt(self.risk.loss.classes)
+            slopes = root * slopes + curve * (root - 1) * self._entry_error() + self.risk.loss.classes / _EXP_STEPS
         return norm * (curve * self._miss_error() + slopes)
 
     def excess_error(self, known: Constants) -> float:
@@ -225,9 +230,11 @@ class Pass:
 
     def _miss_error(self) -> float:
         """How far the u whose slope is looked up is from u: the iterate's grid, the target's, and half an entry."""
-        entry = 0.0 if needs_moments(self.risk) else 2.0**self.shift * float(self.margin_unit) / 2
         target = float(self.risk.target_bound(self.domain)) / STEPS
-        return self.risk.row_norm(self.domain) * self._iterate_error() + target + entry
+        return self.risk.row_norm(self.domain) * self._iterate_error() + target + self._entry_error()
+
+    def _entry_error(self) -> float:
+        return 0.0 if needs_moments(self.risk) else 2.0**self.shift * float(self.margin_unit) / 2
 
     def _iterate_error(self) -> float:
         """How far the rounded iterate is from the iterate: half a step, and as much again if it was too long."""

@@ -103,14 +103,14 @@ class OutputPerturbation:
     def sensitivity(self, facts: Facts) -> Sensitivity:
         """How far apart the integers of neighbouring tables can be; refuses a tolerance that cannot be kept."""
         known = _Known(self.risk, self.ridge, facts)
+        for size in (known.reach, known.norm, known.strength, known.miss, self.tolerance, self.step):
+            if not _SMALL < size < 1 / _SMALL:
+                raise ParameterError(f"{exact.shown(size)} is beyond what this solver computes with: use other units")
         if self.tolerance < known.least_tolerance():
             least = exact.shown(known.least_tolerance())
             raise ParameterError(f"tolerance must be at least {least} here, found {exact.shown(self.tolerance)}")
         if known.reach > self.step * 2**50:
             raise ParameterError(f"step must be at least 2**-50 of the feasible set, found {exact.shown(self.step)}")
-        for size in (known.reach, known.norm, known.strength, known.miss, self.tolerance, self.step):
-            if not _SMALL < size < 1 / _SMALL:
-                raise ParameterError(f"{exact.shown(size)} is beyond what this solver computes with: use other units")
         apart = (known.moves() + 2 * self.tolerance) / self.step + _root_up(Fraction(known.dimension))
         squared = math.floor(apart**2)
         spread = math.isqrt(2 * squared) if known.dimension > 1 else 0
@@ -387,7 +387,6 @@ class _FineRows:
             part = slice(start, min(start + step, batch.rows))
             rows = np.empty((part.stop - start, self.known.width))
             features.fill(batch, part, rows)
-            batch.stored(self.known.risk.target)
             yield rows, part
 
 

@@ -14,14 +14,21 @@ from discreet.data import Facts
 from discreet.domain import Category, Domain, Number, Vector
 from discreet.erm import choose
 from discreet.erm.features import Constant, VectorColumn
+from discreet.erm.line import RankQuantile
 from discreet.erm.losses import Absolute, Logistic, Squared
-from discreet.erm.risk import Risk
+from discreet.erm.promise import Promise
+from discreet.erm.risk import Risk, public_size
+from discreet.erm.sampling import promise
 from discreet.erm.sets import Ball, interval
 from discreet.errors import ParameterError
-from discreet.mechanism import within
+from discreet.mechanism import calibrate, within
+from discreet.mechanisms.additive import Laplace
+from discreet.mechanisms.noises import LaplaceNoise
 from discreet.plan import Asked, Row
+from discreet.query import Sum
 
 _ALIASES = ("average", "descent")  # "gaussian" by another name, and the best schedule of the list
+_SPECIAL = {"mean": ("noisy sum",), "median": ("rank",)}  # what these estimators do by default
 _LARGEST = 2**40  # persons: a size that is not found below this is not offered
 
 
@@ -30,7 +37,8 @@ def rows(kind: str, asked: Asked) -> list[Row]:
     risk, domain = _problem(kind, asked)
     if asked.facts.size is None and asked.alpha is None:
         raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
-    return [_row(solver, risk, domain, asked) for solver in choose.SOLVERS if solver not in _ALIASES]
+    solvers = (*_SPECIAL.get(kind, ()), *(solver for solver in choose.SOLVERS if solver not in _ALIASES))
+    return [_row(solver, risk, domain, asked) for solver in solvers]
 
 
 def _problem(kind: str, asked: Asked) -> tuple[Risk, Domain]:
@@ -47,29 +55,48 @@ def _problem(kind: str, asked: Asked) -> tuple[Risk, Domain]:
 def _row(solver: str, risk: Risk, domain: Domain, asked: Asked) -> Row:
     def offered(size: int) -> choose.Offer:
         facts = Facts(domain, asked.facts.neighbours, size)
+        if solver in ("noisy sum", "rank"):
+            return _special(solver, facts, within(asked.budget, facts=facts))
         return choose.offer(solver, risk, facts=facts, admits=within(asked.budget, facts=facts))
 
-    try:
-        found = offered(asked.facts.size or 10_000)
-    except ParameterError as refused:
-        pure = "it has no pure guarantee: give the budget a delta > 0"
-        nothing_fits = asked.budget.delta == 0 and "no amount of noise" in str(refused)
-        return Row(solver, "", refusal=pure if nothing_fits else str(refused))
-    assert found.promise is not None
     needed = None if asked.alpha is None else _needed(offered, float(asked.alpha))
-    if asked.facts.size is None:
-        refusal = "" if needed is not None else f"no size up to {_LARGEST:,} is enough"
-        error = None if needed is None else float(asked.alpha or 0)
-        return Row(solver, found.promise.theorem, error=error, needed=needed, refusal=refusal)
+    if asked.facts.size is None and needed is None:
+        return Row(solver, "", refusal=_refusal(offered, asked) or f"no size up to {_LARGEST:,} is enough")
+    refusal = _refusal(offered, asked)
+    if refusal:
+        return Row(solver, "", refusal=refusal)
+    found = offered(asked.facts.size or needed or 1)
+    assert found.promise is not None
     return Row(
         solver,
         found.promise.theorem,
-        noise=getattr(getattr(found.mechanism, "noise", None), "scale", None),
+        noise=getattr(getattr(found.mechanism, "noise", found.mechanism), "scale", None),
         error=found.promise.excess,
         needed=needed,
         refusal="" if found.promise.excess is not None else found.promise.reason,
         mechanism=found.mechanism,
     )
+
+
+def _special(solver: str, facts: Facts, admits: choose.Admits) -> choose.Offer:
+    if solver == "rank":
+        ranked = calibrate(lambda noise: RankQuantile("y", Fraction(1, 2), 1 / noise), admits=admits)
+        half = promise(ranked, facts)  # of the pinball loss, which is half of |u|
+        excess = None if half.excess is None else 2 * half.excess
+        return choose.Offer(solver, ranked, Promise(excess, half.theorem, half.reason))
+    summed = calibrate(lambda scale: Laplace(Sum("y"), scale), admits=admits)
+    variance = LaplaceNoise(summed.scale).variance() / public_size(facts) ** 2
+    return choose.Offer(solver, summed, Promise(variance, "the variance of the noise"))
+
+
+def _refusal(offered: Callable[[int], choose.Offer], asked: Asked) -> str:
+    """Why this solver does not apply at all, whatever it promises; empty if it does."""
+    try:
+        offered(asked.facts.size or _LARGEST)
+    except ParameterError as refused:
+        nothing_fits = asked.budget.delta == 0 and "no amount of noise" in str(refused)
+        return "it has no pure guarantee: give the budget a delta > 0" if nothing_fits else str(refused)
+    return ""
 
 
 def _needed(offered: Callable[[int], choose.Offer], alpha: float) -> int | None:

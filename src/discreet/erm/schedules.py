@@ -219,8 +219,11 @@ def _noise_term(rate: float, smoothness: float, variance: float) -> float:
 
 
 def _balanced(start: float, noise: float, smoothness: float) -> float:
-    """The eta that minimises start / eta + noise eta / (1 - eta smoothness); the least value is start * smoothness +
-    2 sqrt(start noise). A hair below 1/smoothness when there is hardly any noise, so that rounding it to six digits stays below."""
+    """The eta that minimises start / eta + noise eta / (1 - eta smoothness).
+
+    The least value is start * smoothness + 2 sqrt(start noise). It stays a hair below 1/smoothness even when there is
+    hardly any noise and it is rounded to six digits.
+    """
     return 1 / (smoothness * (1 + 2.0**-16) + math.sqrt(noise / start))
 
 
