@@ -29,8 +29,8 @@ from discreet.noise import SeededRng
 
 DOMAIN = dp.Domain(value=dp.Number(-1, 1, step=2))
 RISK = Risk(Huber("1/8"), Constant(), "value", interval(-8, 8))
-STEP = Fraction(1, 32)
-# Two people, lambda = 1, G = 1/4: a replacement moves the minimiser by 1/4, eight steps; the noise has that scale.
+STEP = Fraction(1, 16)
+# Two people, lambda = 1, G = 1/4: a replacement moves the minimiser by 1/4, four steps; the noise has that scale.
 SCALE = Fraction(1, 4)
 TOLERANCE = Fraction(1, 16)
 
@@ -59,7 +59,7 @@ PAIRS = {
 }
 
 
-def found(mechanism, relation="replace-one", reach=150):
+def found(mechanism, relation="replace-one", reach=50):
     setting = Two(relation)
     first, second = PAIRS[relation]
     p, q = (law(mechanism, rows, setting, reach=reach) for rows in (first, second))
@@ -75,8 +75,8 @@ def test_the_worst_neighbours_keep_the_guarantee(noise, relation):
 def test_the_attack_is_as_strong_as_the_theorem():
     p, q, _ = found(perturbed())
     claimed = float(perturbed().guarantee(Two().table(PAIRS["replace-one"][0]).facts).pure)
-    assert loss(p, q) == pytest.approx(1, rel=1e-3)  # eight steps of noise of scale eight
-    assert claimed == pytest.approx((8 + 2 * 32 / 1000 + 1) / 8, abs=1 / 8)  # and what tolerance and rounding cost
+    assert loss(p, q) == pytest.approx(1, rel=1e-3)  # four steps, noise of scale four
+    assert claimed == pytest.approx((4 + 2 * 16 / 1000 + 1) / 4, abs=1 / 4)  # and what tolerance and rounding cost
 
 
 def at(solution, honest, data, rng):
@@ -91,9 +91,9 @@ def solved(honest, data, tolerance=1e-9):
 
 
 def _as_far_as_allowed(honest, data, rng):
-    """A solver that keeps its tolerance, and no more: it errs away from the centre."""
+    """A solver that keeps its tolerance, and no more: it errs away from the middle of the two solutions."""
     solution = solved(honest, data)
-    return at(solution + float(honest.tolerance) * np.sign(solution - 1 / 16), honest, data, rng)
+    return at(solution + float(honest.tolerance) * np.sign(solution + 1 / 8), honest, data, rng)
 
 
 def _without_tolerance(honest, facts):
@@ -107,7 +107,7 @@ UNPAID = Mistake("uses all of its tolerance and does not pay for it", run=_as_fa
 def test_a_solver_that_uses_all_of_its_tolerance_keeps_the_guarantee():
     p, q, worst = found(Twin(perturbed(tolerance=TOLERANCE), SLOPPY))
     assert not worst.violates
-    assert loss(p, q) == pytest.approx((8 + 4) / 8, rel=1e-2)  # and needs it
+    assert loss(p, q) == pytest.approx((4 + 2) / 4, rel=1e-2)  # and needs it
 
 
 def test_a_tolerance_that_is_not_paid_is_caught():
@@ -165,7 +165,7 @@ def test_several_rows_a_person_are_priced_as_a_whole():
         def table(self, rows):
             return table([row["value"] for row in rows])
 
-    p, q = (law(mechanism, rows, Persons(), reach=150) for rows in (people(1, 1, -1, -1), people(-1, -1, -1, -1)))
+    p, q = (law(mechanism, rows, Persons(), reach=50) for rows in (people(1, 1, -1, -1), people(-1, -1, -1, -1)))
     claimed = mechanism.guarantee(table([1, 1, -1, -1]).facts)
     assert not compare(p, q, claimed).violates
     assert loss(p, q) == pytest.approx(2, rel=1e-2)  # both rows moved it
@@ -173,7 +173,7 @@ def test_several_rows_a_person_are_priced_as_a_whole():
     assert float(one_row.pure) < loss(p, q)  # the price of one row would not have covered it
 
 
-def canaries(mechanism, relation, *, present, runs=1500):
+def canaries(mechanism, relation, *, present, runs=4000):
     """The coordinate along a canary row in many releases."""
     others = [[0.3, 0.2], [-0.2, 0.4], [0.1, -0.1]]
     features, labels = [*others, [1.0, 0.0]], [0, 1, 1, 1]
@@ -186,18 +186,16 @@ def canaries(mechanism, relation, *, present, runs=1500):
     return data.facts, [float(mechanism.run(data, rng)[0]) for _ in range(runs)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_a_canary_row_of_a_classifier_is_not_seen_better_than_promised(relation):
     """A loss capped at a tenth is a line for all margins below ln 9: this canary pulls with its full weight."""
     risk = Risk(Logistic("1/10"), VectorColumn(intercept=False), "y", Ball(20), Ridge("1/50"))
-    mechanism = OutputPerturbation(risk, 0, "1/1000", "1/1000", ProductLaplaceNoise("1.2"))
+    mechanism = OutputPerturbation(risk, 0, "1/100", "1/1000", ProductLaplaceNoise("1.2"))
     facts, first = canaries(mechanism, relation, present=True)
     _, second = canaries(mechanism, relation, present=False)
     claimed = mechanism.guarantee(facts).epsilon(0)
     lower = epsilon_lower_bound(first, second)
     assert lower <= claimed
-    if relation == "replace-one":
-        believed = ADD_REMOVE_PRICE.price(mechanism, facts).epsilon(0)
-        assert (
-            lower > 0.5 * claimed / np.sqrt(2) > 0.4 * believed
-        )  # along one of two coordinates that are both paid for
+    if relation == "replace-one":  # and so well that half of the price is refuted, though two coordinates are paid for
+        assert lower > ADD_REMOVE_PRICE.price(mechanism, facts).epsilon(0)

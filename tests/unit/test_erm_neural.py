@@ -361,6 +361,24 @@ def test_every_step_that_is_drawn_is_charged(relation):
     assert (found.shape, found.dtype) == ((network.dimension,), np.float64)
 
 
+def test_all_the_noise_that_is_drawn_is_added_at_every_step():
+    """On an empty table the weights move by the noise and nothing else."""
+    drawn: list[np.ndarray] = []
+
+    class Remembering(SeededRng):
+        def gaussian(self, variance, size=None):
+            drawn.append(super().gaussian(variance, size))
+            return drawn[-1]
+
+    solver, empty = mechanism(steps=4, rate=Fraction(1, 50)), matrix(0, neighbours="add-remove")
+    network = Network(solver, empty.facts.domain)
+    found = solver.run(empty, Remembering(3))
+    moved = float(network.unit) / 50 * sum(drawn)
+    assert len(drawn) == 4
+    assert np.allclose(found, network.released(network.start() - moved), rtol=1e-9, atol=1e-12)
+    assert np.abs(moved).max() > 0.01
+
+
 def test_the_first_weights_are_public_and_the_same_for_every_table():
     first, second = (Network(mechanism(), matrix(seed=seed).facts.domain).start() for seed in (1, 2))
     assert np.array_equal(first, second)

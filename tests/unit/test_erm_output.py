@@ -236,12 +236,10 @@ def test_the_fine_gradient_is_as_near_as_the_proof_says(loss):
         known = output._Known(risk, Fraction(1, 3), data.facts)
         fine = output._FineRows(known, data)
         rows, targets = (each.astype(np.longdouble) for each in plain(risk, data))
-        row = float(known.norm * (known.steepness + known.curve * known.miss))
-        doubt = 2.0**-50 * (known.dimension + 64)
         for w in np.random.default_rng(1).normal(size=(5, known.dimension)) * float(feasible.radius) / 2:
             exactly = long_gradient(loss, rows, targets, w) + (1 / 3 + 1 / 7) * w
             error = float(np.linalg.norm((fine.gradient(w) - exactly).astype(float)))
-            assert error <= 4 * doubt * row + 1e-15 * np.linalg.norm(w)
+            assert error <= float(known.row_doubt()) + 2.0**-52 * np.linalg.norm(w)
 
 
 def long_gradient(loss, rows, targets, w):

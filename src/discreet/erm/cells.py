@@ -25,6 +25,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from discreet.noise import Rng
 
 Point = tuple[int, ...]
@@ -94,10 +96,6 @@ class Cell:
     multiplier: int
     slopes: Point
 
-    @property
-    def weight(self) -> int:
-        return math.prod(self.counts)
-
 
 class _Offer:
     """What a cell is chosen by: its lowest height above the least of all, rounded down to 62 leading bits."""
@@ -106,8 +104,9 @@ class _Offer:
         self.least = min(cell.lowest for cell in cells)
         gaps = [cell.lowest - self.least for cell in cells]
         self.shift = max(0, max(gaps).bit_length() - 62)
-        self.scores = [-(gap >> self.shift) for gap in gaps]
-        self.weights = [cell.weight for cell in cells]
+        self.scores = np.array([-(gap >> self.shift) for gap in gaps], dtype=np.int64)
+        weights = [math.prod(cell.counts) for cell in cells]
+        self.weights = np.array(weights, dtype=np.int64) if max(weights) < 2**62 else weights
 
 
 class Cells:
@@ -131,7 +130,7 @@ class Cells:
         """One proposal, if it is kept; a failure may cut its cell."""
         offer = self._offer = self._offer or _Offer(self.cells)
         place = rng.select(offer.scores, self.rate * 2**offer.shift, offer.weights)
-        cell, base = self.cells[place], offer.least - (offer.scores[place] << offer.shift)
+        cell, base = self.cells[place], offer.least - (int(offer.scores[place]) << offer.shift)
         jumps = rng.geometric(Fraction(1), len(cell.counts)).tolist()
         steps = [jump * count + rng.integers(count) for jump, count in zip(jumps, cell.counts, strict=True)]
         if any(step >= count for step, (_, count) in zip(steps, cell.sides, strict=True)):
@@ -247,7 +246,7 @@ class Cells:
 
     def _log_mass(self, cell: Cell) -> float:
         """Only decides what is cut first."""
-        return math.log(cell.weight) - float(self.rate * cell.lowest)
+        return math.log(math.prod(cell.counts)) - float(self.rate * cell.lowest)
 
 
 def _dot(one: Sequence[int], other: Sequence[int]) -> int:

@@ -96,14 +96,14 @@ class Pass:
         else:
             length = STEPS**2 * self.rows_squared * (2 if isinstance(self.risk.loss, Softmax) else 1)
         whole = of_persons(
-            facts.neighbours, added=_lengths(length, self.dimension), replaced=_lengths(4 * length, self.dimension)
+            facts.neighbours, added=lengths(length, self.dimension), replaced=lengths(4 * length, self.dimension)
         )
         if self.coarse == 1:
             return whole
         rounded = Fraction(exact.ceil_sqrt(Fraction(whole.l2_squared)), self.coarse) + exact.ceil_sqrt(
             Fraction(self.dimension)
         )
-        return _lengths(math.floor(rounded**2), self.dimension)
+        return lengths(math.floor(rounded**2), self.dimension)
 
     def quantised(self, w: Floats) -> Ints:
         """The iterate as integers that are not longer than the set allows."""
@@ -258,7 +258,7 @@ def pass_over(risk: Risk, domain: Domain, size: int) -> Pass:
     return Pass(risk, domain, size)
 
 
-def _lengths(l2_squared: int, dimension: int) -> Sensitivity:
+def lengths(l2_squared: int, dimension: int) -> Sensitivity:
     """The other norms of an integer vector whose squares sum to at most this."""
     longest = math.isqrt(l2_squared)
     spread = math.isqrt(2 * l2_squared) if dimension > 1 else 0

@@ -42,7 +42,7 @@ from discreet.data import Batch, Dataset, Facts, IntArray
 from discreet.data.grid import Floats
 from discreet.domain import Category, Domain
 from discreet.erm.features import STEPS, Constant, Declared, VectorColumn
-from discreet.erm.gradient import _lengths
+from discreet.erm.gradient import lengths
 from discreet.erm.promise import Promise
 from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
@@ -156,7 +156,7 @@ class Network:
         self.seed = mechanism.seed
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        added, replaced = (_lengths(times**2 * _LONGEST**2, self.dimension) for times in (1, 2))
+        added, replaced = (lengths(times**2 * _LONGEST**2, self.dimension) for times in (1, 2))
         return of_persons(facts.neighbours, added=added, replaced=replaced)
 
     def start(self) -> Floats:

@@ -10,7 +10,7 @@ No solver finds w* itself. What is priced is w* moving, plus twice the distance 
 whatever the rows are: `tolerance`. That distance is a theorem, not a test that could fail on one of two neighbouring
 tables: a fast solver that nobody needs to trust goes first, and projected gradient descent, which reaches the tolerance
 after a known number of steps, goes on from wherever it stopped (docs/proofs/output_perturbation.md). Gradients come
-from a finer pass than a descent needs: exact sums of integers of 46 bits, each of which depends on one row alone.
+from a finer pass than a descent needs: exact sums of integers of 48 bits, each of which depends on one row alone.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from discreet.mechanisms.noises import (
 from discreet.noise import Rng
 from discreet.query import Sensitivity
 
-_DIMENSION = 2**12  # the error bounds are for up to so many coordinates
-_ROWS = 2**14  # rows in a block: sums of 23-bit times 16-bit integers stay below 2^53
-_HALF = 2**23  # a slope is an integer of two halves of 23 bits
+_DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
+_ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53
+_HALF = 2**24  # a slope is an integer of two halves of 24 bits
 _LOW = 2**25  # the lower half of an integer of the iterate
 _SMALL = Fraction(1, 2**200)  # products of a few of these are floats
 _QUARTERS = (Fraction(4, 4), Fraction(5, 4), Fraction(6, 4), Fraction(7, 4))  # of the way to twice as much
@@ -134,28 +134,28 @@ def promise(mechanism: OutputPerturbation, facts: Facts) -> Promise:
 
 
 def _excess(mechanism: OutputPerturbation, facts: Facts) -> float:
-    """The smaller of two bounds on what the noise adds: by the slope of the risk, and by its curvature.
-
-    At the minimiser the slope points out of the set only, so to first order noise of deviation s costs what it does
-    along the one normal of a ball, or along the active sides of a box; the rest is of second order.
-    """
-    risk, known = mechanism.risk, mechanism.risk.constants(facts)
-    steep = known.lipschitz + known.regularizer_slope
-    spread = known.dimension * mechanism.noise.variance()
+    known = mechanism.risk.constants(facts)
     away = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(known.dimension) / 2
-    biased = float(mechanism.ridge) / 2 * known.span**2
-    return biased + steep * away + min(steep * math.sqrt(spread), _second_order(risk, mechanism.ridge, known, spread))
+    noisy = _noisy_excess(mechanism.risk, known, float(mechanism.ridge), mechanism.noise.variance())
+    return noisy + (known.lipschitz + known.regularizer_slope) * away
 
 
-def _second_order(risk: Risk, ridge: Fraction, known: Constants, spread: float) -> float:
-    if isinstance(risk.regularizer, Lasso) or known.smoothness is None:
-        return math.inf
-    steep = known.lipschitz + known.regularizer_slope + float(ridge) * known.span
-    curve = known.smoothness + float(ridge)
+def _noisy_excess(risk: Risk, known: Constants, ridge: float, variance: float) -> float:
+    """What ridge and noise add: the noise by the slope of the risk or, if that is less, by its curvature.
+
+    At the minimiser the slope points out of the set only, so to first order noise costs what it does along the one
+    normal of a ball, or along the active sides of a box; the rest is of second order.
+    """
+    steep, one, whole = known.lipschitz + known.regularizer_slope, math.sqrt(variance), known.dimension * variance
+    biased, by_slope = ridge / 2 * known.span**2, steep * math.sqrt(whole)
+    if known.smoothness is None or isinstance(risk.regularizer, Lasso):
+        return biased + by_slope
+    steepest = steep + ridge * known.span
     if isinstance(risk.feasible, Ball):
-        one = math.sqrt(spread / known.dimension)
-        return steep * (one / 2 + spread / (2 * float(risk.feasible.radius))) + curve * spread / 2
-    return steep * math.sqrt(spread) / 2 + curve * spread / 2
+        first = steepest * (one / 2 + whole / (2 * float(risk.feasible.radius)))
+    else:
+        first = steepest * math.sqrt(whole) / 2
+    return biased + min(by_slope, first + (known.smoothness + ridge) * whole / 2)
 
 
 def propose(risk: Risk, *, facts: Facts, admits: Callable[[Any], bool]) -> OutputPerturbation:
@@ -172,16 +172,19 @@ def propose(risk: Risk, *, facts: Facts, admits: Callable[[Any], bool]) -> Outpu
 
 
 def _proposed(risk: Risk, noise: type[Noise], facts: Facts, admits: Callable[[Any], bool]) -> OutputPerturbation:
-    """The noise is about proportional to one over all the ridge; with one scale known, the others are guessed."""
-    constants, own = risk.constants(facts), _own_ridge(risk)
-    first = _short_up(Fraction(constants.lipschitz / constants.span))
+    """The noise is about proportional to one over all the ridge: with one scale known, the others are guessed."""
+    known, own = risk.constants(facts), _own_ridge(risk)
+    first = _short_up(Fraction(known.lipschitz / known.span))
     make = functools.partial(_with_noise, risk, noise, facts)
     scale = calibrate(functools.partial(make, first), admits=admits).noise.scale * (first + own)
+
+    def excess(ridge: Fraction) -> float:
+        return _noisy_excess(risk, known, float(ridge), noise(scale / (ridge + own)).variance())
+
     tried = [first * Fraction(2) ** power * quarter for power in range(-24, 8) for quarter in _QUARTERS]
-    ridges = tried if own == 0 else [Fraction(0), *tried]
-    best = min((make(ridge, scale / (ridge + own)) for ridge in ridges), key=lambda each: _excess(each, facts))
-    found: OutputPerturbation = calibrate(functools.partial(make, best.ridge), admits=admits)
-    return found
+    best = min(tried if own == 0 else [Fraction(0), *tried], key=excess)
+    guess: OutputPerturbation = make(best, scale / (best + own) * Fraction(1_000_001, 1_000_000))
+    return guess if admits(guess) else calibrate(functools.partial(make, best), admits=admits)
 
 
 def _with_noise(risk: Risk, noise: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> OutputPerturbation:
@@ -218,10 +221,18 @@ class _Known:
 
     def least_tolerance(self) -> Fraction:
         """Twice the distance from the minimiser at which rounding may stop a descent, on any table."""
-        doubt = Fraction(self.dimension + 64, 2**50)
-        row = self.norm * (self.steepness + self.curve * self.miss)
-        together = Fraction(self.facts.rows_bound, self.size) * row / self.strength
-        return doubt * (24 * together + 8 * (self.reach + row / (self.curve * self.norm**2)))
+        together = Fraction(self.facts.rows_bound, self.size) * self.row_doubt() / self.strength
+        return 2 * (together + self._margin_doubt() * self.reach)
+
+    def row_doubt(self) -> Fraction:
+        """How far off one row's gradient may be computed, and its share in rounding a step."""
+        loss = self.risk.loss
+        classes = loss.classes if isinstance(loss, Softmax) else 1
+        slopes = (40 + 9 * _root_up(Fraction(classes)) + Fraction(classes, 8)) / 2**50
+        return self.norm * (self.curve * self.miss * self._margin_doubt() + self.steepness * slopes)
+
+    def _margin_doubt(self) -> Fraction:
+        return (_root_up(Fraction(self.dimension)) + Fraction(self.dimension, 16) + 8) / 2**50
 
 
 def _check(risk: Risk, facts: Facts) -> None:

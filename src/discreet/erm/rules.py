@@ -23,14 +23,13 @@ import numpy.typing as npt
 
 from discreet.data import Batch, Facts, IntArray
 from discreet.domain import Category, Domain, Number, Vector
-from discreet.erm.features import STEPS, Declared, VectorColumn
+from discreet.erm.features import STEPS, Declared, VectorColumn, blocks
 from discreet.errors import ParameterError
 from discreet.query import Sensitivity, of_persons
 
 Floats = npt.NDArray[np.float64]
 
 _FINE = 2**30  # the longest row of integer weights: times rows of 2^15 every sum of products is below 2^53
-_BLOCK = 2**17  # entries of the rows' vectors in a block
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class LinearRule:
 
     def _margins(self, batch: Batch) -> Floats:
         weights = np.array(self.weights, dtype=np.float64).T
-        parts = [rows @ weights for rows in _blocks(self.features, batch)]
+        parts = [rows @ weights for rows, _ in blocks(self.features, batch)]
         found: Floats = np.concatenate(parts) + np.array(self.biases, dtype=np.float64)
         return found
 
@@ -188,14 +187,3 @@ def _sensitivity(rules: int, most: int, facts: Facts) -> Sensitivity:
     added = Sensitivity(rules * most, rules * most**2, most, most * several)
     replaced = Sensitivity(rules * most, rules * most**2, most, 2 * most * several)
     return of_persons(facts.neighbours, added=added, replaced=replaced)
-
-
-def _blocks(features: VectorColumn | Declared, batch: Batch) -> Iterator[Floats]:
-    """The integer vectors of the rows as exact floats, some at a time; at least one, maybe empty, block."""
-    width = features.dimension(batch.domain)
-    step = max(1, _BLOCK // width)
-    for start in range(0, max(batch.rows, 1), step):
-        part = slice(start, min(start + step, batch.rows))
-        rows = np.empty((part.stop - start, width))
-        features.fill(batch, part, rows)
-        yield rows

@@ -32,7 +32,7 @@ from discreet.erm.features import Constant
 from discreet.erm.grid import MOST_LISTED, GridExponential, problem_of
 from discreet.erm.lattice import Lattice, sides_of
 from discreet.erm.line import Line, LineExponential, RankQuantile
-from discreet.erm.losses import Absolute, Custom, Huber, Pinball, Softmax, Squared
+from discreet.erm.losses import Absolute, Huber, Pinball, Squared
 from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, needs_moments, public_size
 from discreet.erm.sets import Ball, BallBox, FeasibleSet
@@ -41,7 +41,8 @@ from discreet.mechanism import calibrate
 
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 
-_WORK = 2**30  # losses that a proposed grid may need
+_WORK = 2**31  # losses of rows that a proposed grid may need
+_PASSES = (2**6, 2**9, 2**11)  # over the rows that it takes, about, in 1, 2 and 3 dimensions
 _MOST_POINTS = 2**14  # on an axis, where the grid is not listed
 
 
@@ -225,7 +226,7 @@ def propose(
     """The exponential mechanism for a risk with the highest rate that is admitted.
 
     A problem of one number gets the line of its column; another one a grid, with the number of points on an axis that
-    promises the least expected excess within the work that is reasonable: 2^22 points, 2^30 losses of rows.
+    promises the least expected excess within the work that is reasonable: 2^31 losses of rows.
     """
     public_size(facts)
     if points is None and isinstance(risk, Risk) and _has_line(risk, facts):
@@ -234,7 +235,8 @@ def propose(
     first = calibrate(functools.partial(_grid, risk, tried[0]), admits=admits)
     made = [_same_price(first, count, facts) for count in tried]
     best = min(made, key=lambda each: float(promise(each, facts)))
-    return best if admits(best) else calibrate(functools.partial(_grid, risk, best.points), admits=admits)
+    found: GridExponential = best
+    return found if admits(found) else calibrate(functools.partial(_grid, risk, found.points), admits=admits)
 
 
 def _line(risk: Risk, noise: Fraction) -> LineExponential:
@@ -267,16 +269,19 @@ def _has_line(risk: Risk, facts: Facts) -> bool:
 
 
 def _tried(risk: Risk | CustomLoss, facts: Facts) -> list[int]:
-    """Powers of two as numbers of points on an axis, the largest first."""
-    if isinstance(risk, Risk) and isinstance(risk.loss, (Softmax, Custom)):
-        problem_of(risk, 1, facts)  # says what is wrong
-    dimension = risk.dimension if isinstance(risk, CustomLoss) else risk.dimension(facts.domain)
-    if isinstance(risk, Risk) and needs_moments(risk):
-        most = _MOST_POINTS
+    """Powers of two as numbers of points on an axis, the largest first; ParameterError if there is too much to do."""
+    rows = public_size(facts) * facts.neighbours.rows
+    if isinstance(risk, CustomLoss):
+        most = math.floor(max(2**10, min(MOST_LISTED, _WORK // rows)) ** (1 / risk.dimension) + 1e-9)
     else:
-        rows = public_size(facts) * facts.neighbours.rows
-        most = math.floor(min(MOST_LISTED, max(2**10, _WORK // rows)) ** (1 / dimension) + 1e-9)
-    problem_of(risk, most, facts)
+        problem_of(risk, 1, facts)  # says what is wrong
+        passes = 1 if needs_moments(risk) else _PASSES[risk.dimension(facts.domain) - 1]
+        if passes * rows > _WORK:
+            raise ParameterError(
+                f"about {passes} passes over {rows} rows are too many: solve it by gradient descent "
+                '(solver="descent") or output perturbation (solver="output")'
+            )
+        most = _MOST_POINTS
     return [2**power for power in reversed(range(3, most.bit_length()))]
 
 
