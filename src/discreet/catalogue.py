@@ -10,7 +10,11 @@ from discreet.data import Facts
 from discreet.domain import AnyNumber, Category, Domain, Number, Vector
 from discreet.erm.descent import Descent
 from discreet.erm.features import Constant, Declared, VectorColumn
+from discreet.erm.grid import GridExponential
+from discreet.erm.line import LineExponential, RankQuantile
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Softmax, Squared
+from discreet.erm.neural import NeuralDescent
+from discreet.erm.output import OutputPerturbation
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.rules import LinearRule, ModelRule, RightPredictions, SmallMisses
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
@@ -64,6 +68,7 @@ CATALOGUE: dict[str, type] = {
     "facts/1": Facts,
     "gaussian-noise/1": GaussianNoise,
     "gaussian/1": Gaussian,
+    "grid-exponential/1": GridExponential,
     "hinge/1": Hinge,
     "histogram/1": Histogram,
     "huber/1": Huber,
@@ -72,18 +77,22 @@ CATALOGUE: dict[str, type] = {
     "laplace/1": Laplace,
     "lasso/1": Lasso,
     "last-descent/1": Last,
+    "line-exponential/1": LineExponential,
     "linear-rule/1": LinearRule,
     "logistic/1": Logistic,
     "missing/1": Missing,
     "model-rule/1": ModelRule,
     "neighbours/1": Neighbours,
+    "neural-descent/1": NeuralDescent,
     "not/1": Not,
     "number/1": Number,
     "or/1": Or,
+    "output-perturbation/1": OutputPerturbation,
     "permute-and-flip/1": PermuteAndFlip,
     "pinball/1": Pinball,
     "product-laplace-noise/1": ProductLaplaceNoise,
     "product-laplace/1": ProductLaplace,
+    "rank-quantile/1": RankQuantile,
     "ridge/1": Ridge,
     "right-predictions/1": RightPredictions,
     "risk/1": Risk,

@@ -1,7 +1,7 @@
 """Exact draws from exp(-rate * F) on the points of a grid, for a convex F that is an integer at every one of them.
 
-The grid may have 2^70 points: it is never listed. It is cut into boxes of points (cells), and a convex F lies above its
-tangent plane at a point of the cell, in exact integers. One attempt:
+The grid may have 2^100 points: it is never listed. It is cut into boxes of points (cells), and a convex F lies above
+its tangent plane at a point of the cell, in exact integers. One attempt:
 
 1. Choose a cell with probability proportional to exp(-rate * lowest point of its plane) times a whole number that says
    how many points at that height it counts for.

@@ -20,7 +20,7 @@ from typing import Any
 from discreet.data import Facts
 from discreet.erm import descent, output, sampling
 from discreet.erm.promise import Promise
-from discreet.erm.risk import Risk
+from discreet.erm.risk import Ridge, Risk
 from discreet.erm.schedules import Average
 from discreet.errors import ParameterError
 from discreet.mechanisms.noises import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
@@ -78,8 +78,9 @@ def choose(risk: Risk, *, facts: Facts, admits: Admits, solver: str = "auto", st
     if solver != "auto":
         return offer(solver, risk, facts=facts, admits=admits, steps=steps)
     first = offer("descent", risk, facts=facts, admits=admits, steps=steps)
-    # Output perturbation with Gaussian noise promises about the root of what descent does, in units of the diameter
-    # times the slope: less, whenever either says anything. With pure noise either may win.
-    others = ("exponential",) if isinstance(first.mechanism.noise, GaussianNoise) else ("exponential", "output")
+    # Without ridge, output perturbation with Gaussian noise promises about the root of what descent does, in units of
+    # diameter times slope: less, whenever either says anything. With ridge or with pure noise either may win.
+    gaussian = isinstance(first.mechanism.noise, GaussianNoise) and not isinstance(risk.regularizer, Ridge)
+    others = ("exponential",) if gaussian else ("exponential", "output")
     made = [first, *offers(risk, facts=facts, admits=admits, solvers=others)]
     return min(made, key=lambda each: math.inf if each.promise is None else float(each.promise))

@@ -139,8 +139,8 @@ class Declared:
         if not names or len(set(names)) < len(names):
             raise ParameterError(f"columns must be distinct names, at least one; found {names!r}")
         length = exact.positive(norm=norm)
-        if length * 2**9 < 1:
-            raise ParameterError(f"norm must be at least 1/512 when numbers are scaled to [-1, 1], found {norm!r}")
+        if not 1 <= length * 2**9 <= 2**49:
+            raise ParameterError(f"norm must lie between 2**-9 and 2**40 for numbers in [-1, 1], found {norm!r}")
         exact.freeze(self, columns=names, norm=length, intercept=bool(intercept))
 
     def dimension(self, domain: Domain) -> int:

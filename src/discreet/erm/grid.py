@@ -5,7 +5,7 @@
 
 The grid's points are the centres of equal cells that fill the box; of a ball those that lie in it. What a row adds to
 the height of a point is an integer that depends on the row and on public numbers alone. For a linear model the heights
-are convex in exact integers (`heights`), and the grid is not listed (`cells`): it may have 2^15 points on an axis. For
+are convex in exact integers (`heights`), and the grid is not listed (`cells`): it may have 2^22 points on an axis. For
 a loss of a user's own it is listed. The regularizer, times the public size, is a base measure, which costs nothing.
 """
 
@@ -35,8 +35,8 @@ from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.noise import Rng, checked_rate
 
-MOST_AXES, MOST_AXES_SQUARED = 3, 5
-MOST_POINTS = 2**15  # on an axis
+MOST_AXES, MOST_AXES_LISTED = 5, 3
+MOST_POINTS = 2**22  # on an axis
 MOST_LISTED = 2**22  # points of a grid that is listed
 MOST_WORK = 2**36  # losses that are computed for it
 _ADVICE = 'solve it by gradient descent (solver="descent") or output perturbation (solver="output")'
@@ -52,8 +52,8 @@ class GridExponential:
                from public numbers: the steepest part of the loss that two points of the grid and a row can span. In a
                ball that is its diameter times the slope, twice its radius.
     Accuracy.  `discreet.erm.sampling.promise`.
-    Edges.     At most 3 dimensions, 5 for the squared loss. No rows: the law of the regularizer alone. The time depends
-               on the rows, as it does for any rejection; in 5 dimensions it may be minutes.
+    Edges.     At most 5 dimensions, 3 for a loss of a user's own. No rows: the law of the regularizer alone. The time
+               depends on the rows, as it does for any rejection; in 4 and 5 dimensions it may be minutes.
     Reference. Lecture 9; docs/proofs/grid_exponential.md.
     """
 
@@ -145,17 +145,17 @@ def problem_of(risk: Risk | CustomLoss, points: int, facts: Facts) -> Problem:
     if isinstance(risk.loss, (Softmax, Custom)):
         other = "CustomLoss states the loss itself" if isinstance(risk.loss, Custom) else _ADVICE
         raise ParameterError(f"{type(risk.loss).__name__} has no margin on a grid: {other}")
-    dimension, most = risk.dimension(facts.domain), MOST_AXES_SQUARED if needs_moments(risk) else MOST_AXES
-    if dimension > most:
-        raise ParameterError(f"a grid is for at most {most} dimensions with this loss, found {dimension}: {_ADVICE}")
+    dimension = risk.dimension(facts.domain)
+    if dimension > MOST_AXES:
+        raise ParameterError(f"a grid is for at most {MOST_AXES} dimensions, found {dimension}: {_ADVICE}")
     if points > MOST_POINTS:
-        raise ParameterError(f"points must be at most 2**15 on an axis, found {points}")
+        raise ParameterError(f"points must be at most 2**22 on an axis, found {points}")
     return LinearProblem(risk, points, facts)
 
 
 def _custom_problem(risk: CustomLoss, points: int, facts: Facts) -> CustomProblem:
-    if risk.dimension > MOST_AXES:
-        raise ParameterError(f"a grid is for at most {MOST_AXES} dimensions, found {risk.dimension}")
+    if risk.dimension > MOST_AXES_LISTED:
+        raise ParameterError(f"a grid of any loss is for at most {MOST_AXES_LISTED} dimensions, found {risk.dimension}")
     work = points**risk.dimension * max(1, facts.size or 1) * facts.neighbours.rows
     if points**risk.dimension > MOST_LISTED or work > MOST_WORK:
         raise ParameterError(

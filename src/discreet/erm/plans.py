@@ -6,9 +6,11 @@ intercept, targets in [-1, 1], values in [0, 1].
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 from discreet.data import Facts
 from discreet.domain import Category, Domain, Number, Vector
@@ -17,7 +19,7 @@ from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.line import RankQuantile
 from discreet.erm.losses import Absolute, Logistic, Squared
 from discreet.erm.promise import Promise
-from discreet.erm.risk import Risk, public_size
+from discreet.erm.risk import Risk
 from discreet.erm.sampling import promise
 from discreet.erm.sets import Ball, interval
 from discreet.errors import ParameterError
@@ -29,7 +31,7 @@ from discreet.query import Sum
 
 _ALIASES = ("average", "descent")  # "gaussian" by another name, and the best schedule of the list
 _SPECIAL = {"mean": ("noisy sum",), "median": ("rank",)}  # what these estimators do by default
-_LARGEST = 2**40  # persons: a size that is not found below this is not offered
+_LARGEST = 2**36  # persons: a size that is not found below this is not offered
 
 
 def rows(kind: str, asked: Asked) -> list[Row]:
@@ -53,12 +55,7 @@ def _problem(kind: str, asked: Asked) -> tuple[Risk, Domain]:
 
 
 def _row(solver: str, risk: Risk, domain: Domain, asked: Asked) -> Row:
-    def offered(size: int) -> choose.Offer:
-        facts = Facts(domain, asked.facts.neighbours, size)
-        if solver in ("noisy sum", "rank"):
-            return _special(solver, facts, within(asked.budget, facts=facts))
-        return choose.offer(solver, risk, facts=facts, admits=within(asked.budget, facts=facts))
-
+    offered = functools.partial(_offered, solver, risk, domain, asked, {})
     needed = None if asked.alpha is None else _needed(offered, float(asked.alpha))
     if asked.facts.size is None and needed is None:
         return Row(solver, "", refusal=_refusal(offered, asked) or f"no size up to {_LARGEST:,} is enough")
@@ -78,15 +75,29 @@ def _row(solver: str, risk: Risk, domain: Domain, asked: Asked) -> Row:
     )
 
 
-def _special(solver: str, facts: Facts, admits: choose.Admits) -> choose.Offer:
+def _offered(solver: str, risk: Risk, domain: Domain, asked: Asked, made: dict[str, Any], size: int) -> choose.Offer:
+    """What the solver offers for this size. `made` keeps a mechanism that is the same for every size."""
+    facts = Facts(domain, asked.facts.neighbours, size)
+    admits = within(asked.budget, facts=facts)
     if solver == "rank":
-        ranked = calibrate(lambda noise: RankQuantile("y", Fraction(1, 2), 1 / noise), admits=admits)
-        half = promise(ranked, facts)  # of the pinball loss, which is half of |u|
-        excess = None if half.excess is None else 2 * half.excess
-        return choose.Offer(solver, ranked, Promise(excess, half.theorem, half.reason))
-    summed = calibrate(lambda scale: Laplace(Sum("y"), scale), admits=admits)
-    variance = LaplaceNoise(summed.scale).variance() / public_size(facts) ** 2
-    return choose.Offer(solver, summed, Promise(variance, "the variance of the noise"))
+        mechanism = made.setdefault(solver, None) or calibrate(_rank, admits=admits)
+        half = promise(mechanism, facts)  # of the pinball loss, which is half of |u|
+        found = Promise(None if half.excess is None else 2 * half.excess, half.theorem, half.reason)
+    elif solver == "noisy sum":
+        mechanism = made.setdefault(solver, None) or calibrate(_noisy_sum, admits=admits)
+        found = Promise(LaplaceNoise(mechanism.scale).variance() / size**2, "the variance of the noise")
+    else:
+        return choose.offer(solver, risk, facts=facts, admits=admits)
+    made[solver] = mechanism
+    return choose.Offer(solver, mechanism, found)
+
+
+def _rank(noise: Fraction) -> RankQuantile:
+    return RankQuantile("y", Fraction(1, 2), 1 / noise)
+
+
+def _noisy_sum(scale: Fraction) -> Laplace:
+    return Laplace(Sum("y"), scale)
 
 
 def _refusal(offered: Callable[[int], choose.Offer], asked: Asked) -> str:
@@ -100,13 +111,13 @@ def _refusal(offered: Callable[[int], choose.Offer], asked: Asked) -> str:
 
 
 def _needed(offered: Callable[[int], choose.Offer], alpha: float) -> int | None:
-    """A size at which the promise is at most alpha; it is not promised at 0.98 of it."""
+    """A size at which the promise is at most alpha; it is not promised at 0.95 of it."""
     low, high = 1, 16
     while not _kept(offered, high, alpha):
         low, high = high, high * 4
         if high > _LARGEST:
             return None
-    while high - low > max(1, high // 50):
+    while high - low > max(1, high // 24):
         middle = math.isqrt(low * high)
         low, high = (low, middle) if _kept(offered, middle, alpha) else (middle, high)
     return high

@@ -1,7 +1,7 @@
 """The exponential mechanism as a solver of empirical risk minimisation (lecture 9): what it promises, and the choice.
 
     LineExponential, RankQuantile    one number: mean, median, quantile, on the column's own grid      `line`
-    GridExponential, CustomLoss      up to 3 dimensions, 5 for the squared loss; any bounded loss      `grid`, `custom`
+    GridExponential, CustomLoss      up to 5 dimensions; any bounded loss in up to 3                  `grid`, `custom`
 
 A release w has P[w] proportional to exp(-rate * F(w)), F the sum of the losses plus n times the regularizer. Three
 theorems bound its excess L(w) - min L, L = F / n; the best that applies is promised. Each is a bound exp(c) * tail(x)
@@ -42,8 +42,8 @@ from discreet.mechanism import calibrate
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 
 _WORK = 2**31  # losses of rows that a proposed grid may need
-_PASSES = (2**6, 2**9, 2**11)  # over the rows that it takes, about, in 1, 2 and 3 dimensions
-_MOST_POINTS = 2**14  # on an axis, where the grid is not listed
+_PASSES = (2**6, 2**9, 2**11, 2**13, 2**15)  # over the rows that it takes, about, in 1, 2, ... dimensions
+_MOST_POINTS = 2**20  # on an axis, where the grid is not listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,13 +230,13 @@ def propose(
     """
     public_size(facts)
     if points is None and isinstance(risk, Risk) and _has_line(risk, facts):
-        return calibrate(functools.partial(_line, risk), admits=admits)
+        line: LineExponential = calibrate(functools.partial(_line, risk), admits=admits)
+        return line
     tried = _tried(risk, facts) if points is None else [points]
     first = calibrate(functools.partial(_grid, risk, tried[0]), admits=admits)
     made = [_same_price(first, count, facts) for count in tried]
     best = min(made, key=lambda each: float(promise(each, facts)))
-    found: GridExponential = best
-    return found if admits(found) else calibrate(functools.partial(_grid, risk, found.points), admits=admits)
+    return best if admits(best) else calibrate(functools.partial(_grid, risk, best.points), admits=admits)
 
 
 def _line(risk: Risk, noise: Fraction) -> LineExponential:
