@@ -94,3 +94,10 @@ def test_the_names_of_the_solvers_are_those_of_the_documentation():
         *("descent", "accelerated", "average", "last", "strongly-convex"),
         *("gaussian", "laplace", "coordinate-laplace", "exponential", "output"),
     }
+
+
+@pytest.mark.parametrize("kind", ["mean", "median"])
+def test_a_plan_finds_small_sizes_too(kind):
+    rows = {row.method: row.needed for row in dp.plan(kind, budget=dp.Budget(1), size=1000, alpha=0.2).rows}
+    assert 1 < rows["exponential"] < 1000
+    assert 1 < rows[{"mean": "noisy sum", "median": "rank"}[kind]] < 1000

@@ -118,7 +118,7 @@ def _needed(offered: Callable[[int], choose.Offer], alpha: float) -> int | None:
         if high > _LARGEST:
             return None
     while high - low > max(1, high // 24):
-        middle = math.isqrt(low * high)
+        middle = (low + high) // 2
         low, high = (low, middle) if _kept(offered, middle, alpha) else (middle, high)
     return high
 

@@ -228,7 +228,6 @@ def propose(
     A problem of one number gets the line of its column; another one a grid, with the number of points on an axis that
     promises the least expected excess within the work that is reasonable: 2^31 losses of rows.
     """
-    public_size(facts)
     if points is None and isinstance(risk, Risk) and _has_line(risk, facts):
         line: LineExponential = calibrate(functools.partial(_line, risk), admits=admits)
         return line
