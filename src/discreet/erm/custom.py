@@ -76,14 +76,19 @@ class CustomProblem:
         self.highest = 2**62
         self.base = np.zeros(1, dtype=np.int64)
         if risk.regularizer is not None:
-            self.base = _user_penalty(risk.regularizer, self.lattice.listed(), public_size(facts) / self.unit)
+            self.base = _user_penalty(risk.regularizer, self.points(), public_size(facts) / self.unit)
 
     def draw(self, data: Dataset, rate: Fraction, rng: Rng) -> Floats:
-        points = self.lattice.listed()
-        points.flags.writeable = False
+        points = self.points()
         heights = data.exact_sum(lambda batch: self.summed(batch, points))
         found: Floats = points[rng.select(-(heights + self.base), rate)].copy()
         return found
+
+    def points(self) -> Floats:
+        """All points of the grid; a user's function cannot change them."""
+        points = self.lattice.listed()
+        points.flags.writeable = False
+        return points
 
     def summed(self, batch: Batch, points: Floats) -> Ints:
         """The sums over a batch of the integers of its rows, each computed alone."""

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from discreet.data import Batch, Dataset
 from discreet.erm.cells import Oracle, Point, Tangent
-from discreet.erm.features import STEPS
+from discreet.erm.features import STEPS, blocks
 from discreet.erm.gradient import Pass
 from discreet.erm.losses import Custom, Loss, Softmax
 from discreet.erm.sets import Floats
@@ -35,7 +35,7 @@ Ints = npt.NDArray[np.int64]
 _ENTRIES = 2**18  # of a table of slopes
 _SLOPE_BITS = 20  # a slope is an integer of at most this many bits, or fewer if sums would not be exact
 _HALF_WORD = 31
-_BLOCK_ROWS = 2**17  # as many as `Pass` takes at a time, at most
+_BLOCK_ROWS = 2**17  # no block of rows is longer
 
 
 class SquaredHeights:
@@ -117,7 +117,7 @@ class SlopeHeights:
     def summed(self, batch: Batch, points: Sequence[Point]) -> Ints:
         """For each point the sum of T and of its slopes times the rows' vectors, each as two half words."""
         total = np.zeros((len(points), 1 + self.over.width, 2), dtype=np.int64)
-        for rows, part in self.over._blocks(batch):
+        for rows, part in blocks(self.over.risk.features, batch):
             shift, sign = self._told(batch, part)
             for line, point in zip(total, points, strict=True):
                 u = (rows @ np.array(point, dtype=np.float64) * sign + shift).astype(np.int64)
