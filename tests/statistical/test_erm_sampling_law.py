@@ -76,7 +76,7 @@ LINES = [
 
 @pytest.mark.parametrize("mechanism", [*LINES, RankQuantile("x", "0.4", "1.5")])
 def test_a_line_is_drawn_with_the_stated_law(mechanism):
-    sampler, runs, rng = mechanism.sampler(COLUMN), 4_500, Rng()
+    sampler, runs, rng = mechanism.sampler(COLUMN), 4_000, Rng()
     codes = range(51) if isinstance(mechanism, RankQuantile) else _codes(mechanism)
     heights = dict(zip(codes, sampler.heights(list(codes)), strict=True))
     counts = Counter(sampler.draw(rng) for _ in range(runs))
@@ -163,19 +163,18 @@ def test_a_fresh_partition_for_every_draw_has_the_stated_law():
     loss, _, points, feasible, regularizer, rate = GRIDS[0]
     data, problem, sampler, heights = grid_law(*GRIDS[0])
     risk = Risk(loss, VectorColumn("x", intercept=False), "y", feasible, regularizer)
-    mechanism, runs, rng = GridExponential(risk, points, rate), 600, Rng()
+    mechanism, runs, rng = GridExponential(risk, points, rate), 400, Rng()
     unit = float(problem.over.grid)
     named = {tuple(c * unit for c in w): height for w, height in heights.items()}
     counts = Counter(tuple(mechanism.run(data, rng).tolist()) for _ in range(runs))
     assert fits(counts, named, float(sampler.rate))
-    assert not fits(counts, named, 0.5 * float(sampler.rate))
+    assert not fits(counts, named, 0.4 * float(sampler.rate))
 
 
 def test_cells_weighed_by_their_size_have_another_law():
-    _, _, sampler, heights = grid_law(*GRIDS[0])
-    runs, rng = 600, Rng()
-    draw = _weighed_by_size(sampler)
-    counts = Counter(draw(rng) for _ in range(runs))
+    _, _, sampler, heights = grid_law(Squared(), 2, 48, Ball(2), None, "0.6")  # large cells with steep planes
+    draw, rng = _weighed_by_size(sampler), Rng()
+    counts = Counter(draw(rng) for _ in range(400))
     assert not fits(counts, heights, float(sampler.rate))
 
 

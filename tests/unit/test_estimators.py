@@ -242,7 +242,7 @@ def test_auto_takes_the_smallest_promised_excess_and_says_which_solver_it_was():
 
 
 def test_the_bound_is_a_promise_or_says_why_there_is_none():
-    promised = linear(epsilon=100, delta=1e-6).fit(X, Y).bound_
+    promised = linear(epsilon=100, delta=1e-6, max_iter=None).fit(X, Y).bound_
     assert 0 < float(promised) < 100
     assert "excess risk" in str(promised)
     assert "not convex" in network().fit(X, LABELS).bound_.reason

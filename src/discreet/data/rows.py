@@ -90,26 +90,28 @@ class Slice:
 class Batch:
     """Some rows of a dataset as codes: batch["age"] is an int64 array, of shape (rows, dimension) for a Vector."""
 
-    __slots__ = ("_codes", "_load", "domain", "rows")
+    __slots__ = ("_codes", "_load", "_stored", "domain", "rows")
 
     def __init__(self, domain: Domain, rows: int, load: Callable[[str], npt.NDArray[Any]]) -> None:
         self.domain = domain
         self.rows = rows
         self._load = load
         self._codes: dict[str, Codes] = {}
+        self._stored: dict[str, npt.NDArray[Any]] = {}
 
     def __getitem__(self, name: str) -> Codes:
         if name not in self._codes:
-            self.domain.column(name)
-            codes = np.asarray(self._load(name)).astype(np.int64, copy=False)[:]
+            codes = self.stored(name).astype(np.int64, copy=False)[:]
             codes.flags.writeable = False
             self._codes[name] = codes
         return self._codes[name]
 
     def stored(self, name: str) -> npt.NDArray[Any]:
         """The codes in the integers they are stored in, which may be narrower: what one reads without a copy."""
-        self.domain.column(name)
-        return np.asarray(self._load(name))
+        if name not in self._stored:
+            self.domain.column(name)
+            self._stored[name] = np.asarray(self._load(name))
+        return self._stored[name]
 
     @staticmethod
     def empty(domain: Domain, seen: list[str] | None = None) -> Batch:

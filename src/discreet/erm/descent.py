@@ -38,7 +38,7 @@ from discreet.mechanism import calibrate
 from discreet.mechanisms.noises import GaussianNoise, Noise, ProductLaplaceNoise
 from discreet.noise import Rng
 
-_WORK = 2**29  # entries of the features that all passes together may read, beyond the first 64 passes
+_WORK = 2**28  # entries of the features that all passes together may read, beyond the first 64 passes
 _FEWEST, _MOST = 64, 1000
 
 

@@ -17,7 +17,7 @@ from discreet.domain import Category, Domain, Number, Vector
 from discreet.erm import choose
 from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.line import RankQuantile
-from discreet.erm.losses import Absolute, Logistic, Squared
+from discreet.erm.losses import Absolute, Huber, Logistic, Squared
 from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk
 from discreet.erm.sampling import promise
@@ -50,7 +50,7 @@ def _problem(kind: str, asked: Asked) -> tuple[Risk, Domain]:
         return Risk(loss, Constant(), "y", interval(0, 1)), Domain(y=values)
     vectors = Vector(asked.number("d"), norm=1)
     if kind == "linear":
-        return Risk(Squared(), VectorColumn(), "y", Ball(2)), Domain(x=vectors, y=targets)
+        return Risk(Huber(Fraction(1, 2)), VectorColumn(), "y", Ball(3)), Domain(x=vectors, y=targets)
     return Risk(Logistic(Fraction(1, 2)), VectorColumn(), "y", Ball(10)), Domain(x=vectors, y=Category("no", "yes"))
 
 

@@ -44,12 +44,12 @@ class Unimodal:
         gaps = [height - self.least for height in found]
         self.shift = max(0, max(gaps).bit_length() - 62)
         self.bases = [gap >> self.shift for gap in gaps]
+        self._scores = -np.array(self.bases, dtype=np.int64)
+        self._lengths = np.array([length for _, _, length in self.segments], dtype=np.int64)
 
     def attempt(self, rng: Rng) -> int | None:
         """One proposal, if it is kept."""
-        scores = [-base for base in self.bases]
-        lengths = [length for _, _, length in self.segments]
-        place = rng.select(scores, self.rate * 2**self.shift, lengths)
+        place = rng.select(self._scores, self.rate * 2**self.shift, self._lengths)
         near, direction, length = self.segments[place]
         point = near + direction * rng.integers(length)
         excess = self.heights([point])[0] - self.least - (self.bases[place] << self.shift)

@@ -48,11 +48,12 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     row_norm        rows longer than this are scaled down to it. Scale features by declared bounds first
                     (`DeclaredScaler`): d features in [-1, 1] have norm at most sqrt(d)
     target_bound    a number Y for targets in [-Y, Y], or a pair (low, high); targets beyond are moved to the bound
-    radius          the coefficients' length is at most this; 2 * (bound of the target) / row_norm unless it is given
+    radius          the coefficients' length is at most this; 3 * (bound of the target) / row_norm unless it is given
     fit_intercept   whether there is one
     ridge, lasso    strength of the penalty (strength / 2) |w|^2 or strength |w|_1; at most one of them
-    huber           None: the squared loss. A number: the loss grows like a line beyond misses of this size, which
-                    bounds every gradient and needs less noise
+    huber           the loss is the squared miss up to this size and a line beyond, which bounds every gradient; "auto"
+                    is half the bound of the target. None: the squared loss, whose gradients are several times as long
+                    and need as much more noise, but which reads the rows once
     solver          "auto": the smallest promised excess risk; or a name of `discreet.erm.choose.SOLVERS`
     max_iter        the number of steps of a descent; by a public rule unless it is given
     neighbours      "replace-one" (the number of rows is public) or "add-remove" (needs size)
@@ -81,7 +82,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         fit_intercept: bool = True,
         ridge: Any = 0,
         lasso: Any = 0,
-        huber: Any = None,
+        huber: Any = "auto",
         solver: str = "auto",
         max_iter: int | None = None,
         neighbours: Any = "replace-one",
@@ -107,7 +108,6 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse(refused)
         terms = terms_of(self)
-        loss: Loss = Squared() if self.huber is None else Huber(exact.positive(huber=self.huber))
         if reading.is_table(X):
             rows = table_rows(self, terms, X, y, features, intercept=flag(self, "fit_intercept"))
             offset = Fraction(0)
@@ -116,8 +116,8 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             no_features(features)
             offset, bound = _target_range(self.target_bound, centred=flag(self, "fit_intercept"))
             rows = numbered_rows(self, terms, X, y, reading.grid(bound), offset)
-        radius = 2 * bound / rows.norm if self.radius is None else exact.positive(radius=self.radius)
-        w = _solved(self, terms, rows, loss, radius)
+        radius = 3 * bound / rows.norm if self.radius is None else exact.positive(radius=self.radius)
+        w = _solved(self, terms, rows, _regression_loss(self.huber, bound), radius)
         self.coef_, self.intercept_ = w[: rows.width], float(_intercept(self, w, rows)) + float(offset)
         _name_features(self, rows)
         return self
@@ -253,6 +253,12 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 # What the two share.
+
+
+def _regression_loss(huber: Any, bound: Fraction) -> Loss:
+    if huber is None:
+        return Squared()
+    return Huber(bound / 2 if isinstance(huber, str) and huber == "auto" else exact.positive(huber=huber))
 
 
 def _target_range(bound: Any, *, centred: bool) -> tuple[Fraction, Fraction]:
