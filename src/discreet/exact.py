@@ -69,6 +69,15 @@ def positive(**named: object) -> Fraction:
     return found
 
 
+def moderate(**named: object) -> Fraction:
+    """The one keyword argument, exact and between 2^-100 and 2^100: products of several such numbers are floats."""
+    (name,) = named
+    found = positive(**named)
+    if not Fraction(1, 2**100) <= found <= 2**100:
+        raise ParameterError(f"{name} must lie between 2**-100 and 2**100, found {shown(found)}: use other units")
+    return found
+
+
 def nonnegative(**named: object) -> Fraction:
     """The one keyword argument, exact and >= 0."""
     ((name, value),) = named.items()

@@ -19,6 +19,7 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Law, Setting, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.domain import Category, Domain, Number
+from discreet.erm.cells import _Offer
 from discreet.erm.custom import CustomLoss
 from discreet.erm.features import Constant, Declared
 from discreet.erm.grid import GridExponential, problem_of
@@ -262,3 +263,21 @@ def test_a_sampler_that_skips_its_correction_has_another_law(mistake):
     honest = released(mechanism, rows, BOTH[0])
     bent = law(Twin(mechanism, mistake), rows, BOTH[0], reach=LEVELS + 1)
     assert sum(abs(p - bent.mass[w]) for w, p in honest.mass.items()) > 0.01
+
+
+def _weighed_by_size(honest, data, rng):
+    """A cell as likely as its number of points at the lowest height, not as what its plane counts for."""
+    sampler = OneAttempt(honest).sampler(data)
+    offer = _Offer(sampler.cells)
+    offer.weights = [math.prod(count for _, count in cell.sides) for cell in sampler.cells]
+    sampler._offer = offer
+    return sampler.attempt(rng)
+
+
+def test_the_wrong_mass_of_cells_is_another_law():
+    setting = Setting(Domain(a=Number(0, 1, step=1), y=Number(-4, 4, step=1)), Neighbours("replace-one"))
+    mechanism = GridExponential(Risk(Squared(), Declared(("a",), 1, False), "y", Box(-1, 1)), 17, 4)
+    rows = [{"a": 1, "y": y} for y in (1, -1, 0)]
+    honest = released(mechanism, rows, setting, reach=17)
+    bent = given_success(law(Twin(mechanism, Mistake("cells by size", run=_weighed_by_size)), rows, setting, reach=17))
+    assert sum(abs(p - bent.mass[w]) for w, p in honest.mass.items()) > 0.2

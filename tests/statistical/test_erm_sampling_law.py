@@ -17,7 +17,7 @@ from scipy.special import gammaincc
 from scipy.stats import binom, chi2, norm
 
 import discreet as dp
-from discreet.erm.cells import Cells, Mesh, _Offer
+from discreet.erm.cells import Mesh
 from discreet.erm.custom import CustomLoss
 from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.grid import GridExponential, problem_of
@@ -169,30 +169,6 @@ def test_a_fresh_partition_for_every_draw_has_the_stated_law():
     counts = Counter(tuple(mechanism.run(data, rng).tolist()) for _ in range(runs))
     assert fits(counts, named, float(sampler.rate))
     assert not fits(counts, named, 0.4 * float(sampler.rate))
-
-
-def test_cells_weighed_by_their_size_have_another_law():
-    _, _, sampler, heights = grid_law(Squared(), 2, 48, Ball(2), None, "0.6")  # large cells with steep planes
-    draw, rng = _weighed_by_size(sampler), Rng()
-    counts = Counter(draw(rng) for _ in range(400))
-    assert not fits(counts, heights, float(sampler.rate))
-
-
-def _weighed_by_size(honest: Cells):
-    """Draws of the honest sampler with the offer's weights replaced by the cells' sizes, cells not cut any more."""
-    cells = list(honest.cells)
-
-    def draw(rng):
-        while True:
-            honest.cells = list(cells)
-            offer = _Offer(honest.cells)
-            offer.weights = [math.prod(count for _, count in cell.sides) for cell in cells]
-            honest._offer = offer
-            found = honest.attempt(rng)
-            if found is not None:
-                return found
-
-    return draw
 
 
 def test_a_users_loss_is_drawn_with_the_stated_law():

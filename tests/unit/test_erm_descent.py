@@ -202,3 +202,93 @@ def test_a_released_model_is_a_float_vector_in_the_set():
     assert w.dtype == np.float64
     assert w.shape == (4,)
     assert np.linalg.norm(w) <= 10 * (1 + 1e-12)
+
+
+# Against mistakes that were once planted and survived.
+
+
+@pytest.mark.parametrize("feasible", [Ball(2), Box(-1, 1), BallBox(2, -1, 1)])
+@pytest.mark.parametrize("loss", [Logistic(), Squared()])
+def test_a_rounded_iterate_is_never_longer_than_the_set_allows(feasible, loss):
+    domain = VECTORS if loss.form == "margin" else NUMBERS
+    over = Pass(Risk(loss, VectorColumn(), "y", feasible), domain)
+    rng = np.random.default_rng(4)
+    points = [feasible.project(rng.normal(size=4) * 10) for _ in range(200)]
+    wild = [np.full(4, value) for value in (math.nan, math.inf, -math.inf, 1e308, 3.0)]
+    for point in points + wild:
+        assert sum(int(unit) ** 2 for unit in over.quantised(point)) <= over.iterate_squared
+
+
+def test_a_set_that_ends_between_two_grid_points_is_rounded_inwards():
+    over = Pass(Risk(Logistic(), VectorColumn(intercept=False), "y", Ball(Fraction(4_194_303, 2**21))), VECTORS)
+    ends = [over.quantised(np.eye(3)[0] * float(over.risk.feasible.radius) * (1 + 1e-9)) for _ in range(2)]
+    assert int(ends[0][0]) ** 2 <= over.iterate_squared
+
+
+def test_the_coarse_sums_pay_for_their_rounding():
+    over = Pass(Risk(Squared(), VectorColumn(intercept=False), "y", Ball(5)), NUMBERS)
+    assert over.coarse > 1
+    before = 4 * over.reach**2 * over.rows_squared
+    wanted = Fraction(math.isqrt(before - 1) + 1, over.coarse) + 2  # the root of three coordinates, rounded up
+    assert over.sensitivity(facts(NUMBERS)).l2_squared == math.floor(wanted**2)
+
+
+def test_coordinate_noise_is_priced_for_every_coordinate_and_step():
+    one = CoordinateLaplaceNoise(300)
+    known = facts()
+    over = Pass(LOGISTIC, VECTORS)
+    single = one.guarantee(over.sensitivity(known), unit=over.unit, dimension=1, neighbours=known.neighbours)
+    assert Descent(LOGISTIC, one, 5, Average(1)).guarantee(known).pure == 4 * 5 * single.pure
+
+
+class Numbered:
+    """A test double of noise: step t gets t everywhere."""
+
+    def draw(self, shape, *, unit, rng):
+        return np.broadcast_to(np.arange(shape[0])[:, None] * 10**12, shape)
+
+
+def test_every_step_has_its_own_noise_and_means_are_divided_by_the_public_size():
+    rows = [[0.0, 0.0, 0.0]] * 5
+    data = dp.Matrix(
+        rows, [0] * 5, features=VECTORS.column("x"), target=VECTORS.column("y"), neighbours="add-remove", size=1000
+    )
+    risk = Risk(Logistic("1/2"), VectorColumn(intercept=False), "y", Ball(2**40))
+    unit = float(Pass(risk, VECTORS).unit)
+    moved = Descent(risk, Numbered(), 4, Last(1)).run(data, Rng())
+    assert moved == pytest.approx(np.full(3, -(0 + 1 + 2 + 3) * 10**12 * unit / 1000))
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda: Descent(LOGISTIC, GaussianNoise(1), 2, "accelerated"), "schedule must be"),
+        (lambda: Descent(LOGISTIC, 3, 2, Average(1)), "noise must be"),
+        (lambda: Descent("logistic", GaussianNoise(1), 2, Average(1)), "risk must be"),
+        (lambda: Average(10**40), "between"),
+        (lambda: Ball(10**400), "between"),
+        (lambda: Descent(LOGISTIC, GaussianNoise(10**6), 3 * 10**8, Average(1)).guarantee(facts()), "too many numbers"),
+        (
+            lambda: Pass(
+                Risk(Squared(), VectorColumn(), "y", Ball(1)),
+                dp.Domain(x=dp.Vector(30_000, norm=1), y=dp.Number(-1, 1, step="0.1")),
+            ),
+            "at most 4096 features",
+        ),
+    ],
+)
+def test_bad_public_numbers_are_refused_before_any_charge(made, says):
+    with pytest.raises(dp.ParameterError, match=says):
+        made()
+
+
+def warning_gradient(w, row):
+    if row["age"] == 0:
+        raise SystemExit
+    return np.log(np.array([0.0])) + w
+
+
+def test_a_custom_gradient_neither_warns_nor_exits():
+    domain = dp.Domain(age=dp.Number(0, 100, step=1))
+    risk = Risk(Custom(warning_gradient, bound=1, dimension=1, label="odd"), Constant(), "", interval(0, 1))
+    assert Pass(risk, domain).oracle(dp.Table({"age": [0, 5]}, domain))(np.array([0.5])).tolist() == [0]

@@ -39,6 +39,7 @@ from discreet.mechanisms.noises import GaussianNoise, Noise, ProductLaplaceNoise
 from discreet.noise import Rng
 
 _WORK = 2**28  # entries of the features that all passes together may read, beyond the first 64 passes
+_MOST_DRAWS = 2**26  # noises, which are drawn before the first pass
 _FEWEST, _MOST = 64, 1000
 
 
@@ -60,10 +61,21 @@ class Descent:
     schedule: Schedule
 
     def __post_init__(self) -> None:
+        if not isinstance(self.risk, Risk):
+            raise ParameterError(f"risk must be a Risk, found {self.risk!r}")
+        if not hasattr(self.noise, "draw"):
+            raise ParameterError(f"noise must be a GaussianNoise or another noise, found {self.noise!r}")
+        if not isinstance(self.schedule, Schedule):
+            raise ParameterError(f"schedule must be Accelerated(rate) or another schedule, found {self.schedule!r}")
         exact.freeze(self, steps=exact.whole(steps=self.steps))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         over = pass_over(self.risk, facts.domain, public_size(facts))
+        if self.steps * over.dimension > _MOST_DRAWS:
+            raise ParameterError(
+                f"{self.steps} steps in {over.dimension} dimensions draw too many numbers at once; at most "
+                f"{_MOST_DRAWS // over.dimension} steps"
+            )
         step = self.noise.guarantee(
             over.sensitivity(facts), unit=over.unit, dimension=over.dimension, neighbours=facts.neighbours
         )

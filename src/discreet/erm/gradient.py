@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
@@ -45,6 +46,7 @@ Ints = npt.NDArray[np.int64]
 Partial = Callable[[Batch], IntArray]
 
 _FINE_STEPS = 2**22  # integer units of the iterate to the end of the set: margins stay below 2^40
+_MOST_MOMENTS = 2**12  # features of a squared loss
 _EXP_STEPS = 2**20  # what exp(0) is in the table of a softmax
 
 
@@ -82,6 +84,11 @@ class Pass:
         if self.reach >= 2**46 or self.iterate_squared >= 2**62:
             raise ParameterError("the feasible set is too large for this target: predictions would dwarf its bound")
         if needs_moments(risk):
+            if self.width > _MOST_MOMENTS:
+                raise ParameterError(
+                    f"the squared loss keeps the sums of all products of two features: at most {_MOST_MOMENTS} "
+                    f"features, found {self.width}; a Huber loss needs no such sums"
+                )
             self.coarse = 2 ** max(0, self.reach.bit_length() - 16)
             self.unit = 2 * self.margin_unit * risk.features.unit(domain) * self.coarse
         else:
@@ -106,8 +113,10 @@ class Pass:
         return lengths(math.floor(rounded**2), self.dimension)
 
     def quantised(self, w: Floats) -> Ints:
-        """The iterate as integers that are not longer than the set allows."""
-        units = w / float(self.grid)
+        """The iterate as integers that are not longer than the set allows; the centre, if a step was not finite."""
+        finite = w if np.isfinite(w).all() else self.risk.feasible.centre(self.dimension)
+        far = 2 * self.risk.feasible.reach(self.dimension)
+        units = np.clip(finite, -far, far) / float(self.grid)
         share = min(1.0, math.sqrt(self.iterate_squared) / max(1.0, float(np.linalg.norm(units))))
         found: Ints = shrunk(np.rint(units * share).astype(np.int64)[None, :], self.iterate_squared)[0]
         return found
@@ -294,11 +303,13 @@ def _difference_grid(risk: Risk, domain: Domain, target_steps: int) -> Fraction:
 def _custom_sum(loss: Custom, w: Floats, vector: Vector, batch: Batch) -> Ints:
     """A user's function, row by row so that no row sees another; a row where it fails or is not finite counts as 0."""
     found = np.zeros((batch.rows, vector.dimension))
-    for index, row in enumerate(rows_of(batch)):
-        try:
-            found[index] = loss.gradient(w.copy(), row)
-        except Exception:
-            found[index] = 0.0  # an error would say something about this row
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning, like an error, would say something about a row
+        for index, row in enumerate(rows_of(batch)):
+            try:
+                found[index] = loss.gradient(w.copy(), row)
+            except (Exception, SystemExit):
+                found[index] = 0.0
     found[~np.isfinite(found).all(axis=1)] = 0.0
     return np.asarray(grid_rows(found, vector).sum(axis=0, dtype=np.int64))
 

@@ -66,7 +66,7 @@ class Huber:
     threshold: Fraction
 
     def __init__(self, threshold: Exact) -> None:
-        exact.freeze(self, threshold=exact.positive(threshold=threshold))
+        exact.freeze(self, threshold=exact.moderate(threshold=threshold))
 
     def value(self, u: Floats) -> Floats:
         cut = np.minimum(np.abs(u), float(self.threshold))
@@ -263,7 +263,7 @@ class Custom:
         exact.text(label=self.label)
         exact.freeze(
             self,
-            bound=exact.positive(bound=self.bound),
+            bound=exact.moderate(bound=self.bound),
             dimension=exact.whole(dimension=self.dimension),
             smooth=None if self.smooth is None else exact.positive(smooth=self.smooth),
         )

@@ -53,6 +53,7 @@ _LOW = 2**25  # the lower half of an integer of the iterate
 _SMALL = Fraction(1, 2**200)  # products of a few of these are floats
 _QUARTERS = (Fraction(4, 4), Fraction(5, 4), Fraction(6, 4), Fraction(7, 4))  # of the way to twice as much
 _FAST = 200  # passes of the fast solver
+_MOST_PASSES = 10**7  # of the slow one, for each factor of e
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -109,6 +110,8 @@ class OutputPerturbation:
         if self.tolerance < known.least_tolerance():
             least = exact.shown(known.least_tolerance())
             raise ParameterError(f"tolerance must be at least {least} here, found {exact.shown(self.tolerance)}")
+        if known.slowest() > _MOST_PASSES:
+            raise ParameterError("ridge is too weak beside the curvature of the loss: no solver would come to an end")
         if known.reach > self.step * 2**50:
             raise ParameterError(f"step must be at least 2**-50 of the feasible set, found {exact.shown(self.step)}")
         apart = (known.moves() + 2 * self.tolerance) / self.step + _root_up(Fraction(known.dimension))
@@ -218,6 +221,12 @@ class _Known:
         """How far one person moves the exact minimiser, at most."""
         rows = self.facts.neighbours.rows * (2 if self.facts.neighbours.replace_one else 1)
         return rows * self.steepness * self.norm / (self.strength * self.size)
+
+    def slowest(self) -> float:
+        """The condition number: a descent needs about this many passes for each digit, if no fast solver helps."""
+        curve = self.risk.loss.curvature()
+        assert curve is not None
+        return 1 + curve * float(self.norm) ** 2 / float(self.strength)
 
     def least_tolerance(self) -> Fraction:
         """Twice the distance from the minimiser at which rounding may stop a descent, on any table."""

@@ -44,7 +44,7 @@ class Ridge:
     strength: Fraction
 
     def __init__(self, strength: Exact) -> None:
-        exact.freeze(self, strength=exact.positive(strength=strength))
+        exact.freeze(self, strength=exact.moderate(strength=strength))
 
     def value(self, w: Floats) -> float:
         return float(self.strength) / 2 * float(np.dot(w, w))
@@ -58,7 +58,7 @@ class Lasso:
     strength: Fraction
 
     def __init__(self, strength: Exact) -> None:
-        exact.freeze(self, strength=exact.positive(strength=strength))
+        exact.freeze(self, strength=exact.moderate(strength=strength))
 
     def value(self, w: Floats) -> float:
         return float(self.strength) * float(np.abs(w).sum())

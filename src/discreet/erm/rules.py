@@ -56,6 +56,13 @@ class LinearRule:
         weights = np.rint(coef / float(unit)).astype(np.int64)
         return LinearRule(features, tuple(map(tuple, weights.tolist())), tuple(int(each) for each in biases), unit)
 
+    def check(self, domain: Domain) -> None:
+        """Every margin is an exact float: below 2^53, whatever the row and the order of its additions."""
+        squared = self.features.bound_squared(domain)
+        for weights, bias in zip(self.weights, self.biases, strict=True):
+            if math.isqrt(squared * sum(weight * weight for weight in weights)) + abs(bias) >= 2**53 - 1:
+                raise ParameterError("margins of this rule do not fit 53 bits: take a coarser step for the features")
+
     def classes(self, batch: Batch) -> npt.NDArray[np.int64]:
         """The code of the predicted class of every row."""
         margins = self._margins(batch)
@@ -84,14 +91,19 @@ class ModelRule:
     label: str
     model: Any = field(default=None, compare=False)
 
+    def check(self, domain: Domain) -> None:
+        """A model is asked for one row at a time: nothing to check."""
+
     def classes(self, batch: Batch) -> npt.NDArray[np.int64]:
         """The code of the predicted class of every row; -1, never right, where the model fails."""
         codes = {label: code for code, label in enumerate(getattr(self.model, "classes_", ()))}
-        return np.array([codes.get(each, -1) for each in self._predictions(batch)], dtype=np.int64)
+        known = [each if isinstance(each, (str, int, float, bool)) else None for each in self._predictions(batch)]
+        return np.array([codes.get(each, -1) for each in known], dtype=np.int64)
 
     def numbers(self, batch: Batch) -> Floats:
         """The predicted number of every row; NaN where the model fails."""
-        return np.array([math.nan if each is None else float(each) for each in self._predictions(batch)])
+        found = [each if isinstance(each, (int, float)) else math.nan for each in self._predictions(batch)]
+        return np.array(found, dtype=np.float64)
 
     def stated_record(self) -> dict[str, Any]:
         return {"name": self.NAME, "label": self.label}
@@ -107,7 +119,7 @@ class ModelRule:
     def _prediction(self, row: Floats) -> Any:
         try:
             found = np.asarray(self.model.predict(row)).ravel()[0]
-        except Exception:
+        except (Exception, SystemExit):
             return None  # an error would say something about this row
         return found.item() if isinstance(found, np.generic) else found
 
@@ -138,7 +150,7 @@ class RightPredictions:
     def sensitivity(self, facts: Facts) -> Sensitivity:
         if not isinstance(facts.domain.column(self.target), Category):
             raise ParameterError(f"the target {self.target!r} has no classes")
-        return _sensitivity(len(self.rules), 1, facts)
+        return _sensitivity(self.rules, 1, facts)
 
     def unit(self, facts: Facts) -> Fraction:
         return Fraction(1)
@@ -168,7 +180,7 @@ class SmallMisses:
         return np.array([-self._missed(rule.numbers(batch), truth) for rule in self.rules], dtype=np.int64)
 
     def _missed(self, predicted: Floats, truth: Floats) -> int:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             share = np.nan_to_num((predicted - truth) / float(self.largest), nan=1.0, posinf=1.0, neginf=-1.0)
         cut = np.clip(share, -1.0, 1.0)
         return int(np.floor(cut * cut * STEPS).astype(np.int64).sum())
@@ -176,14 +188,16 @@ class SmallMisses:
     def sensitivity(self, facts: Facts) -> Sensitivity:
         if not isinstance(facts.domain.column(self.target), Number):
             raise ParameterError(f"the target {self.target!r} has no bounds")
-        return _sensitivity(len(self.rules), STEPS, facts)
+        return _sensitivity(self.rules, STEPS, facts)
 
     def unit(self, facts: Facts) -> Fraction:
         return Fraction(1, STEPS)
 
 
-def _sensitivity(rules: int, most: int, facts: Facts) -> Sensitivity:
-    several = rules > 1
-    added = Sensitivity(rules * most, rules * most**2, most, most * several)
-    replaced = Sensitivity(rules * most, rules * most**2, most, 2 * most * several)
+def _sensitivity(rules: tuple[Rule, ...], most: int, facts: Facts) -> Sensitivity:
+    for rule in rules:
+        rule.check(facts.domain)
+    several, count = len(rules) > 1, len(rules)
+    added = Sensitivity(count * most, count * most**2, most, most * several)
+    replaced = Sensitivity(count * most, count * most**2, most, 2 * most * several)
     return of_persons(facts.neighbours, added=added, replaced=replaced)

@@ -29,7 +29,7 @@ from discreet.data import Facts
 from discreet.domain import Number
 from discreet.erm.custom import CustomLoss
 from discreet.erm.features import Constant
-from discreet.erm.grid import MOST_LISTED, GridExponential, problem_of
+from discreet.erm.grid import MOST_LISTED, GridExponential, LinearProblem, problem_of
 from discreet.erm.lattice import Lattice, sides_of
 from discreet.erm.line import Line, LineExponential, RankQuantile
 from discreet.erm.losses import Absolute, Huber, Pinball, Squared
@@ -273,15 +273,17 @@ def _tried(risk: Risk | CustomLoss, facts: Facts) -> list[int]:
     if isinstance(risk, CustomLoss):
         most = math.floor(max(2**10, min(MOST_LISTED, _WORK // rows)) ** (1 / risk.dimension) + 1e-9)
     else:
-        problem_of(risk, 1, facts)  # says what is wrong
+        problem = problem_of(risk, 1, facts)  # says what is wrong
+        assert isinstance(problem, LinearProblem)
         passes = 1 if needs_moments(risk) else _PASSES[risk.dimension(facts.domain) - 1]
         if passes * rows > _WORK:
             raise ParameterError(
                 f"about {passes} passes over {rows} rows are too many: solve it by gradient descent "
                 '(solver="descent") or output perturbation (solver="output")'
             )
-        most = _MOST_POINTS
-    return [2**power for power in reversed(range(3, most.bit_length()))]
+        sides = sides_of(risk.feasible, problem.over.dimension)
+        most = min(_MOST_POINTS, *(max(1, int((high - low) / problem.over.grid) - 1) for low, high in sides))
+    return [2**power for power in reversed(range(3, most.bit_length()))] or [most]
 
 
 def _length(sides: tuple[Fraction, ...]) -> float:

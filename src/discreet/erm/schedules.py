@@ -45,7 +45,7 @@ class Average:
     rate: Fraction
 
     def __init__(self, rate: Exact) -> None:
-        exact.freeze(self, rate=exact.positive(rate=rate))
+        exact.freeze(self, rate=exact.moderate(rate=rate))
 
     def descend(self, gradient: NoisyGradient, shrink: Shrink, start: Floats, steps: int, *, smooth: bool) -> Floats:
         rate, w, total = float(self.rate), start, np.zeros_like(start)
@@ -96,7 +96,7 @@ class Last:
     rate: Fraction
 
     def __init__(self, rate: Exact) -> None:
-        exact.freeze(self, rate=exact.positive(rate=rate))
+        exact.freeze(self, rate=exact.moderate(rate=rate))
 
     def descend(self, gradient: NoisyGradient, shrink: Shrink, start: Floats, steps: int, *, smooth: bool) -> Floats:
         rate, w = float(self.rate), start
@@ -138,7 +138,7 @@ class Accelerated:
     rate: Fraction
 
     def __init__(self, rate: Exact) -> None:
-        exact.freeze(self, rate=exact.positive(rate=rate))
+        exact.freeze(self, rate=exact.moderate(rate=rate))
 
     def descend(self, gradient: NoisyGradient, shrink: Shrink, start: Floats, steps: int, *, smooth: bool) -> Floats:
         rate, y, z = float(self.rate), start, start
@@ -186,7 +186,7 @@ class StronglyConvex:
     modulus: Fraction
 
     def __post_init__(self) -> None:
-        exact.freeze(self, modulus=exact.positive(modulus=self.modulus))
+        exact.freeze(self, modulus=exact.moderate(modulus=self.modulus))
 
     def descend(self, gradient: NoisyGradient, shrink: Shrink, start: Floats, steps: int, *, smooth: bool) -> Floats:
         w, total = start, np.zeros_like(start)

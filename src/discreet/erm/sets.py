@@ -36,7 +36,7 @@ class Ball:
     radius: Fraction
 
     def __init__(self, radius: Exact) -> None:
-        exact.freeze(self, radius=exact.positive(radius=radius))
+        exact.freeze(self, radius=exact.moderate(radius=radius))
 
     def project(self, point: Floats) -> Floats:
         length = _norm(point)
@@ -132,7 +132,7 @@ class BallBox:
         box = Box(low, high)
         if any(a > 0 for a in box.low) or any(b < 0 for b in box.high):
             raise ParameterError("the box of a BallBox must contain the origin")
-        exact.freeze(self, radius=exact.positive(radius=radius), low=box.low, high=box.high)
+        exact.freeze(self, radius=exact.moderate(radius=radius), low=box.low, high=box.high)
 
     def project(self, point: Floats) -> Floats:
         box = Box(self.low, self.high)

@@ -116,7 +116,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             no_features(features)
             offset, bound = _target_range(self.target_bound, centred=flag(self, "fit_intercept"))
             rows = numbered_rows(self, terms, X, y, reading.grid(bound), offset)
-        radius = 3 * bound / rows.norm if self.radius is None else exact.positive(radius=self.radius)
+        radius = 3 * bound / rows.norm if self.radius is None else exact.moderate(radius=self.radius)
         w = _solved(self, terms, rows, _regression_loss(self.huber, bound), radius)
         self.coef_, self.intercept_ = w[: rows.width], float(_intercept(self, w, rows)) + float(offset)
         _name_features(self, rows)
@@ -209,7 +209,7 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             no_features(features)
             rows = labelled_rows(self, terms, X, y, intercept=flag(self, "fit_intercept"))
-        radius = 10 / rows.norm if self.radius is None else exact.positive(radius=self.radius)
+        radius = 10 / rows.norm if self.radius is None else exact.moderate(radius=self.radius)
         several = len(self.classes_)
         w = _solved(self, terms, rows, binary if several == 2 else Softmax(several), radius)
         table = w.reshape(1 if several == 2 else several, -1)
@@ -269,7 +269,7 @@ def _target_range(bound: Any, *, centred: bool) -> tuple[Fraction, Fraction]:
             "knowledge; targets beyond it are moved to it"
         )
     if not isinstance(bound, (tuple, list)):
-        return Fraction(0), exact.positive(target_bound=bound)
+        return Fraction(0), exact.moderate(target_bound=bound)
     low, high = reading.bounds_of("target_bound", bound)
     return ((low + high) / 2, (high - low) / 2) if centred else (Fraction(0), max(abs(low), abs(high)))
 

@@ -150,6 +150,10 @@ class Quiet:
             said = "X and y must hold numbers, found text"
         elif "Complex" in said:
             said = "Complex data not supported"
+        elif "inconsistent numbers of samples" in said:  # how many rows there are may be private
+            said = "X and y are not equally long"
+        elif "0 sample(s)" in said:
+            said = "X has no rows"
         elif "array=" in said:
             said = f"{said.splitlines()[0]} Reshape your data: one row for each person, one column for each feature"
         raise ParameterError(said) from None

@@ -65,7 +65,7 @@ def row_norm(estimator: Any) -> Fraction:
             "row_norm must be given: the length that rows are scaled down to, from public knowledge; d features in "
             "[-1, 1] have length at most sqrt(d)"
         )
-    return exact.positive(row_norm=estimator.row_norm)
+    return exact.moderate(row_norm=estimator.row_norm)
 
 
 def numbered_rows(estimator: Any, terms: Terms, x: Any, y: Any, target: Number, offset: Fraction) -> Rows:
