@@ -73,9 +73,12 @@ def plan(
 ) -> None:
     """What a budget buys, before anything is spent. Reads no data.
 
-    KIND is count, histogram (cells), vector (d), select (candidates) or threshold (questions). For example:
+    KIND is count, histogram (cells), vector (d), select (candidates) or threshold (questions); or a learner: mean,
+    median, linear (d) or logistic (d), in units where rows have norm 1, targets lie in [-1, 1] and values in [0, 1].
+    For example:
 
         discreet plan histogram --epsilon 0.5 --delta 1e-6 --size 20000 --number cells=121
+        discreet plan logistic --epsilon 1 --delta 1e-6 --size 10000 --number d=10
     """
     from discreet.guarantee import Budget, Neighbours
     from discreet.plan import plan as planned

@@ -82,8 +82,8 @@ def calibrate(make: Callable[[Fraction], Priced], *, admits: Callable[[Priced], 
 
 
 _NOTHING_FITS = (
-    "no amount of noise fits: nothing is left, or this mechanism has no such guarantee at all (a Gaussian needs "
-    "delta > 0), or more of what `make` was given is less noise"
+    "no amount of noise fits: nothing is left of the budget, or it is too small for this mechanism, or the mechanism "
+    "has no such guarantee at all (a Gaussian needs delta > 0)"
 )
 
 

@@ -1,6 +1,7 @@
 """Which algorithm solves a risk: every solver with what it promises, side by side, before anything is spent.
 
-    auto                 the smallest promised excess risk
+    auto                 the smallest promised excess risk (in several dimensions the exponential mechanism only for
+                         the squared loss: elsewhere it is slow, ask for it by name)
     descent              noisy gradient descent by its own rule; or one schedule of it by name:
     accelerated, average, last, strongly-convex
     gaussian, laplace, coordinate-laplace      the lecture's descent (the mean of the iterates) with this noise
@@ -19,6 +20,7 @@ from typing import Any
 
 from discreet.data import Facts
 from discreet.erm import descent, output, sampling
+from discreet.erm.losses import Squared
 from discreet.erm.promise import Promise
 from discreet.erm.risk import Ridge, Risk
 from discreet.erm.schedules import Average
@@ -81,6 +83,8 @@ def choose(risk: Risk, *, facts: Facts, admits: Admits, solver: str = "auto", st
     # Without ridge, output perturbation with Gaussian noise promises about the root of what descent does, in units of
     # diameter times slope: less, whenever either says anything. With ridge or with pure noise either may win.
     gaussian = isinstance(first.mechanism.noise, GaussianNoise) and not isinstance(risk.regularizer, Ridge)
-    others = ("exponential",) if gaussian else ("exponential", "output")
+    # A grid in several dimensions reads the rows thousands of times, unless their squares are all it needs.
+    listed = risk.dimension(facts.domain) == 1 or isinstance(risk.loss, Squared)
+    others = (*(("exponential",) if listed else ()), *(() if gaussian else ("output",)))
     made = [first, *offers(risk, facts=facts, admits=admits, solvers=others)]
     return min(made, key=lambda each: math.inf if each.promise is None else float(each.promise))

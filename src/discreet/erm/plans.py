@@ -57,9 +57,7 @@ def _problem(kind: str, asked: Asked) -> tuple[Risk, Domain]:
 def _row(solver: str, risk: Risk, domain: Domain, asked: Asked) -> Row:
     offered = functools.partial(_offered, solver, risk, domain, asked, {})
     needed = None if asked.alpha is None else _needed(offered, float(asked.alpha))
-    if asked.facts.size is None and needed is None:
-        return Row(solver, "", refusal=_refusal(offered, asked) or f"no size up to {_LARGEST:,} is enough")
-    refusal = _refusal(offered, asked)
+    refusal = "" if asked.facts.size is None and needed is not None else _refusal(offered, asked)
     if refusal:
         return Row(solver, "", refusal=refusal)
     found = offered(asked.facts.size or needed or 1)
@@ -103,11 +101,14 @@ def _noisy_sum(scale: Fraction) -> Laplace:
 def _refusal(offered: Callable[[int], choose.Offer], asked: Asked) -> str:
     """Why this solver does not apply at all, whatever it promises; empty if it does."""
     try:
-        offered(asked.facts.size or _LARGEST)
+        found = offered(asked.facts.size or _LARGEST)
     except ParameterError as refused:
         nothing_fits = asked.budget.delta == 0 and "no amount of noise" in str(refused)
         return "it has no pure guarantee: give the budget a delta > 0" if nothing_fits else str(refused)
-    return ""
+    if asked.facts.size is not None:
+        return ""
+    reason = "" if found.promise is None else found.promise.reason
+    return reason or f"no size up to {_LARGEST:,} is enough within its limit of steps"
 
 
 def _needed(offered: Callable[[int], choose.Offer], alpha: float) -> int | None:

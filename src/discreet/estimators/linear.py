@@ -258,7 +258,9 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def _regression_loss(huber: Any, bound: Fraction) -> Loss:
     if huber is None:
         return Squared()
-    return Huber(bound / 2 if isinstance(huber, str) and huber == "auto" else exact.positive(huber=huber))
+    if isinstance(huber, str) and huber == "auto":
+        return Huber(bound / 2)
+    return Huber(min(exact.positive(huber=huber), 5 * bound))  # no prediction misses by more at the default radius
 
 
 def _target_range(bound: Any, *, centred: bool) -> tuple[Fraction, Fraction]:

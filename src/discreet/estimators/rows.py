@@ -233,6 +233,8 @@ def class_levels(classes: Any, y: npt.NDArray[Any] | None) -> tuple[npt.NDArray[
 
 
 def _label_array(classes: Any) -> npt.NDArray[Any]:
+    if isinstance(classes, (set, frozenset)):
+        raise ParameterError("classes must be in an order, the last is the positive one: give a list, found a set")
     try:
         labels = list(classes)
     except TypeError:
