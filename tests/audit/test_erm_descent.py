@@ -12,7 +12,7 @@ from discreet.audit.mutants import ADD_REMOVE_PRICE, Mistake, Twin
 from discreet.audit.sampled import divergence_lower_bound
 from discreet.data import Facts
 from discreet.erm.descent import Descent
-from discreet.erm.features import STEPS, VectorColumn
+from discreet.erm.features import STEPS, VectorColumn, blocks
 from discreet.erm.gradient import Pass
 from discreet.erm.losses import Logistic
 from discreet.erm.risk import Risk
@@ -137,7 +137,7 @@ def test_dropping_a_row_changes_no_other_rows_contribution_but_float_margins_do(
         caught: list[np.ndarray] = []
 
         def keep(batch):
-            for block, where in over._blocks(batch):
+            for block, where in blocks(RISK.features, batch):
                 caught.append(over._slopes_of(batch, where, block @ over.quantised(w).astype(float)))
             return np.zeros(1, dtype=np.int64)
 

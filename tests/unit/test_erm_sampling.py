@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -440,6 +441,8 @@ def test_a_users_loss_is_cut_to_its_bound_and_rounded_down():
     "broken",
     [
         lambda points, row: 1 / 0,
+        lambda points, row: sys.exit(1),
+        lambda points, row: np.log(points[:, 0] * 0) * np.nan,  # warns too
         lambda points, row: [1.0],
         lambda points, row: "a text",
         lambda points, row: None,

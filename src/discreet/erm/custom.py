@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import Batch, Dataset, Facts
-from discreet.erm.gradient import rows_of
+from discreet.erm.gradient import alone, rows_of
 from discreet.erm.lattice import Lattice
 from discreet.erm.risk import public_size
 from discreet.erm.sets import FeasibleSet, Floats
@@ -54,7 +54,7 @@ class CustomLoss:
         exact.text(label=self.label)
         exact.freeze(
             self,
-            bound=exact.positive(bound=self.bound),
+            bound=exact.moderate(bound=self.bound),
             dimension=exact.whole(dimension=self.dimension),
             lipschitz=None if self.lipschitz is None else exact.positive(lipschitz=self.lipschitz),
         )
@@ -98,11 +98,8 @@ class CustomProblem:
         return total
 
     def _steps(self, points: Floats, row: dict[str, Any]) -> Ints:
-        try:
-            found = np.array(self.risk.loss(points, row), dtype=np.float64).reshape(len(points))
-        except Exception:
-            return np.zeros(len(points), dtype=np.int64)  # an error would say something about this row
-        cut = np.clip(np.where(np.isnan(found), 0.0, found), 0.0, float(self.risk.bound))
+        found = alone(lambda row: np.array(self.risk.loss(points, row), float).reshape(len(points)), row, np.nan)
+        cut = np.clip(np.where(np.isnan(found), 0.0, found) * np.ones(len(points)), 0.0, float(self.risk.bound))
         steps: Ints = np.floor(cut / float(self.risk.bound) * _LOSS_STEPS).astype(np.int64)
         return steps
 

@@ -226,13 +226,13 @@ def _project(rows: Floats) -> None:
         rows[long] = shrunk(np.trunc(rows[long] * factor[:, None]).astype(np.int64), STEPS**2)
 
 
-def blocks(features: Features, batch: Batch) -> Iterator[tuple[Floats, slice]]:
-    """The rows' vectors as exact floats, some at a time in one buffer, with the part of the batch they are.
+def blocks(features: Features, batch: Batch, most: int = _BLOCK) -> Iterator[tuple[Floats, slice]]:
+    """The rows' vectors as exact floats, at most `most` rows at a time in one buffer, with the part of the batch.
 
     At least one block, maybe empty: files are read for the columns that are touched.
     """
     width = features.dimension(batch.domain)
-    step = max(1, _BLOCK // width)
+    step = max(1, min(most, _BLOCK // width))
     buffer = np.empty((min(step, batch.rows), width))
     for start in range(0, max(batch.rows, 1), step):
         part = slice(start, min(start + step, batch.rows))

@@ -25,7 +25,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -141,9 +141,9 @@ class Pass:
     def moments(self, batch: Batch) -> Ints:
         """The sums of x_i x_j and, in the last row, of y x_j; y in its own steps."""
         total = np.zeros((self.width + 1, self.width), dtype=np.int64)
-        for rows, part in self._blocks(batch):
+        for rows, part in blocks(self.risk.features, batch):
             total[:-1] += (rows.T @ rows).astype(np.int64)
-            total[-1] += (self._targets(batch, part) @ rows).astype(np.int64)
+            total[-1] += (self.targets(batch, part) @ rows).astype(np.int64)
         return total
 
     def from_moments(self, moments: Ints, w: Ints) -> IntArray:
@@ -166,14 +166,11 @@ class Pass:
                 total[:, -1] += constant * missed.sum(axis=0).astype(np.int64)
         return total.ravel()
 
-    def _blocks(self, batch: Batch) -> Iterator[tuple[Floats, slice]]:
-        return blocks(self.risk.features, batch)
-
     def _slopes_of(self, batch: Batch, part: slice, margins: Floats) -> Floats:
         if self.risk.loss.form == "difference":
-            missed = margins - self._targets(batch, part) * (self.target_steps // STEPS)
+            missed = margins - self.targets(batch, part) * (self.target_steps // STEPS)
             return self._looked_up(missed)
-        sign = self._labels(batch, part) * 2.0 - 1.0
+        sign = self.labels(batch, part) * 2.0 - 1.0
         return sign * self._looked_up(sign * margins)
 
     def _looked_up(self, missed: Floats) -> Floats:
@@ -185,18 +182,18 @@ class Pass:
         below = margins.max(axis=1, keepdims=True) - margins
         grown = self.table[np.minimum(below * 2.0**-self.shift, self.entries - 1).astype(np.int32)]
         share: Floats = np.floor(grown * STEPS / grown.sum(axis=1, keepdims=True))
-        share[np.arange(len(share)), self._labels(batch, part)] -= STEPS
+        share[np.arange(len(share)), self.labels(batch, part)] -= STEPS
         return share
 
-    def _labels(self, batch: Batch, part: slice) -> Ints:
+    def labels(self, batch: Batch, part: slice) -> Ints:
         return batch.stored(self.risk.target)[part].astype(np.int64)
 
-    def _targets(self, batch: Batch, part: slice) -> Floats:
+    def targets(self, batch: Batch, part: slice) -> Floats:
         """Targets as integers of at most STEPS: their share of the bound, rounded down by elementwise operations."""
         column = self.domain.column(self.risk.target)
         assert isinstance(column, Number)
         bound = self.risk.target_bound(self.domain)
-        scaled = self._labels(batch, part) * float(column.step / bound * STEPS) + float(column.low / bound * STEPS)
+        scaled = self.labels(batch, part) * float(column.step / bound * STEPS) + float(column.low / bound * STEPS)
         return np.asarray(np.clip(np.floor(scaled), -STEPS, STEPS))
 
     @functools.cached_property
@@ -303,15 +300,23 @@ def _difference_grid(risk: Risk, domain: Domain, target_steps: int) -> Fraction:
 def _custom_sum(loss: Custom, w: Floats, vector: Vector, batch: Batch) -> Ints:
     """A user's function, row by row so that no row sees another; a row where it fails or is not finite counts as 0."""
     found = np.zeros((batch.rows, vector.dimension))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning, like an error, would say something about a row
-        for index, row in enumerate(rows_of(batch)):
-            try:
-                found[index] = loss.gradient(w.copy(), row)
-            except (Exception, SystemExit):
-                found[index] = 0.0
+    for index, row in enumerate(rows_of(batch)):
+        found[index] = alone(lambda row: np.array(loss.gradient(w.copy(), row), float).reshape(len(w)), row, np.nan)
     found[~np.isfinite(found).all(axis=1)] = 0.0
     return np.asarray(grid_rows(found, vector).sum(axis=0, dtype=np.int64))
+
+
+def alone(function: Callable[[Any], Any], row: Any, otherwise: Any) -> Any:
+    """What a user's function makes of one row. If it fails, `otherwise`; and nothing that it says is heard.
+
+    An error or a warning that depends on a row would tell something about it, unpaid.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return function(row)
+        except (Exception, SystemExit):
+            return otherwise
 
 
 def rows_of(batch: Batch) -> Any:

@@ -132,8 +132,8 @@ class SlopeHeights:
         """What is added to the margins of the rows, and their sign: by targets or by classes."""
         reach, one = self.over.reach, np.ones(1)
         if self.over.risk.loss.form == "difference":
-            return reach - self.over._targets(batch, part) * (self.over.target_steps // STEPS), one
-        return reach * one, np.where(self.over._labels(batch, part) == 1, 1.0, -1.0)
+            return reach - self.over.targets(batch, part) * (self.over.target_steps // STEPS), one
+        return reach * one, np.where(self.over.labels(batch, part) == 1, 1.0, -1.0)
 
 
 @functools.lru_cache(maxsize=8)

@@ -41,7 +41,7 @@ from discreet import exact
 from discreet.data import Batch, Dataset, Facts, IntArray
 from discreet.data.grid import Floats
 from discreet.domain import Category, Domain
-from discreet.erm.features import STEPS, Constant, Declared, VectorColumn
+from discreet.erm.features import STEPS, Constant, Declared, VectorColumn, blocks
 from discreet.erm.gradient import lengths
 from discreet.erm.promise import Promise
 from discreet.erm.risk import public_size
@@ -195,14 +195,10 @@ class Network:
 
     def blocks(self, batch: Batch) -> Iterator[tuple[Floats, Ints]]:
         """Rows' integer vectors as exact floats with their labels, some at a time, at least once."""
-        width = self.shapes[0][1]
-        step = max(1, _BLOCK // max(max(shape) for shape in self.shapes))
-        for start in range(0, max(1, batch.rows), step):
-            part = slice(start, min(start + step, batch.rows))
-            rows = np.empty((part.stop - start, width))
-            self.features.fill(batch, part, rows)
+        most = max(1, _BLOCK // max(max(shape) for shape in self.shapes))
+        for rows, part in blocks(self.features, batch, most):
             labels = batch.stored(self.target)[part].astype(np.int64)
-            yield (np.trunc(rows * 2.0**self.lift) if self.lift else rows), labels
+            yield (np.trunc(rows * 2.0**self.lift) if self.lift else rows.copy()), labels
 
 
 def layout(features: Vectors, target: str, hidden: tuple[int, ...], domain: Domain) -> Shapes:

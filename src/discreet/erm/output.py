@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -27,6 +27,7 @@ import numpy as np
 from discreet import exact
 from discreet.data import Batch, Dataset, Facts, IntArray
 from discreet.domain import Number
+from discreet.erm.features import blocks
 from discreet.erm.losses import Custom, Huber, Softmax, Squared
 from discreet.erm.promise import Promise
 from discreet.erm.reference import accelerated
@@ -373,14 +374,14 @@ class _FineRows:
 
     def _gram(self, batch: Batch) -> IntArray:
         total = np.zeros((self.known.width, self.known.width), dtype=np.int64)
-        for rows, _ in self._blocks(batch):
+        for rows, _ in blocks(self.known.risk.features, batch, _ROWS):
             total += (rows.T @ rows).astype(np.int64)
         return total
 
     def _partial(self, high: Floats, low: Floats, batch: Batch) -> IntArray:
         """The sum of the slopes times the rows, in units: exact, and of each row its own function."""
         total = np.zeros(self.known.dimension, dtype=object)
-        for rows, part in self._blocks(batch):
+        for rows, part in blocks(self.known.risk.features, batch, _ROWS):
             margins = ((rows @ high) * _LOW + rows @ low) * (self.grid * float(self.known.unit))
             units = np.rint(self._slopes(batch, part, margins) / self.slope_unit)
             top = np.floor(units / _HALF)
@@ -400,14 +401,6 @@ class _FineRows:
             return loss.slope(margins - (codes[:, None] * float(column.step) + float(column.low)))
         sign = codes[:, None] * 2.0 - 1.0
         return np.asarray(sign * loss.slope(sign * margins))
-
-    def _blocks(self, batch: Batch) -> Iterator[tuple[Floats, slice]]:
-        features, step = self.known.risk.features, min(_ROWS, max(1, 2**17 // self.known.width))
-        for start in range(0, max(1, batch.rows), step):  # once for no rows too: files are read for what is touched
-            part = slice(start, min(start + step, batch.rows))
-            rows = np.empty((part.stop - start, self.known.width))
-            features.fill(batch, part, rows)
-            yield rows, part
 
 
 def _root_up(value: Fraction) -> Fraction:

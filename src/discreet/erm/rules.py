@@ -12,7 +12,6 @@ beyond their norm are judged as their projection.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -24,6 +23,7 @@ import numpy.typing as npt
 from discreet.data import Batch, Facts, IntArray
 from discreet.domain import Category, Domain, Number, Vector
 from discreet.erm.features import STEPS, Declared, VectorColumn, blocks
+from discreet.erm.gradient import alone
 from discreet.errors import ParameterError
 from discreet.query import Sensitivity, of_persons
 
@@ -111,17 +111,13 @@ class ModelRule:
     def _predictions(self, batch: Batch) -> Iterator[Any]:
         vector, rows = batch.domain.column("x"), batch["x"]
         assert isinstance(vector, Vector)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a warning might say something about a row
-            for row in rows:
-                yield self._prediction((row * float(vector.step)).reshape(1, -1))
+        for row in rows:
+            found = alone(lambda row: np.asarray(self.model.predict(row)).ravel()[0], _single(row, vector), None)
+            yield found.item() if isinstance(found, np.generic) else found
 
-    def _prediction(self, row: Floats) -> Any:
-        try:
-            found = np.asarray(self.model.predict(row)).ravel()[0]
-        except (Exception, SystemExit):
-            return None  # an error would say something about this row
-        return found.item() if isinstance(found, np.generic) else found
+
+def _single(row: npt.NDArray[np.int64], vector: Vector) -> Floats:
+    return np.asarray((row * float(vector.step)).reshape(1, -1))
 
 
 Rule = LinearRule | ModelRule
