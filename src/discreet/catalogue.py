@@ -7,7 +7,7 @@ keep the old one readable.
 from __future__ import annotations
 
 from discreet.data import Facts
-from discreet.domain import AnyNumber, Category, Domain, Number, Vector
+from discreet.domain import AnyNumber, Bits, Category, Domain, Number, Vector, Whole
 from discreet.erm.descent import Descent
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.grid import GridExponential
@@ -53,6 +53,7 @@ CATALOGUE: dict[str, type] = {
     "ball-box/1": BallBox,
     "ball/1": Ball,
     "between/1": Between,
+    "bits/1": Bits,
     "box/1": Box,
     "budget/1": Budget,
     "category/1": Category,
@@ -106,4 +107,5 @@ CATALOGUE: dict[str, type] = {
     "vector-feature/1": VectorColumn,
     "vector-sum/1": VectorSum,
     "vector/1": Vector,
+    "whole/1": Whole,
 }

@@ -5,7 +5,9 @@ A domain maps column names to one of
     Category   finitely many levels, each a text, a whole number or a boolean;
     Number     the grid low, low + step, ..., high, in exact decimals;
     AnyNumber  a number without bounds, made by `Number.any()`: good for finding bounds and for quantiles, nothing else;
-    Vector     integer vectors of bounded length, in units of a step: the features that a learner sees.
+    Vector     integer vectors of bounded length, in units of a step: the features that a learner sees;
+    Bits       so many booleans, packed: what `BitMatrix` holds, for learning conjunctions;
+    Whole      one whole number below 2^bits, of any length: what `Integers` holds, for interior points.
 
 Everything in a domain is public. Inside the library a value of a Category, Number or AnyNumber is its *code*, one of
 the integers 0 .. size - 1; `missing_code` is the code of "nothing there", or None when nothing may be missing.
@@ -288,8 +290,46 @@ class Vector:
         return f"Vector({self.dimension}, norm={spell(self.norm)}, step={spell(self.step)})"
 
 
-Column = Category | Number | AnyNumber | Vector
-_COLUMN_TYPES = (Category, Number, AnyNumber, Vector)
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """So many booleans. A batch holds them by column, packed: line i has bit r of word w set if row 64 w + r has 1."""
+
+    NAME: ClassVar[str] = "bits/1"
+    dimension: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dimension", exact.whole(dimension=self.dimension))
+
+    @property
+    def size(self) -> int:
+        return int(2**self.dimension)
+
+    @property
+    def missing_code(self) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number 0 .. 2^bits - 1; its code is itself, a Python integer."""
+
+    NAME: ClassVar[str] = "whole/1"
+    bits: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", exact.whole(bits=self.bits))
+
+    @property
+    def size(self) -> int:
+        return 1 << self.bits
+
+    @property
+    def missing_code(self) -> None:
+        return None
+
+
+Column = Category | Number | AnyNumber | Vector | Bits | Whole
+_COLUMN_TYPES = (Category, Number, AnyNumber, Vector, Bits, Whole)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -363,8 +403,10 @@ def label_of(column: Column, code: int) -> str | int | bool | float | None:
     """What a code stands for: a level, a number, None for a missing number."""
     if isinstance(column, Category):
         return column.level(code)
-    if isinstance(column, Vector) or code == column.missing_code:
+    if isinstance(column, (Vector, Bits)) or code == column.missing_code:
         return None
+    if isinstance(column, Whole):
+        return code
     value = column.value(code)
     return int(value) if value.denominator == 1 else float(value)
 

@@ -95,15 +95,17 @@ def plan(
     """Promised accuracy for a budget, and with alpha the size that it needs; no data, nothing spent.
 
     kind     "count" | "histogram" (cells=) | "vector" (d=) | "select" (candidates=) | "threshold" (questions=), or a
-             learner: "mean" | "median" | "linear" (d=) | "logistic" (d=), whose promise is its mean excess risk
+             learner: "mean" | "median" | "linear" (d=) | "logistic" (d=), whose promise is its mean excess risk; or a
+             learner of rules: "interior" (bits=), "box" (d=, bits=), "conjunction" (d=, k=), "rule" (conditions=, k=),
+             "finite" (hypotheses=), whose promise is the share of rows that it labels wrong
     """
     if kind not in KINDS:
         raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
     if not isinstance(budget, Budget):
         raise ParameterError(f"budget must be a Budget(epsilon, delta), found {budget!r}")
     needs, rows_of = KINDS[kind]
-    if set(numbers) - {needs}:
-        takes = f"{needs}=" if needs else "no other number"
+    if set(numbers) - set(needs):
+        takes = ", ".join(f"{name}=" for name in needs) or "no other number"
         raise ParameterError(f"a plan for {kind!r} takes {takes}; found {', '.join(sorted(numbers))}")
     relation = Neighbours.of(neighbours)
     facts = Facts(Domain(it=Category("no", "yes")), relation, None if size is None else exact.whole(size=size))
@@ -201,20 +203,31 @@ def _learner(kind: str, asked: Asked) -> list[Row]:
     return rows(kind, asked)
 
 
+def _rules(kind: str, asked: Asked) -> list[Row]:
+    from discreet.pac.plans import rows
+
+    return rows(kind, asked)
+
+
 LEARNERS = ("linear", "logistic", "mean", "median")
 
-KINDS: dict[str, tuple[str, Callable[[Asked], list[Row]]]] = {
-    "count": ("", _count),
-    "histogram": ("cells", _histogram),
-    "linear": ("d", functools.partial(_learner, "linear")),
-    "logistic": ("d", functools.partial(_learner, "logistic")),
-    "mean": ("", functools.partial(_learner, "mean")),
-    "median": ("", functools.partial(_learner, "median")),
-    "select": ("candidates", _select),
-    "threshold": ("questions", _threshold),
-    "vector": ("d", _vector),
+KINDS: dict[str, tuple[tuple[str, ...], Callable[[Asked], list[Row]]]] = {
+    "box": (("d", "bits"), functools.partial(_rules, "box")),
+    "conjunction": (("d", "k"), functools.partial(_rules, "conjunction")),
+    "count": ((), _count),
+    "finite": (("hypotheses",), functools.partial(_rules, "finite")),
+    "histogram": (("cells",), _histogram),
+    "interior": (("bits",), functools.partial(_rules, "interior")),
+    "linear": (("d",), functools.partial(_learner, "linear")),
+    "logistic": (("d",), functools.partial(_learner, "logistic")),
+    "mean": ((), functools.partial(_learner, "mean")),
+    "median": ((), functools.partial(_learner, "median")),
+    "rule": (("conditions", "k"), functools.partial(_rules, "rule")),
+    "select": (("candidates",), _select),
+    "threshold": (("questions",), _threshold),
+    "vector": (("d",), _vector),
 }
-"""Each kind: the number it needs, and the function that makes its rows."""
+"""Each kind: the numbers it needs, and the function that makes its rows."""
 
 
 def _with(asked: Asked, domain: Domain) -> Facts:

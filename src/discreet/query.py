@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import Batch, Codes, Facts, IntArray, Key
-from discreet.domain import AnyNumber, Domain, Number, Vector, common_unit, label_of
+from discreet.domain import AnyNumber, Bits, Domain, Number, Vector, Whole, common_unit, label_of
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
 from discreet.predicate import EVERYTHING, Among, And, Between, Equals, Missing, Not, Or, Predicate, predicates
@@ -147,8 +147,8 @@ class Histogram:
     def shape(self, domain: Domain) -> tuple[int, ...]:
         """The number of levels of each column, if a histogram over them can be held."""
         for name in self.columns:
-            if isinstance(domain.column(name), Vector):
-                raise ParameterError(f"column {name!r} is a Vector: it has no histogram")
+            if isinstance(domain.column(name), (Vector, Bits, Whole)):
+                raise ParameterError(f"column {name!r} is declared {domain.column(name)!r}: it has no histogram")
         shape = tuple(domain.column(name).size for name in self.columns)
         if math.prod(shape) > MAX_CELLS:
             raise ParameterError(
@@ -216,8 +216,8 @@ class KeyCount:
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         for name in self.columns:
-            if isinstance(facts.domain.column(name), Vector):
-                raise ParameterError(f"column {name!r} is a Vector: it has no keys")
+            if isinstance(facts.domain.column(name), (Vector, Bits, Whole)):
+                raise ParameterError(f"column {name!r} is declared {facts.domain.column(name)!r}: it has no keys")
         self.where.check(facts.domain)
         return of_persons(facts.neighbours, added=_CELL_ADDED, replaced=_CELL_REPLACED)
 

@@ -3,6 +3,7 @@
     Table         rows in memory, from pandas, polars, pyarrow, a dict of sequences, or a .parquet or .csv file
     ParquetTable  a Parquet file larger than memory, read again for every sum
     Matrix        a feature matrix and labels: what fit(X, y) makes
+    BitMatrix     booleans, packed, and labels; Integers: whole numbers of any length
 
 All of them encode their rows at ingest by the same rules and sum and slice by the same code, so they give the same
 integers. What is wrong with a row is said at ingest, without quoting it; after ingest no row can cause an error. Rows
@@ -12,9 +13,10 @@ live in private attributes only; a dataset prints its declaration, never its row
     table.py     Table, Matrix                         columns.py    frames to typed values (narwhals)
     parquet.py   ParquetTable                          files.py      files to frames (duckdb, pyarrow)
     persons.py   which rows of a person are kept       grid.py       features to integer vectors
-    ingest.py    what the datasets share at ingest
+    ingest.py    what the datasets share at ingest     packed.py     BitMatrix, Integers
 """
 
+from discreet.data.packed import BitMatrix, Integers
 from discreet.data.parquet import ParquetTable
 from discreet.data.rows import (
     MAX_ROWS,
@@ -34,12 +36,14 @@ from discreet.data.table import Matrix, Table
 __all__ = [
     "MAX_ROWS",
     "Batch",
+    "BitMatrix",
     "Codes",
     "Dataset",
     "Facts",
     "Filter",
     "Identity",
     "IntArray",
+    "Integers",
     "Key",
     "Matrix",
     "ParquetTable",

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.data.columns import KIND_WORDS, Values, objects
-from discreet.domain import AnyNumber, Category, Column, Number, Vector
+from discreet.domain import AnyNumber, Bits, Category, Column, Number, Vector, Whole
 from discreet.errors import SchemaError
 
 Codes = npt.NDArray[np.int64]
@@ -43,8 +43,8 @@ def encode(parts: Sequence[Values], column: Column, name: str) -> Codes:
 
 
 def _encode(values: Values, column: Column, name: str) -> Codes:
-    if isinstance(column, Vector):
-        raise SchemaError(f"column {name!r} is declared a Vector, which only Matrix holds")
+    if isinstance(column, (Vector, Bits, Whole)):
+        raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
     if values.kind == "nothing":
         codes = np.zeros(len(values.data), dtype=np.int64)
         null = values.null

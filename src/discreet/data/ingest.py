@@ -15,7 +15,7 @@ from discreet.data.columns import Frame
 from discreet.data.encoding import encode
 from discreet.data.files import Scan
 from discreet.data.rows import MAX_ROWS, Batch, Dataset, Facts, Identity
-from discreet.domain import Column, Domain, Vector
+from discreet.domain import Bits, Column, Domain, Vector, Whole
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 
@@ -101,8 +101,8 @@ def file_blocks(scan: Scan, domain: Domain, identity: Identity) -> Iterator[Bloc
 def block_of(frame: Frame, domain: Domain, identity: Identity) -> Block:
     """The encoded rows of a frame, in the smallest integers that hold the codes."""
     for name, column in domain.columns:
-        if isinstance(column, Vector):
-            raise SchemaError(f"column {name!r} is declared a Vector, which only Matrix holds")
+        if isinstance(column, (Vector, Bits, Whole)):
+            raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
     Frame.require(frame.names, needed(domain, identity))
     codes = {name: encode(frame[name], column, name).astype(stored_type(column)) for name, column in domain.columns}
     if len({len(each) for each in codes.values()}) > 1:

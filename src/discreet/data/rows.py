@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.domain import AnyNumber, Domain, Number, Vector
+from discreet.domain import AnyNumber, Bits, Domain, Number, Vector
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
 
@@ -117,10 +117,12 @@ class Batch:
     def empty(domain: Domain, seen: list[str] | None = None) -> Batch:
         """No rows at all; `seen` gets the names of the columns that are looked at."""
 
-        def nothing(name: str) -> Codes:
+        def nothing(name: str) -> npt.NDArray[Any]:
             column = domain.column(name)
             if seen is not None:
                 seen.append(name)
+            if isinstance(column, Bits):
+                return np.zeros((column.dimension, 0), dtype=np.uint64)
             return np.zeros((0, column.dimension) if isinstance(column, Vector) else 0, dtype=np.int64)
 
         return Batch(domain, 0, nothing)

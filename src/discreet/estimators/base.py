@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from discreet import exact
@@ -22,6 +23,7 @@ from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger import Ledger
+from discreet.ledger.price import ATTO
 from discreet.mechanism import Mechanism
 from discreet.release import Released, release
 
@@ -70,11 +72,15 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Where a fit is charged, and the test whether a mechanism is within what the fit may cost; pure: delta is 0."""
+    """Where a fit is charged, and the test whether a mechanism is within what the fit may cost; pure: delta is 0.
+
+    failure  what the failures of a mechanism may add up to
+    """
 
     ledger: Ledger
     admits: Admits
     pure: bool
+    failure: Fraction
 
 
 def terms_of(estimator: Any) -> Terms:
@@ -98,20 +104,26 @@ def _budget(estimator: Any, ledger: Ledger | None) -> Budget | None:
     return None
 
 
-def books(terms: Terms, data: Dataset) -> Books:
+def books(terms: Terms, data: Dataset, *, failing: Fraction = Fraction(0)) -> Books:
     """The ledger to charge, and what it or the fit's own budget admits.
 
-    The fit's own budget is read as a new ledger would, with the same share for failures (none without a ledger, since
-    nothing here fails). Whether the real ledger has as much left is decided by the charge: BudgetExceeded if not.
+    The fit's own budget is read as a new ledger would, with the same share for failures; without a ledger with the
+    share `failing`, none unless the mechanism fails with some probability. Whether the real ledger has as much left is
+    decided by the charge: BudgetExceeded if not.
     """
     priced = terms.ledger
     if terms.budget is not None:
-        share = 0 if terms.ledger is None else next(terms.ledger.entries())["failure_share"]
+        share = failing if terms.ledger is None else next(terms.ledger.entries())["failure_share"]
         priced = Ledger.in_memory(terms.budget, data.identity, failure_share=share)
     assert priced is not None
     facts = data.facts
     charged = priced if terms.ledger is None else terms.ledger
-    return Books(charged, lambda mechanism: priced.admits(mechanism, facts=facts), priced.budget.delta == 0)
+    return Books(
+        charged,
+        lambda mechanism: priced.admits(mechanism, facts=facts),
+        priced.budget.delta == 0,
+        Fraction(priced.remaining().failure, ATTO),
+    )
 
 
 def charged(estimator: Any, terms: Terms, where: Books, mechanism: Mechanism, data: Dataset) -> Released:

@@ -11,7 +11,7 @@ from typing import Any
 
 from discreet import exact
 from discreet.data import Dataset, Facts, Identity
-from discreet.domain import AnyNumber, Category, Domain, Number, Vector
+from discreet.domain import AnyNumber, Bits, Category, Domain, Number, Vector, Whole
 from discreet.errors import LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Guarantee, Neighbours
@@ -25,7 +25,7 @@ from discreet.mechanism import Conversation, Mechanism
 from discreet.records import Json, canonical, digest, record, revive
 
 _FACTS_CLASSES: dict[str, type] = {
-    each.NAME: each for each in (Facts, Domain, Neighbours, Category, Number, AnyNumber, Vector)
+    each.NAME: each for each in (Facts, Domain, Neighbours, Category, Number, AnyNumber, Vector, Bits, Whole)
 }
 
 

@@ -1,0 +1,156 @@
+"""What a learner promises before it runs, and which of several methods to take: public numbers only.
+
+A `Method` is one algorithm for one problem, with a budget already fixed. Its theorem is a sample size: for which number
+of rows the error is at most alpha with probability 1 - beta. Read the other way round it promises an alpha for a size.
+
+    needed(alpha)     rows that are enough
+    mechanism(alpha)  the mechanism tuned for this alpha (its rounds, its weights)
+
+`Spend` says what a mechanism may cost: `spend(share)` keeps this share of delta for the mechanism's failures. Most
+mechanisms never fail (share 0); those that hold outside a small event (stable histograms, the hazard lemma,
+Reorder-Slice-Compute) take nearly all of delta for it (`FAILING`) or, when they also compose in Renyi currency, half.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet.data import Facts
+from discreet.errors import ParameterError
+from discreet.guarantee import Budget
+from discreet.mechanism import within
+
+FAILING = Fraction(999, 1000)
+USELESS = 0.5
+"""An error of half of the rows is what a coin has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What one mechanism may cost: the test that it does not cost more, and what its failures may add up to."""
+
+    admits: Callable[[Any], bool]
+    failure: Fraction
+
+
+Spend = Callable[[Fraction], Spending]
+
+
+def alone(budget: Budget, *, facts: Facts) -> Spend:
+    """One mechanism for a whole budget, without a ledger: for plans."""
+
+    def spend(share: Fraction) -> Spending:
+        return Spending(within(budget, facts=facts), share * budget.delta)
+
+    return spend
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """The learned rule is wrong on at most alpha of these rows with probability 1 - beta, if the assumption holds.
+
+    alpha None: nothing is promised, and `reason` says why.
+    """
+
+    alpha: float | None
+    beta: float
+    theorem: str
+    assuming: str = ""
+    reason: str = ""
+
+    def __float__(self) -> float:
+        return math.inf if self.alpha is None else self.alpha
+
+    def __str__(self) -> str:
+        if self.alpha is None:
+            return f"nothing is promised: {self.reason}"
+        condition = f", if {self.assuming}" if self.assuming else ""
+        sure = f"with probability {1 - self.beta:g}{condition} ({self.theorem})"
+        return f"wrong on at most {self.alpha:.2%} of these rows {sure}"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One algorithm for one problem and budget; see the module's docstring."""
+
+    name: str
+    theorem: str
+    assuming: str
+    beta: float
+    needed: Callable[[float], int]
+    mechanism: Callable[[float], Any]
+
+    def alpha(self, size: float) -> float | None:
+        """The least error that is promised for so many rows, to three digits; None if it is no better than a coin."""
+        if self.needed(USELESS) > size:
+            return None
+        low, high = 0.0, USELESS
+        while high - low > high / 1000 and high > 1e-9:
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.needed(middle) <= size else (middle, high)
+        return high
+
+    def promise(self, size: float | None) -> Promise:
+        """What the theorem says for so many rows."""
+        if size is None:
+            return Promise(None, self.beta, self.theorem, reason="the number of rows is private and none is declared")
+        found = self.alpha(size)
+        reason = "" if found is not None else f"{self.name} needs {self.needed(USELESS):,} rows to beat a coin"
+        return Promise(found, self.beta, self.theorem, self.assuming, reason)
+
+    def offer(self, size: float | None) -> Offer:
+        """The mechanism for so many rows, tuned for what is promised, and the promise."""
+        promised = self.promise(size)
+        return Offer(self.name, self.mechanism(USELESS if promised.alpha is None else promised.alpha), promised)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A method that does not apply, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One method for a problem: the mechanism that would be released, and its promise."""
+
+    method: str
+    mechanism: Any
+    promise: Promise
+
+
+Listed = Callable[[], Method]
+
+
+def listed(makers: Iterable[tuple[str, Listed]]) -> list[Method | Refused]:
+    """Every method, those that do not apply with their refusal."""
+    found: list[Method | Refused] = []
+    for name, make in makers:
+        try:
+            found.append(make())
+        except ParameterError as refused:
+            found.append(Refused(name, str(refused)))
+    return found
+
+
+def named(methods: Iterable[Method | Refused], name: str) -> Method:
+    """The method of this name; its refusal is an error."""
+    known = list(methods)
+    for each in known:
+        if each.name == name and isinstance(each, Method):
+            return each
+        if each.name == name and isinstance(each, Refused):
+            raise ParameterError(f"method {name!r} does not apply: {each.reason}")
+    raise ParameterError(f"method must be one of auto, {', '.join(each.name for each in known)}; found {name!r}")
+
+
+def best(methods: Iterable[Method | Refused], alpha: float = 0.1) -> Method | None:
+    """The method with the smallest proven size for this error; None if none applies."""
+    applying = [each for each in methods if isinstance(each, Method)]
+    return min(applying, key=lambda each: each.needed(alpha), default=None)
