@@ -7,7 +7,13 @@ import warnings
 
 import numpy as np
 from diffprivlib import tools
-from diffprivlib.models import LinearRegression, LogisticRegression
+from diffprivlib.models import (
+    DecisionTreeClassifier,
+    GaussianNB,
+    LinearRegression,
+    LogisticRegression,
+    RandomForestClassifier,
+)
 
 
 def main() -> None:
@@ -21,7 +27,7 @@ def answer(data, job: dict) -> dict:
     """{"scores" or "values": one for each seed, "seconds": of each fit}."""
     if job["what"] in ("mean", "median", "quantile"):
         return _repeated("values", job, lambda seed: _number(data["x"], job, seed))
-    model = _logistic if job["what"] == "logistic" else _linear
+    model = {"logistic": _logistic, "linear": _linear}.get(job["what"], _classifier)
     x, y, x_test, y_test = (data[name] for name in ("x", "y", "x_test", "y_test"))
     return _repeated("scores", job, lambda seed: model(job, seed).fit(x, y), lambda fit: fit.score(x_test, y_test))
 
@@ -33,6 +39,17 @@ def _logistic(job: dict, seed: int) -> LogisticRegression:
 def _linear(job: dict, seed: int) -> LinearRegression:
     bounds = {"bounds_X": tuple(job["bounds_x"]), "bounds_y": tuple(job["bounds_y"])}
     return LinearRegression(epsilon=job["epsilon"], **bounds, random_state=seed)
+
+
+def _classifier(job: dict, seed: int):
+    """A tree, a forest or naive Bayes on features in [0, 1] and two classes."""
+    common = {"epsilon": job["epsilon"], "bounds": (0, 1), "random_state": seed}
+    if job["what"] == "bayes":
+        return GaussianNB(**common)
+    if job["what"] == "tree":
+        return DecisionTreeClassifier(max_depth=job["depth"], classes=[0, 1], **common)
+    forest = {"n_estimators": job["trees"], "max_depth": job["depth"], "classes": [0, 1]}
+    return RandomForestClassifier(**forest, **common)
 
 
 def _number(x, job: dict, seed: int) -> float:

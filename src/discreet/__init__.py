@@ -50,14 +50,20 @@ from discreet.session import Session
 
 if TYPE_CHECKING:
     from discreet.estimators import (
+        BoxClassifier,
+        ConjunctionClassifier,
         DeclaredScaler,
+        FiniteClassClassifier,
         LinearRegression,
         LogisticRegression,
         Mean,
         Median,
         MLPClassifier,
         Quantile,
+        RuleClassifier,
+        interior_point,
         select,
+        suggest_bounds,
     )
 
 __version__ = "0.1.0"
@@ -69,9 +75,11 @@ __all__ = [
     "Among",
     "And",
     "Between",
+    "BoxClassifier",
     "Budget",
     "BudgetExceeded",
     "Category",
+    "ConjunctionClassifier",
     "ConversationOver",
     "CoordinateLaplace",
     "Count",
@@ -82,6 +90,7 @@ __all__ = [
     "Equals",
     "Exponential",
     "Facts",
+    "FiniteClassClassifier",
     "Gaussian",
     "Guarantee",
     "Histogram",
@@ -110,6 +119,7 @@ __all__ = [
     "ProductLaplace",
     "Quantile",
     "Released",
+    "RuleClassifier",
     "SchemaError",
     "Session",
     "StableHistogram",
@@ -124,25 +134,33 @@ __all__ = [
     "composition",
     "converse",
     "exact",
+    "interior_point",
     "noise",
     "plan",
     "release",
     "reopen",
     "select",
+    "suggest_bounds",
     "within",
 ]
 
 
 _ESTIMATORS = frozenset(
     (
+        "BoxClassifier",
+        "ConjunctionClassifier",
         "DeclaredScaler",
+        "FiniteClassClassifier",
         "LinearRegression",
         "LogisticRegression",
         "MLPClassifier",
         "Mean",
         "Median",
         "Quantile",
+        "RuleClassifier",
+        "interior_point",
         "select",
+        "suggest_bounds",
     )
 )
 

@@ -25,6 +25,20 @@ from discreet.mechanisms.noises import CoordinateLaplaceNoise, GaussianNoise, La
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
+from discreet.pac.allboxes import AllBoxes, _Range
+from discreet.pac.bounds import RankBounds
+from discreet.pac.boxes import BoxRule, SlicedBox
+from discreet.pac.conditions import Conjunction, Literals, Thresholds
+from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
+from discreet.pac.enumeration import AllConjunctions
+from discreet.pac.faces import CountedFaces, FaceByFace
+from discreet.pac.finite import FiniteClass, FunctionRule, Predictions, Where
+from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
+from discreet.pac.interior import InteriorPoint
+from discreet.pac.labels import Labels, Mistakes
+from discreet.pac.prefix import PairPrefix, PrefixSearch
+from discreet.pac.ranks import BinarySearch, MinRank
+from discreet.pac.slices import ReorderSlice
 from discreet.query import (
     Among,
     And,
@@ -46,6 +60,8 @@ CATALOGUE: dict[str, type] = {
     "above/1": Above,
     "absolute/1": Absolute,
     "accelerated-descent/1": Accelerated,
+    "all-boxes/1": AllBoxes,
+    "all-conjunctions/1": AllConjunctions,
     "among/1": Among,
     "and/1": And,
     "any-number/1": AnyNumber,
@@ -53,50 +69,74 @@ CATALOGUE: dict[str, type] = {
     "ball-box/1": BallBox,
     "ball/1": Ball,
     "between/1": Between,
+    "binary-search/1": BinarySearch,
     "bits/1": Bits,
+    "box-rule/1": BoxRule,
     "box/1": Box,
     "budget/1": Budget,
     "category/1": Category,
+    "conjunction/1": Conjunction,
     "constant-feature/1": Constant,
     "coordinate-laplace-noise/1": CoordinateLaplaceNoise,
     "coordinate-laplace/1": CoordinateLaplace,
     "count/1": Count,
+    "counted-faces/1": CountedFaces,
     "declared-features/1": Declared,
     "descent/1": Descent,
     "domain/1": Domain,
     "equals/1": Equals,
     "exponential/1": Exponential,
+    "face-by-face/1": FaceByFace,
     "facts/1": Facts,
+    "finite-class/1": FiniteClass,
+    "function-rule/1": FunctionRule,
+    "gaussian-counts/1": GaussianCounts,
     "gaussian-noise/1": GaussianNoise,
     "gaussian/1": Gaussian,
+    "greedy-selection/1": GreedySelection,
     "grid-exponential/1": GridExponential,
     "hinge/1": Hinge,
     "histogram/1": Histogram,
     "huber/1": Huber,
+    "interior-point/1": InteriorPoint,
     "key-count/1": KeyCount,
+    "labels/1": Labels,
+    "laplace-counts/1": LaplaceCounts,
     "laplace-noise/1": LaplaceNoise,
     "laplace/1": Laplace,
     "lasso/1": Lasso,
     "last-descent/1": Last,
     "line-exponential/1": LineExponential,
     "linear-rule/1": LinearRule,
+    "literals/1": Literals,
     "logistic/1": Logistic,
+    "min-rank/1": MinRank,
     "missing/1": Missing,
+    "mistakes/1": Mistakes,
     "model-rule/1": ModelRule,
     "neighbours/1": Neighbours,
     "neural-descent/1": NeuralDescent,
+    "noisy-counts/1": NoisyCounts,
     "not/1": Not,
     "number/1": Number,
     "or/1": Or,
     "output-perturbation/1": OutputPerturbation,
+    "pair-prefix/1": PairPrefix,
     "permute-and-flip/1": PermuteAndFlip,
     "pinball/1": Pinball,
+    "predictions/1": Predictions,
+    "prefix-search/1": PrefixSearch,
     "product-laplace-noise/1": ProductLaplaceNoise,
     "product-laplace/1": ProductLaplace,
+    "range-of-mistakes/1": _Range,
+    "rank-bounds/1": RankBounds,
     "rank-quantile/1": RankQuantile,
+    "reorder-slice-box/1": ReorderSlice,
     "ridge/1": Ridge,
     "right-predictions/1": RightPredictions,
     "risk/1": Risk,
+    "self-deleting-greedy/1": SelfDeleting,
+    "sliced-box/1": SlicedBox,
     "small-misses/1": SmallMisses,
     "softmax/1": Softmax,
     "squared/1": Squared,
@@ -104,8 +144,11 @@ CATALOGUE: dict[str, type] = {
     "stable-mode/1": StableMode,
     "strongly-convex-descent/1": StronglyConvex,
     "sum/1": Sum,
+    "thresholds/1": Thresholds,
     "vector-feature/1": VectorColumn,
     "vector-sum/1": VectorSum,
     "vector/1": Vector,
+    "weighed-greedy/1": WeighedGreedy,
+    "where-rule/1": Where,
     "whole/1": Whole,
 }

@@ -31,10 +31,12 @@ class Row:
     """One method: its noise, the error promised with probability 1 - beta, and the theorem it rests on.
 
     noise    the scale (for a selection: one over its rate; for a threshold: the threshold's scale)
-    error    in persons (or in the units of the sum), over all coordinates at once; for a learner its excess risk
+    error    in persons (or in the units of the sum), over all coordinates at once; for a learner its excess risk, for a
+             learner of rules the rows that it labels wrong
     alpha    the error as a fraction of `size`, when a size is given
     needed   the size for which the error is the alpha that was asked for, when one is given
     refusal  why this method promises nothing here; the numbers are None then
+    assuming what the promise supposes about the rows
     """
 
     method: str
@@ -45,6 +47,7 @@ class Row:
     needed: int | None = None
     refusal: str = ""
     mechanism: Any = None
+    assuming: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,8 @@ class Plan:
     def __str__(self) -> str:
         how = "in expectation" if self.kind in LEARNERS else f"with probability {float(1 - self.beta):g}"
         head = f"{self.kind}: {self.budget}, {self.neighbours}, each promise {how}"
-        refused = [f"{row.method}: {row.refusal}" for row in self.rows if row.error is None]
-        return "\n".join([head, *_table(self), *refused])
+        refused = [f"{row.method}: {row.refusal}" for row in self.rows if row.refusal]
+        return "\n".join([head, *_table(self), *_assumptions(self), *refused])
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,7 @@ def _rules(kind: str, asked: Asked) -> list[Row]:
 
 
 LEARNERS = ("linear", "logistic", "mean", "median")
+RULES = ("box", "conjunction", "finite", "interior", "rule")
 
 KINDS: dict[str, tuple[tuple[str, ...], Callable[[Asked], list[Row]]]] = {
     "box": (("d", "bits"), functools.partial(_rules, "box")),
@@ -253,24 +257,33 @@ def _promising(asked: Asked, row: Row, error: float) -> Row:
 
 
 def _table(found: Plan) -> list[str]:
-    """The rows that promise something, with a column for the size and for alpha only if they were given."""
-    columns: list[tuple[str, Callable[[Row], str]]] = [
+    """The rows that promise something, without the columns that are empty in all of them."""
+    promising = [row for row in found.rows if not row.refusal]
+    rules = found.kind in RULES
+    columns: list[tuple[str, Callable[[Row], str | Fraction | float | None]]] = [
         ("method", lambda row: row.method),
-        ("noise", lambda row: _shown(row.noise)),
-        ("error <=", lambda row: _shown(row.error)),
+        ("noise", lambda row: row.noise),
+        ("wrong rows <=" if rules else "error <=", lambda row: row.error),
+        ("of them" if found.size is None else f"of {found.size:,}", lambda row: row.alpha),
+        ("size" if found.alpha is None else f"size for {float(found.alpha):g}", lambda row: row.needed),
+        ("rests on", lambda row: row.theorem),
     ]
-    if any(row.alpha is not None for row in found.rows):
-        columns.append((f"of {found.size:,}", lambda row: _shown(row.alpha)))
-    if found.alpha is not None:
-        columns.append((f"size for {float(found.alpha):g}", lambda row: _shown(row.needed)))
-    columns.append(("rests on", lambda row: row.theorem))
-    promising = [row for row in found.rows if row.error is not None]
-    lines = [[title for title, _ in columns], *([cell(row) for _, cell in columns] for row in promising)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    shown = [(title, cell) for title, cell in columns if any(cell(row) is not None for row in promising)]
+    lines = [[title for title, _ in shown], *([_shown(cell(row)) for _, cell in shown] for row in promising)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(shown))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
 
 
-def _shown(value: Fraction | float | None) -> str:
-    if value is None:
-        return "-"
+def _assumptions(found: Plan) -> list[str]:
+    """What the promises suppose, each assumption once."""
+    supposed = [row for row in found.rows if row.assuming and not row.refusal]
+    known = dict.fromkeys(row.assuming for row in supposed)
+    if len(known) == 1:
+        return [f"if {each}" for each in known]
+    return [f"if {each}: {', '.join(row.method for row in supposed if row.assuming == each)}" for each in known]
+
+
+def _shown(value: str | Fraction | float | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or "-"
     return f"{float(value):,.0f}" if value >= 1000 else f"{float(value):.4g}"

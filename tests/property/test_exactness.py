@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from decimal import Decimal
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from discreet.data import Slice, Table
 from discreet.data.grid import grid_rows
 from discreet.data.ingest import batches_of
-from discreet.data.rows import slices_of, sum_of
+from discreet.data.rows import sum_of
+from discreet.data.slices import slices_of
 from discreet.domain import Category, Domain, Number, Vector
 from discreet.query import Among, And, Between, Count, Equals, Histogram, KeyCount, Missing, Not, Or, Sum, VectorSum
 from discreet.records import record, revive
@@ -129,13 +131,23 @@ SLICED = Domain(x=Number(0, 3, step=1, missing=True), y=Number(0, 2, step=1), z=
 
 
 @settings(deadline=None, max_examples=200)
-@given(codes=code_rows, slices=slice_lists, disjoint=st.booleans(), block=st.integers(1, 30))
-@example(codes=[(0, 1, 0), (0, 0, 0)], slices=[Slice("x", "low", 1), Slice("y", "low", 1)], disjoint=True, block=1)
-@example(codes=[(0, 1, 0), (0, 0, 0)], slices=[Slice("x", "high", 1), Slice("y", "high", 1)], disjoint=True, block=1)
-def test_slices_are_the_definition_for_any_cutting(codes, slices, disjoint, block):
+@given(
+    codes=code_rows,
+    slices=slice_lists,
+    disjoint=st.booleans(),
+    block=st.integers(1, 30),
+    kept=st.sampled_from([0, 40, 2**24]),
+)
+@example([(0, 1, 0), (0, 0, 0)], [Slice("x", "low", 1), Slice("y", "low", 1)], True, 1, 2**24)
+@example([(0, 1, 0), (0, 0, 0)], [Slice("x", "high", 1), Slice("y", "high", 1)], True, 1, 0)
+@example([(0, 1, 0)] * 3, [Slice("x", "low", 1), Slice("y", "low", 1), Slice("z", "low", 2)], True, 2, 0)
+@example([(4, 1, 0), (0, 1, 1)], [Slice("x", "high", 2), Slice("y", "high", 2)], True, 1, 0)
+def test_slices_are_the_definition_for_any_cutting_and_any_number_of_passes(codes, slices, disjoint, block, kept):
     stored = {name: np.array([row[place] for row in codes], dtype=np.uint8) for place, name in enumerate("xyz")}
-    batches = batches_of(stored, SLICED, rows=len(codes), block=block)
-    found = slices_of(batches, slices, domain=SLICED, where=None, disjoint=disjoint)
+    batches = functools.partial(batches_of, stored, SLICED, rows=len(codes), block=block)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("discreet.data.slices._KEPT", kept)  # 0: one pass for each slice
+        found = slices_of(batches, slices, domain=SLICED, where=None, disjoint=disjoint)
     assert [each.tolist() for each in found] == naive_slices(codes, slices, disjoint)
     assert all(each.dtype == np.int64 for each in found)
 

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from discreet.data.columns import float_rows, read
 from discreet.data.encoding import encode
 from discreet.data.ingest import checked_rows, describe, facts_of, identity_of, stored_type
-from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, slices_of, sum_of
+from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, sum_of
+from discreet.data.slices import slices_of
 from discreet.domain import Bits, Category, Domain, Whole
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
@@ -26,6 +27,7 @@ Words = npt.NDArray[np.uint64]
 
 WORD = 64
 _BLOCK = 2**20  # rows in a batch: a whole number of words
+_CACHED = 2**16  # words that are worked on together, so that they stay in the cache
 
 
 def packed(mask: npt.NDArray[np.bool_]) -> Words:
@@ -41,6 +43,20 @@ def unpacked(words: Words, rows: int) -> npt.NDArray[np.bool_]:
     """The first `rows` bits along the last axis."""
     found = np.ascontiguousarray(words).view(np.uint8)
     return np.unpackbits(found, axis=-1, count=rows, bitorder="little").astype(np.bool_, copy=False)
+
+
+def common_ones(lines: Words, mask: Words) -> npt.NDArray[np.int64]:
+    """How many ones each line has in common with the mask."""
+    found = np.empty(len(lines), dtype=np.int64)
+    together = max(1, _CACHED // max(1, len(mask)))
+    both = np.empty((together, len(mask)), dtype=np.uint64)
+    ones = np.empty(both.shape, dtype=np.uint8)
+    for start in range(0, len(lines), together):
+        part = lines[start : start + together]
+        np.bitwise_and(part, mask, out=both[: len(part)])
+        np.bitwise_count(both[: len(part)], out=ones[: len(part)])
+        found[start : start + together] = ones[: len(part)].sum(axis=1, dtype=np.uint32)
+    return found
 
 
 class BitMatrix:
@@ -107,7 +123,7 @@ class BitMatrix:
 
     def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
         """The exact most extreme values of columns. Not private; bits have none."""
-        return slices_of(self._batches(), slices, domain=self.facts.domain, where=where, disjoint=disjoint)
+        return slices_of(self._batches, slices, domain=self.facts.domain, where=where, disjoint=disjoint)
 
     def _batches(self) -> Iterator[Batch]:
         for start in range(0, max(self._rows, 1), _BLOCK):
@@ -186,9 +202,17 @@ def _packed_columns(rows: Any, dimension: int) -> Words:
     """A matrix of zeros and ones, packed by column, some rows at a time."""
     block = max(WORD, 2**22 // dimension // WORD * WORD)
     parts = [np.zeros((dimension, 0), dtype=np.uint64)]
+    parts += [packed(np.ascontiguousarray(ones.T)) for ones in _boolean_rows(rows, dimension, block)]
+    return np.concatenate(parts, axis=1)
+
+
+def _boolean_rows(rows: Any, dimension: int, block: int) -> Iterator[npt.NDArray[np.bool_]]:
+    """The rows of a matrix of zeros and ones, at most `block` of them at a time."""
+    if type(rows) is np.ndarray and rows.dtype == np.bool_:
+        yield from (rows[start : start + block] for start in range(0, len(rows), block))
+        return
     for floats in float_rows(rows, dimension=dimension, block=block):
         ones = floats == 1
         if not (ones | (floats == 0)).all():
             raise SchemaError("the features must be booleans, or numbers that are 0 or 1; found another value")
-        parts.append(packed(ones.T))
-    return np.concatenate(parts, axis=1)
+        yield ones

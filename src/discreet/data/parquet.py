@@ -24,7 +24,8 @@ from discreet.data.ingest import (
     identity_of,
     needed,
 )
-from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, slices_of, sum_of
+from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, sum_of
+from discreet.data.slices import sliced_columns, slices_of
 from discreet.domain import Domain
 from discreet.errors import LedgerMismatch, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
@@ -93,7 +94,8 @@ class ParquetTable:
         self.check_source()
         try:
             domain = self.facts.domain
-            return slices_of(self._batches(domain.names), slices, domain=domain, where=where, disjoint=disjoint)
+            names = sliced_columns(slices, domain=domain, where=where, disjoint=disjoint)
+            return slices_of(lambda: self._batches(names), slices, domain=domain, where=where, disjoint=disjoint)
         finally:
             self.check_source()
 

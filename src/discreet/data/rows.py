@@ -2,8 +2,8 @@
 
 `Facts` are everything public that a price may depend on; `Identity` is what the owner calls the table. A `Batch` is
 some of the rows, as codes, and lives only while a sum is taken. A dataset has two doors, `exact_sum` and
-`exact_slices`; the functions `sum_of` and `slices_of` are those doors for any stream of batches, so that every dataset
-gives the same integers.
+`exact_slices`; the functions `sum_of` and `slices.slices_of` are those doors for any stream of batches, so that every
+dataset gives the same integers.
 
 Sums are exact: contributions are integers, and integer addition does not care how the rows are cut into batches. A
 dataset holds at most MAX_ROWS = 2^31 - 1 rows, so sums of contributions up to 2^31 stay below 2^62 in int64; a query
@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.domain import AnyNumber, Bits, Domain, Number, Vector
+from discreet.domain import Bits, Domain, Vector
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
 
@@ -147,7 +147,7 @@ class Dataset(Protocol):
     exact_sum     the sum over all rows of a bounded integer function, given batch by batch: `partial` returns the sum
                   over one batch as an integer array or a Counter, is called for at least one, maybe empty, batch, and
                   looks at the same columns of every batch (files are read for those alone).
-    exact_slices  for each slice the codes of its column in its most extreme rows, most extreme first; see `slices_of`.
+    exact_slices  for each slice the codes of its column in its most extreme rows, most extreme first; `data.slices`.
     source        the file the rows came from, if any.
     check_source  raises LedgerMismatch if that file is no longer the one that was read: asked before every charge.
     """
@@ -185,73 +185,3 @@ def sum_of(batches: Iterable[Batch], partial: Callable[[Batch], Summed]) -> Summ
         else:
             np.add(total, added, out=total)
     return total  # type: ignore[no-any-return]
-
-
-def slices_of(
-    batches: Iterable[Batch],
-    slices: Sequence[Slice],
-    *,
-    domain: Domain,
-    where: Filter | None,
-    disjoint: bool,
-) -> list[Codes]:
-    """The slices of a stream of batches, in one pass that keeps at most sum(counts) rows for each slice.
-
-    Order.     "low": by (key, row), "high": by (-key, row), where the key is the code of the slice's column and the row
-               is the tuple of all its codes in the domain's order. Rows that compare equal are equal, so the result
-               does not depend on the order or the cutting of the rows. Rows whose key is missing, or that `where`
-               refuses, are in no slice; a slice is shorter than its count when there are not enough rows.
-    Disjoint.  The rows of each slice are removed, as a multiset, before the next slices are taken.
-    Why it is enough to keep the first c_1 + ... + c_j rows of order j: the earlier slices remove at most
-    c_1 + ... + c_(j-1) of them, and removing rows never changes the order of the others.
-    """
-    if where is not None:
-        where.check(domain)
-    for each in slices:
-        if not isinstance(domain.column(each.column), (Number, AnyNumber)):
-            raise ParameterError(f"column {each.column!r} has no order: a slice needs a Number")
-    counts = [each.count for each in slices]
-    keep = [sum(counts[: place + 1]) if disjoint else counts[place] for place in range(len(slices))]
-    first: list[Codes | None] = [None] * len(slices)
-    for batch in batches:
-        mask = np.ones(batch.rows, dtype=bool) if where is None else where.mask(batch)
-        for place, each in enumerate(slices):
-            first[place] = _merge(first[place], batch, mask, each, keep[place])
-    removed: Counter[Key] = Counter()
-    found = []
-    for each, rows in zip(slices, first, strict=True):
-        assert rows is not None
-        taken = _take(rows[:, 1:], removed, each.count)
-        if disjoint:
-            removed.update(tuple(row) for row in rows[taken, 1:].tolist())
-        found.append(rows[taken, 0] * (1 if each.side == "low" else -1))
-    return found
-
-
-def _merge(first: Codes | None, batch: Batch, mask: npt.NDArray[np.bool_], wanted: Slice, keep: int) -> Codes:
-    """The first `keep` rows of what was kept and of the batch; column 0 is the signed key, then come all codes."""
-    codes = batch[wanted.column]
-    missing = batch.domain.column(wanted.column).missing_code
-    key = codes if wanted.side == "low" else -codes
-    chosen = np.flatnonzero(mask if missing is None else mask & (codes != missing))
-    if first is not None and len(first) == keep:
-        chosen = chosen[key[chosen] <= (first[-1, 0] if keep else key.min(initial=0) - 1)]
-    if len(chosen) > keep > 0:
-        chosen = chosen[key[chosen] <= np.partition(key[chosen], keep - 1)[keep - 1]]
-    rows = np.column_stack([key[chosen], *(batch[name][chosen] for name in batch.domain)])
-    rows = rows if first is None else np.concatenate([first, rows])
-    return rows[np.lexsort(rows.T[::-1])[:keep]]
-
-
-def _take(rows: Codes, removed: Counter[Key], count: int) -> list[int]:
-    """The places of the first `count` rows that are left when the removed ones are gone."""
-    gone = Counter(removed)
-    taken: list[int] = []
-    for place, row in enumerate(map(tuple, rows.tolist())):
-        if len(taken) == count:
-            break
-        if gone[row] > 0:
-            gone[row] -= 1
-        else:
-            taken.append(place)
-    return taken

@@ -28,7 +28,8 @@ from discreet.data.ingest import (
     joined,
     stored_type,
 )
-from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, slices_of, sum_of
+from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, sum_of
+from discreet.data.slices import slices_of
 from discreet.domain import Category, Domain, Number, Vector
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
@@ -81,7 +82,7 @@ class Table:
 
     def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
         """The exact most extreme values of columns. Not private."""
-        return slices_of(self._batches(), slices, domain=self.facts.domain, where=where, disjoint=disjoint)
+        return slices_of(self._batches, slices, domain=self.facts.domain, where=where, disjoint=disjoint)
 
     def _batches(self) -> Iterator[Batch]:
         return batches_of(self._codes, self.facts.domain, rows=self._rows, block=_BLOCK)
@@ -139,7 +140,7 @@ class Matrix:
 
     def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
         """The exact most extreme values of columns. Not private."""
-        return slices_of(self._batches(), slices, domain=self.facts.domain, where=where, disjoint=disjoint)
+        return slices_of(self._batches, slices, domain=self.facts.domain, where=where, disjoint=disjoint)
 
     def _batches(self) -> Iterator[Batch]:
         block = _rows_at_once(self._codes["x"].shape[1])

@@ -5,25 +5,42 @@
     MLPClassifier                          a small neural network                        network.py
     DeclaredScaler                         features to [-1, 1] by declared bounds        scaler.py
     select                                 one of several fitted models, for one charge  selection.py
+    BoxClassifier                          a box of numbers                              boxes.py
+    ConjunctionClassifier                  a conjunction of booleans                     conjunctions.py
+    RuleClassifier, FiniteClassClassifier  conditions on a table; any finite list        rulelists.py
+    interior_point, suggest_bounds         a point between values; bounds for a column   interior.py, bounds.py
 
 They follow scikit-learn's contract: `get_params`, `clone`, pipelines, `set_output`, pickling of fitted models. A fit is
 random, and nothing about it can be seeded. A ledger in a parameter is shared by all clones, and pickles as its path.
 """
 
+from discreet.estimators.bounds import Suggested, suggest_bounds
+from discreet.estimators.boxes import BoxClassifier
+from discreet.estimators.conjunctions import ConjunctionClassifier
+from discreet.estimators.interior import Interior, interior_point
 from discreet.estimators.linear import LinearRegression, LogisticRegression
 from discreet.estimators.location import Mean, Median, Quantile
 from discreet.estimators.network import MLPClassifier
+from discreet.estimators.rulelists import FiniteClassClassifier, RuleClassifier
 from discreet.estimators.scaler import DeclaredScaler
 from discreet.estimators.selection import Selected, select
 
 __all__ = [
+    "BoxClassifier",
+    "ConjunctionClassifier",
     "DeclaredScaler",
+    "FiniteClassClassifier",
+    "Interior",
     "LinearRegression",
     "LogisticRegression",
     "MLPClassifier",
     "Mean",
     "Median",
     "Quantile",
+    "RuleClassifier",
     "Selected",
+    "Suggested",
+    "interior_point",
     "select",
+    "suggest_bounds",
 ]

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from discreet import exact
 from discreet.data import Dataset
-from discreet.domain import Number
+from discreet.domain import AnyNumber, Number
 from discreet.erm.choose import Offer, choose
 from discreet.erm.features import Constant
 from discreet.erm.losses import Absolute, Loss, Pinball, Squared
@@ -29,6 +29,9 @@ from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
 from discreet.query import Sum
 from discreet.release import Released
+
+_BETA = 0.05
+"""Of a promise in rows, when there is none about the loss."""
 
 
 class Mean(BaseEstimator):  # type: ignore[misc]
@@ -114,7 +117,8 @@ class Quantile(BaseEstimator):  # type: ignore[misc]
     solver  "auto" or "rank": the exponential mechanism on ranks, which asks how many rows are on the wrong side; or
             another name of `discreet.erm.choose.SOLVERS` on the pinball loss, which asks how far they are
 
-    The other parameters and what is learned are those of Mean. The value is one of the grid: low + k * step.
+    The other parameters and what is learned are those of Mean. The value is one of the grid: low + k * step. A column
+    of a table may be declared Number.any(): then only ranks are asked, and the promise is in rows.
     """
 
     def __init__(
@@ -153,8 +157,18 @@ class Column:
 
     data: Dataset
     name: str
-    number: Number
+    number: Number | AnyNumber
     offset: Fraction
+
+    @property
+    def bounds(self) -> tuple[Fraction, Fraction]:
+        """The declared bounds; ParameterError if there are none."""
+        if isinstance(self.number, AnyNumber):
+            raise ParameterError(
+                f"column {self.name!r} is declared {self.number!r}: without bounds only the ranks of a quantile are "
+                'private, solver="auto" or "rank"; suggest_bounds finds bounds'
+            )
+        return self.number.low, self.number.high
 
     @property
     def count(self) -> Fraction:
@@ -177,7 +191,7 @@ def _table_column(estimator: Any, terms: Any, table: Any, name: Any) -> Column:
     if estimator.bounds is not None or estimator.step is not None:
         raise ParameterError("bounds and step belong to arrays; the column's declaration in the table has them")
     number = data.facts.domain.column(exact.text(column=name))
-    if not isinstance(number, Number) or number.missing:
+    if not isinstance(number, (Number, AnyNumber)) or number.missing:
         raise ParameterError(f"column {name!r} must be a Number that is never missing, it is declared {number!r}")
     return Column(data, name, number, Fraction(0))
 
@@ -214,13 +228,13 @@ def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
 
 def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
     admits = where.admits
+    if isinstance(loss, (Absolute, Pinball)) and solver in ("auto", "rank"):
+        return _rank(loss, column, admits)
+    low, high = column.bounds
     if isinstance(loss, Squared) and solver == "auto":
         return _least_noisy_sum(column, where)
     if isinstance(loss, Squared) and solver in ("laplace", "gaussian"):
         return _noisy_sum(solver, column, admits)
-    if isinstance(loss, (Absolute, Pinball)) and solver in ("auto", "rank"):
-        return _rank(loss, column, admits)
-    low, high = column.number.low, column.number.high
     risk = Risk(loss, Constant(), column.name, interval(low, high))
     found = choose(risk, facts=column.data.facts, admits=admits, solver=solver)
     assert found.promise is not None
@@ -252,14 +266,25 @@ def _rank(loss: Absolute | Pinball, column: Column, admits: Admits) -> Offer:
     """The exponential mechanism on ranks; its promise is about the pinball loss, of which |u| is twice the median's."""
     q, times = (loss.q, 1) if isinstance(loss, Pinball) else (Fraction(1, 2), 2)
     mechanism = calibrate(lambda noise: RankQuantile(column.name, q, 1 / noise), admits=admits)
+    if isinstance(column.number, AnyNumber):
+        return Offer("rank", mechanism, Promise(None, "ranks", _in_rows(mechanism, column.number)))
     if column.data.facts.size is None:
         return Offer("rank", mechanism, Promise(None, "ranks", "the number of rows is private"))
     promised = promise(mechanism, column.data.facts)
     return Offer("rank", mechanism, per_row(promised, reading.share_of(column.data) / times))
 
 
+def _in_rows(mechanism: RankQuantile, number: AnyNumber) -> str:
+    missed = math.ceil((math.log(number.size) - math.log(_BETA)) / mechanism.rate)
+    return (
+        "the column has no bounds, so nothing about the loss; in ranks, the value misses the quantile by fewer than "
+        f"{missed:,} rows with probability {1 - _BETA:g}"
+    )
+
+
 def _mean_promise(variance: float, column: Column) -> Promise:
-    excess, half = variance / float(column.count) ** 2, float(column.number.high - column.number.low) / 2
+    low, high = column.bounds
+    excess, half = variance / float(column.count) ** 2, float(high - low) / 2
     theorem = "the variance of the noise on the sum, over the squared number of rows"
     if excess >= half**2:
         return Promise(None, theorem, f"{excess:.3g} is no better than the middle of the bounds, {half**2:.3g}")
@@ -271,5 +296,7 @@ def _value(got: Released, column: Column) -> tuple[float, float | None]:
     found, spread = float(np.ravel(got.value)[0]), None
     if isinstance(got.mechanism, (Laplace, Gaussian)):
         found, spread = found / float(column.count), got.noise_range(0.95) / float(column.count)
+    if isinstance(column.number, AnyNumber):
+        return found, spread
     inside = min(max(found, float(column.number.low)), float(column.number.high))
     return inside + float(column.offset), spread

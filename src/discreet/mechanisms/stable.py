@@ -16,11 +16,11 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Dataset, Facts
+from discreet.data import Dataset, Facts, IntArray
 from discreet.domain import Column, label_of
 from discreet.errors import ParameterError
 from discreet.exact import Exact
-from discreet.guarantee import Guarantee
+from discreet.guarantee import Guarantee, Neighbours
 from discreet.noise import Rng, checked_scale
 from discreet.query import KeyCount
 
@@ -69,40 +69,22 @@ class StableHistogram:
         allowed = exact.probability(delta=delta) / blocks
         if allowed < 2 * Fraction(_LEAST):
             raise ParameterError(f"delta must be at least 1e-289, found {delta!r}")
-        bound = facts.neighbours.rows
-        while _lone_mass(scale, bound, facts.neighbours.rows) > allowed:
-            bound *= 2
-        low = bound // 2
-        while bound - low > 1:
-            middle = (low + bound) // 2
-            fits = middle >= facts.neighbours.rows and _lone_mass(scale, middle, facts.neighbours.rows) <= allowed
-            low, bound = (low, middle) if fits else (middle, bound)
-        return cls(keys, scale, bound)
+        return cls(keys, scale, least_bound(scale, allowed, facts.neighbours.rows))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         self.keys.sensitivity(facts)
-        rows = facts.neighbours.rows
-        if self.bound < rows:
-            raise ParameterError(f"bound must be at least the {rows} rows a person may hold, found {self.bound}")
-        failure = _lone_mass(self.scale, self.bound, rows)
-        block = Guarantee.of_approximate(rows / self.scale, delta=failure, neighbours=facts.neighbours)
-        return block * 2 if facts.neighbours.replace_one else block
+        return price(self.scale, self.bound, facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[Bin, ...]:
         counts = sorted(data.exact_sum(self.keys.partial).items())
-        noise = rng.truncated_laplace(self.scale, self.bound, len(counts))
-        shown = np.flatnonzero(np.array([count for _, count in counts], dtype=np.int64) + noise > self.bound)
+        exactly = np.array([count for _, count in counts], dtype=np.int64)
+        shown, noisy = passing(exactly, self.scale, self.bound, rng)
         columns = [data.facts.domain.column(name) for name in self.keys.columns]
-        return tuple((_labels(columns, counts[i][0]), int(counts[i][1] + noise[i])) for i in shown)
+        return tuple((_labels(columns, counts[i][0]), n) for i, n in zip(shown.tolist(), noisy.tolist(), strict=True))
 
     def certain_count(self, beta: float) -> int:
         """A bin of this count is released with probability at least 1 - beta."""
-        target = float(exact.probability(beta=beta))
-        low, high = -1, self.bound  # the least margin x for which the missed mass is small enough: it falls with x
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if _missed_mass(self.scale, self.bound, middle) <= target else (middle, high)
-        return self.bound + 1 + high
+        return certain_count(self.scale, self.bound, float(exact.probability(beta=beta)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +119,50 @@ def _labels(columns: Sequence[Column], key: Sequence[int]) -> Label:
     return tuple(label_of(column, code) for column, code in zip(columns, key, strict=True))
 
 
-def _lone_mass(scale: Fraction, bound: int, rows: int) -> Fraction:
+# The bounded noise, for every mechanism that shows a bin only if its noisy count passes the bound.
+
+
+def price(scale: Fraction, bound: int, neighbours: Neighbours) -> Guarantee:
+    """What showing the bins that pass costs, with their noisy counts: the theorem of StableHistogram."""
+    rows = neighbours.rows
+    if bound < rows:
+        raise ParameterError(f"bound must be at least the {rows} rows a person may hold, found {bound}")
+    block = Guarantee.of_approximate(
+        rows / checked_scale(scale), delta=lone_mass(scale, bound, rows), neighbours=neighbours
+    )
+    return block * 2 if neighbours.replace_one else block
+
+
+def passing(counts: IntArray, scale: Fraction, bound: int, rng: Rng) -> tuple[IntArray, IntArray]:
+    """Which of the bins that hold somebody pass, and their noisy counts."""
+    noisy = counts + rng.truncated_laplace(scale, bound, len(counts))
+    shown = np.flatnonzero(noisy > bound)
+    return shown, noisy[shown]
+
+
+def least_bound(scale: Fraction, failure: Fraction, rows: int) -> int:
+    """The least bound for which a person's bins pass with at most this probability; failure >= 1e-289."""
+    bound = rows
+    while lone_mass(scale, bound, rows) > failure:
+        bound *= 2
+    low = bound // 2
+    while bound - low > 1:
+        middle = (low + bound) // 2
+        fits = middle >= rows and lone_mass(scale, middle, rows) <= failure
+        low, bound = (low, middle) if fits else (middle, bound)
+    return bound
+
+
+def certain_count(scale: Fraction, bound: int, beta: float) -> int:
+    """A bin of this count passes with probability at least 1 - beta."""
+    low, high = -1, bound  # the least margin x for which the missed mass is small enough: it falls with x
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if missed_mass(scale, bound, middle) <= beta else (middle, high)
+    return bound + 1 + high
+
+
+def lone_mass(scale: Fraction, bound: int, rows: int) -> Fraction:
     """tau_k: the mass of the k outermost atoms on one side, rounded up.
 
     With e = 1/scale: c = (1 - q) / ((1 - q^(K+1)) + q (1 - q^K)) and tau = c q^(K-k+1) (1 - q^k) / (1 - q), each
@@ -148,9 +173,9 @@ def _lone_mass(scale: Fraction, bound: int, rows: int) -> Fraction:
     return Fraction(max(mass, _LEAST)) * (1 + Fraction(1, 10**9))
 
 
-def _missed_mass(scale: Fraction, bound: int, margin: int) -> float:
-    """P[X <= -(margin + 1)]: the mass of the K - margin outermost atoms."""
-    return float(_lone_mass(scale, bound, bound - margin))
+def missed_mass(scale: Fraction, bound: int, margin: int) -> float:
+    """P[X <= -(margin + 1)]: the mass of the K - margin outermost atoms; a bin of count K + 1 + margin is missed so."""
+    return float(lone_mass(scale, bound, bound - margin)) if margin < bound else 0.0
 
 
 def _gap(steps: int, scale: Fraction) -> float:

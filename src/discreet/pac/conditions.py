@@ -9,7 +9,9 @@ Conditions are numbered 0 .. size - 1. A learner counts, for a group of rows, ho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import bisect
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -18,11 +20,13 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import Batch, IntArray
-from discreet.data.packed import Words, packed, unpacked
+from discreet.data.packed import Words, common_ones, packed, unpacked
 from discreet.domain import Bits, Category, Domain, Number, label_of, spell
 from discreet.errors import ParameterError
 
 Mask = npt.NDArray[np.bool_]
+
+_CACHED = 2**16  # words of 64 rows that stay in the cache
 
 CUTS = 256
 """How many values of a number are looked at, unless it has fewer or more are asked for."""
@@ -82,13 +86,12 @@ class Literals:
 
     def falsified(self, batch: Batch, groups: Sequence[Mask]) -> IntArray:
         masks = [packed(group) for group in groups]
-        totals = [int(np.count_nonzero(group)) for group in groups]
-        found = np.empty((len(groups), self.variables(batch.domain), 2), dtype=np.int64)
-        for variable, words in enumerate(self._lines(batch)):
+        true = np.zeros((len(groups), self.variables(batch.domain)), dtype=np.int64)
+        for first, lines in self._lines(batch):
             for group, mask in enumerate(masks):
-                true = int(np.bitwise_count(words & mask).sum(dtype=np.int64))
-                found[group, variable] = totals[group] - true, true
-        return found.reshape(len(groups), -1)
+                true[group, first : first + len(lines)] = common_ones(lines, mask)
+        totals = np.array([np.count_nonzero(group) for group in groups], dtype=np.int64).reshape(-1, 1)
+        return np.stack([totals - true, true], axis=2).reshape(len(groups), 2 * true.shape[1])
 
     def holds(self, batch: Batch, numbers: Sequence[int]) -> Mask:
         kept = np.ones(batch.rows, dtype=bool)
@@ -106,10 +109,15 @@ class Literals:
         column = domain.column(self.columns[0])
         return tuple(f"v{i + 1}" for i in range(column.dimension)) if isinstance(column, Bits) else self.columns
 
-    def _lines(self, batch: Batch) -> Iterable[Words]:
-        if isinstance(batch.domain.column(self.columns[0]), Bits):
-            return iter(batch.stored(self.columns[0]))
-        return (packed(batch.stored(name) == 1) for name in self.columns)
+    def _lines(self, batch: Batch) -> Iterator[tuple[int, Words]]:
+        """The packed variables, a few at a time so that several groups read them from the cache, with the first one's
+        number."""
+        if not isinstance(batch.domain.column(self.columns[0]), Bits):
+            yield from ((place, packed(batch.stored(name) == 1)[None]) for place, name in enumerate(self.columns))
+            return
+        words = batch.stored(self.columns[0])
+        together = max(1, _CACHED // max(1, words.shape[1]))
+        yield from ((first, words[first : first + together]) for first in range(0, len(words), together))
 
     def _true(self, batch: Batch, variable: int) -> Mask:
         if isinstance(batch.domain.column(self.columns[0]), Bits):
@@ -139,7 +147,9 @@ class Thresholds:
         for name in self.columns:
             column = domain.column(name)
             if not isinstance(column, (Number, Category)):
-                raise ParameterError(f"column {name!r} is declared {column!r}: a condition needs a Number or a Category")
+                raise ParameterError(
+                    f"column {name!r} is declared {column!r}: a condition needs a Number or a Category"
+                )
 
     def size(self, domain: Domain) -> int:
         return sum(self._sizes(domain))
@@ -173,11 +183,9 @@ class Thresholds:
         return [_conditions(domain.column(name), self.cuts) for name in self.columns]
 
     def _meaning(self, domain: Domain, number: int) -> tuple[str, int, int, bool]:
-        place = number
-        for name, size in zip(self.columns, self._sizes(domain), strict=True):
-            if place < size:
-                break
-            place -= size
+        ends = list(itertools.accumulate(self._sizes(domain)))
+        which = bisect.bisect_right(ends, number)
+        name, place = self.columns[which], number - (ends[which - 1] if which else 0)
         column = domain.column(name)
         if isinstance(column, Category):
             return name, place // 2, place // 2, place % 2 == 0

@@ -1,0 +1,287 @@
+"""The most extreme rows of columns: the second door, `exact_slices`, for any stream of batches.
+
+Overlapping slices need the keys alone and one pass. Disjoint slices need whole rows, because equal keys are ordered by
+the row, and what one slice takes the next must not see; rows are read again when too many would have to be kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.data.rows import Batch, Codes, Filter, Key, Slice
+from discreet.domain import AnyNumber, Domain, Number, Vector
+from discreet.errors import ParameterError
+
+Batches = Callable[[], Iterable[Batch]]
+
+
+def slices_of(
+    batches: Batches, slices: Sequence[Slice], *, domain: Domain, where: Filter | None, disjoint: bool
+) -> list[Codes]:
+    """The slices of a stream of batches that can be read again: `batches()` begins it anew.
+
+    Order.     "low": by (key, row), "high": by (-key, row), where the key is the code of the slice's column and the row
+               is the tuple of all its codes in the domain's order. Rows that compare equal are equal, so the result
+               does not depend on the order or the cutting of the rows. Rows whose key is missing, or that `where`
+               refuses, are in no slice; a slice is shorter than its count when there are not enough rows.
+    Disjoint.  The rows of each slice are removed, as a multiset, before the next slices are taken.
+    Passes.    One, if slices overlap: their keys are all that matters. Otherwise one for each group of slices whose
+               rows fit in memory (`_groups`); the groups depend on the counts and the domain alone.
+    """
+    if where is not None:
+        where.check(domain)
+    for each in slices:
+        if not isinstance(domain.column(each.column), (Number, AnyNumber)):
+            raise ParameterError(f"column {each.column!r} has no order: a slice needs a Number")
+    return _disjoint(batches, slices, domain, where) if disjoint else _overlapping(batches(), slices, where)
+
+
+def sliced_columns(slices: Sequence[Slice], *, domain: Domain, where: Filter | None, disjoint: bool) -> tuple[str, ...]:
+    """The columns that `slices_of` reads."""
+    if disjoint:
+        return domain.names
+    seen = [each.column for each in slices]
+    if where is not None:
+        where.check(domain)
+        where.mask(Batch.empty(domain, seen))
+    return tuple(dict.fromkeys(seen)) or domain.names[:1]
+
+
+_BLOCK = 2**16  # codes that are partitioned at a time: once a block is full, few of the others pass
+_KEPT = 2**24  # numbers that the rows kept for a group of disjoint slices may be
+
+
+def _overlapping(batches: Iterable[Batch], slices: Sequence[Slice], where: Filter | None) -> list[Codes]:
+    """Every slice from all rows: only keys are kept."""
+    kept = [np.zeros(0, dtype=np.int64) for _ in slices]
+    for batch in batches:
+        here = None if where is None else where.mask(batch)
+        keys: dict[str, npt.NDArray[Any]] = {}
+        for place, each in enumerate(slices):
+            if each.column not in keys:
+                keys[each.column] = _present(batch, each.column, here)
+            kept[place] = _extreme([kept[place], keys[each.column]], each)
+    return [np.sort(codes)[:: 1 if each.side == "low" else -1] for codes, each in zip(kept, slices, strict=True)]
+
+
+def _present(batch: Batch, name: str, here: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
+    """The codes of a column in these rows, missing ones left out."""
+    codes, missing = batch.stored(name), batch.domain.column(name).missing_code
+    if missing is not None:
+        here = codes != missing if here is None else here & (codes != missing)
+    return codes if here is None else codes[here]
+
+
+def _extreme(parts: Iterable[npt.NDArray[Any]], wanted: Slice) -> Codes:
+    """The `count` most extreme codes of all parts, in no order."""
+    low, count = wanted.side == "low", wanted.count
+    kept = np.zeros(0, dtype=np.int64)
+    for part in parts:
+        for start in range(0, len(part), max(_BLOCK, 4 * count)) if count else ():
+            block = part[start : start + max(_BLOCK, 4 * count)]
+            if len(kept) == count:
+                block = block[block < kept.max()] if low else block[block > kept.min()]
+            kept = np.concatenate([kept, block.astype(np.int64, copy=False)])
+            if len(kept) > count:
+                kept = np.partition(kept, count - 1 if low else -count)
+                kept = kept[:count].copy() if low else kept[-count:].copy()
+    return kept
+
+
+# Disjoint slices. A row is a place, in a batch or among kept rows; its columns are functions of places.
+
+_Columns = Sequence[Callable[[Codes], Codes]]
+_Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Kept:
+    """Rows that may be in a slice: signed keys, numbers in the stream, and all their codes, a line for each column."""
+
+    key: Codes
+    number: Codes
+    codes: Codes
+
+    def of(self, places: Codes) -> _Kept:
+        return _Kept(self.key[places], self.number[places], self.codes[:, places])
+
+    def with_more(self, more: _Kept) -> _Kept:
+        pairs = ((self.key, more.key), (self.number, more.number), (self.codes, more.codes))
+        return _Kept(*(np.concatenate(pair, axis=-1) for pair in pairs))
+
+    def first(self, count: int, gone: Codes) -> _Kept:
+        """The first rows in the slice's order, without those of these numbers."""
+        left = np.flatnonzero(~np.isin(self.number, gone)) if len(gone) else np.arange(len(self.key))
+        return self.of(_first(left, self.key[left], count, [line.__getitem__ for line in self.codes]))
+
+    def last(self) -> Codes:
+        """The places of the rows that come last in the slice's order; they are equal."""
+        tied = np.arange(len(self.key))
+        for line in (self.key, *self.codes):
+            tied = tied[line[tied] == line[tied].max()]
+        return tied
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Where an earlier slice ended: at the last row it took, of whose copies it took `taken`. No row: it took all."""
+
+    wanted: Slice
+    code: int = 0
+    row: Key | None = None
+    taken: int = 0
+
+    @staticmethod
+    def of(wanted: Slice, rows: _Kept) -> _Cut:
+        if len(rows.key) < wanted.count:
+            return _Cut(wanted)
+        last = rows.last()
+        return _Cut(wanted, abs(int(rows.key[last[0]])), tuple(rows.codes[:, last[0]].tolist()), len(last))
+
+
+def _disjoint(batches: Batches, slices: Sequence[Slice], domain: Domain, where: Filter | None) -> list[Codes]:
+    """Group by group: one pass keeps for each slice of the group the first rows that may be in it.
+
+    Why it is enough to keep the first c_1 + ... + c_j rows of order j, of those that earlier groups left: the earlier
+    slices of the group remove at most c_1 + ... + c_(j-1) of them, and removing rows never changes the order of others.
+    What earlier groups took is seen from their cuts: of the rows alive when a slice was taken, it took those before its
+    last row, and so many of those equal to it; the other rows before it were gone already.
+    """
+    cuts: list[_Cut] = []
+    found: list[Codes] = []
+    for group in _groups(slices, _width(domain)):
+        kept = _pass(batches(), group, cuts, where)
+        gone = np.zeros(0, dtype=np.int64)
+        for each, rows in zip(group, kept, strict=True):
+            taken = rows.first(each.count, gone)
+            gone = np.concatenate([gone, taken.number])
+            found.append(np.abs(np.sort(taken.key)))
+            if each.count:
+                cuts.append(_Cut.of(each, taken))
+    return found
+
+
+def _groups(slices: Sequence[Slice], width: int) -> list[list[Slice]]:
+    """Consecutive slices whose kept rows are at most _KEPT numbers together; a slice alone is always allowed."""
+    groups: list[list[Slice]] = []
+    counted = kept = 0
+    for each in slices:
+        counted += each.count
+        kept += counted
+        if groups and kept * width <= _KEPT:
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+            counted = kept = each.count
+    return groups
+
+
+def _width(domain: Domain) -> int:
+    return sum(column.dimension if isinstance(column, Vector) else 1 for column in domain.values())
+
+
+def _pass(batches: Iterable[Batch], group: Sequence[Slice], cuts: Sequence[_Cut], where: Filter | None) -> list[_Kept]:
+    """For each slice of the group, the first rows in its order that earlier groups left."""
+    keep = [sum(each.count for each in group[: place + 1]) for place in range(len(group))]
+    kept: list[_Kept | None] = [None] * len(group)
+    copies = Counter[Key]()
+    for cut in cuts:
+        if cut.row is not None:
+            copies[cut.row] += cut.taken
+    read = 0
+    for batch in batches:
+        alive = np.ones(batch.rows, dtype=bool) if where is None else where.mask(batch).copy()
+        columns = _columns_of(batch)
+        _bury(alive, batch, columns, cuts, copies)
+        for place, each in enumerate(group):
+            more = _candidates(batch, columns, alive, each, keep[place], kept[place], read)
+            kept[place] = more if (old := kept[place]) is None else _joined(old, more, keep[place])
+        read += batch.rows
+    return [rows for rows in kept if rows is not None]
+
+
+def _joined(old: _Kept, more: _Kept, keep: int) -> _Kept:
+    both = old.with_more(more) if len(more.key) else old
+    return both if len(both.key) <= keep else both.first(keep, both.number[:0])
+
+
+def _bury(alive: _Mask, batch: Batch, columns: _Columns, cuts: Sequence[_Cut], copies: Counter[Key]) -> None:
+    """Mark the rows that earlier slices took; of the rows equal to a last row, as many as are still in `copies`."""
+    equal: dict[Key, Codes] = {}
+    for cut in cuts:
+        codes, missing = batch.stored(cut.wanted.column), batch.domain.column(cut.wanted.column).missing_code
+        if cut.row is None:
+            alive &= False if missing is None else codes == missing
+            continue
+        near = np.flatnonzero(alive & (codes <= cut.code if cut.wanted.side == "low" else codes >= cut.code))
+        if missing is not None:
+            near = near[codes[near] != missing]
+        at = codes[near] == cut.code
+        earlier, equal[cut.row] = _against(near[at], cut.row, columns)
+        alive[near[~at]] = False
+        alive[earlier] = False
+    for row, places in equal.items():
+        taken = places[alive[places]][: copies[row]]
+        alive[taken] = False
+        copies[row] -= len(taken)
+
+
+def _candidates(
+    batch: Batch, columns: _Columns, alive: _Mask, wanted: Slice, keep: int, kept: _Kept | None, read: int
+) -> _Kept:
+    """The first `keep` rows of the batch, without those that cannot come before what is kept already."""
+    codes, missing = batch.stored(wanted.column), batch.domain.column(wanted.column).missing_code
+    places = np.flatnonzero(alive if missing is None else alive & (codes != missing))
+    key = codes[places].astype(np.int64)
+    key = key if wanted.side == "low" else -key
+    limit = int(kept.key.max()) if kept is not None and 0 < keep == len(kept.key) else None
+    if len(key) > keep > 0:
+        nearest = int(_extreme([key], Slice(wanted.column, "low", keep)).max())
+        limit = nearest if limit is None else min(nearest, limit)
+    if limit is not None:
+        near = key <= limit
+        places, key = places[near], key[near]
+    chosen = np.sort(_first(places, key, keep, columns))
+    signed = codes[chosen].astype(np.int64) * (1 if wanted.side == "low" else -1)
+    return _Kept(signed, chosen + read, np.stack([column(chosen) for column in columns]))
+
+
+def _first(places: Codes, key: Codes, count: int, columns: _Columns) -> Codes:
+    """The first `count` of these places in the order (key, row), in no order: ties are decided column by column."""
+    if len(places) <= count or count == 0:
+        return places[:count]
+    chosen, tied, wanted = [], places, count
+    for column in (None, *columns):
+        value = key if column is None else column(tied)
+        cut = np.partition(value, wanted - 1)[wanted - 1]
+        before = value < cut
+        chosen.append(tied[before])
+        tied, wanted = tied[value == cut], wanted - int(np.count_nonzero(before))
+        if len(tied) == wanted:
+            break
+    return np.concatenate([*chosen, tied[:wanted]])
+
+
+def _against(places: Codes, row: Key, columns: _Columns) -> tuple[Codes, Codes]:
+    """Which of these places hold a row before this one, and which an equal one."""
+    before, tied = [places[:0]], places
+    for column, code in zip(columns, row, strict=True):
+        if len(tied) == 0:
+            break
+        value = column(tied)
+        before.append(tied[value < code])
+        tied = tied[value == code]
+    return np.concatenate(before), tied
+
+
+def _columns_of(batch: Batch) -> _Columns:
+    """All codes of a row, one after the other, as functions of its place."""
+    lines = [batch.stored(name) for name in batch.domain]
+    flat = [line for each in lines for line in (each.T if each.ndim == 2 else [each])]
+    return [lambda places, line=line: line[places].astype(np.int64) for line in flat]  # type: ignore[misc]

@@ -1,0 +1,154 @@
+"""Boxes: the positive class is where every number lies between two bounds. Lecture 12 in d dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from discreet import exact
+from discreet.estimators import rows as reading
+from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.rules import (
+    NUMBERS,
+    Certified,
+    Examples,
+    LearnedRule,
+    certified,
+    charged_score,
+    judged,
+    learned,
+    number_examples,
+    predicted,
+    seen,
+    table_examples,
+    two_class_fit,
+)
+from discreet.estimators.supervised import no_features
+from discreet.pac import choose, plans
+from discreet.pac.boxes import BoxRule
+
+
+class BoxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns a box a_1 <= x_1 <= b_1 and ... and a_d <= x_d <= b_d under differential privacy.
+
+    Everything that decides privacy is given, never read from the rows:
+
+    epsilon, delta  what the fit may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
+    bounds          one pair (low, high) for all features or a list of pairs; values beyond are moved to the bound
+    step            values are rounded down to steps of this from low, one for all features or a list; (high - low) /
+                    100,000 unless it is given
+    classes         the two labels, the last is the positive one; "public" states that the labels in y are no secret
+    method          "auto", or a name that `discreet plan box` lists. auto takes the smallest proven number of rows; if
+                    no theorem promises an error of at most alpha for this many rows, it goes face by face, which is
+                    accurate where negatives lie around the box and stands label noise, and promises less
+    alpha           the share of wrong rows that is accepted as a promise
+    beta            each promise may fail with this probability
+    neighbours, size, ledger  as in LinearRegression; under add-remove `size` is a public number of rows
+    score_epsilon   with a ledger: what a call of `score` may cost
+
+    Learned: box_ (prints as a sentence; box_.rule has the bounds), classes_, method_, error_bound_ (what is promised,
+    or why nothing is), guarantee_, mechanism_, entry_ (in the ledger), n_features_in_, feature_names_in_.
+
+    From a table: fit(table, "sick", features=["age", "income"]) with its ledger; bounds and steps are its declaration,
+    and all declared Numbers are features unless some are named.
+
+    `sample_size` says before how many rows a promise takes, `certify` pays for a count of the mistakes afterwards.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        delta: Any = 0,
+        bounds: Any = None,
+        step: Any = None,
+        classes: Any = None,
+        method: str = "auto",
+        alpha: Any = 0.05,
+        beta: Any = 0.05,
+        neighbours: Any = "replace-one",
+        size: int | None = None,
+        ledger: Any = None,
+        score_epsilon: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.step = step
+        self.classes = classes
+        self.method = method
+        self.alpha = alpha
+        self.beta = beta
+        self.neighbours = neighbours
+        self.size = size
+        self.ledger = ledger
+        self.score_epsilon = score_epsilon
+
+    def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> BoxClassifier:  # noqa: N803
+        """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
+        refuse(refused)
+        terms = terms_of(self)
+        alpha, beta = exact.probability(alpha=self.alpha), exact.probability(beta=self.beta)
+        rows = self._examples(terms, X, y, features)
+        columns, labels, facts = rows.columns, rows.labels, rows.facts
+        value = learned(
+            self,
+            terms,
+            rows,
+            lambda spend: choose.box_methods(columns, labels, facts, beta, spend, self.method),
+            lambda found: choose.auto(
+                choose.unasked_boxes(found, columns, facts), facts, float(alpha), choose.PRACTICAL_BOX
+            ),
+        )
+        rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in value))
+        self.box_ = LearnedRule(rule, rows.features, rule.said(rows.facts.domain))
+        self.from_table_ = reading.is_table(X)
+        return self
+
+    def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
+        if reading.is_table(x):
+            return table_examples(self, terms, x, y, features, NUMBERS, reset=reset)
+        no_features(features)
+        return number_examples(self, terms, x, y, reset=reset)
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The class of each row: any rows, this is no release about them."""
+        check_is_fitted(self, "box_")
+        return predicted(self, self.box_, seen(self, X, self.box_.domain, named=self.from_table_))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
+        if self.ledger is None:
+            return float(super().score(X, y, sample_weight=sample_weight))
+        check_is_fitted(self, "box_")
+        refuse({"sample_weight": sample_weight})
+        return charged_score(self, self.box_, lambda terms: self._judged(terms, X, y))
+
+    def certify(self, X: Any, y: Any, *, epsilon: Any, beta: Any = 0.05) -> Certified:  # noqa: N803
+        """Pay epsilon for a bound on the box's mistakes on private rows; charged to the ledger, if there is one."""
+        check_is_fitted(self, "box_")
+        return certified(self, self.box_, lambda terms: self._judged(terms, X, y), epsilon=epsilon, beta=beta)
+
+    def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
+        features = list(self.feature_names_in_) if self.from_table_ else None
+        return judged(self, self.box_, x, lambda: self._examples(terms, x, y, features, reset=False))
+
+    @staticmethod
+    def sample_size(
+        alpha: Any,
+        beta: Any = 0.05,
+        *,
+        d: int,
+        bits: int = 17,
+        epsilon: Any,
+        delta: Any = 0,
+        neighbours: Any = "replace-one",
+        method: str = "auto",
+    ) -> int:
+        """How many rows make the error at most alpha with probability 1 - beta, in d features of 2^bits values."""
+        return plans.needed("box", alpha, beta, epsilon, delta, neighbours, method, d=d, bits=bits)
+
+    def __sklearn_tags__(self) -> Any:
+        return two_class_fit(super().__sklearn_tags__())

@@ -1,0 +1,174 @@
+"""Conjunctions: the positive class is where all of at most k literals hold. Lecture 12's second learner."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from discreet import exact
+from discreet.errors import ParameterError
+from discreet.estimators import rows as reading
+from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.rules import (
+    BOOLEANS,
+    Certified,
+    Examples,
+    LearnedRule,
+    bit_examples,
+    certified,
+    charged_score,
+    judged,
+    learned,
+    predicted,
+    seen,
+    seen_bits,
+    table_examples,
+    two_class_fit,
+)
+from discreet.estimators.supervised import flag, no_features
+from discreet.pac import choose, plans
+from discreet.pac.conditions import Conjunction, Literals
+from discreet.pac.enumeration import AllConjunctions
+
+
+class ConjunctionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns a conjunction such as `v2 and not v5 and v6` of booleans under differential privacy.
+
+    Everything that decides privacy is given, never read from the rows:
+
+    epsilon, delta  what the fit may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
+    k               how many literals the conjunction that makes the labels has, at most
+    classes         the two labels, the last is the positive one; "public" states that the labels in y are no secret
+    method          "auto", or a name that `discreet plan conjunction` lists. auto takes the smallest proven number of
+                    rows among the methods that are quick; going through all conjunctions is quick if it is estimated
+                    to take some seconds
+    alpha           the share of wrong rows for which the methods are compared
+    beta            each promise may fail with this probability
+    verbose         say how long it will take before all conjunctions are gone through, on the error stream
+    neighbours, size, ledger  as in LinearRegression; under add-remove `size` is a public number of rows
+    score_epsilon   with a ledger: what a call of `score` may cost
+
+    Learned: rule_ (prints as a sentence), classes_, method_, error_bound_ (what is promised, or why nothing is),
+    guarantee_, mechanism_, entry_ (in the ledger), n_features_in_, feature_names_in_.
+
+    Features are booleans, or numbers that are 0 or 1. From a table: fit(table, "sick", features=["smoker", "tall"])
+    with its ledger; features are Categories of two levels, of which the second means true.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        delta: Any = 0,
+        k: int | None = None,
+        classes: Any = None,
+        method: str = "auto",
+        alpha: Any = 0.05,
+        beta: Any = 0.05,
+        verbose: bool = False,
+        neighbours: Any = "replace-one",
+        size: int | None = None,
+        ledger: Any = None,
+        score_epsilon: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.k = k
+        self.classes = classes
+        self.method = method
+        self.alpha = alpha
+        self.beta = beta
+        self.verbose = verbose
+        self.neighbours = neighbours
+        self.size = size
+        self.ledger = ledger
+        self.score_epsilon = score_epsilon
+
+    def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> ConjunctionClassifier:  # noqa: N803
+        """Fit to booleans (X, y) in an array or a frame, or to a table and the name of its target column."""
+        refuse(refused)
+        terms = terms_of(self)
+        alpha, beta = exact.probability(alpha=self.alpha), exact.probability(beta=self.beta)
+        most, verbose = how_many(self.k), flag(self, "verbose")
+        rows = self._examples(terms, X, y, features)
+        literals, labels, facts = Literals(rows.columns), rows.labels, rows.facts
+        if most > (there := literals.variables(facts.domain)):
+            raise ParameterError(f"k must be at most the number of features, {there}; found {most}")
+        value = learned(
+            self,
+            terms,
+            rows,
+            lambda spend: choose.conjunction_methods(literals, labels, most, facts, beta, spend),
+            lambda found: choose.auto(
+                choose.unasked_conjunctions(found, literals, most, facts), facts, float(alpha), choose.PRACTICAL_RULE
+            ),
+            told=lambda mechanism: _announced(mechanism, rows) if verbose else None,
+        )
+        rule = Conjunction(literals, tuple(map(int, value)))
+        self.rule_ = LearnedRule(rule, rows.features, rule.said(rows.facts.domain, rows.names))
+        self.from_table_ = reading.is_table(X)
+        return self
+
+    def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
+        if reading.is_table(x):
+            return table_examples(self, terms, x, y, features, BOOLEANS, reset=reset)
+        no_features(features)
+        return bit_examples(self, terms, x, y, reset=reset)
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The class of each row: any rows, this is no release about them."""
+        check_is_fitted(self, "rule_")
+        domain = self.rule_.domain
+        batch = seen(self, X, domain, named=True) if self.from_table_ else seen_bits(self, X, domain)
+        return predicted(self, self.rule_, batch)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
+        if self.ledger is None:
+            return float(super().score(X, y, sample_weight=sample_weight))
+        check_is_fitted(self, "rule_")
+        refuse({"sample_weight": sample_weight})
+        return charged_score(self, self.rule_, lambda terms: self._judged(terms, X, y))
+
+    def certify(self, X: Any, y: Any, *, epsilon: Any, beta: Any = 0.05) -> Certified:  # noqa: N803
+        """Pay epsilon for a bound on the rule's mistakes on private rows; charged to the ledger, if there is one."""
+        check_is_fitted(self, "rule_")
+        return certified(self, self.rule_, lambda terms: self._judged(terms, X, y), epsilon=epsilon, beta=beta)
+
+    def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
+        features = list(self.feature_names_in_) if self.from_table_ else None
+        return judged(self, self.rule_, x, lambda: self._examples(terms, x, y, features, reset=False))
+
+    @staticmethod
+    def sample_size(
+        alpha: Any,
+        beta: Any = 0.05,
+        *,
+        d: int,
+        k: int,
+        epsilon: Any,
+        delta: Any = 0,
+        neighbours: Any = "replace-one",
+        method: str = "auto",
+    ) -> int:
+        """How many rows make the error at most alpha with probability 1 - beta, for k of d booleans."""
+        return plans.needed("conjunction", alpha, beta, epsilon, delta, neighbours, method, d=d, k=k)
+
+    def __sklearn_tags__(self) -> Any:
+        return two_class_fit(super().__sklearn_tags__())
+
+
+def how_many(k: Any) -> int:
+    """The number of conditions, which is never read from the rows."""
+    if k is None:
+        raise ParameterError("k must be given: how many conditions the rule that makes the labels has, at most")
+    return exact.whole(k=k)
+
+
+def _announced(mechanism: Any, rows: Examples) -> None:
+    """The public estimate of the work, before it begins."""
+    if isinstance(mechanism, AllConjunctions):
+        print(f"going through {mechanism.estimate(rows.facts)}", file=sys.stderr)

@@ -1,0 +1,141 @@
+"""One private point between the smallest and the largest of some values: `interior_point`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+from discreet import exact
+from discreet.data import Dataset, Facts, Integers, ParquetTable, Table
+from discreet.domain import label_of
+from discreet.errors import ParameterError
+from discreet.estimators import rows as reading
+from discreet.estimators.base import Books, FitGuarantee, Terms, books, terms_of
+from discreet.exact import Exact
+from discreet.guarantee import Neighbours
+from discreet.ledger import Ledger
+from discreet.pac import interior
+from discreet.pac.columns import ordered
+from discreet.pac.methods import FAILING, Method, Spending, best, named
+from discreet.release import Released, release
+
+MOST_BITS = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Interior:
+    """A released point, and what is promised about it.
+
+    value      the whole number, or the value of the table's column
+    method     how it was found; `needed` values are enough for it
+    promise    what is promised here, in words
+    entry      the charge in the ledger; None without a ledger of one's own
+    """
+
+    value: int | float
+    method: str
+    needed: int
+    promise: str
+    guarantee: FitGuarantee
+    entry: int | None
+
+    def __str__(self) -> str:
+        return f"{_shown(self.value)}: {self.promise}"
+
+
+def interior_point(
+    values: Iterable[int] | Table | ParquetTable,
+    *,
+    bits: int | None = None,
+    column: str | None = None,
+    epsilon: Exact | None = None,
+    delta: Exact = 0,
+    beta: Exact = 0.05,
+    method: str = "auto",
+    neighbours: Neighbours | str = "replace-one",
+    size: int | None = None,
+    ledger: Ledger | None = None,
+) -> Interior:
+    """A point between the smallest and the largest value with probability 1 - beta, if there are enough values.
+
+    values          whole numbers 0 <= v < 2**bits, one for each person; bits is public knowledge, at most 2**20.
+                    Or a table and the name of a column of numbers: a point of its grid, charged to the table's ledger.
+                    The column must fit in memory
+    epsilon, delta  what it may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
+    method          "auto": the one whose theorem needs the fewest values; "exponential", "binary-search", "prefix"
+                    (delta > 0), or "pair-prefix" (delta > 0), which auto never takes: it pays only on domains whose
+                    elements are too long to be written down
+    neighbours, size, ledger  as in LinearRegression
+
+    Fewer values than are needed, or none, are no error: a point is released and nothing is promised about it.
+    """
+    terms = terms_of(SimpleNamespace(ledger=ledger, neighbours=neighbours, size=size, epsilon=epsilon, delta=delta))
+    data, name = _read(terms, values, bits, column)
+    taken = _method(terms, data, name, exact.probability(beta=beta), method)
+    got, guarantee = charged_once(terms, data, taken.mechanism(0), memo="interior_point")
+    return Interior(
+        label_of(ordered(data.facts.domain, name), got.value),  # type: ignore[arg-type]
+        taken.name,
+        taken.needed(0),
+        _promised(taken, data.facts, name),
+        guarantee,
+        None if ledger is None else got.entry,
+    )
+
+
+def _read(terms: Terms, values: Any, bits: int | None, column: str | None) -> tuple[Dataset, str]:
+    if reading.is_table(values):
+        if bits is not None:
+            raise ParameterError("bits belong to whole numbers; the column's declaration in the table has its grid")
+        data = reading.checked_table(values, terms)
+        ordered(data.facts.domain, exact.text(column=column))
+        return data, exact.text(column=column)
+    if column is not None:
+        raise ParameterError("column names a column of a Table; give the whole numbers themselves")
+    if bits is None:
+        raise ParameterError("bits must be given: every value is below 2**bits, from public knowledge")
+    length = exact.whole(bits=bits)
+    if length > MOST_BITS:
+        raise ParameterError(f"bits must be at most 2**20, found {length:.3g}")
+    return Integers(values, length, neighbours=terms.neighbours, size=terms.size, name=terms.name), "x"
+
+
+def _method(terms: Terms, data: Dataset, name: str, beta: Fraction, method: str) -> Method:
+    def spend(share: Fraction) -> Spending:
+        where = books(terms, data, failing=share)
+        return Spending(where.admits, where.failure)
+
+    found = interior.methods(facts=data.facts, column=name, beta=beta, spend=spend)
+    if method != "auto":
+        return named(found, method)
+    return best(interior.usual(found)) or named(found, "exponential")
+
+
+def charged_once(terms: Terms, data: Dataset, mechanism: Any, *, memo: str) -> tuple[Released, FitGuarantee]:
+    """Charge and run a mechanism, in a ledger of its own if there is no other."""
+    fails = mechanism.guarantee(data.facts).failure > 0
+    where: Books = books(terms, data, failing=FAILING if fails else Fraction(0))
+    got = release(mechanism, data, ledger=where.ledger, memo=memo)
+    scope = "this release alone" if terms.ledger is None else f"entry {got.entry} of the ledger of {terms.name!r}"
+    return got, FitGuarantee(got.guarantee, terms.budget or where.ledger.budget, scope)
+
+
+def _promised(taken: Method, facts: Facts, name: str) -> str:
+    needed = taken.needed(0)
+    sure = f"between the smallest and the largest value with probability {1 - taken.beta:g}"
+    known = facts.neighbours.replace_one and facts.neighbours.rows == 1
+    if not known or facts.domain.column(name).missing_code is not None or facts.size is None:
+        return f"{sure}, if there are at least {needed:,} values ({taken.theorem}); how many there are is private"
+    if facts.size < needed:
+        return f"nothing is promised: {taken.name} needs {needed:,} values, these are {facts.size:,}"
+    return f"{sure} ({taken.theorem}: {needed:,} values are enough)"
+
+
+def _shown(value: int | float) -> str:
+    """Python does not spell numbers of more than 4300 digits."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"a number of {value.bit_length():,} bits"
+    return str(value)

@@ -1,0 +1,402 @@
+"""Rules for ordinary tables, and the best of a finite list of hypotheses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from discreet import exact
+from discreet.domain import Category, Domain, Number, label_of, spell
+from discreet.erm.gradient import alone
+from discreet.errors import ParameterError
+from discreet.estimators import rows as reading
+from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.conjunctions import how_many
+from discreet.estimators.rules import (
+    ANY,
+    Certified,
+    Examples,
+    LearnedRule,
+    bit_examples,
+    certified,
+    charged_score,
+    feature_names,
+    judged,
+    learned,
+    number_examples,
+    predicted,
+    seen,
+    seen_bits,
+    table_examples,
+    two_class_fit,
+)
+from discreet.estimators.supervised import no_features
+from discreet.pac import choose, finite, plans
+from discreet.pac.conditions import CUTS, Conjunction, Literals, Thresholds
+from discreet.pac.finite import FunctionRule, Predictions, Where
+from discreet.pac.labels import Rule
+from discreet.pac.methods import USELESS
+from discreet.predicate import Combining
+
+
+class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learns a rule such as `30 <= age <= 60 and sex = F` under differential privacy.
+
+    A rule is a conjunction of conditions x >= a, x <= b on numbers and x = level, x != level on categories.
+
+    epsilon, delta  what the fit may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
+    k               how many conditions the rule that makes the labels has, at most
+    cuts            how many public values of each number conditions may speak about, evenly spaced
+    bounds, step    arrays: as in BoxClassifier
+    classes         the two labels, the last is the positive one; "public" states that the labels in y are no secret
+    method          "auto", or a name that `discreet plan rule` lists. auto takes the smallest proven number of rows; if
+                    no theorem promises an error of at most alpha for this many rows, it takes the practical greedy
+    alpha           the share of wrong rows that is accepted as a promise
+    beta            each promise may fail with this probability
+    neighbours, size, ledger  as in LinearRegression; under add-remove `size` is a public number of rows
+    score_epsilon   with a ledger: what a call of `score` may cost
+
+    Learned: rule_ (prints as a sentence), classes_, method_, error_bound_ (what is promised, or why nothing is),
+    guarantee_, mechanism_, entry_ (in the ledger), n_features_in_, feature_names_in_.
+
+    From a table: fit(table, "sick", features=["age", "sex"]) with its ledger; bounds and levels are its declaration.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        delta: Any = 0,
+        k: int | None = None,
+        cuts: int = CUTS,
+        bounds: Any = None,
+        step: Any = None,
+        classes: Any = None,
+        method: str = "auto",
+        alpha: Any = 0.05,
+        beta: Any = 0.05,
+        neighbours: Any = "replace-one",
+        size: int | None = None,
+        ledger: Any = None,
+        score_epsilon: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.k = k
+        self.cuts = cuts
+        self.bounds = bounds
+        self.step = step
+        self.classes = classes
+        self.method = method
+        self.alpha = alpha
+        self.beta = beta
+        self.neighbours = neighbours
+        self.size = size
+        self.ledger = ledger
+        self.score_epsilon = score_epsilon
+
+    def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> RuleClassifier:  # noqa: N803
+        """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
+        refuse(refused)
+        terms = terms_of(self)
+        alpha, beta = exact.probability(alpha=self.alpha), exact.probability(beta=self.beta)
+        most, cuts = how_many(self.k), exact.whole(minimum=2, cuts=self.cuts)
+        rows = self._examples(terms, X, y, features)
+        conditions = Thresholds(rows.columns, cuts)
+        if most > (there := conditions.size(rows.facts.domain)):
+            raise ParameterError(f"k must be at most the number of conditions, {there}; found {most}")
+        value = learned(
+            self,
+            terms,
+            rows,
+            lambda spend: choose.rule_methods(conditions, rows.labels, most, rows.facts, beta, spend),
+            lambda found: choose.auto(found, rows.facts, float(alpha), choose.PRACTICAL_RULE),
+        )
+        rule = Conjunction(conditions, tuple(map(int, value)))
+        self.rule_ = LearnedRule(rule, rows.features, sentence(rule, rows.facts.domain))
+        self.from_table_ = reading.is_table(X)
+        return self
+
+    def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
+        if reading.is_table(x):
+            return table_examples(self, terms, x, y, features, ANY, reset=reset)
+        no_features(features)
+        return number_examples(self, terms, x, y, reset=reset)
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The class of each row: any rows, this is no release about them."""
+        check_is_fitted(self, "rule_")
+        return predicted(self, self.rule_, seen(self, X, self.rule_.domain, named=self.from_table_))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
+        if self.ledger is None:
+            return float(super().score(X, y, sample_weight=sample_weight))
+        check_is_fitted(self, "rule_")
+        refuse({"sample_weight": sample_weight})
+        return charged_score(self, self.rule_, lambda terms: self._judged(terms, X, y))
+
+    def certify(self, X: Any, y: Any, *, epsilon: Any, beta: Any = 0.05) -> Certified:  # noqa: N803
+        """Pay epsilon for a bound on the rule's mistakes on private rows; charged to the ledger, if there is one."""
+        check_is_fitted(self, "rule_")
+        return certified(self, self.rule_, lambda terms: self._judged(terms, X, y), epsilon=epsilon, beta=beta)
+
+    def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
+        features = list(self.feature_names_in_) if self.from_table_ else None
+        return judged(self, self.rule_, x, lambda: self._examples(terms, x, y, features, reset=False))
+
+    @staticmethod
+    def sample_size(
+        alpha: Any,
+        beta: Any = 0.05,
+        *,
+        conditions: int,
+        k: int,
+        epsilon: Any,
+        delta: Any = 0,
+        neighbours: Any = "replace-one",
+        method: str = "auto",
+    ) -> int:
+        """How many rows make the error at most alpha with probability 1 - beta, for k of so many conditions."""
+        return plans.needed("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
+
+    def __sklearn_tags__(self) -> Any:
+        return two_class_fit(super().__sklearn_tags__())
+
+
+class FiniteClassClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Chooses one of finitely many hypotheses under differential privacy, by the exponential mechanism.
+
+    epsilon, delta  what the fit may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
+    hypotheses      "columns": X is the matrix of their predictions, a column of booleans for each, true for the
+                    positive class; or a list of functions from a row to a label, asked for one row at a time; or, for a
+                    table, also a list of predicates and rules, true for the positive class
+    classes         the two labels, the last is the positive one; "public" states that the labels in y are no secret
+    beta            each promise may fail with this probability
+    neighbours, size, ledger  as in LinearRegression; under add-remove `size` is a public number of rows
+    score_epsilon   with a ledger: what a call of `score` may cost
+
+    A function gets the features of one row, as an array, or of a table as a dict of its columns' values. Where it fails
+    it predicts the negative class. It must be public, and must not remember earlier rows.
+
+    Learned: index_ (which hypothesis), rule_ (prints as its name), classes_, method_, error_bound_ (what is promised if
+    one hypothesis is right about every row, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger),
+    n_features_in_, feature_names_in_.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        delta: Any = 0,
+        hypotheses: Any = None,
+        classes: Any = None,
+        method: str = "auto",
+        beta: Any = 0.05,
+        neighbours: Any = "replace-one",
+        size: int | None = None,
+        ledger: Any = None,
+        score_epsilon: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.hypotheses = hypotheses
+        self.classes = classes
+        self.method = method
+        self.beta = beta
+        self.neighbours = neighbours
+        self.size = size
+        self.ledger = ledger
+        self.score_epsilon = score_epsilon
+
+    def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> FiniteClassClassifier:  # noqa: N803
+        """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
+        refuse(refused)
+        terms, beta = terms_of(self), exact.probability(beta=self.beta)
+        listed = hypotheses_of(self.hypotheses)
+        rows = self._examples(terms, X, y, features, listed)
+        rules = _rules(listed or [], rows, self.classes_) if reading.is_table(X) else Predictions("x")
+        value = learned(
+            self,
+            terms,
+            rows,
+            lambda spend: choose.finite_methods(rules, rows.labels, rows.facts, beta, spend),
+            lambda found: choose.auto(found, rows.facts, USELESS, finite.NAME),
+        )
+        self.index_ = int(value)
+        chosen = (
+            Conjunction(Literals("x"), (2 * self.index_,)) if isinstance(rules, Predictions) else rules[self.index_]
+        )
+        self.rule_ = LearnedRule(chosen, rows.features, self._called(listed, chosen, rows))
+        self.from_table_ = reading.is_table(X)
+        return self
+
+    def _called(self, listed: list[Any] | None, chosen: Any, rows: Examples) -> str:
+        """What the chosen hypothesis is called: a column's name, a function's, or the sentence of a rule."""
+        if listed is None:
+            return feature_names(self, self.n_features_in_)[self.index_]
+        function = callable(listed[self.index_])
+        return _name(listed[self.index_], self.index_) if function else str(chosen.said(rows.facts.domain))
+
+    def _examples(
+        self, terms: Terms, x: Any, y: Any, features: Any, listed: list[Any] | None, *, reset: bool = True
+    ) -> Examples:
+        if reading.is_table(x):
+            if listed is None:
+                raise ParameterError('hypotheses="columns" is for arrays of predictions, found a table')
+            return table_examples(self, terms, x, y, features, ANY, reset=reset)
+        no_features(features)
+        if listed is None:
+            return bit_examples(self, terms, x, y, reset=reset)
+        functions = _functions(listed)
+        return bit_examples(self, terms, x, y, reset=reset, bits=lambda rows: self._asked(functions, rows))
+
+    def _asked(self, functions: list[Callable[[Any], Any]], rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+        """What every function says of every row, one row at a time."""
+        positive = self.classes_[-1]
+        found = [[_says(function, row, positive) for function in functions] for row in rows]
+        return np.array(found, dtype=np.bool_).reshape(len(rows), len(functions))
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The class of each row: any rows, this is no release about them."""
+        check_is_fitted(self, "rule_")
+        if self.from_table_:
+            return predicted(self, self.rule_, seen(self, X, self.rule_.domain, named=True))
+        listed = hypotheses_of(self.hypotheses)
+        if listed is None:
+            return predicted(self, self.rule_, seen_bits(self, X, self.rule_.domain))
+        rows = reading.features_only(self, X)
+        return self.classes_[self._asked([_functions(listed)[self.index_]], rows)[:, 0].astype(np.int64)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
+        if self.ledger is None:
+            return float(super().score(X, y, sample_weight=sample_weight))
+        check_is_fitted(self, "rule_")
+        refuse({"sample_weight": sample_weight})
+        return charged_score(self, self.rule_, lambda terms: self._judged(terms, X, y))
+
+    def certify(self, X: Any, y: Any, *, epsilon: Any, beta: Any = 0.05) -> Certified:  # noqa: N803
+        """Pay epsilon for a bound on the rule's mistakes on private rows; charged to the ledger, if there is one."""
+        check_is_fitted(self, "rule_")
+        return certified(self, self.rule_, lambda terms: self._judged(terms, X, y), epsilon=epsilon, beta=beta)
+
+    def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
+        features, listed = list(self.feature_names_in_) if self.from_table_ else None, hypotheses_of(self.hypotheses)
+        return judged(self, self.rule_, x, lambda: self._examples(terms, x, y, features, listed, reset=False))
+
+    @staticmethod
+    def sample_size(
+        alpha: Any,
+        beta: Any = 0.05,
+        *,
+        hypotheses: int,
+        epsilon: Any,
+        delta: Any = 0,
+        neighbours: Any = "replace-one",
+    ) -> int:
+        """How many rows make the error at most alpha with probability 1 - beta, for so many hypotheses."""
+        return plans.needed("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
+
+    def __sklearn_tags__(self) -> Any:
+        return two_class_fit(super().__sklearn_tags__())
+
+
+def hypotheses_of(given: Any) -> list[Any] | None:
+    """The listed hypotheses; None for the columns of X."""
+    if isinstance(given, str) and given == "columns":
+        return None
+    found = list(given) if isinstance(given, (list, tuple)) else []
+    if not found:
+        raise ParameterError(
+            'hypotheses must be "columns" (X holds their predictions) or a list of functions, predicates or rules, '
+            f"found {given!r}"
+        )
+    return found
+
+
+def _functions(listed: list[Any]) -> list[Callable[[Any], Any]]:
+    for each in listed:
+        if not callable(each):
+            raise ParameterError(
+                f"on arrays a hypothesis is a function from a row to a label, found a {type(each).__name__}; "
+                "predicates and rules speak about the declared columns of a table"
+            )
+    return listed
+
+
+def _rules(listed: list[Any], rows: Examples, classes: Any) -> tuple[Rule, ...]:
+    """Hypotheses about a table's columns."""
+    return tuple(_rule(each, place, rows, classes) for place, each in enumerate(listed))
+
+
+def _rule(each: Any, place: int, rows: Examples, classes: Any) -> Rule:
+    if isinstance(each, Combining):
+        return Where(each)  # type: ignore[arg-type]
+    if not callable(each):
+        return each  # type: ignore[no-any-return]  # a rule, or refused by the learner
+    columns, positive = rows.columns, classes[-1]
+    return FunctionRule(_name(each, place), lambda row: _says(each, {name: row[name] for name in columns}, positive))
+
+
+def _name(function: Any, place: int) -> str:
+    """A function's own name, if it has one that tells it from the others."""
+    name = getattr(function, "__name__", "")
+    return name if name and name != "<lambda>" else f"hypothesis {place}"
+
+
+def _says(function: Callable[[Any], Any], row: Any, positive: Any) -> bool:
+    """Whether a function calls a row positive; where it fails it does not."""
+    found = alone(function, row, None)
+    return bool(isinstance(found, (str, int, float, bool, np.generic)) and found == positive)
+
+
+def sentence(rule: Conjunction, domain: Domain) -> str:
+    """A conjunction of conditions on columns in words, those on one column joined: `30 <= age <= 60 and sex = F`."""
+    conditions = rule.conditions
+    assert isinstance(conditions, Thresholds)
+    asked: dict[str, list[tuple[int, int, bool]]] = {}
+    for number in rule.numbers:
+        name, first, last, inside = conditions.meaning(domain, number)
+        asked.setdefault(name, []).append((first, last, inside))
+    parts = [_about(name, domain, asked[name]) for name in conditions.columns if name in asked]
+    if rule.never or None in parts:
+        return "never"
+    return " and ".join(part for part in parts if part is not None) or "always"
+
+
+def _about(name: str, domain: Domain, asked: list[tuple[int, int, bool]]) -> str | None:
+    """The conditions on one column as one phrase; None if nothing satisfies them."""
+    column = domain.column(name)
+    if isinstance(column, Category):
+        kept = [code for code in range(column.size) if all((code == first) == inside for first, _, inside in asked)]
+        return _levels(name, column, kept)
+    assert isinstance(column, Number)
+    low, high = max(first for first, _, _ in asked), min(last for _, last, _ in asked)
+    return interval(name, column, low, high)
+
+
+def interval(name: str, column: Number, low: int, high: int) -> str | None:
+    """`low <= name <= high` in the column's own values, a side that always holds left out; None if it never holds."""
+    if low > high:
+        return None
+    above, below = spell(column.value(low)), spell(column.value(high))
+    if low == high:
+        return f"{name} = {above}"
+    if low > 0 and high < column.steps:
+        return f"{above} <= {name} <= {below}"
+    return f"{name} >= {above}" if low > 0 else f"{name} <= {below}"
+
+
+def _levels(name: str, column: Category, kept: list[int]) -> str | None:
+    """Which levels are left, said by the shorter list."""
+    if not kept:
+        return None
+    if len(kept) == 1:
+        return f"{name} = {label_of(column, kept[0])}"
+    return " and ".join(f"{name} != {label_of(column, code)}" for code in range(column.size) if code not in kept)

@@ -1,0 +1,178 @@
+"""Plans for learners of rules: how many rows every method needs, and what it promises for a size. No data.
+
+    interior      bits         a point between the smallest and the largest of values of so many bits
+    box           d, bits      a box in d columns of 2^bits values
+    conjunction   d, k         at most k literals of d booleans
+    rule          conditions, k   at most k of so many conditions
+    finite        hypotheses   the best of so many hypotheses
+
+Every number is for the relation and the budget that are asked for, and with the assumption that its method states.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet import exact
+from discreet.data import Facts
+from discreet.domain import Bits, Category, Column, Domain, Number, Whole
+from discreet.errors import ParameterError
+from discreet.guarantee import Budget, Neighbours
+from discreet.mechanism import calibrate
+from discreet.pac import choose, conjunctions, enumeration, interior
+from discreet.pac.conditions import Literals
+from discreet.pac.finite import FiniteClass, Predictions, empirical_size
+from discreet.pac.labels import Labels
+from discreet.pac.methods import USELESS, Method, Refused, Spend, alone, named
+from discreet.plan import Asked, Row
+
+Methods = list[Method | Refused]
+
+MOST_BITS = 62
+"""A column of a box has at most so many bits: those of a Number's codes."""
+
+MOST_COLUMNS = 10_000
+
+_LABELS = Labels("y", "yes")
+_TARGET = Category("no", "yes")
+
+
+@dataclass(frozen=True, slots=True)
+class Posed:
+    """A problem that public numbers describe: every method for it, and those that are taken unasked."""
+
+    methods: Methods
+    unasked: Methods
+
+
+def rows(kind: str, asked: Asked) -> list[Row]:
+    """One row for each method: the rows that it labels wrong, or how many it needs, or why it does not apply."""
+    if kind != "interior" and asked.facts.size is None and asked.alpha is None:
+        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
+    row = _interior_row if kind == "interior" else _row
+    return [row(method, asked) for method in _POSED[kind](asked).methods]
+
+
+def needed(
+    kind: str, alpha: Any, beta: Any, epsilon: Any, delta: Any, neighbours: Any, method: str, **numbers: Any
+) -> int:
+    """How many rows make the error at most alpha with probability 1 - beta, by one method or by the best."""
+    wanted, sure = float(exact.probability(alpha=alpha)), exact.probability(beta=beta)
+    facts = Facts(Domain(y=_TARGET), Neighbours.of(neighbours), None)
+    posed = _POSED[kind](Asked(Budget(epsilon, delta), facts, sure, None, numbers))
+    if method != "auto":
+        return named(posed.methods, method).needed(wanted)
+    sizes = [each.needed(wanted) for each in posed.unasked if isinstance(each, Method)]
+    if not sizes:
+        reasons = "; ".join(f"{each.name}: {each.reason}" for each in posed.methods if isinstance(each, Refused))
+        raise ParameterError(f"no method applies. {reasons}")
+    return min(sizes)
+
+
+def _row(method: Method | Refused, asked: Asked) -> Row:
+    if isinstance(method, Refused):
+        return Row(method.name, "", refusal=method.reason)
+    if method.needed(USELESS) >= choose.UNPROVEN:
+        return Row(method.name, "", refusal="nothing is proved about its error; it is taken where no proof is of use")
+    size = asked.facts.size
+    wanted = None if asked.alpha is None else method.needed(float(asked.alpha))
+    promised = None if size is None else method.alpha(size)
+    refusal = ""
+    if promised is None and wanted is None:
+        refusal = f"it needs {method.needed(USELESS):,} rows to beat a coin"
+    error = None if promised is None or size is None else promised * size
+    return Row(method.name, method.theorem, None, error, promised, wanted, refusal, assuming=method.assuming)
+
+
+def _interior_row(method: Method | Refused, asked: Asked) -> Row:
+    """An interior point is found or not: there is no error, only a number of values."""
+    if isinstance(method, Refused):
+        return Row(method.name, "", refusal=method.reason)
+    return Row(method.name, method.theorem, needed=method.needed(USELESS))
+
+
+# The problems, from their numbers.
+
+
+def _stated(asked: Asked, **columns: Column) -> tuple[Facts, Spend]:
+    facts = Facts(Domain(**columns, y=_TARGET), asked.facts.neighbours, asked.facts.size)
+    return facts, alone(asked.budget, facts=facts)
+
+
+def _interior(asked: Asked) -> Posed:
+    facts, spend = _stated(asked, x=Whole(asked.number("bits")))
+    found = interior.methods(facts=facts, column="x", beta=asked.beta, spend=spend)
+    return Posed(found, interior.usual(found))
+
+
+def _box(asked: Asked) -> Posed:
+    count, bits = asked.number("d"), asked.number("bits")
+    if bits > MOST_BITS or count > MOST_COLUMNS:
+        raise ParameterError(f"bits must be at most {MOST_BITS} and d at most {MOST_COLUMNS}, found {bits} and {count}")
+    columns = {f"x{place + 1}": Number(0, 2**bits - 1, step=1) for place in range(count)}
+    facts, spend = _stated(asked, **columns)
+    found = choose.box_methods(tuple(columns), _LABELS, facts, asked.beta, spend)
+    return Posed(found, choose.unasked_boxes(found, tuple(columns), facts))
+
+
+def _conjunction(asked: Asked) -> Posed:
+    facts, spend = _stated(asked, x=Bits(asked.number("d")))
+    literals, k = Literals("x"), asked.number("k")
+    found = choose.conjunction_methods(literals, _LABELS, k, facts, asked.beta, spend)
+    shown = [_imagined(k, facts, asked.beta, spend) if _too_long(each) else each for each in found]
+    return Posed(shown, choose.unasked_conjunctions(found, literals, k, facts))
+
+
+def _rule(asked: Asked) -> Posed:
+    facts, spend = _stated(asked, x=Bits(-(-asked.number("conditions") // 2)))  # an odd number is rounded up
+    found = choose.rule_methods(Literals("x"), _LABELS, asked.number("k"), facts, asked.beta, spend)
+    return Posed(found, found)
+
+
+def _finite(asked: Asked) -> Posed:
+    facts, spend = _stated(asked, x=Bits(asked.number("hypotheses")))
+    found = choose.finite_methods(Predictions("x"), _LABELS, facts, asked.beta, spend)
+    return Posed(found, found)
+
+
+_POSED: dict[str, Callable[[Asked], Posed]] = {
+    "box": _box,
+    "conjunction": _conjunction,
+    "finite": _finite,
+    "interior": _interior,
+    "rule": _rule,
+}
+
+# Going through all conjunctions when that would take too long: a row to compare with.
+
+IMAGINED = "a row of the plan only"
+
+
+def _too_long(method: Method | Refused) -> bool:
+    return isinstance(method, Refused) and method.name == conjunctions.EXACT and "refused" in method.reason
+
+
+def _imagined(k: int, facts: Facts, beta: Fraction, spend: Spend) -> Method:
+    """The size of the exponential mechanism over all conjunctions: its price is that over any two hypotheses."""
+    literals = Literals("x")
+    count, found = literals.variables(facts.domain), enumeration.estimate(literals.variables(facts.domain), k, facts)
+    chosen = calibrate(
+        lambda noise: FiniteClass(Predictions("x"), _LABELS, 1 / noise), admits=spend(Fraction(0)).admits
+    )
+    log_class, rate = math.log(enumeration.conjunctions(count, k)), float(chosen.rate)
+
+    def refuse(alpha: float) -> Any:
+        raise ParameterError(f"{IMAGINED}: {found}")
+
+    return Method(
+        conjunctions.EXACT,
+        f"exponential mechanism over all conjunctions (lecture 12); {IMAGINED}",
+        f"some conjunction of at most {k} literals is right about every row",
+        float(beta),
+        lambda alpha: empirical_size(log_class, alpha, float(beta), rate),
+        refuse,
+    )
