@@ -25,7 +25,7 @@ from discreet.mechanisms.noises import CoordinateLaplaceNoise, GaussianNoise, La
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
-from discreet.pac.allboxes import AllBoxes, _Range
+from discreet.pac.allboxes import AllBoxes
 from discreet.pac.bounds import RankBounds
 from discreet.pac.boxes import BoxRule, SlicedBox
 from discreet.pac.conditions import Conjunction, Literals, Thresholds
@@ -128,7 +128,6 @@ CATALOGUE: dict[str, type] = {
     "prefix-search/1": PrefixSearch,
     "product-laplace-noise/1": ProductLaplaceNoise,
     "product-laplace/1": ProductLaplace,
-    "range-of-mistakes/1": _Range,
     "rank-bounds/1": RankBounds,
     "rank-quantile/1": RankQuantile,
     "reorder-slice-box/1": ReorderSlice,

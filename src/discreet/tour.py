@@ -26,12 +26,14 @@ DOMAIN = dp.Domain(
     age=dp.Number(0, 120, step=1),
     visits=dp.Number(0, 50, step=1),
     sex=dp.Category("F", "M"),
+    program=dp.Category("no", "yes"),
     town=dp.Category(*(f"town {number:02d}" for number in range(40)), other="elsewhere"),
 )
 
 
 def made_up_people() -> dict[str, list[Any]]:
-    """Columns of a table in which older people visit more often, and most towns are small."""
+    """Columns of a table in which older people visit more often, most towns are small, and a program takes everybody
+    from 55 to 80 with at least three visits."""
     rng = SeededRng(2026)
     age = 18 + rng.integers(40, PEOPLE) + rng.integers(38, PEOPLE)
     visits = rng.geometric(Fraction(2), PEOPLE) + (age > 60) * rng.geometric(Fraction(3), PEOPLE)
@@ -40,6 +42,7 @@ def made_up_people() -> dict[str, list[Any]]:
         "age": age.tolist(),
         "visits": visits.clip(0, 50).tolist(),
         "sex": ["FM"[each] for each in sex],
+        "program": [("no", "yes")[each] for each in ((age >= 55) & (age <= 80) & (visits >= 3)).astype(int)],
         "town": [f"town {each:02d}" for each in town],
     }
 
@@ -60,6 +63,7 @@ def tour(console: Console) -> None:
         console.print(f"\nA ledger with the budget {BUDGET}, for all of what follows together.", style="bold")
         _releases(console, table, ledger, people)
         _model(console, table, ledger, people)
+        _rule(console, table, ledger, people)
         _conversation(console, table, ledger, people)
         _refusal(console, table, ledger)
         ledger.verify(CATALOGUE)
@@ -125,6 +129,19 @@ def _model(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict[st
         f"  promised: {model.bound_}\n"
         f"  true mean squared error {np.mean((predicted - visits) ** 2):.2f}, of the best line "
         f"{np.mean((np.polyval(best, age) - visits) ** 2):.2f}"
+    )
+
+
+def _rule(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict[str, list[Any]]) -> None:
+    console.print("\nA rule from the same budget: who is in the program?", style="bold")
+    learner = dp.BoxClassifier(epsilon="0.3", delta="1e-8", method="faces")
+    rule = dp.Session(table, ledger).fit(learner, features=["age", "visits"], target="program")
+    guessed = rule.predict({"age": people["age"], "visits": people["visits"]})
+    wrong = np.mean(guessed != np.array(people["program"]))
+    console.print(
+        f"  learned: {rule.box_}\n  true:    55 <= age <= 80 and visits >= 3\n"
+        f"  wrong on {wrong:.2%} of the people; certified for a price of its own, without looking: "
+        f"{rule.certify(table, 'program', epsilon='0.02', beta='0.05')}"
     )
 
 

@@ -1,16 +1,18 @@
-"""Exact laws of the learners of conjunctions and of finite classes on neighbouring tables, and twins that are caught."""
+"""Exact laws of the learners of conjunctions and finite classes on neighbouring tables, and twins that are caught."""
 
 from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from discreet.audit.divergence import compare, loss
-from discreet.audit.laws import Setting, law
+from discreet.audit.laws import Setting, _Remembering, law
 from discreet.audit.mutants import ADD_REMOVE_PRICE, Mistake, Twin
 from discreet.audit.search import Pair, climb, start, universe
 from discreet.domain import Category, Domain
@@ -61,13 +63,26 @@ ON_TWO = [
 NAMES = {"ids": lambda each: type(each).__name__}
 
 
+@dataclass
+class Once:
+    """A mechanism that asks a table for the same sums once: enumeration runs it hundreds of times."""
+
+    honest: Any
+    remembered: dict = field(default_factory=dict)
+
+    def run(self, data, rng):
+        if data not in self.remembered:
+            self.remembered[data] = _Remembering(data)
+        return self.honest.run(self.remembered[data], rng)
+
+
 def excess(mechanism, pair, setting, reach):
-    laws = [law(mechanism, rows, setting, reach=reach) for rows in (pair.first, pair.second)]
+    laws = [law(Once(mechanism), rows, setting, reach=reach) for rows in (pair.first, pair.second)]
     found = compare(*laws, mechanism.guarantee(setting.facts(pair.first or pair.second)))
     return found.found - found.claimed
 
 
-def searched(mechanism, setting, *, steps, seed, reach=14, most=3):
+def searched(mechanism, setting, *, steps, seed, reach=6, most=3):
     begin = start(setting, universe(setting.domain)[:2])
     return climb(
         lambda pair: excess(mechanism, pair, setting, reach),
@@ -80,32 +95,30 @@ def searched(mechanism, setting, *, steps, seed, reach=14, most=3):
 
 
 def problems(rows):
-    listed = [
-        *((m, s) for m in ON_ONE for s in settings(ONE, rows)),
-        *((m, s) for m in ON_TWO for s in settings(TWO, rows)),
-    ]
-    return pytest.mark.parametrize(
-        ("mechanism", "setting"), listed, ids=[f"{type(m).__name__}-{s.neighbours.kind}" for m, s in listed]
-    )
+    """One mechanism of each kind, under both relations."""
+    listed = [(m, s) for m in ON_ONE[::2] for s in settings(ONE, rows)]
+    listed += [(m, s) for m in ON_TWO[::2] for s in settings(TWO, rows)]
+    names = [f"{type(m).__name__}-{s.neighbours.kind}" for m, s in listed]
+    return pytest.mark.parametrize(("mechanism", "setting"), listed, ids=names)
 
 
 @problems(1)
 def test_no_search_over_small_tables_beats_the_price(mechanism, setting):
-    assert searched(mechanism, setting, steps=12, seed=3)[1] <= 1e-9
+    assert searched(mechanism, setting, steps=5, seed=3)[1] <= 1e-9
 
 
 @problems(2)
 def test_no_search_beats_the_price_of_two_rows_a_person(mechanism, setting):
-    assert searched(mechanism, setting, steps=5, seed=4)[1] <= 1e-9
+    assert searched(mechanism, setting, steps=2, seed=4)[1] <= 1e-9
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("mechanism", [*ON_ONE, *ON_TWO], **NAMES)
 def test_no_long_search_beats_the_price(mechanism, seed, rows):
     for setting in settings(ONE if mechanism in ON_ONE else TWO, rows):
-        assert searched(mechanism, setting, steps=150, seed=seed, reach=18, most=6)[1] <= 1e-9
+        assert searched(mechanism, setting, steps=40, seed=seed, reach=9, most=6)[1] <= 1e-9
 
 
 @pytest.mark.parametrize("rows", [1, 2])
@@ -117,21 +130,26 @@ def test_the_pure_prices_of_counts_are_attained(setting, rows):
     person = {} if rows == 1 else {"person": -1}
     mine = [{"a": 0, "y": 1} | person] * rows
     other = [{"a": 1, "y": 1} | person] * rows if replace else []
-    shared = [{"a": 0, "y": 1}] * 8
-    mechanism = NoisyCounts(A, LABELS, 1, 5)
-    laws = [law(mechanism, [*shared, *each], wide, reach=30) for each in (mine, other)]
-    assert loss(*laws) == pytest.approx(float(mechanism.guarantee(wide.facts(shared)).pure), rel=1e-4)
+    shared = [{"a": 0, "y": 1}] * 5
+    mechanism = NoisyCounts(A, LABELS, 1, 3)
+    laws = [law(mechanism, [*shared, *each], wide, reach=14) for each in (mine, other)]
+    price = float(mechanism.guarantee(wide.facts(shared)).pure)
+    assert 0.98 * price < loss(*laws) <= price * (1 + 1e-9)
+
+
+def against_never(mechanism, setting):
+    """Most rows say: never. One more row of label 0 at 11, or of label 1 there, moves the rules apart by 1 or 2."""
+    shared = people("000 010 100 110 " * math.ceil(8 / mechanism.rate))
+    other = people("111") if setting.neighbours.replace_one else []
+    return Pair(tuple(shared), tuple(people("110")), tuple(other))
 
 
 @pytest.mark.parametrize("mechanism", ON_TWO, **NAMES)
 @pytest.mark.parametrize("setting", settings(TWO), ids=lambda each: each.neighbours.kind)
 def test_the_price_of_a_selection_is_nearly_attained(mechanism, setting):
-    """Most rows say: never. One more row of label 0 at 11, or of label 1 there, moves the rules apart by 1 or 2."""
-    shared, mine, other = people("000 " * 40 + "010 " * 40 + "100 " * 40 + "110 " * 40), people("110"), people("111")
-    laws = [
-        law(mechanism, [*shared, *each], setting) for each in (mine, other if setting.neighbours.replace_one else [])
-    ]
-    price = float(mechanism.guarantee(setting.facts(shared)).pure)
+    pair = against_never(mechanism, setting)
+    laws = [law(mechanism, rows, setting) for rows in (pair.first, pair.second)]
+    price = float(mechanism.guarantee(setting.facts(pair.first)).pure)
     assert 0.9 * price < loss(*laws) <= price * (1 + 1e-9)
 
 
@@ -159,7 +177,7 @@ def test_all_conjunctions_and_the_list_of_them_are_one_law():
 # --- twins ------------------------------------------------------------------------------------------------------------
 
 
-def caught(twin, setting, pair, reach=25):
+def caught(twin, setting, pair, reach=13):
     laws = [law(twin, rows, setting, reach=reach) for rows in (pair.first, pair.second)]
     facts = setting.facts(pair.first)
     return compare(*laws, twin.guarantee(facts)), compare(*laws, twin.honest.guarantee(facts))
@@ -178,21 +196,31 @@ def test_the_scale_of_add_remove_is_caught_under_replace_one():
     claimed, honest = caught(twin, setting, positives(0, 7))
     assert claimed.violates
     assert not honest.violates
-    laws = [law(twin, rows, setting, reach=25) for rows in (positives(0, 7).first, positives(0, 7).second)]
-    assert loss(*laws) == pytest.approx(2 * float(twin.guarantee(setting.facts(people("111"))).pure), rel=0.01)
+    laws = [law(twin, rows, setting, reach=13) for rows in (positives(0, 7).first, positives(0, 7).second)]
+    assert loss(*laws) == pytest.approx(2 * float(twin.guarantee(setting.facts(people("111"))).pure), rel=0.02)
 
 
 def test_the_price_of_add_remove_is_caught_under_replace_one_for_centred_counts():
-    setting = settings(ONE)[0]
-    for honest, pair in (
-        (GaussianCounts(A, LABELS, 2, 2, 2), positives(1, 3)),
-        (LaplaceCounts(A, LABELS, 2, 1, 2), positives(1, 3)),
-    ):
-        twin = Twin(honest, ADD_REMOVE_PRICE)
-        _, worst = climb(
-            lambda pair, twin=twin: caught(twin, setting, pair, 16)[0].ratio, pair, setting, steps=12, rng=SeededRng(1)
-        )
-        assert worst > 1.02 or isinstance(honest, LaplaceCounts)
+    claimed, fair = caught(
+        Twin(GaussianCounts(A, LABELS, 1, 1, 2), ADD_REMOVE_PRICE), settings(ONE)[0], positives(0, 3), 8
+    )
+    assert claimed.violates
+    assert not fair.violates
+
+
+def _without_total(honest, facts):
+    return Guarantee.of_pure(honest.literals.variables(facts.domain) / honest.scale, neighbours=facts.neighbours)
+
+
+NO_TOTAL = Mistake("forgets that the number of positives is told, too", price=_without_total)
+
+
+def test_forgetting_the_number_of_positives_is_caught():
+    setting, honest = settings(ONE)[1], LaplaceCounts(A, LABELS, 2, 1, 1)
+    pair = Pair(({"a": 0, "y": 1},) * 6, ({"a": 0, "y": 1},), ())
+    claimed, fair = caught(Twin(honest, NO_TOTAL), setting, pair, 16)
+    assert claimed.violates
+    assert not fair.violates
 
 
 def _raw_gaussian(honest, data, rng):
@@ -218,14 +246,14 @@ ROOT_2D = Mistake("adds Gaussian noise to the 2d counts", price=_raw_price(Fract
 def test_the_l2_sensitivity_sqrt_d_is_caught_under_replace_one():
     setting, pair = settings(ONE)[0], positives(1, 4)
     honest = NoisyCounts(A, LABELS, 1, 3)
-    assert not caught(Twin(honest, ROOT_2D), setting, pair, 12)[0].violates
-    assert caught(Twin(honest, ROOT_D), setting, pair, 12)[0].violates
+    assert not caught(Twin(honest, ROOT_2D), setting, pair, 8)[0].violates
+    assert caught(Twin(honest, ROOT_D), setting, pair, 8)[0].violates
 
 
 @pytest.mark.parametrize("honest", ON_TWO, **NAMES)
 def test_the_rate_of_add_remove_is_caught_under_replace_one(honest):
     setting = settings(TWO)[0]
-    pair = Pair(tuple(people("000 010 100 110 " * 40)), tuple(people("110")), tuple(people("111")))
+    pair = against_never(honest, setting)
     claimed, fair = caught(Twin(honest, ADD_REMOVE_PRICE), setting, pair)
     assert claimed.violates
     assert not fair.violates

@@ -8,10 +8,58 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import discreet as dp
 from discreet.erm.choose import SOLVERS
+from discreet.estimators.boxes import BoxClassifier
+from discreet.estimators.conjunctions import ConjunctionClassifier
+from discreet.estimators.rulelists import FiniteClassClassifier, RuleClassifier
 
 # The checks fit to arrays of their own and compare predictions, so the labels are public, the bounds wide, and epsilon
 # so large that the integer noise is 0.
 NO_NOISE = 10**40
+
+
+def _signs(rows):
+    """What the checks bring, as the booleans that conjunctions are about: column 1 holds where all numbers are > 0."""
+    if hasattr(rows, "columns"):
+        above = rows > 0
+        above.isetitem(0, above.all(axis=1))
+        return above
+    try:
+        found = np.asarray(rows)
+        found = found if found.dtype.kind == "c" else found.astype(float)
+    except (TypeError, ValueError):
+        return rows
+    if found.ndim != 2 or found.dtype.kind == "c" or not np.isfinite(found).all():
+        return rows
+    above = found > 0
+    above[:, :1] = above.all(axis=1, keepdims=True)
+    return above
+
+
+class Signs(ConjunctionClassifier):
+    """A conjunction of the signs of numbers, so that the checks, which bring numbers, can be run."""
+
+    def fit(self, X, y):  # noqa: N803
+        return super().fit(_signs(X), y)
+
+    def predict(self, X):  # noqa: N803
+        return super().predict(_signs(X))
+
+
+class SignColumns(FiniteClassClassifier):
+    """One of the signs of numbers: a poor hypothesis, but the checks can be run."""
+
+    def fit(self, X, y):  # noqa: N803
+        return super().fit(_signs(X), y)
+
+    def predict(self, X):  # noqa: N803
+        return super().predict(_signs(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
 CHECKED = {
     "logistic": dp.LogisticRegression(
         epsilon=NO_NOISE, delta=1e-9, row_norm=30, classes="public", solver="descent", max_iter=60, radius=1
@@ -21,6 +69,10 @@ CHECKED = {
     ),
     "network": dp.MLPClassifier((4,), epsilon=NO_NOISE, row_norm=4, classes="public"),
     "scaler": dp.DeclaredScaler((-100, 100)),
+    "box": BoxClassifier(epsilon=10**6, bounds=(-30, 30), step=1 / 64, classes="public", method="faces"),
+    "rule": RuleClassifier(epsilon=1000, k=3, cuts=64, bounds=(-8, 8), classes="public", method="practical"),
+    "conjunction": Signs(epsilon=1000, k=1, classes="public", method="exact"),
+    "finite class": SignColumns(epsilon=1000, hypotheses="columns", classes="public"),
 }
 EXPECTED_FAILURES = {
     "logistic": {
@@ -89,6 +141,52 @@ LEARNERS = {
 }
 SOLVABLE = {"logistic, strongly-convex": _logistic(solver="strongly-convex", ridge=1, max_iter=3)}
 LEARNERS.update(SOLVABLE)
+
+
+def _box(**more):
+    return lambda rows, given: BoxClassifier(bounds=(-1, 1), classes=(0, 1), **more, **given).fit(
+        rows["x"], rows["labels"]
+    )
+
+
+def _conjunction(**more):
+    return lambda rows, given: ConjunctionClassifier(k=2, classes=(0, 1), **more, **given).fit(
+        rows["x"] > 0, rows["labels"]
+    )
+
+
+def _rule(**more):
+    return lambda rows, given: RuleClassifier(k=2, cuts=8, bounds=(-1, 1), classes=(0, 1), **more, **given).fit(
+        rows["x"], rows["labels"]
+    )
+
+
+def _finite(rows, given):
+    FiniteClassClassifier(hypotheses="columns", classes=(0, 1), **given).fit(rows["x"] > 0, rows["labels"])
+
+
+def _certificate(rows, given):
+    found = JUDGED_BOX
+    found.set_params(**given)
+    found.certify(rows["x"], rows["labels"], epsilon=1)
+
+
+JUDGED_BOX = BoxClassifier(epsilon=1, bounds=(-1, 1), classes=(0, 1), method="faces").fit(X, LABELS)
+LEARNERS.update(
+    {
+        "box": _box(),
+        **{f"box, {method}": _box(method=method) for method in ("basic", "zcdp", "search", "prefix", "reorder-slice")},
+        "box, faces": _box(method="faces"),
+        "conjunction": _conjunction(),
+        **{
+            f"conjunction, {method}": _conjunction(method=method)
+            for method in ("lecture-counts", "counts", "exact", "greedy-basic", "greedy", "self-deleting", "practical")
+        },
+        "rule": _rule(),
+        "finite class": _finite,
+        "certificate": _certificate,
+    }
+)
 
 
 def _charged(learn, rows, relation):

@@ -569,12 +569,15 @@ def test_the_price_of_a_list_is_its_range(rows):
         ((), "at least one"),
         ((Between("age", 1, 2),), "Where"),
         ((len,), "FunctionRule"),
-        ((FunctionRule("bare"),), "function"),
+        ((FunctionRule("x"),), "needs"),
     ],
 )
 def test_what_is_no_list_of_rules_is_refused(wrong, complaint):
+    public = Facts(PEOPLE, Neighbours("replace-one"), 10)
     with pytest.raises(ParameterError, match=complaint):
-        FiniteClass(wrong, LABELS, 1).guarantee(Facts(PEOPLE, Neighbours("replace-one"), 10))
+        finite_methods(wrong, LABELS, facts=public, beta=BETA, spend=alone(Budget(1), facts=public))
+    with pytest.raises(ParameterError, match="needs a function"):
+        FunctionRule("x", 5)
 
 
 def test_predictions_need_bits():
@@ -627,9 +630,17 @@ def test_a_mechanism_is_its_record_and_carries_its_theorem(mechanism):
     assert all(word in type(mechanism).__doc__ for word in ("Theorem.", "Accuracy.", "Edges.", "Reference."))
 
 
-def test_the_ledger_knows_a_function_by_its_label():
-    mechanism = FiniteClass(hypotheses(), LABELS, 2)
-    assert '{"label":"old","name":"function-rule/1"}' in canonical(record(mechanism))
+def test_the_ledger_knows_a_function_by_its_label_and_prices_it_again():
+    mechanism = FiniteClass((*hypotheses(), FunctionRule("1/2", bool)), LABELS, 2)
+    text = canonical(record(mechanism))
+    assert '{"label":"old","name":"function-rule/1"}' in text
+    known = CATALOGUE | {"function-rule/1": FunctionRule, "equals/1": Equals}
+    again = revive(record(mechanism), known)
+    assert again == mechanism
+    public = Facts(PEOPLE, Neighbours("replace-one"), 10)
+    assert again.guarantee(public) == mechanism.guarantee(public)
+    with pytest.raises(ParameterError, match="label only"):
+        again.run(people(), SeededRng(1))
 
 
 @pytest.mark.parametrize("threshold", [-1, 2**60, math.inf, None])

@@ -5,6 +5,7 @@ divergence   how well two laws can be told apart, against what was promised
 sampled      lower bounds on epsilon from runs, for laws that cannot be listed
 search       hill-climbing for the worst pair of neighbouring tables
 mutants      broken twins, which every audit must catch
+rules        attacks on the learners of rules
 
 `attack` runs a fixed set of attacks on this installation, each beside a twin that it must catch. It touches made-up
 rows only and needs no ledger.
@@ -19,7 +20,7 @@ from typing import Any
 
 from discreet.audit import mutants
 from discreet.audit.divergence import Finding, compare
-from discreet.audit.laws import Law, Setting, conversation_law, law
+from discreet.audit.laws import Law, Row, Setting, conversation_law, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.domain import Category, Domain
 from discreet.guarantee import Neighbours
@@ -35,23 +36,23 @@ ADD = Setting(Domain(v=Category("a", "b")), Neighbours("add-remove"))
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One mechanism, two neighbouring tables (a letter is a row), and a mistake that the attack must catch."""
+    """One mechanism, two neighbouring tables, and a mistake that the attack must catch."""
 
     honest: Any
     setting: Setting
-    first: str
-    second: str
+    first: tuple[Row, ...]
+    second: tuple[Row, ...]
     mistake: Mistake
     asks: tuple[Above, ...] = ()
 
     def finding(self, mechanism: Any) -> Finding:
         p, q = (self._law(mechanism, table) for table in (self.first, self.second))
-        return compare(p, q, mechanism.guarantee(self.setting.facts(_rows(self.first))))
+        return compare(p, q, mechanism.guarantee(self.setting.facts(self.first)))
 
-    def _law(self, mechanism: Any, table: str) -> Law:
+    def _law(self, mechanism: Any, table: tuple[Row, ...]) -> Law:
         if self.asks:
-            return conversation_law(mechanism, self.asks, _rows(table), self.setting, reach=32)
-        return law(mechanism, _rows(table), self.setting, reach=16)
+            return conversation_law(mechanism, self.asks, table, self.setting, reach=32)
+        return law(mechanism, table, self.setting, reach=16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,32 +81,46 @@ def attack(progress: Callable[[str], None] = lambda name: None) -> Iterator[Resu
 
 def attacks() -> tuple[Attack, ...]:
     """The fixed set."""
+    from discreet.audit import rules  # learners bring much with them
+
+    return (*_mechanism_attacks(), *(Attack(*each) for each in rules.told()))
+
+
+def _mechanism_attacks() -> tuple[Attack, ...]:
     scale = Fraction(1, 2)
     a, b = Count(Equals("v", "a")), Count(Equals("v", "b"))
     stable, threshold = StableHistogram(KeyCount("v"), 1, 3), AboveThreshold(1, 2)
     both_ways = (Above(a, 2), Above(b, 2))
     return (
-        Attack(Laplace(a, scale), REPLACE, "ab", "bb", mutants.HALVED_NOISE),
-        Attack(Laplace(a, scale), ADD, "ab", "b", mutants.ONE_SIDED_NOISE),
-        Attack(Laplace(Histogram("v"), scale), REPLACE, "ab", "bb", mutants.ADD_REMOVE_PRICE),
-        Attack(Gaussian(Histogram("v"), scale), REPLACE, "ab", "bb", mutants.ADD_REMOVE_PRICE),
-        Attack(ProductLaplace(Histogram("v"), scale), REPLACE, "ab", "bb", mutants.HALVED_NOISE),
-        Attack(Exponential(Histogram("v"), 1), REPLACE, "abbb", "bbbb", mutants.ADD_REMOVE_PRICE),
-        Attack(PermuteAndFlip(Histogram("v"), 1), REPLACE, "abbb", "bbbb", mutants.ADD_REMOVE_PRICE),
-        Attack(threshold, REPLACE, "abb", "aab", mutants.NO_THRESHOLD_NOISE, (*[Above(a, 3)] * 8,)),
-        Attack(threshold, REPLACE, "abb", "aab", mutants.NO_QUESTION_NOISE, (Above(a, 0), Above(b, 0))),
-        Attack(threshold, REPLACE, "abb", "aab", mutants.NEVER_STOPS, both_ways * 2),
-        Attack(threshold, REPLACE, "abb", "aab", mutants.RELEASES_NOISY_VALUE, (Above(a, 1),)),
-        Attack(threshold, REPLACE, "abb", "aab", mutants.MONOTONE_PRICE, both_ways),
-        Attack(threshold, REPLACE, "abb", "aab", mutants.OFF_GRID, (Above(a, Fraction(7, 20)), Above(b, 2))),
+        Attack(Laplace(a, scale), REPLACE, _rows("ab"), _rows("bb"), mutants.HALVED_NOISE),
+        Attack(Laplace(a, scale), ADD, _rows("ab"), _rows("b"), mutants.ONE_SIDED_NOISE),
+        Attack(Laplace(Histogram("v"), scale), REPLACE, _rows("ab"), _rows("bb"), mutants.ADD_REMOVE_PRICE),
+        Attack(Gaussian(Histogram("v"), scale), REPLACE, _rows("ab"), _rows("bb"), mutants.ADD_REMOVE_PRICE),
+        Attack(ProductLaplace(Histogram("v"), scale), REPLACE, _rows("ab"), _rows("bb"), mutants.HALVED_NOISE),
+        Attack(Exponential(Histogram("v"), 1), REPLACE, _rows("abbb"), _rows("bbbb"), mutants.ADD_REMOVE_PRICE),
+        Attack(PermuteAndFlip(Histogram("v"), 1), REPLACE, _rows("abbb"), _rows("bbbb"), mutants.ADD_REMOVE_PRICE),
+        Attack(threshold, REPLACE, _rows("abb"), _rows("aab"), mutants.NO_THRESHOLD_NOISE, (*[Above(a, 3)] * 8,)),
+        Attack(threshold, REPLACE, _rows("abb"), _rows("aab"), mutants.NO_QUESTION_NOISE, (Above(a, 0), Above(b, 0))),
+        Attack(threshold, REPLACE, _rows("abb"), _rows("aab"), mutants.NEVER_STOPS, both_ways * 2),
+        Attack(threshold, REPLACE, _rows("abb"), _rows("aab"), mutants.RELEASES_NOISY_VALUE, (Above(a, 1),)),
+        Attack(threshold, REPLACE, _rows("abb"), _rows("aab"), mutants.MONOTONE_PRICE, both_ways),
         Attack(
-            AboveThresholdLaplace(1, 2), REPLACE, "abb", "aab", mutants.NO_QUESTION_NOISE, (Above(a, 0), Above(b, 0))
+            threshold, REPLACE, _rows("abb"), _rows("aab"), mutants.OFF_GRID, (Above(a, Fraction(7, 20)), Above(b, 2))
         ),
-        Attack(stable, ADD, "a", "", mutants.PASSES_AT_BOUND),
-        Attack(stable, REPLACE, "ab", "bb", mutants.TRUNCATED_EARLY),
-        Attack(StableMode(stable), ADD, "abbbbaaa", "bbbbaaa", mutants.FIRST_SEEN_TIES),
+        Attack(
+            AboveThresholdLaplace(1, 2),
+            REPLACE,
+            _rows("abb"),
+            _rows("aab"),
+            mutants.NO_QUESTION_NOISE,
+            (Above(a, 0), Above(b, 0)),
+        ),
+        Attack(stable, ADD, _rows("a"), _rows(""), mutants.PASSES_AT_BOUND),
+        Attack(stable, REPLACE, _rows("ab"), _rows("bb"), mutants.TRUNCATED_EARLY),
+        Attack(StableMode(stable), ADD, _rows("abbbbaaa"), _rows("bbbbaaa"), mutants.FIRST_SEEN_TIES),
     )
 
 
-def _rows(letters: str) -> list[dict[str, str]]:
-    return [{"v": letter} for letter in letters]
+def _rows(letters: str) -> tuple[Row, ...]:
+    """A letter is a row."""
+    return tuple({"v": letter} for letter in letters)

@@ -101,7 +101,7 @@ class ConjunctionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             self,
             terms,
             rows,
-            lambda spend: choose.conjunction_methods(literals, labels, most, facts, beta, spend),
+            lambda spend: choose.conjunction_methods(literals, labels, most, facts, beta, spend, self.method),
             lambda found: choose.auto(
                 choose.unasked_conjunctions(found, literals, most, facts), facts, float(alpha), choose.PRACTICAL_RULE
             ),

@@ -55,11 +55,13 @@ def unasked_boxes(methods: Methods, columns: Sequence[str], facts: Facts) -> Met
 
 
 def conjunction_methods(
-    literals: Literals, labels: Labels, k: int, facts: Facts, beta: Fraction, spend: Spend
+    literals: Literals, labels: Labels, k: int, facts: Facts, beta: Fraction, spend: Spend, method: str = "auto"
 ) -> Methods:
-    """Every method for conjunctions of at most k literals."""
-    counting = conjunctions.methods(literals, labels, k, facts=facts, beta=beta, spend=spend)
-    return [*counting, *rule_methods(literals, labels, k, facts, beta, spend)]
+    """Every method for conjunctions of at most k literals; if one is named, perhaps not those listed after it."""
+    found = conjunctions.methods(literals, labels, k, facts=facts, beta=beta, spend=spend)
+    if any(each.name == method for each in found):
+        return found
+    return [*found, *rule_methods(literals, labels, k, facts, beta, spend)]
 
 
 def unasked_conjunctions(methods: Methods, literals: Literals, k: int, facts: Facts) -> Methods:
@@ -72,12 +74,12 @@ def rule_methods(
     conditions: Literals | Thresholds, labels: Labels, k: int, facts: Facts, beta: Fraction, spend: Spend
 ) -> Methods:
     """Every method for rules of at most k conditions."""
-    proven = greedy.methods(conditions, labels, k, facts=facts, beta=beta, spend=spend)
 
     def practical() -> Method:
         made = greedy.practical(conditions, labels, k, facts=facts, spend=spend)
         return Method(PRACTICAL_RULE, "none", "", float(beta), lambda alpha: UNPROVEN, lambda alpha: made)
 
+    proven = greedy.methods(conditions, labels, k, facts=facts, beta=beta, spend=spend)
     return [*proven, *listed([(PRACTICAL_RULE, practical)])]
 
 

@@ -437,5 +437,13 @@ def shown_progress(expected: Estimate) -> Iterator[Callable[[int], None]]:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(str(expected), total=expected.conjunctions)
-        yield lambda done: bar.advance(task, done)
+        task, waiting = bar.add_task(str(expected), total=expected.conjunctions), 0
+
+        def told(done: int) -> None:
+            nonlocal waiting
+            waiting += done
+            if waiting > expected.conjunctions // 500:
+                bar.advance(task, waiting)
+                waiting = 0
+
+        yield told

@@ -40,7 +40,7 @@ from discreet.mechanism import calibrate
 from discreet.noise import Rng, checked_rate, checked_scale
 from discreet.pac.columns import gathered
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, Refused, Spend, listed
+from discreet.pac.methods import USELESS, Method, Refused, Spend, listed
 from discreet.pac.slices import Box, distinct, empty, grid_sizes
 from discreet.query import Sensitivity, of_persons
 
@@ -333,9 +333,8 @@ class _Current:
         for name, low, high, size in zip(self.columns, self.low, self.high, self.sizes, strict=True):
             if low > 0:
                 yield batch.stored(name), operator.ge, low
-            if (
-                high < size - 1 or batch.domain.column(name).missing_code is not None
-            ):  # which is the code after the last
+            missing = batch.domain.column(name).missing_code  # the code after the last
+            if high < size - 1 or missing is not None:
                 yield batch.stored(name), operator.le, high
 
 
@@ -347,8 +346,8 @@ def methods(
 ) -> list[Method | Refused]:
     """Face by face for this budget; `negatives` is a public bound on the share of negative rows.
 
-    An error of at most USEFUL is promised by `FaceByFace` with the weight that needs the fewest rows; otherwise
-    `CountedFaces` runs and nothing is promised.
+    An error of at most USEFUL is promised by `FaceByFace` with the weight that needs the fewest rows; where nothing is
+    promised, an error of USELESS or more, `CountedFaces` runs.
     """
     share = exact.positive(negatives=negatives)
     if share > 1:
@@ -371,9 +370,9 @@ def _method(
         return found
 
     def mechanism(alpha: float) -> FaceByFace | CountedFaces:
-        if alpha > USEFUL:
+        if alpha >= USELESS:
             return practical()
-        weight = size.weight(alpha)
+        weight = size.weight(min(alpha, USEFUL))
         return FaceByFace(columns, labels, weight, size.rate(weight))
 
     return Method(

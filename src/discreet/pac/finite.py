@@ -33,6 +33,7 @@ from discreet.noise import Rng, checked_rate
 from discreet.pac.labels import Labels, Rule
 from discreet.pac.methods import Method, Refused, Spend, listed
 from discreet.predicate import Predicate, predicates
+from discreet.records import record
 
 Mask = npt.NDArray[np.bool_]
 
@@ -74,13 +75,15 @@ class FunctionRule:
 
     def __post_init__(self) -> None:
         exact.text(label=self.label)
+        if self.function is not None and not callable(self.function):
+            raise ParameterError(f"the rule {self.label!r} needs a function, found a {type(self.function).__name__}")
 
     def check(self, domain: Domain) -> None:
-        if not callable(self.function):
-            raise ParameterError(f"the rule {self.label!r} needs its function: a record holds the label only")
+        """A function is asked for one row at a time: nothing to check. (Its record, without it, is priced again.)"""
 
     def mask(self, batch: Batch) -> Mask:
-        assert self.function is not None
+        if self.function is None:
+            raise ParameterError(f"the rule {self.label!r} was read from a record, which holds its label only")
         said = (alone(self.function, row, False) for row in _rows(batch))
         return np.array([isinstance(each, (bool, np.bool_)) and bool(each) for each in said], dtype=np.bool_)
 
@@ -88,7 +91,7 @@ class FunctionRule:
         return self.label
 
     def stated_record(self) -> dict[str, Any]:
-        return {"name": self.NAME, "label": self.label}
+        return {"name": self.NAME, "label": record(self.label)}
 
 
 def _rows(batch: Batch) -> Iterator[dict[str, Any]]:
@@ -274,6 +277,9 @@ def methods(
 ) -> list[Method | Refused]:
     """The exponential mechanism over the list: the one method for any finite class."""
     rules = listed_rules(hypotheses)
+    for each in rules if isinstance(rules, tuple) else ():
+        if isinstance(each, FunctionRule) and each.function is None:
+            raise ParameterError(f"the rule {each.label!r} needs its function: FunctionRule(label, function)")
     scores = ClassMistakes(rules, labels)
     scores.check(facts.domain)
     log_class, sure = math.log(scores.size(facts.domain)), float(exact.probability(beta=beta))

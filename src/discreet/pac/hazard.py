@@ -33,7 +33,7 @@ from discreet.exact import Exact
 from discreet.guarantee import SLACK, Neighbours
 
 Floats = npt.NDArray[np.float64]
-Steps = tuple[Floats, Floats, Floats]
+Steps = tuple[Floats, ...]
 
 LEAST_FAILURE = Fraction(1, 10**289)
 _STEEPEST = 30
@@ -50,11 +50,23 @@ def hazard_delta(rate: Exact, epsilon: Exact) -> float:
     return _up(-math.expm1(-step) * math.exp(-(promised + step) / math.expm1(step)))
 
 
+def chain_delta(rate: Exact, epsilon: Exact, *, pairs: int, singles: int, downs: int) -> float:
+    """delta(epsilon) for a chain of so many pairs, single steps up and steps down: the module's docstring has it."""
+    step, promised = float(_checked(rate, pairs + singles)), float(exact.number(epsilon=epsilon))
+    one = tuple(np.array([float(exact.whole(0, steps=each))]) for each in (pairs, singles, downs))
+    return _delta(step, promised, one)
+
+
 def profile(rate: Exact, epsilon: Exact, neighbours: Neighbours | str) -> float:
     """delta(epsilon) of a self-deleting selection whose positive rows are falls and whose negative rows are rises."""
     relation = Neighbours.of(neighbours)
     step, promised = float(_checked(rate, relation.rows)), float(exact.number(epsilon=epsilon))
-    pairs, singles, downs = _splits(relation.replace_one, relation.rows)
+    return _delta(step, promised, _splits(relation.replace_one, relation.rows))
+
+
+def _delta(step: float, promised: float, steps: Steps) -> float:
+    """The largest delta over these chains."""
+    pairs, singles, downs = steps
     level = promised - downs * step
     low, high = np.zeros_like(pairs), np.full_like(pairs, _FARTHEST)
     for _ in range(_HALVINGS):  # where the maximum is: its left end is the safe one, as `_peak` falls

@@ -18,6 +18,7 @@ no data can hold such values.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -150,14 +151,14 @@ def firsts(values: Values) -> npt.NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class BinarySearch:
-    """Search for the least p with #{x <= p} >= #{x > p}, every comparison with fresh noise on the difference.
+    """Search for the least p with #{x <= p} >= #{x > p}, digit by digit, each time with fresh noise on the difference.
 
     Theorem.   A value's addition moves #{x <= p} - #{x > p} by 1, its replacement by at most 2, k rows of a person k
-               times as much. There are at most ceil(log2(size)) comparisons, and each costs what its noise does.
+               times as much. There are ceil(log2(size)) comparisons, and each costs what its noise does.
     Accuracy.  A comparison left of all values, or from the largest on, errs only if its noise reaches n: P[outside] <=
                ceil(log2(size)) P[noise >= n].
-    Edges.     The last point is taken without a comparison. All noises are drawn before the search, so that its time
-               does not depend on the values.
+    Edges.     A size that is no power of 2 is searched as the next one; a point beyond the last is the last. All
+               noises are drawn before the search.
     Reference. Lecture 12; docs/proofs/interior_point.md.
     """
 
@@ -173,15 +174,17 @@ class BinarySearch:
         return once * code_bits(size)
 
     def point(self, values: Values, size: int, rng: Rng) -> int:
-        noises = self.noise.draw((code_bits(size),), unit=Fraction(1), rng=rng).tolist()
-        low, high = 0, size - 1
-        for noise in noises:
-            if low == high:
-                break
-            middle = (low + high) // 2
-            upto = int(np.searchsorted(values, _as(values, middle), side="right"))
-            low, high = (low, middle) if 2 * upto - len(values) + noise >= 0 else (middle + 1, high)
-        return low
+        bits = code_bits(size)
+        noises = self.noise.draw((bits,), unit=Fraction(1), rng=rng).tolist()
+        found, here = bytearray(bits), _Group.of(values, 0, len(values), bits)
+        for depth, noise in enumerate(noises):
+            split = here.split(values, depth, bits)
+            right = 2 * split - len(values) + noise < 0
+            found[depth] = right
+            start, stop = (split, here.stop) if right else (here.start, split)
+            if (start, stop) != (here.start, here.stop):
+                here = _Group.of(values, start, stop, bits)
+        return min(_number(found), size - 1)
 
     def needed(self, size: Size, beta: float) -> int:
         comparisons = max(1, code_bits(size))
@@ -191,9 +194,42 @@ class BinarySearch:
         return max(1, _gaussian_reached(float(self.noise.scale), log_tail))
 
 
-def _as(values: Values, point: int) -> Any:
-    """A point that numpy compares with the values as integers."""
-    return np.array([point], dtype=object)[0] if values.dtype == object else np.int64(point)
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The values at places start .. stop: their common `digits`, as many as they share. Each step of a search is quick
+    however long the values are, for they are only looked at when the group changes."""
+
+    start: int
+    stop: int
+    digits: bytes
+
+    @staticmethod
+    def of(values: Values, start: int, stop: int, bits: int) -> _Group:
+        if start == stop:
+            return _Group(start, stop, b"")
+        first, last = int(values[start]), int(values[stop - 1])
+        return _Group(start, stop, _digits(first, bits)[: bits - (first ^ last).bit_length()])
+
+    def split(self, values: Values, depth: int, bits: int) -> int:
+        """The place of the first value of the group whose next digit is 1; the group shares `depth` digits."""
+        if self.start == self.stop:
+            return self.start
+        if depth < len(self.digits):
+            return self.start if self.digits[depth] else self.stop
+        rest = bits - depth - 1
+        return bisect_left(values, int(values[self.stop - 1]) >> rest << rest, self.start, self.stop)
+
+
+def _digits(value: int, bits: int) -> bytes:
+    """A number's binary digits, the most significant first, one in each byte."""
+    length = -(-bits // 8)
+    packed = np.frombuffer(value.to_bytes(length, "big"), dtype=np.uint8)
+    return np.unpackbits(packed)[8 * length - bits :].tobytes()
+
+
+def _number(digits: bytearray) -> int:
+    missing = -len(digits) % 8
+    return int.from_bytes(np.packbits(np.frombuffer(digits, dtype=np.uint8)).tobytes(), "big") >> missing
 
 
 def reached(scale: Fraction, log_tail: float) -> int:
