@@ -259,13 +259,13 @@ def _promising(asked: Asked, row: Row, error: float) -> Row:
 def _table(found: Plan) -> list[str]:
     """The rows that promise something, without the columns that are empty in all of them."""
     promising = [row for row in found.rows if not row.refusal]
-    rules = found.kind in RULES
+    rules, named = found.kind in RULES, found.alpha is not None and found.kind != "interior"
     columns: list[tuple[str, Callable[[Row], str | Fraction | float | None]]] = [
         ("method", lambda row: row.method),
         ("noise", lambda row: row.noise),
         ("wrong rows <=" if rules else "error <=", lambda row: row.error),
         ("of them" if found.size is None else f"of {found.size:,}", lambda row: row.alpha),
-        ("size" if found.alpha is None else f"size for {float(found.alpha):g}", lambda row: row.needed),
+        (f"size for {float(found.alpha or 0):g}" if named else "size", lambda row: row.needed),
         ("rests on", lambda row: row.theorem),
     ]
     shown = [(title, cell) for title, cell in columns if any(cell(row) is not None for row in promising)]

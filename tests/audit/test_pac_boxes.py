@@ -33,6 +33,7 @@ from discreet.pac.slices import ReorderSlice, empty, faces, few_price, grid_size
 
 LABELS = Labels("y", "+")
 LINE = Domain(x=Number(0, 3, step=1), y=Category("-", "+"))
+SHORT = Domain(x=Number(0, 2, step=1), y=Category("-", "+"))
 PLANE = Domain(x=Number(0, 1, step=1), z=Number(0, 1, step=1), y=Category("-", "+"))
 KINDS = ("replace-one", "add-remove")
 
@@ -401,7 +402,7 @@ def test_without_a_row_the_law_is_pure_close_to_the_law_with_it():
     assert 0.8 * 2.5 < worst <= 2.5 + 1e-9
 
 
-@pytest.mark.parametrize("setting", toys(LINE), ids=KINDS)
+@pytest.mark.parametrize("setting", toys(SHORT), ids=KINDS)
 def test_the_whole_learner_with_its_count_and_the_exponential_mechanism_keeps_its_price(setting):
     mechanism = ReorderSlice(("x",), LABELS, MinRank(1), count=1, spread=2, slack=1, rounds=1, few_scale=2, threshold=2)
     price = mechanism.guarantee(setting.facts())
@@ -410,7 +411,7 @@ def test_the_whole_learner_with_its_count_and_the_exponential_mechanism_keeps_it
     def score(pair: Pair) -> float:
         return compare(of(pair.first), of(pair.second), price).ratio
 
-    found = climb(score, begun(setting, people("0 3")), setting, steps=6, rng=SeededRng(1), most=3)[1]
+    found = climb(score, begun(setting, people("0 2")), setting, steps=3, rng=SeededRng(1), most=3)[1]
     assert 0 < found <= 1 + 1e-9
 
 
@@ -487,14 +488,15 @@ def test_the_mistakes_are_caught_under_replace_one_too():
         assert found > least
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("uncounted")
 def test_ties_that_depend_on_the_number_of_rows_are_caught():
     setting = toys(GRID)[1]
-    honest = reorder(3, gap="0.5", stretch=1, rounds=1, columns=("x", "z"))
-    begin = people("02 02 00 00", GRID)  # all equal in x; which of them are left for z depends on the order
+    honest = reorder(3, gap=1, stretch="0.4", rounds=1, count=2, columns=("x", "z"))
+    begin = people("02 02 02 02 00 00 00 00", GRID)  # all equal in x; which are left for z depends on the order
     found = [
-        worst_ratio(each, honest, setting, steps=0, seed=1, begin=begin, reach=4)[1]
+        worst_ratio(each, honest, setting, steps=0, seed=1, begin=begin, reach=7)[1]
         for each in (honest, Twin(honest, UNSTABLE_TIES))
     ]
     assert found[0] <= 1
-    assert found[1] > 1.2
+    assert found[1] > 1.15

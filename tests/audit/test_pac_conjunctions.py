@@ -117,8 +117,9 @@ def test_no_search_beats_the_price_of_two_rows_a_person(mechanism, setting):
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("mechanism", [*ON_ONE, *ON_TWO], **NAMES)
 def test_no_long_search_beats_the_price(mechanism, seed, rows):
+    steps = 8 if isinstance(mechanism, GaussianCounts) else 60  # the law of Gaussian noise is listed anew for each draw
     for setting in settings(ONE if mechanism in ON_ONE else TWO, rows):
-        assert searched(mechanism, setting, steps=40, seed=seed, reach=9, most=6)[1] <= 1e-9
+        assert searched(mechanism, setting, steps=steps, seed=seed, reach=9, most=6)[1] <= 1e-9
 
 
 @pytest.mark.parametrize("rows", [1, 2])

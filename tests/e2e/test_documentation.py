@@ -31,6 +31,15 @@ def test_the_page_about_learning_runs_as_it_is(tmp_path, monkeypatch, capsys):
     assert "excess risk <=" in capsys.readouterr().out
 
 
+def test_the_page_about_rules_runs_as_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "rules.md").read_text(), re.DOTALL)
+    exec(compile(block, "rules.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "v4 and not v18" in printed
+    assert "with probability 0.99" in printed
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):

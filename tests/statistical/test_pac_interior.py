@@ -21,7 +21,6 @@ from discreet.noise import SeededRng
 from discreet.pac.interior import BinarySearch, MinRank, methods
 from discreet.pac.methods import Method, alone
 from discreet.pac.ranks import _runs
-
 from tests.pac_game import assert_honest
 
 BETA = 0.05

@@ -499,6 +499,21 @@ def test_a_model_of_arrays_is_judged_on_arrays():
         found.certify(people, "sick", epsilon=1)
 
 
+def test_several_rows_a_person_cost_more_noise_and_are_not_counted_exactly():
+    twice = {name: np.repeat(np.asarray(values, dtype=object), 2) for name, values in PEOPLE.items()}
+    people = table({**twice, "person": np.repeat(np.arange(500), 2)}, unit="person", rows_per_unit=2)
+    book = ledger(people)
+    for make, more in ((box, {}), (rule, {"k": 2})):
+        found = make(epsilon=1, bounds=None, classes=None, ledger=book, score_epsilon=1, **more).fit(
+            people, "sick", features=["age"]
+        )
+        assert 0.99 < found.guarantee_.epsilon(0) <= 1
+        assert found.guarantee_.neighbours.rows == 2
+        with pytest.raises(dp.ParameterError, match="one row a person"):
+            found.score(people, "sick")
+        assert found.certify(people, "sick", epsilon=40, beta=1e-6).rows >= 0
+
+
 # Clones, pickles.
 
 
@@ -519,6 +534,17 @@ def test_a_fitted_model_survives_a_pickle(make, rows, labels):
     assert str(rule_of(again)) == str(rule_of(found))
     assert again.mechanism_ == found.mechanism_
     assert again.error_bound_ == found.error_bound_
+
+
+def old(row):
+    return "yes" if row["age"] > 50 else "no"
+
+
+def test_a_model_of_functions_over_a_table_is_pickled_with_them():
+    people = table()
+    found = finite(hypotheses=[old], classes=None, ledger=ledger(people)).fit(people, "sick")
+    again = pickle.loads(pickle.dumps(found.set_params(ledger=None)))
+    assert again.predict(PEOPLE).tolist() == np.where(AGE > 50, "yes", "no").tolist()
 
 
 def test_a_fitted_model_holds_no_rows():

@@ -146,6 +146,17 @@ def test_a_plan_without_a_size_shows_sizes_only():
     assert any(line.startswith("if a box of the") for line in lines)
 
 
+def test_what_would_take_too_long_is_a_row_of_the_plan_only():
+    far, near = (
+        {row.method: row.theorem for row in plan(kind, alpha=0.1, **more).rows}
+        for kind, more in (("box", {"d": 3, "bits": 20}), ("box", {"d": 1, "bits": 20}))
+    )
+    assert far["exhaustive"].endswith("a row of the plan only")
+    assert "a row of the plan" not in near["exhaustive"]
+    rows = {row.method: row.theorem for row in plan("conjunction", alpha=0.1, d=100, k=5).rows}
+    assert rows["exact"].endswith("a row of the plan only")
+
+
 def test_a_plan_for_a_size_shows_how_many_rows_are_wrong_and_who_beats_no_coin():
     found = plan("conjunction", d=30, k=3, size=2000)
     rows = {row.method: row for row in found.rows}

@@ -102,10 +102,7 @@ class Branching(Rng):
         return self._draw(_one_sided(float(scale), self.reach), size)
 
     def gaussian(self, variance: Fraction, size: Any = None) -> Any:
-        far = max(self.reach, math.ceil(40 * math.sqrt(variance)))
-        total = math.fsum(math.exp(-k * k / (2 * float(variance))) for k in range(-far, far + 1))
-        kept = range(-self.reach, self.reach + 1)
-        return self._draw([(k, math.exp(-k * k / (2 * float(variance))) / total) for k in kept], size)
+        return self._draw(_bell(float(variance), self.reach), size)
 
     def integers(self, bound: int, size: Any = None) -> Any:
         return self._draw([(k, 1 / bound) for k in range(bound)], size)
@@ -234,6 +231,13 @@ def _one_sided(scale: float, reach: int) -> list[Atom]:
 def _two_sided(scale: float, reach: int) -> list[Atom]:
     q = math.exp(-1 / scale)
     return [(k, (1 - q) / (1 + q) * q ** abs(k)) for k in range(-reach, reach + 1)]
+
+
+@functools.lru_cache(maxsize=256)
+def _bell(variance: float, reach: int) -> list[Atom]:
+    far = max(reach, math.ceil(40 * math.sqrt(variance)))
+    total = math.fsum(math.exp(-k * k / (2 * variance)) for k in range(-far, far + 1))
+    return [(k, math.exp(-k * k / (2 * variance)) / total) for k in range(-reach, reach + 1)]
 
 
 def _conditioned(atoms: list[Atom]) -> list[Atom]:

@@ -108,10 +108,9 @@ def _method(terms: Terms, data: Dataset, name: str, beta: Fraction, method: str)
         where = books(terms, data, failing=share)
         return Spending(where.admits, where.failure)
 
-    found = interior.methods(facts=data.facts, column=name, beta=beta, spend=spend)
-    if method != "auto":
-        return named(found, method)
-    return best(interior.usual(found)) or named(found, "exponential")
+    names = interior.USUAL if method == "auto" else (method,)
+    found = interior.methods(facts=data.facts, column=name, beta=beta, spend=spend, names=names)
+    return best(found) or named(found, names[0])
 
 
 def charged_once(terms: Terms, data: Dataset, mechanism: Any, *, memo: str) -> tuple[Released, FitGuarantee]:

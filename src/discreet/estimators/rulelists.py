@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -340,8 +341,19 @@ def _rule(each: Any, place: int, rows: Examples, classes: Any) -> Rule:
         return Where(each)  # type: ignore[arg-type]
     if not callable(each):
         return each  # type: ignore[no-any-return]  # a rule, or refused by the learner
-    columns, positive = rows.columns, classes[-1]
-    return FunctionRule(_name(each, place), lambda row: _says(each, {name: row[name] for name in columns}, positive))
+    return FunctionRule(_name(each, place), _OnFeatures(each, rows.columns, classes[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class _OnFeatures:
+    """A function from a row's features to a label, as a condition on a row of a table, which holds the target too."""
+
+    function: Callable[[Any], Any]
+    columns: tuple[str, ...]
+    positive: Any
+
+    def __call__(self, row: dict[str, Any]) -> bool:
+        return _says(self.function, {name: row[name] for name in self.columns}, self.positive)
 
 
 def _name(function: Any, place: int) -> str:

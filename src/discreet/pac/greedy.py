@@ -368,7 +368,7 @@ def _first_round(alpha: float, problem: _Problem, shrink: float) -> int:
 
 def _ladder(first: int) -> Iterator[int]:
     """Numbers of rounds from `first` on, further and further apart: each is calibrated on its own."""
-    rungs: Iterator[int] = itertools.accumulate(itertools.repeat(1), lambda rung, _: rung + max(1, rung // 12))
+    rungs: Iterator[int] = itertools.accumulate(itertools.repeat(1), lambda rung, _: rung + max(1, rung // 8))
     return (rung for rung in rungs if rung >= first)
 
 
@@ -426,7 +426,7 @@ def _concentrated(problem: _Problem, spend: Spend) -> Method:
         def make(noise: Fraction) -> GreedySelection:
             return GreedySelection(problem.conditions, problem.labels, problem.k, count, 1 / noise)
 
-        found: GreedySelection = calibrate(make, admits=admits)
+        found: GreedySelection = calibrate(make, admits=admits, precision=14)
         return found.rate
 
     rate(1)  # what cannot be afforded is refused now

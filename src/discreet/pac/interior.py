@@ -7,7 +7,7 @@ of values for which success is promised.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -24,10 +24,12 @@ from discreet.noise import Rng
 from discreet.pac.columns import Ordered, ordered, points, sorted_column
 from discreet.pac.methods import FAILING, Method, Refused, Spend, listed
 from discreet.pac.prefix import PairPrefix, PrefixSearch
-from discreet.pac.ranks import BinarySearch, MinRank, Routine, Size, TwoTo
+from discreet.pac.ranks import BinarySearch, MinRank, Routine, Size, TwoTo, code_bits
 from discreet.pac.splits import PairSplit, PrefixSplit, pair_split, prefix_split
 
 __all__ = [
+    "NAMES",
+    "USUAL",
     "BinarySearch",
     "InteriorPoint",
     "MinRank",
@@ -38,10 +40,14 @@ __all__ = [
     "TwoTo",
     "methods",
     "size_of",
-    "usual",
 ]
 
+USUAL = ("exponential", "binary-search", "prefix")
+"""What `auto` chooses among: pair-prefix pays only on domains whose elements nobody can write down."""
+NAMES = (*USUAL, "pair-prefix")
+
 _MOST = 2**62
+_MOST_COMPARISONS = 2**40
 
 
 def size_of(column: Ordered) -> Size:
@@ -77,8 +83,10 @@ class InteriorPoint:
         return self.routine.point(sorted_column(data, self.column), points(column), rng)
 
 
-def methods(*, facts: Facts, column: str, beta: Exact, spend: Spend) -> list[Method | Refused]:
-    """Every way to an interior point of this column, with the least noise that is admitted.
+def methods(
+    *, facts: Facts, column: str, beta: Exact, spend: Spend, names: Sequence[str] = NAMES
+) -> list[Method | Refused]:
+    """Ways to an interior point of this column, each with the least noise that is admitted.
 
     The error alpha has no meaning here: `needed` is the number of values for which the point is interior with
     probability 1 - beta, and one mechanism serves every alpha.
@@ -86,19 +94,16 @@ def methods(*, facts: Facts, column: str, beta: Exact, spend: Spend) -> list[Met
     problem = _Problem(
         facts, column, size_of(ordered(facts.domain, column)), float(exact.probability(beta=beta)), spend
     )
-    return listed(
-        [
-            ("exponential", problem.exponential),
-            ("binary-search", problem.binary_search),
-            ("prefix", problem.prefix),
-            ("pair-prefix", problem.pair_prefix),
-        ]
-    )
-
-
-def usual(found: list[Method | Refused]) -> list[Method | Refused]:
-    """The methods that `auto` chooses among: pair-prefix pays only on domains whose elements nobody can write down."""
-    return [each for each in found if each.name != "pair-prefix"]
+    makers = {
+        "exponential": problem.exponential,
+        "binary-search": problem.binary_search,
+        "prefix": problem.prefix,
+        "pair-prefix": problem.pair_prefix,
+    }
+    for name in names:
+        if name not in makers:
+            raise ParameterError(f"method must be one of auto, {', '.join(NAMES)}; found {name!r}")
+    return listed([(name, makers[name]) for name in names])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +121,8 @@ class _Problem:
         return self._method("exponential", "exponential mechanism on ranks", routine)
 
     def binary_search(self) -> Method:
+        if code_bits(self.size) > _MOST_COMPARISONS:
+            raise ParameterError("it would make more than 2**40 comparisons")
         kinds = (LaplaceNoise, GaussianNoise) if self.spend(FAILING).failure > 0 else (LaplaceNoise,)
         found = [self._searching(kind) for kind in kinds]
         best = min((each for each in found if each is not None), key=lambda each: each.needed(self.size, self.beta))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -23,7 +23,7 @@ from discreet.domain import Bits, Category, Column, Domain, Number, Whole
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanism import calibrate
-from discreet.pac import choose, conjunctions, enumeration, interior
+from discreet.pac import allboxes, choose, conjunctions, enumeration, interior
 from discreet.pac.conditions import Literals
 from discreet.pac.finite import FiniteClass, Predictions, empirical_size
 from discreet.pac.labels import Labels
@@ -106,7 +106,7 @@ def _stated(asked: Asked, **columns: Column) -> tuple[Facts, Spend]:
 def _interior(asked: Asked) -> Posed:
     facts, spend = _stated(asked, x=Whole(asked.number("bits")))
     found = interior.methods(facts=facts, column="x", beta=asked.beta, spend=spend)
-    return Posed(found, interior.usual(found))
+    return Posed(found, found)
 
 
 def _box(asked: Asked) -> Posed:
@@ -116,7 +116,8 @@ def _box(asked: Asked) -> Posed:
     columns = {f"x{place + 1}": Number(0, 2**bits - 1, step=1) for place in range(count)}
     facts, spend = _stated(asked, **columns)
     found = choose.box_methods(tuple(columns), _LABELS, facts, asked.beta, spend)
-    return Posed(found, choose.unasked_boxes(found, tuple(columns), facts))
+    shown = [_marked(each) if count > 2 and each.name == allboxes.NAME else each for each in found]
+    return Posed(shown, choose.unasked_boxes(found, tuple(columns), facts))
 
 
 def _conjunction(asked: Asked) -> Posed:
@@ -147,9 +148,13 @@ _POSED: dict[str, Callable[[Asked], Posed]] = {
     "rule": _rule,
 }
 
-# Going through all conjunctions when that would take too long: a row to compare with.
+# Going through all boxes or conjunctions when that would take too long: a row to compare with.
 
 IMAGINED = "a row of the plan only"
+
+
+def _marked(method: Method | Refused) -> Method | Refused:
+    return replace(method, theorem=f"{method.theorem}; {IMAGINED}") if isinstance(method, Method) else method
 
 
 def _too_long(method: Method | Refused) -> bool:
