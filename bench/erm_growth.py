@@ -45,11 +45,11 @@ def section(sizes: tuple[int, ...] = SIZES) -> list[str]:
     ]
     for rows in sizes:
         print(f"{rows:,} rows ...", file=sys.stderr, flush=True)
-        held = _apart(_in_memory, rows)
+        held = apart(_in_memory, rows)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "rows.parquet"
-            _apart(_write, rows, str(path))
-            streamed = _apart(_from_parquet, rows, str(path))
+            apart(_write, rows, str(path))
+            streamed = apart(_from_parquet, rows, str(path))
             size = path.stat().st_size / 2**20
         lines.append(f"| {rows:,} | {_shown(held, rows)} | {_shown(streamed, rows)} | {size:,.0f} |")
     return lines
@@ -72,7 +72,7 @@ def _in_memory(rows: int) -> Found:
     for place, (features, labels) in enumerate(blocks(rows)):
         part = slice(place * BLOCK, place * BLOCK + len(labels))
         x[part], y[part] = features, labels
-    return _measured(lambda: dp.LogisticRegression(classes=(0, 1), **PUBLIC).fit(x, y))
+    return measured(lambda: dp.LogisticRegression(classes=(0, 1), **PUBLIC).fit(x, y))
 
 
 def _write(rows: int, path: str) -> None:
@@ -102,10 +102,10 @@ def _from_parquet(rows: int, path: str) -> Found:
             ledger = dp.Ledger.create(Path(folder) / "rows.ledger", budget, table, state_dir=Path(folder) / "state")
             return dp.LogisticRegression(ledger=ledger, **PUBLIC).fit(table, "y")
 
-    return _measured(fit)
+    return measured(fit)
 
 
-def _measured(fit: Callable[[], object]) -> Found:
+def measured(fit: Callable[[], object]) -> Found:
     before, start = _peak(), time.perf_counter()
     fit()
     return time.perf_counter() - start, _peak(), before
@@ -115,7 +115,7 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def _apart(act: Callable[..., Any], *arguments: object) -> Any:
+def apart(act: Callable[..., Any], *arguments: object) -> Any:
     """In a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(act, arguments)

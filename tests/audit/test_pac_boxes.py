@@ -23,6 +23,7 @@ from discreet.audit.mutants import Mistake, Twin
 from discreet.audit.search import Pair, climb
 from discreet.data import Facts, Slice
 from discreet.domain import Category, Domain, Number
+from discreet.errors import OutOfRange
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.noise import SeededRng
 from discreet.pac.boxes import SlicedBox
@@ -309,10 +310,10 @@ def excess(p, q, epsilon):
     return sum(float(np.maximum(p.get(key, zero) - math.exp(epsilon) * q.get(key, zero), 0).sum()) for key in keys)
 
 
-def worst_ratio(mechanism, honest, setting, *, steps, seed, begin, reach, most=4):
+def worst_ratio(mechanism, honest, setting, *, steps, seed, begin, reach, most=4, priced_for=None):
     """The largest delta at the promised epsilon, over the promised delta, that climbing over rows and weights finds."""
     sizes = grid_sizes(setting.domain, honest.columns)
-    promise = honest.reordered(sizes, setting.neighbours)
+    promise = honest.reordered(sizes, priced_for or setting.neighbours)
     epsilon, delta = float(promise.pure), float(promise.failure)
     of = laws_of(mechanism, setting, reach)
     slices: dict[Any, Slices] = {}
@@ -361,7 +362,7 @@ def test_no_neighbours_tell_reordered_slices_apart_better_than_promised(setting,
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("uncounted")
-@pytest.mark.parametrize("setting", [*toys(LINE), *toys(LINE, rows=2)], ids=str)
+@pytest.mark.parametrize("setting", toys(LINE), ids=KINDS)
 @pytest.mark.parametrize("count", [0, 1, 2])
 @pytest.mark.parametrize(
     ("e_a", "gap", "stretch", "rounds"),
@@ -371,6 +372,17 @@ def test_longer_climbs_find_nothing_against_reordered_slices(setting, count, e_a
     for seed in range(3):
         honest = reorder(e_a, gap=gap, stretch=stretch, rounds=rounds, count=count)
         assert worst_ratio(honest, honest, setting, steps=60, seed=seed, **LINES)[1] <= 1 + 1e-9
+
+
+@pytest.mark.usefixtures("uncounted")
+@pytest.mark.parametrize("setting", toys(LINE, rows=2), ids=KINDS)
+def test_two_rows_of_a_person_cost_more_than_one_and_group_privacy_covers_them(setting):
+    honest, one = reorder(3, gap="0.1", stretch=4, rounds=1), Neighbours(setting.neighbours.kind)
+    assert worst_ratio(honest, honest, setting, steps=12, seed=1, priced_for=one, **LINES)[1] > 1.5
+    with pytest.raises(OutOfRange, match="promises nothing"):
+        honest.guarantee(setting.facts())
+    mild = reorder("0.5", gap="0.1", stretch=8, rounds=1)
+    assert worst_ratio(mild, mild, setting, steps=12, seed=1, **LINES)[1] <= 1 + 1e-9
 
 
 GRID = Domain(x=Number(0, 2, step=1), z=Number(0, 2, step=1), y=Category("-", "+"))

@@ -137,6 +137,14 @@ def test_the_order_of_the_rows_does_not_matter(kind, tmp_path, expected):
     assert transcript(MAKERS[kind](ordered(columns(), order), tmp_path)) == expected
 
 
+@pytest.mark.parametrize("kept", [0, 300, 1000])
+@pytest.mark.parametrize("kind", ["dict", "parquet by 7"])
+def test_slices_that_take_several_passes_are_the_same(kind, kept, tmp_path, expected, monkeypatch):
+    """Rows kept in memory for disjoint slices are bounded; 0: one pass for each slice."""
+    monkeypatch.setattr("discreet.data.slices._KEPT", kept)
+    assert transcript(MAKERS[kind](columns(), tmp_path)) == expected
+
+
 @pytest.mark.parametrize("kind", MAKERS)
 def test_every_dataset_keeps_the_same_rows_of_a_person(kind, tmp_path):
     order = np.random.default_rng(3).permutation(ROWS)

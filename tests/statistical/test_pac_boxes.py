@@ -130,7 +130,7 @@ def test_any_number_of_positives_keeps_the_bound(name):
 
 
 def test_the_random_sizes_exceed_their_allowance_as_rarely_as_stated():
-    """2 d geometric sizes together, against the Gamma quantile that the threshold is made with: half of beta at most."""
+    """2 d geometric sizes together, against the Gamma quantile in the threshold: half of beta at most."""
     mechanism = named(learners(5, 8, 1), "reorder-slice").mechanism(0.2)
     drawn = SeededRng(1).geometric(mechanism.spread, (4000, 10)).sum(axis=1)
     margin = math.ceil(mechanism.few_scale * -math.log(float(BETA) / 8))

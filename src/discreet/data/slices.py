@@ -86,7 +86,7 @@ def _extreme(parts: Iterable[npt.NDArray[Any]], wanted: Slice) -> Codes:
         for start in range(0, len(part), max(_BLOCK, 4 * count)) if count else ():
             block = part[start : start + max(_BLOCK, 4 * count)]
             if len(kept) == count:
-                block = block[block < kept.max()] if low else block[block > kept.min()]
+                block = block[block < int(kept.max())] if low else block[block > int(kept.min())]
             kept = np.concatenate([kept, block.astype(np.int64, copy=False)])
             if len(kept) > count:
                 kept = np.partition(kept, count - 1 if low else -count)

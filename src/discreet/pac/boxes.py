@@ -279,9 +279,9 @@ class _Problem:
         return self.method(name, theorem, found, self.faces * found.count)
 
     def box(self, routine: Routine, largest: int) -> SlicedBox:
-        """The box learner whose points are interior with probability 1 - each.
+        """The learner whose points are interior with probability 1 - each.
 
-        A slice is missed, or rows are, only if noise exceeds the margin, (d - 1/2) count: any epsilon does for that.
+        The noise of its count may be as large as the margin, (d - 1/2) count, allows: that costs next to nothing.
         """
         count = routine.needed(largest, self.each)
         margin = (self.faces - 1) * count // 2
@@ -460,7 +460,7 @@ def _tuned(problem: _Problem, largest: int, failure: Fraction) -> _Tuning:
         each = float(problem.beta * (1 - FEW - tail) / problem.faces)
         fixed = 2 * problem.faces * (math.log(largest) - math.log(each))
         quantile = float(gammainccinv(problem.faces, float(problem.beta * tail)))
-        for rounds in range(1, 13):
+        for rounds in range(1, 33):
             wide = _limit_slack(float(failure / rows) ** (1 / rounds))
             for ratio in _RATIOS:
                 cost = rounds * wide * ratio + 2 * rounds - 1 + (ratio + 1 if replace_one else 0)
@@ -497,7 +497,7 @@ def population_size(dimension: int, alpha: Exact, beta: Exact) -> int:
     def fits(n: int) -> bool:
         return wanted + 2 * d * (1 + math.log(n / d)) <= error * n / 16
 
-    low, high = d, 2 * d  # below 32 d / alpha the left side grows faster; the search is over powers of 2, then halves
+    low, high = d, 2 * d  # up to 32 d / alpha the left side grows faster and does not fit; from there on the right side
     while not fits(high):
         low, high = high, 2 * high
     while high - low > 1:
