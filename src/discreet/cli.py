@@ -74,11 +74,13 @@ def plan(
     """What a budget buys, before anything is spent. Reads no data.
 
     KIND is count, histogram (cells), vector (d), select (candidates) or threshold (questions); or a learner: mean,
-    median, linear (d) or logistic (d), in units where rows have norm 1, targets lie in [-1, 1] and values in [0, 1].
-    For example:
+    median, linear (d) or logistic (d), in units where rows have norm 1, targets lie in [-1, 1] and values in [0, 1];
+    or a learner of rules: interior (bits), box (d, bits), conjunction (d, k), rule (conditions, k), finite (hypotheses),
+    whose error is the share of rows that it labels wrong. For example:
 
         discreet plan histogram --epsilon 0.5 --delta 1e-6 --size 20000 --number cells=121
         discreet plan logistic --epsilon 1 --delta 1e-6 --size 10000 --number d=10
+        discreet plan box --epsilon 1 --delta 1e-6 --alpha 0.05 --number d=2 --number bits=16
     """
     from discreet.guarantee import Budget, Neighbours
     from discreet.plan import plan as planned

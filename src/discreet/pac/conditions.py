@@ -223,8 +223,9 @@ def _conditions(column: Any, cuts: int) -> int:
 
 def _cut_codes(column: Number, cuts: int) -> npt.NDArray[np.int64]:
     """The public values of a number that conditions speak about, as codes, increasing."""
-    count = min(cuts, column.steps + 1)
-    return np.array([place * column.steps // (count - 1) for place in range(count)], dtype=np.int64)
+    steps = column.steps
+    count = min(cuts, steps + 1)
+    return np.array([place * steps // (count - 1) for place in range(count)], dtype=np.int64)
 
 
 def _names(columns: str | Iterable[str]) -> tuple[str, ...]:

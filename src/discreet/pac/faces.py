@@ -41,7 +41,7 @@ from discreet.noise import Rng, checked_rate, checked_scale
 from discreet.pac.columns import gathered
 from discreet.pac.labels import Labels
 from discreet.pac.methods import USELESS, Method, Refused, Spend, listed
-from discreet.pac.slices import Box, distinct, empty, grid_sizes
+from discreet.pac.slices import ASSUMING, Box, distinct, empty, grid_sizes
 from discreet.query import Sensitivity, of_persons
 
 Codes = npt.NDArray[np.int64]
@@ -362,7 +362,7 @@ def _method(
     # The price of a face is its range, whatever the weight: the rate found at weight 1 gives those of all others.
     plain = calibrate(lambda noise: FaceByFace(columns, labels, 1, 1 / noise), admits=admits)
     positions = sum(grid_sizes(facts.domain, columns)) + len(columns)
-    size = Size(len(columns), math.log(2 * positions / beta), plain.rate, facts.neighbours, float(share))
+    size = Size(len(columns), math.log(2 * positions) - math.log(beta), plain.rate, facts.neighbours, float(share))
 
     @functools.cache
     def practical() -> CountedFaces:
@@ -378,7 +378,7 @@ def _method(
     return Method(
         NAME,
         "every face is near its best place: docs/proofs/faces.md",
-        "a box of the grid labels every row right",
+        ASSUMING,
         float(beta),
         lambda alpha: size.needed(min(alpha, USEFUL)),
         mechanism,

@@ -25,7 +25,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,13 +34,13 @@ from discreet.data import Batch, Dataset, Facts, IntArray
 from discreet.erm.line import person_range
 from discreet.errors import ParameterError
 from discreet.exact import Exact
-from discreet.guarantee import ORDERS, Guarantee
+from discreet.guarantee import Guarantee
 from discreet.mechanism import calibrate
 from discreet.noise import Rng, checked_rate, checked_scale
 from discreet.pac import hazard
 from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.labels import Labels
-from discreet.pac.methods import FAILING, Method, Refused, Spend, listed
+from discreet.pac.methods import FAILING, Method, Refused, Spend, basic, listed
 
 Conditions = Literals | Thresholds
 Transcript = tuple[int | None, ...]
@@ -351,7 +351,7 @@ def _tuned(alpha: float, problem: _Problem, shrink: float, slack: Slack, rounds:
     best = None
     for count in rounds:
         left = shrink**count
-        if best is not None and slack(count) * count / alpha >= best.rows:
+        if best is not None and (best.rows == 1 or slack(count) * count / alpha >= best.rows):
             break
         if problem.ratio * left < alpha:
             rows = slack(count) * (count + problem.k * (1 - left)) / (alpha - problem.ratio * left)
@@ -393,25 +393,11 @@ def _greedy(
     return Method(name, theorem, problem.assuming, problem.beta, lambda alpha: tuned(alpha).rows, mechanism)
 
 
-@dataclass(frozen=True, slots=True)
-class _PureOnly:
-    """A mechanism of which only the pure price is looked at."""
-
-    mechanism: GreedySelection
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        whole = self.mechanism.guarantee(facts)
-        return Guarantee(whole.neighbours, (math.inf,) * len(ORDERS), whole.pure)
-
-    def run(self, data: Dataset, rng: Rng) -> Any:
-        return self.mechanism.run(data, rng)
-
-
 def _basic(problem: _Problem, spend: Spend) -> Method:
-    def make(noise: Fraction) -> _PureOnly:
-        return _PureOnly(GreedySelection(problem.conditions, problem.labels, problem.k, 1, 1 / noise))
+    def make(noise: Fraction) -> GreedySelection:
+        return GreedySelection(problem.conditions, problem.labels, problem.k, 1, 1 / noise)
 
-    whole = calibrate(make, admits=spend(Fraction(0)).admits).mechanism.rate
+    whole = calibrate(make, admits=basic(spend(Fraction(0)).admits)).rate
     theorem = "greedy selection, pure, the rounds added up"
     return _greedy("greedy-basic", theorem, problem, lambda count: whole / count, itertools.count)
 

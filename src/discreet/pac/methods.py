@@ -21,7 +21,7 @@ from typing import Any
 
 from discreet.data import Facts
 from discreet.errors import ParameterError
-from discreet.guarantee import Budget
+from discreet.guarantee import Budget, Guarantee
 from discreet.mechanism import within
 
 FAILING = Fraction(999, 1000)
@@ -38,6 +38,23 @@ class Spending:
 
 
 Spend = Callable[[Fraction], Spending]
+
+
+@dataclass(frozen=True, slots=True)
+class PureOnly:
+    """A mechanism of which only the sum of its epsilons is believed: what basic composition says."""
+
+    mechanism: Any
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        found = self.mechanism.guarantee(facts)
+        assert found.pure is not None
+        return Guarantee.of_pure(found.pure, neighbours=found.neighbours)
+
+
+def basic(admits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """The test "this is within what may be spent" by basic composition alone."""
+    return lambda mechanism: admits(PureOnly(mechanism))
 
 
 def alone(budget: Budget, *, facts: Facts) -> Spend:

@@ -32,8 +32,11 @@ from discreet.plan import Asked, Row
 
 Methods = list[Method | Refused]
 
-MOST_BITS = 62
-"""A column of a box has at most so many bits: those of a Number's codes."""
+MOST_BITS = 2**20
+"""Values of more bits are nobody's."""
+
+NUMBER_BITS = 61
+"""A column of a table has at most so many bits."""
 
 MOST_COLUMNS = 10_000
 
@@ -113,7 +116,8 @@ def _box(asked: Asked) -> Posed:
     count, bits = asked.number("d"), asked.number("bits")
     if bits > MOST_BITS or count > MOST_COLUMNS:
         raise ParameterError(f"bits must be at most {MOST_BITS} and d at most {MOST_COLUMNS}, found {bits} and {count}")
-    columns = {f"x{place + 1}": Number(0, 2**bits - 1, step=1) for place in range(count)}
+    column = Number(0, 2**bits - 1, step=1) if bits <= NUMBER_BITS else Whole(bits)
+    columns = {f"x{place + 1}": column for place in range(count)}
     facts, spend = _stated(asked, **columns)
     found = choose.box_methods(tuple(columns), _LABELS, facts, asked.beta, spend)
     shown = [_marked(each) if count > 2 and each.name == allboxes.NAME else each for each in found]

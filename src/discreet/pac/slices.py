@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import Dataset, Facts, Slice
-from discreet.domain import AnyNumber, Domain, Number
+from discreet.domain import AnyNumber, Domain, Number, Whole
 from discreet.errors import OutOfRange, ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
@@ -40,6 +40,8 @@ from discreet.query import Count, Equals
 
 Codes = npt.NDArray[np.int64]
 Box = tuple[Codes, Codes]
+
+ASSUMING = "a box of the declared grid labels every row right"
 
 _DIGITS = 100
 _FINE = 10**40  # failures are rounded up to a multiple of one over this
@@ -158,7 +160,7 @@ def grid_sizes(domain: Domain, columns: Sequence[str]) -> list[int]:
     found = []
     for name in columns:
         column = domain.column(name)
-        if not isinstance(column, (Number, AnyNumber)):
+        if not isinstance(column, (Number, AnyNumber, Whole)):  # no table holds a Whole: it is for plans
             raise ParameterError(f"column {name!r} is declared {column!r}: a box needs Numbers")
         found.append(points(column))
     return found
