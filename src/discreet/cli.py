@@ -78,6 +78,7 @@ def plan(
     or a learner of rules: interior (bits), box (d, bits), conjunction (d, k), rule (conditions, k), finite (hypotheses),
     whose error is the share of rows that it labels wrong. For example:
 
+        \b
         discreet plan histogram --epsilon 0.5 --delta 1e-6 --size 20000 --number cells=121
         discreet plan logistic --epsilon 1 --delta 1e-6 --size 10000 --number d=10
         discreet plan box --epsilon 1 --delta 1e-6 --alpha 0.05 --number d=2 --number bits=16

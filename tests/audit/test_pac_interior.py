@@ -62,7 +62,8 @@ def side_law(ending: Ending, margin: int) -> Law:
 def first_step(routine, values, size) -> Law:
     held = np.array(values, dtype=np.int64)
     if isinstance(routine, PairPrefix):
-        return enumerated(lambda rng: routine.shared(held, size, rng))
+        reach = 12 if isinstance(routine.inner, PairPrefix) else REACH  # 18 scales
+        return enumerated(lambda rng: routine.shared(held, size, rng), reach)
     return enumerated(lambda rng: routine.shared(digits_apart(held[:-1], held[1:]), len(held), size, rng))
 
 
@@ -218,7 +219,7 @@ def test_the_prefix_routines_keep_their_price_on_more_lists(routine, neighbours)
 @pytest.mark.slow
 @BOTH
 def test_a_pair_prefix_inside_a_pair_prefix_keeps_its_price(neighbours):
-    inner = PairPrefix(MinRank("0.4"), 0, 0, Fraction(10, 7), 2, Fraction(5, 2))
+    inner = PairPrefix(MinRank("0.4"), 0, 0, Fraction(10, 7), 1, Fraction(2, 3))
     routine = PairPrefix(inner, 0, 0, Fraction(10, 7), 2, Fraction(5, 2))
     price = routine.guarantee(neighbours, 4)
     found = worst(functools.partial(_transcript, routine, 4), price, pairs(neighbours, 4, 4))

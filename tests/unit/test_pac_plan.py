@@ -201,7 +201,7 @@ BAD = {
     "no k": (lambda: plan("conjunction", d=3, alpha=0.1), "needs k="),
     "neither a size nor an accuracy": (lambda: plan("rule", conditions=3, k=1), "needs size=, or alpha="),
     "k above d": (lambda: plan("conjunction", d=3, k=4, alpha=0.1), "k must be at most"),
-    "too many bits": (lambda: plan("box", d=3, bits=63, alpha=0.1), "bits must be at most 62"),
+    "too many bits": (lambda: plan("box", d=3, bits=2**21, alpha=0.1), "bits must be at most 1048576"),
     "d zero": (lambda: plan("box", d=0, bits=3, alpha=0.1), "d must be a whole number >= 1"),
     "hypotheses zero": (lambda: plan("finite", hypotheses=0, alpha=0.1), "hypotheses"),
     "a number too many": (lambda: plan("finite", hypotheses=5, k=3, alpha=0.1), "takes hypotheses="),

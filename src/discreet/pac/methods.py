@@ -116,7 +116,7 @@ class Method:
         if size is None:
             return Promise(None, self.beta, self.theorem, reason="the number of rows is private and none is declared")
         found = self.alpha(size)
-        reason = "" if found is not None else f"{self.name} needs {self.needed(USELESS):,} rows to beat a coin"
+        reason = "" if found is not None else f"{self.name} promises something from {self.needed(USELESS):,} rows on"
         return Promise(found, self.beta, self.theorem, self.assuming, reason)
 
     def offer(self, size: float | None) -> Offer:

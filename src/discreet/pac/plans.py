@@ -86,7 +86,7 @@ def _row(method: Method | Refused, asked: Asked) -> Row:
     promised = None if size is None else method.alpha(size)
     refusal = ""
     if promised is None and wanted is None:
-        refusal = f"it needs {method.needed(USELESS):,} rows to beat a coin"
+        refusal = f"it promises something from {method.needed(USELESS):,} rows on"
     error = None if promised is None or size is None else promised * size
     return Row(method.name, method.theorem, None, error, promised, wanted, refusal, assuming=method.assuming)
 
