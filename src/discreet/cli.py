@@ -75,8 +75,8 @@ def plan(
 
     KIND is count, histogram (cells), vector (d), select (candidates) or threshold (questions); or a learner: mean,
     median, linear (d) or logistic (d), in units where rows have norm 1, targets lie in [-1, 1] and values in [0, 1];
-    or a learner of rules: interior (bits), box (d, bits), conjunction (d, k), rule (conditions, k), finite (hypotheses),
-    whose error is the share of rows that it labels wrong. For example:
+    or a learner of rules: interior (bits), box (d, bits), conjunction (d, k), rule (conditions, k), finite
+    (hypotheses), whose error is the share of rows that it labels wrong. For example:
 
         \b
         discreet plan histogram --epsilon 0.5 --delta 1e-6 --size 20000 --number cells=121

@@ -248,9 +248,9 @@ def test_a_promise_without_a_theorem_says_so():
 
 def test_a_promise_about_a_part_of_a_table_is_about_its_rows():
     promise = Promise(0.01, 0.05, "theorem", "the labels are right")
-    part = rules.Part(BitMatrix(BITS[:100], TARGET[:100], target=dp.Category(0, 1)), 400)
+    part = rules.reading.Part(BitMatrix(BITS[:100], TARGET[:100], target=dp.Category(0, 1)), 400)
     assert rules.of_part(promise, part).alpha == pytest.approx(0.04)
-    small = rules.Part(BitMatrix(BITS[:4], TARGET[:4], target=dp.Category(0, 1)), 400)
+    small = rules.reading.Part(BitMatrix(BITS[:4], TARGET[:4], target=dp.Category(0, 1)), 400)
     assert rules.of_part(promise, small).alpha is None
     whole = BitMatrix(BITS, TARGET, target=dp.Category(0, 1))
     assert rules.of_part(promise, whole) == promise

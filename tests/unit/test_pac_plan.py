@@ -162,13 +162,13 @@ def test_a_plan_for_a_size_shows_how_many_rows_are_wrong_and_who_beats_no_coin()
     rows = {row.method: row for row in found.rows}
     assert rows["exact"].error == pytest.approx(2000 * rows["exact"].alpha)
     assert rows["exact"].alpha < 0.02
-    assert "to beat a coin" in rows["lecture-counts"].refusal
+    assert "promises something from" in rows["lecture-counts"].refusal
     assert "nothing is proved" in rows["practical"].refusal
     _, columns, first, *rest = str(found).splitlines()
     assert "wrong rows <=" in columns
     assert "of 2,000" in columns
     assert first.startswith("exact")
-    assert "lecture-counts: it needs" in "\n".join(rest)
+    assert "lecture-counts: it promises something from" in "\n".join(rest)
 
 
 def test_both_numbers_of_a_row_agree():

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import validate_data
 
 from discreet import exact
-from discreet.data import Batch, Codes, Dataset, Facts, Filter, Matrix, ParquetTable, Slice, Summed, Table
+from discreet.data import Batch, BitMatrix, Codes, Dataset, Facts, Filter, Matrix, ParquetTable, Slice, Summed, Table
 from discreet.data.columns import Frame
 from discreet.data.encoding import encode
 from discreet.data.rows import refuse_to_leave
@@ -28,7 +28,7 @@ from discreet.errors import ParameterError, SchemaError
 from discreet.estimators.base import Terms
 
 Floats = npt.NDArray[np.float64]
-Rows = TypeVar("Rows", Matrix, Table)
+Rows = TypeVar("Rows", Matrix, Table, BitMatrix)
 GRID = 2**30  # steps between the bounds of a number that comes from an array
 
 
@@ -43,7 +43,7 @@ class Part:
 
     __slots__ = ("__weakref__", "_rows", "facts", "identity", "source")
 
-    def __init__(self, rows: Matrix | Table, size: int) -> None:
+    def __init__(self, rows: Matrix | Table | BitMatrix, size: int) -> None:
         self._rows = rows
         self.facts = Facts(rows.facts.domain, rows.facts.neighbours, size)
         self.identity, self.source = rows.identity, rows.source
@@ -164,7 +164,7 @@ def matrix(
 ) -> Matrix | Part:
     """Features and target as a dataset; rows that fewer are than the declared size are a part of the table."""
     vector = Vector(rows.shape[1], norm=norm)
-    return _read(
+    return held(
         terms,
         len(rows),
         lambda size: Matrix(
@@ -176,14 +176,15 @@ def matrix(
 def column(terms: Terms, values: Any, number: Number) -> Table | Part:
     """One column of numbers as a dataset."""
     domain = Domain(x=number)
-    return _read(
+    return held(
         terms,
         len(values),
         lambda size: Table({"x": values}, domain, neighbours=terms.neighbours, size=size, name=terms.name),
     )
 
 
-def _read(terms: Terms, found: int, made: Callable[[int | None], Rows]) -> Rows | Part:
+def held(terms: Terms, found: int, made: Callable[[int | None], Rows]) -> Rows | Part:
+    """The rows as a dataset; with a ledger and a larger declared size they are a part of its table."""
     part = terms.ledger is not None and terms.neighbours.replace_one and terms.size is not None and terms.size > found
     try:
         rows = made(None if part else terms.size)

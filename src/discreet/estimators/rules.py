@@ -25,7 +25,7 @@ from discreet.domain import Category, Domain, Number
 from discreet.errors import ParameterError, SchemaError
 from discreet.estimators import rows as reading
 from discreet.estimators.base import Books, FitGuarantee, Terms, books, charged, terms_of
-from discreet.estimators.rows import Floats, Part
+from discreet.estimators.rows import Floats
 from discreet.estimators.supervised import random_fit
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
@@ -38,8 +38,6 @@ from discreet.release import release
 
 STEPS = 10**5
 """Grid steps between the bounds of a feature that comes from an array: round decimals, and about 2^17 values."""
-
-Held = Callable[[int | None], Table | BitMatrix]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +151,7 @@ def number_examples(estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool
     name = _unused("y", names)
     domain = Domain({**dict(zip(names, numbers, strict=True)), name: target})
     columns = {**dict(zip(names, _finite(features).T, strict=True)), name: labels}
-    data = held(
+    data = reading.held(
         terms,
         len(features),
         lambda size: Table(columns, domain, neighbours=terms.neighbours, size=size, name=terms.name),
@@ -174,7 +172,7 @@ def bit_examples(
     features, labels, target = _arrays(estimator, x, y, reset=reset)
     floats = _finite(features)
     booleans = floats if bits is None else bits(floats)
-    data = held(
+    data = reading.held(
         terms,
         len(features),
         lambda size: BitMatrix(
@@ -221,18 +219,6 @@ def table_examples(
         estimator.classes_, estimator.n_features_in_ = found, len(columns)
         estimator.feature_names_in_ = np.array(columns, dtype=object)
     return Examples(data, columns, Labels(name, category.levels[-1]))
-
-
-def held(terms: Terms, found: int, made: Held) -> Dataset:
-    """The rows as a dataset; with a ledger and a larger declared size they are a part of its table."""
-    part = terms.ledger is not None and terms.neighbours.replace_one and terms.size is not None and terms.size > found
-    try:
-        rows = made(None if part else terms.size)
-    except SchemaError as error:
-        complaint = str(error)
-    else:
-        return Part(rows, terms.size) if part and terms.size is not None else rows  # type: ignore[arg-type]
-    raise ParameterError(complaint)
 
 
 def _arrays(estimator: Any, x: Any, y: Any, *, reset: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Category]:

@@ -31,9 +31,10 @@ from discreet.mechanisms.noises import GaussianNoise
 from discreet.noise import Rng
 from discreet.pac.columns import Ordered, ordered, points
 from discreet.pac.labels import Labels
-from discreet.pac.methods import FAILING, Method, Refused, Spend, listed
+from discreet.pac.methods import FAILING, Method, Refused, Spend, basic, listed
 from discreet.pac.ranks import BinarySearch, MinRank, Routine
 from discreet.pac.slices import (
+    ASSUMING,
     Block,
     Box,
     ReorderSlice,
@@ -196,7 +197,6 @@ class SlicedBox:
 
 # Which methods there are, and how many rows each needs.
 
-ASSUMING = "a box of the declared grid labels every row right"
 FEW = Fraction(1, 8)
 """The share of beta for the noisy count of positives."""
 
@@ -294,26 +294,13 @@ def _tail_scale(distance: int, beta: float) -> Fraction:
 
 
 def _basic(problem: _Problem, largest: int) -> Method:
-    admits = problem.spend(Fraction(0)).admits
     return problem.sliced(
         "basic",
         "one interior point for each face, epsilons added up: error at most 2 d m of n rows",
         lambda noise: MinRank(1 / noise),
         largest,
-        lambda mechanism: admits(_Summed(mechanism)),
+        basic(problem.spend(Fraction(0)).admits),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Summed:
-    """A mechanism of which only the sum of its epsilons is believed."""
-
-    mechanism: SlicedBox
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        found = self.mechanism.guarantee(facts)
-        assert found.pure is not None
-        return Guarantee.of_pure(found.pure, neighbours=found.neighbours)
 
 
 def _concentrated(problem: _Problem, largest: int) -> Method:
