@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
@@ -12,25 +12,19 @@ from discreet.estimators import rows as reading
 from discreet.estimators.base import Terms, refuse, terms_of
 from discreet.estimators.rules import (
     NUMBERS,
-    Certified,
     Examples,
     LearnedRule,
-    certified,
-    charged_score,
-    judged,
+    RuleMixin,
     learned,
     number_examples,
-    predicted,
-    seen,
     table_examples,
-    two_class_fit,
 )
 from discreet.estimators.supervised import no_features
 from discreet.pac import choose, plans
 from discreet.pac.boxes import BoxRule
 
 
-class BoxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     """Learns a box a_1 <= x_1 <= b_1 and ... and a_d <= x_d <= b_d under differential privacy.
 
     Everything that decides privacy is given, never read from the rows:
@@ -103,7 +97,7 @@ class BoxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             ),
         )
         rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in value))
-        self.box_ = LearnedRule(rule, rows.features, rule.said(rows.facts.domain))
+        self.rule_ = LearnedRule(rule, rows.features, rule.said(rows.facts.domain))
         self.from_table_ = reading.is_table(X)
         return self
 
@@ -113,27 +107,11 @@ class BoxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         no_features(features)
         return number_examples(self, terms, x, y, reset=reset)
 
-    def predict(self, X: Any) -> Any:  # noqa: N803
-        """The class of each row: any rows, this is no release about them."""
-        check_is_fitted(self, "box_")
-        return predicted(self, self.box_, seen(self, X, self.box_.domain, named=self.from_table_))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
-        if self.ledger is None:
-            return float(super().score(X, y, sample_weight=sample_weight))
-        check_is_fitted(self, "box_")
-        refuse({"sample_weight": sample_weight})
-        return charged_score(self, self.box_, lambda terms: self._judged(terms, X, y))
-
-    def certify(self, X: Any, y: Any, *, epsilon: Any, beta: Any = 0.05) -> Certified:  # noqa: N803
-        """Pay epsilon for a bound on the box's mistakes on private rows; charged to the ledger, if there is one."""
-        check_is_fitted(self, "box_")
-        return certified(self, self.box_, lambda terms: self._judged(terms, X, y), epsilon=epsilon, beta=beta)
-
-    def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
-        features = list(self.feature_names_in_) if self.from_table_ else None
-        return judged(self, self.box_, x, lambda: self._examples(terms, x, y, features, reset=False))
+    @property
+    def box_(self) -> LearnedRule:
+        """The learned box."""
+        check_is_fitted(self, "rule_")
+        return self.rule_
 
     @staticmethod
     def sample_size(
@@ -149,6 +127,3 @@ class BoxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, in d features of 2^bits values."""
         return plans.needed("box", alpha, beta, epsilon, delta, neighbours, method, d=d, bits=bits)
-
-    def __sklearn_tags__(self) -> Any:
-        return two_class_fit(super().__sklearn_tags__())

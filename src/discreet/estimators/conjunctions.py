@@ -5,28 +5,22 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
 
 from discreet import exact
+from discreet.data import Batch
 from discreet.errors import ParameterError
 from discreet.estimators import rows as reading
 from discreet.estimators.base import Terms, refuse, terms_of
 from discreet.estimators.rules import (
     BOOLEANS,
-    Certified,
     Examples,
     LearnedRule,
+    RuleMixin,
     bit_examples,
-    certified,
-    charged_score,
-    judged,
     learned,
-    predicted,
-    seen,
     seen_bits,
     table_examples,
-    two_class_fit,
 )
 from discreet.estimators.supervised import flag, no_features
 from discreet.pac import choose, plans
@@ -34,7 +28,7 @@ from discreet.pac.conditions import Conjunction, Literals
 from discreet.pac.enumeration import AllConjunctions
 
 
-class ConjunctionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     """Learns a conjunction such as `v2 and not v5 and v6` of booleans under differential privacy.
 
     Everything that decides privacy is given, never read from the rows:
@@ -118,29 +112,8 @@ class ConjunctionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         no_features(features)
         return bit_examples(self, terms, x, y, reset=reset)
 
-    def predict(self, X: Any) -> Any:  # noqa: N803
-        """The class of each row: any rows, this is no release about them."""
-        check_is_fitted(self, "rule_")
-        domain = self.rule_.domain
-        batch = seen(self, X, domain, named=True) if self.from_table_ else seen_bits(self, X, domain)
-        return predicted(self, self.rule_, batch)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
-        if self.ledger is None:
-            return float(super().score(X, y, sample_weight=sample_weight))
-        check_is_fitted(self, "rule_")
-        refuse({"sample_weight": sample_weight})
-        return charged_score(self, self.rule_, lambda terms: self._judged(terms, X, y))
-
-    def certify(self, X: Any, y: Any, *, epsilon: Any, beta: Any = 0.05) -> Certified:  # noqa: N803
-        """Pay epsilon for a bound on the rule's mistakes on private rows; charged to the ledger, if there is one."""
-        check_is_fitted(self, "rule_")
-        return certified(self, self.rule_, lambda terms: self._judged(terms, X, y), epsilon=epsilon, beta=beta)
-
-    def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
-        features = list(self.feature_names_in_) if self.from_table_ else None
-        return judged(self, self.rule_, x, lambda: self._examples(terms, x, y, features, reset=False))
+    def _seen(self, x: Any) -> Batch:
+        return super()._seen(x) if self.from_table_ else seen_bits(self, x, self.rule_.domain)
 
     @staticmethod
     def sample_size(
@@ -156,9 +129,6 @@ class ConjunctionClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for k of d booleans."""
         return plans.needed("conjunction", alpha, beta, epsilon, delta, neighbours, method, d=d, k=k)
-
-    def __sklearn_tags__(self) -> Any:
-        return two_class_fit(super().__sklearn_tags__())
 
 
 def how_many(k: Any) -> int:

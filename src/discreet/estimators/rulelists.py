@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
+from discreet.data import Batch
 from discreet.domain import Category, Domain, Number, label_of, spell
 from discreet.erm.gradient import alone
 from discreet.errors import ParameterError
@@ -20,21 +21,15 @@ from discreet.estimators.base import Terms, refuse, terms_of
 from discreet.estimators.conjunctions import how_many
 from discreet.estimators.rules import (
     ANY,
-    Certified,
     Examples,
     LearnedRule,
+    RuleMixin,
     bit_examples,
-    certified,
-    charged_score,
     feature_names,
-    judged,
     learned,
     number_examples,
-    predicted,
-    seen,
     seen_bits,
     table_examples,
-    two_class_fit,
 )
 from discreet.estimators.supervised import no_features
 from discreet.pac import choose, finite, plans
@@ -45,7 +40,7 @@ from discreet.pac.methods import USELESS
 from discreet.predicate import Combining
 
 
-class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     """Learns a rule such as `30 <= age <= 60 and sex = F` under differential privacy.
 
     A rule is a conjunction of conditions x >= a, x <= b on numbers and x = level, x != level on categories.
@@ -129,28 +124,6 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         no_features(features)
         return number_examples(self, terms, x, y, reset=reset)
 
-    def predict(self, X: Any) -> Any:  # noqa: N803
-        """The class of each row: any rows, this is no release about them."""
-        check_is_fitted(self, "rule_")
-        return predicted(self, self.rule_, seen(self, X, self.rule_.domain, named=self.from_table_))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
-        if self.ledger is None:
-            return float(super().score(X, y, sample_weight=sample_weight))
-        check_is_fitted(self, "rule_")
-        refuse({"sample_weight": sample_weight})
-        return charged_score(self, self.rule_, lambda terms: self._judged(terms, X, y))
-
-    def certify(self, X: Any, y: Any, *, epsilon: Any, beta: Any = 0.05) -> Certified:  # noqa: N803
-        """Pay epsilon for a bound on the rule's mistakes on private rows; charged to the ledger, if there is one."""
-        check_is_fitted(self, "rule_")
-        return certified(self, self.rule_, lambda terms: self._judged(terms, X, y), epsilon=epsilon, beta=beta)
-
-    def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
-        features = list(self.feature_names_in_) if self.from_table_ else None
-        return judged(self, self.rule_, x, lambda: self._examples(terms, x, y, features, reset=False))
-
     @staticmethod
     def sample_size(
         alpha: Any,
@@ -166,11 +139,8 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """How many rows make the error at most alpha with probability 1 - beta, for k of so many conditions."""
         return plans.needed("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
 
-    def __sklearn_tags__(self) -> Any:
-        return two_class_fit(super().__sklearn_tags__())
 
-
-class FiniteClassClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     """Chooses one of finitely many hypotheses under differential privacy, by the exponential mechanism.
 
     epsilon, delta  what the fit may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
@@ -220,7 +190,7 @@ class FiniteClassClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         refuse(refused)
         terms, beta = terms_of(self), exact.probability(beta=self.beta)
         listed = hypotheses_of(self.hypotheses)
-        rows = self._examples(terms, X, y, features, listed)
+        rows = self._examples(terms, X, y, features)
         rules = _rules(listed or [], rows, self.classes_) if reading.is_table(X) else Predictions("x")
         value = learned(
             self,
@@ -244,9 +214,8 @@ class FiniteClassClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         function = callable(listed[self.index_])
         return _name(listed[self.index_], self.index_) if function else str(chosen.said(rows.facts.domain))
 
-    def _examples(
-        self, terms: Terms, x: Any, y: Any, features: Any, listed: list[Any] | None, *, reset: bool = True
-    ) -> Examples:
+    def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
+        listed = hypotheses_of(self.hypotheses)
         if reading.is_table(x):
             if listed is None:
                 raise ParameterError('hypotheses="columns" is for arrays of predictions, found a table')
@@ -266,30 +235,14 @@ class FiniteClassClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The class of each row: any rows, this is no release about them."""
         check_is_fitted(self, "rule_")
-        if self.from_table_:
-            return predicted(self, self.rule_, seen(self, X, self.rule_.domain, named=True))
         listed = hypotheses_of(self.hypotheses)
-        if listed is None:
-            return predicted(self, self.rule_, seen_bits(self, X, self.rule_.domain))
+        if self.from_table_ or listed is None:
+            return super().predict(X)
         rows = reading.features_only(self, X)
         return self.classes_[self._asked([_functions(listed)[self.index_]], rows)[:, 0].astype(np.int64)]
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
-        if self.ledger is None:
-            return float(super().score(X, y, sample_weight=sample_weight))
-        check_is_fitted(self, "rule_")
-        refuse({"sample_weight": sample_weight})
-        return charged_score(self, self.rule_, lambda terms: self._judged(terms, X, y))
-
-    def certify(self, X: Any, y: Any, *, epsilon: Any, beta: Any = 0.05) -> Certified:  # noqa: N803
-        """Pay epsilon for a bound on the rule's mistakes on private rows; charged to the ledger, if there is one."""
-        check_is_fitted(self, "rule_")
-        return certified(self, self.rule_, lambda terms: self._judged(terms, X, y), epsilon=epsilon, beta=beta)
-
-    def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
-        features, listed = list(self.feature_names_in_) if self.from_table_ else None, hypotheses_of(self.hypotheses)
-        return judged(self, self.rule_, x, lambda: self._examples(terms, x, y, features, listed, reset=False))
+    def _seen(self, x: Any) -> Batch:
+        return super()._seen(x) if self.from_table_ else seen_bits(self, x, self.rule_.domain)
 
     @staticmethod
     def sample_size(
@@ -303,9 +256,6 @@ class FiniteClassClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for so many hypotheses."""
         return plans.needed("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
-
-    def __sklearn_tags__(self) -> Any:
-        return two_class_fit(super().__sklearn_tags__())
 
 
 def hypotheses_of(given: Any) -> list[Any] | None:

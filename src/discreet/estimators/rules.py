@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
 from discreet.data import Batch, BitMatrix, Dataset, Facts, Table
@@ -24,7 +26,7 @@ from discreet.data.packed import packed
 from discreet.domain import Category, Domain, Number
 from discreet.errors import ParameterError, SchemaError
 from discreet.estimators import rows as reading
-from discreet.estimators.base import Books, FitGuarantee, Terms, books, charged, terms_of
+from discreet.estimators.base import Books, FitGuarantee, Terms, books, charged, refuse, terms_of
 from discreet.estimators.rows import Floats
 from discreet.estimators.supervised import random_fit
 from discreet.guarantee import Budget
@@ -340,29 +342,52 @@ def _frame_batch(source: Any, domain: Domain) -> Batch:
 # What a fitted model does.
 
 
-def two_class_fit(tags: Any) -> Any:
-    """What scikit-learn is told of every estimator here."""
-    tags.classifier_tags.multi_class = False
-    return random_fit(tags)
+class RuleMixin(ClassifierMixin):  # type: ignore[misc]
+    """What a learner of a rule does once it is fitted; the rule is `rule_`.
+
+    The learner brings `_examples`, which reads private rows as its fit did, and may read rows for a prediction in its
+    own way (`_seen`).
+    """
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The class of each row, the last one where the rule holds: any rows, this is no release about them."""
+        check_is_fitted(self, "rule_")
+        return self.classes_[self.rule_.holds(self._seen(X)).astype(np.int64)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
+        if self.ledger is None:
+            return float(super().score(X, y, sample_weight=sample_weight))
+        check_is_fitted(self, "rule_")
+        refuse({"sample_weight": sample_weight})
+        return charged_score(self, lambda terms: self._judged(terms, X, y))
+
+    def certify(self, X: Any, y: Any, *, epsilon: Any, beta: Any = 0.05) -> Certified:  # noqa: N803
+        """Pay epsilon for a bound on the rule's mistakes on private rows; charged to the ledger, if there is one."""
+        check_is_fitted(self, "rule_")
+        return certified(self, lambda terms: self._judged(terms, X, y), epsilon=epsilon, beta=beta)
+
+    def _seen(self, x: Any) -> Batch:
+        return seen(self, x, self.rule_.domain, named=self.from_table_)
+
+    def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
+        """Private rows that the rule is judged by: declared as those of the fit were."""
+        if reading.is_table(x) != self.from_table_:
+            kind = "a table is judged on a table" if self.from_table_ else "arrays is judged on arrays"
+            raise ParameterError(f"a model that was fitted from {kind}")
+        features = list(self.feature_names_in_) if self.from_table_ else None
+        rows: Examples = self._examples(terms, x, y, features, reset=False)
+        if rows.features != self.rule_.domain:
+            raise ParameterError("these columns are not declared as those that the model was fitted to")
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return random_fit(tags)
 
 
-def predicted(estimator: Any, rule: LearnedRule, batch: Batch) -> Any:
-    """The class of each row: the last one where the rule holds."""
-    return estimator.classes_[rule.holds(batch).astype(np.int64)]
-
-
-def judged(estimator: Any, rule: LearnedRule, x: Any, read_rows: Callable[[], Examples]) -> Examples:
-    """Private rows that the rule is judged by: declared as those of the fit were."""
-    if reading.is_table(x) != estimator.from_table_:
-        kind = "a table is judged on a table" if estimator.from_table_ else "arrays is judged on arrays"
-        raise ParameterError(f"a model that was fitted from {kind}")
-    rows = read_rows()
-    if rows.features != rule.domain:
-        raise ParameterError("these columns are not declared as those that the model was fitted to")
-    return rows
-
-
-def charged_score(estimator: Any, rule: LearnedRule, read_rows: Callable[[Terms], Examples]) -> float:
+def charged_score(estimator: Any, read_rows: Callable[[Terms], Examples]) -> float:
     """The share of right predictions on private rows: a count of mistakes plus Laplace noise, charged."""
     if estimator.score_epsilon is None:
         raise ParameterError(
@@ -376,7 +401,7 @@ def charged_score(estimator: Any, rule: LearnedRule, read_rows: Callable[[Terms]
         raise ParameterError("a charged score needs a public number of rows: replace-one, with one row a person")
     rows = read_rows(terms)
     assert rows.facts.size is not None
-    mechanism = Laplace(Mistakes(rule.rule, rows.labels), 1 / epsilon)
+    mechanism = Laplace(Mistakes(estimator.rule_.rule, rows.labels), 1 / epsilon)
     got = release(mechanism, rows.data, ledger=terms.ledger, memo="score")
     count = float(rows.facts.size * reading.share_of(rows.data))
     return float(np.clip(1 - got.value / count, 0.0, 1.0))
@@ -404,14 +429,12 @@ class Certified:
         return f"wrong on at most {self.rows:,} rows{share} {sure}. Cost: {self.guarantee}"
 
 
-def certified(
-    estimator: Any, rule: LearnedRule, read_rows: Callable[[Terms], Examples], *, epsilon: Any, beta: Any
-) -> Certified:
+def certified(estimator: Any, read_rows: Callable[[Terms], Examples], *, epsilon: Any, beta: Any) -> Certified:
     """Release a bound on the number of mistakes, for epsilon: from the ledger or, without one, priced alone."""
     terms, budget = terms_of(estimator), Budget(exact.positive(epsilon=epsilon))
     allowed, rows = exact.probability(beta=beta), read_rows(terms)
     book = Ledger.in_memory(budget, rows.data.identity) if terms.ledger is None else terms.ledger
-    got = certify(rule.rule, rows.labels, rows.data, epsilon=budget.epsilon, beta=allowed, ledger=book)
+    got = certify(estimator.rule_.rule, rows.labels, rows.data, epsilon=budget.epsilon, beta=allowed, ledger=book)
     entry = None if terms.ledger is None else got.entry
     scope = "this certificate alone" if entry is None else f"entry {entry} of the ledger of {terms.name!r}"
     share = reading.share_of(rows.data)
