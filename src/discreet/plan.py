@@ -36,7 +36,7 @@ class Row:
     alpha    the error as a fraction of `size`, when a size is given
     needed   the size for which the error is the alpha that was asked for, when one is given
     refusal  why this method promises nothing here; the numbers are None then
-    assuming what the promise supposes about the rows
+    assuming what the promise supposes about the rows, or whom it compares with
     """
 
     method: str
@@ -114,7 +114,8 @@ def plan(
     facts = Facts(Domain(it=Category("no", "yes")), relation, None if size is None else exact.whole(size=size))
     wanted = None if alpha is None else exact.probability(alpha=alpha)
     asked = Asked(budget, facts, exact.probability(beta=beta), wanted, numbers)
-    rows = sorted(rows_of(asked), key=_order if size is not None else _order_by_size)
+    by_size = size is None or (kind in RULES and wanted is not None)
+    rows = sorted(rows_of(asked), key=_order_by_size if by_size else _order)
     return Plan(kind, budget, relation, asked.beta, tuple(rows), size, wanted)
 
 
@@ -278,9 +279,7 @@ def _assumptions(found: Plan) -> list[str]:
     """What the promises suppose, each assumption once."""
     supposed = [row for row in found.rows if row.assuming and not row.refusal]
     known = dict.fromkeys(row.assuming for row in supposed)
-    if len(known) == 1:
-        return [f"if {each}" for each in known]
-    return [f"if {each}: {', '.join(row.method for row in supposed if row.assuming == each)}" for each in known]
+    return [f"{', '.join(row.method for row in supposed if row.assuming == each)}: {each}" for each in known]
 
 
 def _shown(value: str | Fraction | float | None) -> str:

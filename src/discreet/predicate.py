@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import Batch
-from discreet.domain import Category, Domain, Number
+from discreet.domain import Category, Domain, Number, spell
 from discreet.errors import ParameterError
 
 Value = str | bool | int | Fraction
@@ -250,6 +250,28 @@ def predicates(parts: tuple[object, ...]) -> tuple[object, ...]:
         if not isinstance(part, (Equals, Between, Among, Missing, And, Or, Not)):
             raise ParameterError(f"a condition must be a predicate, such as Equals or Between, found {part!r}")
     return parts
+
+
+def in_words(predicate: Predicate) -> str:
+    """The condition as a person reads it: 50 <= age <= 100 and (town = north or not visits = 0)."""
+    if isinstance(predicate, Equals):
+        return f"{predicate.column} = {_spelled(predicate.value)}"
+    if isinstance(predicate, Between):
+        return f"{spell(predicate.low)} <= {predicate.column} <= {spell(predicate.high)}"
+    if isinstance(predicate, Among):
+        return f"{predicate.column} in ({', '.join(map(_spelled, predicate.values))})"
+    if isinstance(predicate, Missing):
+        return f"{predicate.column} is missing"
+    if isinstance(predicate, Not):
+        inner = in_words(predicate.part)
+        return f"not ({inner})" if isinstance(predicate.part, (And, Or)) else f"not {inner}"
+    word, none = ("and", "always") if isinstance(predicate, And) else ("or", "never")
+    parts = [f"({in_words(each)})" if isinstance(each, (And, Or)) else in_words(each) for each in predicate.parts]
+    return f" {word} ".join(parts) or none
+
+
+def _spelled(value: Value) -> str:
+    return spell(value) if isinstance(value, Fraction) else str(value)
 
 
 def _scope(parts: Iterable[Predicate]) -> tuple[str, ...]:

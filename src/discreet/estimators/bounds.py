@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from discreet import exact
 from discreet.data import ParquetTable, Table
-from discreet.domain import AnyNumber, Number, spell
+from discreet.domain import AnyNumber, Number
 from discreet.errors import ParameterError
 from discreet.estimators import rows as reading
 from discreet.estimators.base import FitGuarantee, books, terms_of
@@ -55,10 +55,10 @@ def suggest_bounds(
     ledger: Ledger,
     epsilon: Exact | None = None,
     delta: Exact = 0,
-    coverage: Exact = 0.98,
+    coverage: Exact | None = None,
     beta: Exact = 0.05,
 ) -> Suggested:
-    """Bounds within which about `coverage` of the rows lie, for a column declared Number.any() (or a wide Number).
+    """Bounds within which most rows lie, for a column declared Number.any() (or a wide Number).
 
         found = dp.suggest_bounds(table, "income", ledger=ledger, epsilon=0.1)
         table = dp.Table(frame, dp.Domain({**domain, "income": found.number}), name=table.identity.name)
@@ -66,7 +66,11 @@ def suggest_bounds(
     The second line declares the column anew; the table goes on with the same ledger, which knows what the bounds cost.
 
     epsilon, delta  what it may cost; epsilon=None: all that is left in the ledger
-    coverage        the bounds are the (1 - coverage) / 2 quantile and its mirror, rounded outward
+    coverage        the bounds are the (1 - coverage) / 2 quantile and its mirror, rounded outward. None: the widest
+                    that are sure to lie among the rows, for this many rows and this epsilon; too few rows are refused
+
+    Ranks are found to within so many rows (a few hundred at epsilon 1, a few thousand at 0.1); a quantile nearer to the
+    end than that could be anywhere beyond the rows, so it is refused when the number of rows is public.
     """
     terms = terms_of(SimpleNamespace(ledger=ledger, neighbours="replace-one", size=None, epsilon=epsilon, delta=delta))
     if not reading.is_table(table):
@@ -75,12 +79,34 @@ def suggest_bounds(
     declared = data.facts.domain.column(exact.text(column=column))
     if not isinstance(declared, (Number, AnyNumber)):
         raise ParameterError(f"column {column!r} is declared {declared!r}: bounds are for a Number")
-    wanted, sure = exact.probability(coverage=coverage), exact.probability(beta=beta)
-    mechanism = calibrate(lambda noise: RankBounds(column, wanted, 1 / noise), admits=books(terms, data).admits)
+    sure = exact.probability(beta=beta)
+    admits = books(terms, data).admits
+    first = calibrate(lambda noise: RankBounds(column, Fraction(1, 2), 1 / noise), admits=admits)
+    wanted = _coverage(coverage, first.missed(data.facts, float(sure)), data.facts.size)
+    mechanism = calibrate(lambda noise: RankBounds(column, wanted, 1 / noise), admits=admits)
     got, guarantee = charged_once(terms, data, mechanism, memo="suggest_bounds")
     missed = mechanism.missed(data.facts, float(sure))
     promise = (
-        f"with probability {float(1 - sure):g} fewer than {spell((1 - wanted) / 2 * 100)} % of the rows and "
-        f"{missed:,} more lie below, and as few above"
+        f"with probability {float(1 - sure):g} at most {float((1 - wanted) / 2):.2%} of the rows plus {missed:,} lie "
+        "below, and as few above"
     )
     return Suggested(column, declaration(declared, *got.value), promise, guarantee, got.entry)
+
+
+def _coverage(asked: Exact | None, missed: int, size: int | None) -> Fraction:
+    """The coverage that was asked for, or the most for which the bounds lie among the rows; ranks are `missed` off."""
+    if size is None:
+        return Fraction(98, 100) if asked is None else exact.probability(coverage=asked)
+    least = 4 * missed
+    if asked is None and size < least:
+        raise ParameterError(f"too few rows: {least:,} are needed to find bounds at this epsilon, found {size:,}")
+    if asked is None:
+        return 1 - Fraction(2 * missed + 2, size)
+    wanted = exact.probability(coverage=asked)
+    if (1 - wanted) / 2 * size <= missed:
+        enough, rows = max(0.0, 1 - 2 * (missed + 1) / size), 2 * (missed + 1) / (1 - wanted)
+        raise ParameterError(
+            f"coverage {exact.shown(wanted)} needs about {int(rows):,} rows at this epsilon, found {size:,}; with them "
+            f"ask for a coverage of at most {enough:.2f}"
+        )
+    return wanted

@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
+from discreet.domain import Domain, Number
 from discreet.estimators import rows as reading
 from discreet.estimators.base import Terms, refuse, terms_of
 from discreet.estimators.rules import (
@@ -18,6 +19,7 @@ from discreet.estimators.rules import (
     learned,
     number_examples,
     table_examples,
+    wanted,
 )
 from discreet.estimators.supervised import no_features
 from discreet.pac import choose, plans
@@ -34,16 +36,18 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     step            values are rounded down to steps of this from low, one for all features or a list; (high - low) /
                     100,000 unless it is given
     classes         the two labels, the last is the positive one; "public" states that the labels in y are no secret
-    method          "auto", or a name that `discreet plan box` lists. auto takes the smallest proven number of rows; if
-                    no theorem promises an error of at most alpha for this many rows, it goes face by face, which is
-                    accurate where negatives lie around the box and stands label noise, and promises less
-    alpha           the share of wrong rows that is accepted as a promise
+    method          "auto", or a name that `discreet plan box` lists. auto goes face by face, which is accurate where
+                    negatives lie around the box and stands wrong labels, and promises nothing (on a small declared
+                    grid of one or two features it goes through all boxes, and promises to be near the best)
+    alpha           a share of wrong rows that is wanted as a promise, for labels that some box makes without error:
+                    auto then takes the method with the smallest proven number of rows, if there are as many. None: no
+                    promise is wanted. Where labels may be wrong, such a promise says nothing, and its methods do worse
     beta            each promise may fail with this probability
     neighbours, size, ledger  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
-    Learned: box_ (prints as a sentence; box_.rule has the bounds), classes_, method_, error_bound_ (what is promised,
-    or why nothing is), guarantee_, mechanism_, entry_ (in the ledger), n_features_in_, feature_names_in_.
+    Learned: box_ (prints as a sentence), bounds_ (low and high of each feature), classes_, method_, error_bound_ (what
+    is promised, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger), n_features_in_, feature_names_in_.
 
     From a table: fit(table, "sick", features=["age", "income"]) with its ledger; bounds and steps are its declaration,
     and all declared Numbers are features unless some are named.
@@ -60,7 +64,7 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         step: Any = None,
         classes: Any = None,
         method: str = "auto",
-        alpha: Any = 0.05,
+        alpha: Any = None,
         beta: Any = 0.05,
         neighbours: Any = "replace-one",
         size: int | None = None,
@@ -84,7 +88,7 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse(refused)
         terms = terms_of(self)
-        alpha, beta = exact.probability(alpha=self.alpha), exact.probability(beta=self.beta)
+        alpha, beta = wanted(self.alpha), exact.probability(beta=self.beta)
         rows = self._examples(terms, X, y, features)
         columns, labels, facts = rows.columns, rows.labels, rows.facts
         value = learned(
@@ -92,9 +96,7 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             terms,
             rows,
             lambda spend: choose.box_methods(columns, labels, facts, beta, spend, self.method),
-            lambda found: choose.auto(
-                choose.unasked_boxes(found, columns, facts), facts, float(alpha), choose.PRACTICAL_BOX
-            ),
+            lambda found: choose.auto(choose.unasked_boxes(found, columns, facts), facts, alpha, choose.PRACTICAL_BOX),
         )
         rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in value))
         self.rule_ = LearnedRule(rule, rows.features, rule.said(rows.facts.domain))
@@ -113,6 +115,16 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "rule_")
         return self.rule_
 
+    @property
+    def bounds_(self) -> dict[str, tuple[float, float]]:
+        """Low and high of every feature, in its own values; empty if the box is."""
+        box, domain = self.box_.rule, self.box_.domain
+        assert isinstance(box, BoxRule)
+        if box.is_empty:
+            return {}
+        sides = zip(box.columns, box.low, box.high, strict=True)
+        return {name: (_value(domain, name, low), _value(domain, name, high)) for name, low, high in sides}
+
     @staticmethod
     def sample_size(
         alpha: Any,
@@ -127,3 +139,9 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, in d features of 2^bits values."""
         return plans.needed("box", alpha, beta, epsilon, delta, neighbours, method, d=d, bits=bits)
+
+
+def _value(domain: Domain, name: str, code: int) -> float:
+    column = domain.column(name)
+    assert isinstance(column, Number)
+    return float(column.value(code))

@@ -21,6 +21,7 @@ from discreet.estimators.rules import (
     learned,
     seen_bits,
     table_examples,
+    wanted,
 )
 from discreet.estimators.supervised import flag, no_features
 from discreet.pac import choose, plans
@@ -36,10 +37,11 @@ class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     epsilon, delta  what the fit may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
     k               how many literals the conjunction that makes the labels has, at most
     classes         the two labels, the last is the positive one; "public" states that the labels in y are no secret
-    method          "auto", or a name that `discreet plan conjunction` lists. auto takes the smallest proven number of
-                    rows among the methods that are quick; going through all conjunctions is quick if it is estimated
-                    to take some seconds
-    alpha           the share of wrong rows for which the methods are compared
+    method          "auto", or a name that `discreet plan conjunction` lists. auto goes through all conjunctions, which
+                    is near the best whatever the labels, if that is estimated to take a few seconds; otherwise it takes
+                    the practical greedy, which stands wrong labels and promises nothing
+    alpha           a share of wrong rows that is wanted as a promise: auto then takes the method with the smallest
+                    proven number of rows, if there are as many; most assume labels without error. None: none is wanted
     beta            each promise may fail with this probability
     verbose         say how long it will take before all conjunctions are gone through, on the error stream
     neighbours, size, ledger  as in LinearRegression; under add-remove `size` is a public number of rows
@@ -60,7 +62,7 @@ class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         k: int | None = None,
         classes: Any = None,
         method: str = "auto",
-        alpha: Any = 0.05,
+        alpha: Any = None,
         beta: Any = 0.05,
         verbose: bool = False,
         neighbours: Any = "replace-one",
@@ -85,7 +87,7 @@ class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         """Fit to booleans (X, y) in an array or a frame, or to a table and the name of its target column."""
         refuse(refused)
         terms = terms_of(self)
-        alpha, beta = exact.probability(alpha=self.alpha), exact.probability(beta=self.beta)
+        alpha, beta = wanted(self.alpha), exact.probability(beta=self.beta)
         most, verbose = how_many(self.k), flag(self, "verbose")
         rows = self._examples(terms, X, y, features)
         literals, labels, facts = Literals(rows.columns), rows.labels, rows.facts
@@ -97,7 +99,7 @@ class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             rows,
             lambda spend: choose.conjunction_methods(literals, labels, most, facts, beta, spend, self.method),
             lambda found: choose.auto(
-                choose.unasked_conjunctions(found, literals, most, facts), facts, float(alpha), choose.PRACTICAL_RULE
+                choose.unasked_conjunctions(found, literals, most, facts), facts, alpha, choose.PRACTICAL_RULE
             ),
             told=lambda mechanism: _announced(mechanism, rows) if verbose else None,
         )

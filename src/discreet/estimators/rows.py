@@ -89,6 +89,8 @@ def checked_table(rows: Table | ParquetTable, terms: Terms) -> Table | ParquetTa
         raise ParameterError("a table is fitted with its ledger: give ledger=..., or use Session(table, ledger)")
     if terms.size is not None:
         raise ParameterError("size belongs to arrays; a table brings its own")
+    if not terms.neighbours.replace_one and rows.facts.neighbours.replace_one:
+        raise ParameterError(f"neighbours={terms.neighbours.kind!r}, but the table is declared replace-one")
     return rows
 
 
@@ -188,8 +190,8 @@ def held(terms: Terms, found: int, made: Callable[[int | None], Rows]) -> Rows |
     part = terms.ledger is not None and terms.neighbours.replace_one and terms.size is not None and terms.size > found
     try:
         rows = made(None if part else terms.size)
-    except SchemaError as error:
-        complaint = str(error)
+    except SchemaError as error:  # what a table's owner would be told to declare is `classes` here
+        complaint = str(error).replace('; declare them, or other="..." would take them', ": name them all in classes=")
     else:
         return Part(rows, terms.size) if part and terms.size is not None else rows
     raise ParameterError(complaint)

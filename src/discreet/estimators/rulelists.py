@@ -30,13 +30,13 @@ from discreet.estimators.rules import (
     number_examples,
     seen_bits,
     table_examples,
+    wanted,
 )
 from discreet.estimators.supervised import no_features
 from discreet.pac import choose, finite, plans
 from discreet.pac.conditions import CUTS, Conjunction, Literals, Thresholds
 from discreet.pac.finite import FunctionRule, Predictions, Where
 from discreet.pac.labels import Rule
-from discreet.pac.methods import USELESS
 from discreet.predicate import Combining
 
 
@@ -50,9 +50,11 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     cuts            how many public values of each number conditions may speak about, evenly spaced
     bounds, step    arrays: as in BoxClassifier
     classes         the two labels, the last is the positive one; "public" states that the labels in y are no secret
-    method          "auto", or a name that `discreet plan rule` lists. auto takes the smallest proven number of rows; if
-                    no theorem promises an error of at most alpha for this many rows, it takes the practical greedy
-    alpha           the share of wrong rows that is accepted as a promise
+    method          "auto", or a name that `discreet plan rule` lists. auto takes the practical greedy: k conditions,
+                    and it stands wrong labels, but promises nothing
+    alpha           a share of wrong rows that is wanted as a promise, for labels that k conditions make without error:
+                    auto then takes the method with the smallest proven number of rows, if there are as many (it may
+                    use more than k conditions). None: no promise is wanted
     beta            each promise may fail with this probability
     neighbours, size, ledger  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
@@ -74,7 +76,7 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         step: Any = None,
         classes: Any = None,
         method: str = "auto",
-        alpha: Any = 0.05,
+        alpha: Any = None,
         beta: Any = 0.05,
         neighbours: Any = "replace-one",
         size: int | None = None,
@@ -100,7 +102,7 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse(refused)
         terms = terms_of(self)
-        alpha, beta = exact.probability(alpha=self.alpha), exact.probability(beta=self.beta)
+        alpha, beta = wanted(self.alpha), exact.probability(beta=self.beta)
         most, cuts = how_many(self.k), exact.whole(minimum=2, cuts=self.cuts)
         rows = self._examples(terms, X, y, features)
         conditions = Thresholds(rows.columns, cuts)
@@ -111,7 +113,7 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             terms,
             rows,
             lambda spend: choose.rule_methods(conditions, rows.labels, most, rows.facts, beta, spend),
-            lambda found: choose.auto(found, rows.facts, float(alpha), choose.PRACTICAL_RULE),
+            lambda found: choose.auto(found, rows.facts, alpha, choose.PRACTICAL_RULE),
         )
         rule = Conjunction(conditions, tuple(map(int, value)))
         self.rule_ = LearnedRule(rule, rows.features, sentence(rule, rows.facts.domain))
@@ -197,7 +199,7 @@ class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             terms,
             rows,
             lambda spend: choose.finite_methods(rules, rows.labels, rows.facts, beta, spend),
-            lambda found: choose.auto(found, rows.facts, USELESS, finite.NAME),
+            lambda found: choose.auto(found, rows.facts, None, finite.NAME),
         )
         self.index_ = int(value)
         chosen = (
@@ -288,6 +290,9 @@ def _rules(listed: list[Any], rows: Examples, classes: Any) -> tuple[Rule, ...]:
 
 def _rule(each: Any, place: int, rows: Examples, classes: Any) -> Rule:
     if isinstance(each, Combining):
+        beyond = [name for name in each.columns if name not in rows.columns]  # type: ignore[attr-defined]
+        if beyond:
+            raise ParameterError(f"hypothesis {place} speaks about {beyond[0]!r}, which is not among the features")
         return Where(each)  # type: ignore[arg-type]
     if not callable(each):
         return each  # type: ignore[no-any-return]  # a rule, or refused by the learner

@@ -32,7 +32,6 @@ from discreet.estimators.supervised import random_fit
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
 from discreet.mechanisms.additive import Laplace
-from discreet.pac import choose
 from discreet.pac.certificate import certify
 from discreet.pac.labels import Labels, Mask, Mistakes, Rule
 from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, Spend, Spending, named
@@ -118,12 +117,17 @@ def learned(
     """
     name, purse = exact.text(method=estimator.method), Purse(terms, rows.data)
     offered = methods(purse)
-    offer = auto(offered) if name == "auto" else choose.offered(named(offered, name), rows.facts)
+    offer = auto(offered) if name == "auto" else named(offered, name).offer(rows.facts.size)
     told(offer.mechanism)
     got = charged(estimator, terms, purse.books_for(offer.mechanism), offer.mechanism, rows.data)
     estimator.method_ = offer.method
     estimator.error_bound_ = of_part(offer.promise, rows.data)
     return got.value
+
+
+def wanted(alpha: Any) -> float | None:
+    """The error that is asked for as a promise, if one is."""
+    return None if alpha is None else float(exact.probability(alpha=alpha))
 
 
 def of_part(promise: Promise, data: Dataset) -> Promise:
@@ -138,7 +142,7 @@ def of_part(promise: Promise, data: Dataset) -> Promise:
         return replace(promise, alpha=None, reason="too few of the table's rows are here")
     if data.facts.neighbours.replace_one:
         return replace(promise, alpha=float(promise.alpha / share))
-    enough = f"there are at least {data.facts.size:,} rows"
+    enough = f"there are {data.facts.size:,} rows or more"
     return replace(promise, assuming=f"{promise.assuming} and {enough}" if promise.assuming else enough)
 
 
@@ -207,6 +211,9 @@ def table_examples(
 ) -> Examples:
     """Columns of a table: those that are named, or all but the target that are of this kind."""
     data = reading.checked_table(table, terms)
+    for parameter in ("bounds", "step"):
+        if getattr(estimator, parameter, None) is not None:
+            raise ParameterError(f"{parameter} belongs to arrays; the table declares its columns' own")
     name, columns = reading.table_columns(data, target, features)
     declared = data.facts.domain
     if features is None:
@@ -438,5 +445,6 @@ def certified(estimator: Any, read_rows: Callable[[Terms], Examples], *, epsilon
     entry = None if terms.ledger is None else got.entry
     scope = "this certificate alone" if entry is None else f"entry {entry} of the ledger of {terms.name!r}"
     share = reading.share_of(rows.data)
-    error = None if got.error is None else min(1.0, float(got.error / share))
+    several = rows.facts.neighbours.rows > 1  # then the number of rows is private
+    error = None if got.error is None or several else min(1.0, float(got.error / share))
     return Certified(got.mistakes, got.rows, error, float(allowed), FitGuarantee(got.guarantee, budget, scope), entry)

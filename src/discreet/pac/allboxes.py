@@ -219,7 +219,7 @@ def _listed(
     parts = CUTS[len(columns) - 1] if cuts is None else exact.whole(cuts=cuts)
     found = calibrate(lambda noise: AllBoxes(columns, labels, parts, 1 / noise), admits=spend(Fraction(0)).admits)
     sizes = grid_sizes(facts.domain, columns)
-    grid = "the grid" if max(sizes) <= parts else f"a grid of {parts} cells in each column"
+    grid = "the declared grid" if max(sizes) <= parts else f"a grid of {parts} cells in each column"
     count = boxes(cells(size, parts) for size in sizes)
     return _method(count, found.rate, beta, grid, lambda alpha: found)
 
@@ -233,20 +233,24 @@ def _imagined(
     found = calibrate(lambda noise: _Range(1 / noise), admits=admits)
 
     def refuse(alpha: float) -> Any:
-        raise ParameterError(f"a row of the plan only: it would list about 2**{count.bit_length() - 1} boxes")
+        raise ParameterError(
+            f"{NAME} is for at most two columns, found {len(columns)}: it would list about 2**{count.bit_length() - 1} "
+            "boxes; it is a row of the plan only"
+        )
 
-    return _method(count, found.rate, beta, "the grid", refuse)
+    return _method(count, found.rate, beta, "the declared grid", refuse)
 
 
 def _method(count: int, rate: Fraction, beta: Fraction, grid: str, mechanism: Any) -> Method:
     logs = math.log(count) - math.log(beta)
     return Method(
         NAME,
-        "the exponential mechanism over all boxes: the best of them + ln(boxes / beta) / rate mistakes",
-        f"a box of {grid} labels every row right",
+        "exponential mechanism over all boxes",
+        "",
         float(beta),
         lambda alpha: math.ceil(logs / (float(rate) * alpha) * (1 + 1e-9)),
         mechanism,
+        best_of=f"all boxes of {grid}",
     )
 
 

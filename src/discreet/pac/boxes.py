@@ -296,7 +296,7 @@ def _tail_scale(distance: int, beta: float) -> Fraction:
 def _basic(problem: _Problem, largest: int) -> Method:
     return problem.sliced(
         "basic",
-        "one interior point for each face, epsilons added up: error at most 2 d m of n rows",
+        "interior points of slices, epsilons added",
         lambda noise: MinRank(1 / noise),
         largest,
         basic(problem.spend(Fraction(0)).admits),
@@ -307,7 +307,7 @@ def _concentrated(problem: _Problem, largest: int) -> Method:
     problem.failure(FAILING, "basic")
     return problem.sliced(
         "zcdp",
-        "one interior point for each face, composed in Renyi currency: error at most 2 d m of n rows",
+        "interior points of slices, zCDP",
         lambda noise: MinRank(1 / noise),
         largest,
         problem.spend(Fraction(0)).admits,
@@ -318,7 +318,7 @@ def _searched(problem: _Problem, largest: int) -> Method:
     problem.failure(FAILING, "basic")
     return problem.sliced(
         "search",
-        "one noisy binary search for each face, composed in Renyi currency: error at most 2 d m of n rows",
+        "noisy binary searches of slices, zCDP",
         lambda noise: BinarySearch(GaussianNoise(noise)),
         largest,
         problem.spend(Fraction(0)).admits,
@@ -329,7 +329,7 @@ def _prefixed(problem: _Problem, largest: int) -> Method:
     share = Fraction(1, 2)
     failure = problem.failure(share, "basic") / problem.faces
     admits = problem.spend(share).admits
-    theorem = "one prefix search for each face, composed in Renyi currency: error at most 2 d m of n rows"
+    theorem = "prefix searches of slices, zCDP"
     usual = PrefixSplit(problem.inside, failure, problem.each)
     first = calibrate(lambda noise: problem.box(usual.routine(noise), largest), admits=admits, precision=8)
     epsilon = first.routine.guarantee(problem.inside, largest).pure
@@ -347,7 +347,7 @@ def _reordered(problem: _Problem, largest: int) -> Method:
     margin = tuned.margin(found.few_scale)
     return problem.method(
         "reorder-slice",
-        "Reorder-Slice-Compute: error at most 2 d m plus what random sizes and the noisy count add",
+        "Reorder-Slice-Compute",
         found,
         found.threshold + margin - 2,
     )

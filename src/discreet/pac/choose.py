@@ -1,10 +1,14 @@
 """Every method for a problem side by side, and which of them `method="auto"` takes: public numbers only.
 
-boxes          the smallest proven size for the error that is accepted as a promise; if it is more than there are
-               rows, face by face. Going through all boxes counts only where the declared grid itself is small.
-conjunctions   the smallest proven size; going through all conjunctions counts only if that is quick.
-rules          the smallest proven size; if it is more than there are rows, the practical greedy.
-finite lists   the exponential mechanism.
+A promise that assumes perfect labels is worth nothing where labels may be wrong, and the methods that make it suffer
+from wrong labels most. So auto takes one only if a promise is asked for (`alpha`), and otherwise the robust learner:
+
+                 alpha given                                     no alpha
+boxes            the smallest proven size, if there are as       all boxes, where the declared grid is small;
+                 many rows; otherwise face by face               otherwise face by face
+conjunctions     the same; otherwise the practical greedy        all conjunctions, if that is quick; or the greedy
+rules            the same                                        the practical greedy
+finite lists     the exponential mechanism                       the same
 """
 
 from __future__ import annotations
@@ -20,20 +24,20 @@ from discreet.pac.columns import ordered, points
 from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.finite import Predictions
 from discreet.pac.labels import Labels, Rule
-from discreet.pac.methods import USELESS, Method, Offer, Refused, Spend, listed
+from discreet.pac.methods import Method, Offer, Refused, Spend, listed
 
 Methods = list[Method | Refused]
 
 SMALL_GRID = 64
 """So many values of each of at most two columns are a grid on which all boxes may be gone through unasked."""
 
-QUICK = 20.0
+QUICK = 5.0
 """Seconds that going through all conjunctions may take unasked."""
 
-PRACTICAL_BOX, PRACTICAL_RULE = faces.NAME, "practical"
+USEFUL = 0.05
+"""The error of which is said how many rows are proven to reach it, where none was asked for."""
 
-UNPROVEN = 2**62
-"""The size that a method without a theorem needs."""
+PRACTICAL_BOX, PRACTICAL_RULE = faces.NAME, "practical"
 
 
 def box_methods(
@@ -77,7 +81,7 @@ def rule_methods(
 
     def practical() -> Method:
         made = greedy.practical(conditions, labels, k, facts=facts, spend=spend)
-        return Method(PRACTICAL_RULE, "none", "", float(beta), lambda alpha: UNPROVEN, lambda alpha: made)
+        return Method.unproven(PRACTICAL_RULE, float(beta), lambda: made)
 
     proven = greedy.methods(conditions, labels, k, facts=facts, beta=beta, spend=spend)
     return [*proven, *listed([(PRACTICAL_RULE, practical)])]
@@ -90,32 +94,30 @@ def finite_methods(
     return finite.methods(hypotheses, labels, facts=facts, beta=beta, spend=spend)
 
 
-def auto(methods: Methods, facts: Facts, alpha: float, practical: str) -> Offer:
-    """The smallest proven size if there are as many rows, otherwise the practical method, otherwise any.
+def auto(methods: Methods, facts: Facts, alpha: float | None, practical: str) -> Offer:
+    """The method to take, by the rule of the module's docstring.
 
     methods    those that may be taken unasked
-    alpha      the error that is accepted as a promise
-    practical  the method that is taken without one
+    alpha      the error that is wanted as a promise, if one is
+    practical  the robust method without a proof
     """
     applying = [each for each in methods if isinstance(each, Method)]
     if not applying:
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in methods if isinstance(each, Refused))
         raise ParameterError(f"no method applies. {reasons}")
-    proven = min(applying, key=lambda each: each.needed(alpha))
-    if facts.size is not None and proven.needed(alpha) <= facts.size:
+    proven = min(applying, key=lambda each: each.needed(USEFUL if alpha is None else alpha))
+    if alpha is not None and facts.size is not None and proven.needed(alpha) <= facts.size:
         return proven.offer(facts.size)
-    found = offered(next((each for each in applying if each.name == practical), proven), facts)
-    if found.promise.alpha is not None or facts.size is None:
+    robust = [each for each in applying if each.best_of] if alpha is None else []
+    robust += [each for each in applying if each.name == practical]
+    found = (*robust, proven)[0].offer(facts.size)
+    if found.promise.alpha is not None or facts.size is None or found.method != practical:
         return found
-    reason = f"the smallest proven size for an error of {alpha:.3g} is {proven.needed(alpha):,} rows ({proven.name})"
-    return replace(found, promise=replace(found.promise, reason=reason))
+    wanted = USEFUL if alpha is None else alpha
+    size = f"{proven.needed(wanted):,} rows ({proven.name}) are proven to make the error at most {wanted:.3g}"
+    asked = f"none was asked for; with alpha={wanted:g} " if alpha is None else ""
+    return replace(found, promise=replace(found.promise, reason=f"{asked}{size}, {_supposing(proven)}"))
 
 
-def offered(method: Method, facts: Facts) -> Offer:
-    """The mechanism of a method for this size, and what it promises."""
-    found = method.offer(facts.size)
-    if method.needed(USELESS) < UNPROVEN:
-        return found
-    return replace(
-        found, promise=replace(found.promise, reason=f"nothing is proved about the error of {method.name!r}")
-    )
+def _supposing(method: Method) -> str:
+    return f"if {method.assuming}" if method.assuming else f"more than that of the best of {method.best_of}"

@@ -400,10 +400,15 @@ def methods(
             made.guarantee(facts)
         except ParameterError as refused:
             raise ParameterError(f"{refused}; {needed(0.1):,} rows would make the error at most 0.1") from None
-        theorem = "exponential mechanism over all conjunctions (lecture 12)"
-        return Method(EXACT, theorem, assuming, sure, needed, lambda alpha: made)
+        theorem = "exponential mechanism over all conjunctions"
+        return Method(EXACT, theorem, "", sure, needed, lambda alpha: made, best_of=best_of(k))
 
     return listed([(LECTURE, lecture), (COUNTS, counts), (EXACT, everything)])
+
+
+def best_of(k: int) -> str:
+    """Whom the exponential mechanism is compared with."""
+    return f"all conjunctions of at most {k} literals"
 
 
 def _all_conjunctions(literals: Literals, labels: Labels, k: int, admits: Any) -> AllConjunctions:

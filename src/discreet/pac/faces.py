@@ -2,7 +2,7 @@
 
     FaceByFace(columns, labels, weight, rate)      one public weight for all faces: what the theorem speaks about
     CountedFaces(columns, labels, scale, rate)     weights from a noisy count of both classes: what works best
-    methods(...)                                   both, as one method with a proven size
+    methods(...)                                   both: faces-proven, and faces
 
 The box starts as the declared bounds. In a random order of the columns both faces of a column are drawn by the
 exponential mechanism from every value of its grid inside the current box, and "empty". The cost of a position is
@@ -25,7 +25,7 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,17 +40,14 @@ from discreet.mechanism import calibrate
 from discreet.noise import Rng, checked_rate, checked_scale
 from discreet.pac.columns import gathered
 from discreet.pac.labels import Labels
-from discreet.pac.methods import USELESS, Method, Refused, Spend, listed
+from discreet.pac.methods import Method, Refused, Spend, listed
 from discreet.pac.slices import ASSUMING, Box, distinct, empty, grid_sizes
 from discreet.query import Sensitivity, of_persons
 
 Codes = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-NAME = "faces"
-
-USEFUL = 0.1
-"""A larger error is not promised: what the theorem asks for would make a worse box than the weights that work best."""
+NAME, PROVEN = "faces", "faces-proven"
 
 HISTOGRAM = 2**20
 """A column with more values is gathered instead of counted value by value."""
@@ -344,45 +341,46 @@ class _Current:
 def methods(
     columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, spend: Spend, negatives: Exact = 1
 ) -> list[Method | Refused]:
-    """Face by face for this budget; `negatives` is a public bound on the share of negative rows.
-
-    An error of at most USEFUL is promised by `FaceByFace` with the weight that needs the fewest rows; where nothing is
-    promised, an error of USELESS or more, `CountedFaces` runs.
-    """
+    """Face by face for this budget: "faces", with the weights that work best, and "faces-proven", with the weight that
+    the theorem asks for; `negatives` is a public bound on the share of negative rows."""
     share = exact.positive(negatives=negatives)
     if share > 1:
         raise ParameterError(f"negatives must be a share of the rows, at most 1, found {negatives!r}")
-    return listed([(NAME, lambda: _method(tuple(columns), labels, facts, beta, spend, share))])
+    names, admits = tuple(columns), spend(Fraction(0)).admits
+    return listed(
+        (
+            (NAME, lambda: _practical(names, labels, facts, float(beta), admits)),
+            (PROVEN, lambda: _proven(names, labels, facts, float(beta), admits, float(share))),
+        )
+    )
 
 
-def _method(
-    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: Fraction, spend: Spend, share: Fraction
+def _practical(
+    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: float, admits: Callable[[Any], bool]
 ) -> Method:
-    admits = spend(Fraction(0)).admits
-    # The price of a face is its range, whatever the weight: the rate found at weight 1 gives those of all others.
-    plain = calibrate(lambda noise: FaceByFace(columns, labels, 1, 1 / noise), admits=admits)
-    positions = sum(grid_sizes(facts.domain, columns)) + len(columns)
-    size = Size(len(columns), math.log(2 * positions) - math.log(beta), plain.rate, facts.neighbours, float(share))
+    _checked(columns, labels, facts)
 
     @functools.cache
-    def practical() -> CountedFaces:
+    def made() -> CountedFaces:
         found: CountedFaces = calibrate(lambda noise: counted(columns, labels, noise), admits=admits)
         return found
 
-    def mechanism(alpha: float) -> FaceByFace | CountedFaces:
-        if alpha >= USELESS:
-            return practical()
-        weight = size.weight(min(alpha, USEFUL))
+    return Method.unproven(NAME, beta, made)
+
+
+def _proven(
+    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: float, admits: Callable[[Any], bool], share: float
+) -> Method:
+    # The price of a face is its range, whatever the weight: the rate found at weight 1 gives those of all others.
+    plain = calibrate(lambda noise: FaceByFace(columns, labels, 1, 1 / noise), admits=admits)
+    positions = sum(grid_sizes(facts.domain, columns)) + len(columns)
+    size = Size(len(columns), math.log(2 * positions) - math.log(beta), plain.rate, facts.neighbours, share)
+
+    def mechanism(alpha: float) -> FaceByFace:
+        weight = size.weight(alpha)
         return FaceByFace(columns, labels, weight, size.rate(weight))
 
-    return Method(
-        NAME,
-        "every face is near its best place: docs/proofs/faces.md",
-        ASSUMING,
-        float(beta),
-        lambda alpha: size.needed(min(alpha, USEFUL)),
-        mechanism,
-    )
+    return Method(PROVEN, "every face is near its best place", ASSUMING, beta, size.needed, mechanism)
 
 
 def counted(columns: Sequence[str], labels: Labels, noise: Fraction) -> CountedFaces:

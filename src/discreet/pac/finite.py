@@ -32,7 +32,7 @@ from discreet.mechanism import calibrate
 from discreet.noise import Rng, checked_rate
 from discreet.pac.labels import Labels, Rule
 from discreet.pac.methods import Method, Refused, Spend, listed
-from discreet.predicate import Predicate, predicates
+from discreet.predicate import Predicate, in_words, predicates
 from discreet.records import record
 
 Mask = npt.NDArray[np.bool_]
@@ -58,7 +58,7 @@ class Where:
         return self.predicate.mask(batch)
 
     def said(self, domain: Domain) -> str:
-        return repr(self.predicate)
+        return in_words(self.predicate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,11 +290,12 @@ def methods(
         rate = float(made.rate)
         return Method(
             NAME,
-            "exponential mechanism over the list (lecture 12)",
-            "one hypothesis is right about every row",
+            "exponential mechanism over the list",
+            "",
             sure,
             lambda alpha: empirical_size(log_class, alpha, sure, rate),
             lambda alpha: made,
+            best_of="the hypotheses",
         )
 
     return listed([(NAME, exponential)])

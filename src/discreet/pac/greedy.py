@@ -398,7 +398,7 @@ def _basic(problem: _Problem, spend: Spend) -> Method:
         return GreedySelection(problem.conditions, problem.labels, problem.k, 1, 1 / noise)
 
     whole = calibrate(make, admits=basic(spend(Fraction(0)).admits)).rate
-    theorem = "greedy selection, pure, the rounds added up"
+    theorem = "greedy selection, epsilons added"
     return _greedy("greedy-basic", theorem, problem, lambda count: whole / count, itertools.count)
 
 
@@ -416,7 +416,7 @@ def _concentrated(problem: _Problem, spend: Spend) -> Method:
         return found.rate
 
     rate(1)  # what cannot be afforded is refused now
-    return _greedy("greedy", "greedy selection, the rounds added up in Renyi currency", problem, rate, _ladder)
+    return _greedy("greedy", "greedy selection, zCDP", problem, rate, _ladder)
 
 
 def _self_deleting(problem: _Problem, spend: Spend) -> Method:

@@ -28,6 +28,9 @@ FAILING = Fraction(999, 1000)
 USELESS = 0.5
 """An error of half of the rows is what a coin has."""
 
+UNPROVEN = 2**62
+"""The number of rows that a method without a theorem needs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spending:
@@ -68,9 +71,11 @@ def alone(budget: Budget, *, facts: Facts) -> Spend:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """The learned rule is wrong on at most alpha of these rows with probability 1 - beta, if the assumption holds.
+    """What a theorem says about the mistakes of a learned rule on these rows, with probability 1 - beta.
 
-    alpha None: nothing is promised, and `reason` says why.
+    alpha     the share of the rows that it labels wrong, at most; None: nothing is promised, and `reason` says why
+    assuming  what must be true of the rows; if it is not, nothing is promised
+    best_of   if given, the promise needs no assumption: alpha is how much more than the best of these rules is wrong
     """
 
     alpha: float | None
@@ -78,6 +83,7 @@ class Promise:
     theorem: str
     assuming: str = ""
     reason: str = ""
+    best_of: str = ""
 
     def __float__(self) -> float:
         return math.inf if self.alpha is None else self.alpha
@@ -85,14 +91,17 @@ class Promise:
     def __str__(self) -> str:
         if self.alpha is None:
             return f"nothing is promised: {self.reason}"
-        condition = f", if {self.assuming}" if self.assuming else ""
-        sure = f"with probability {1 - self.beta:g}{condition} ({self.theorem})"
-        return f"wrong on at most {self.alpha:.2%} of these rows {sure}"
+        sure = f"with probability {1 - self.beta:g} ({self.theorem})"
+        condition = f"if {self.assuming}: " if self.assuming else ""
+        if self.best_of:
+            more = f"at most {self.alpha:.2%} of these rows more are wrong than by the best of {self.best_of}"
+            return f"{condition}{more}, {sure}"
+        return f"{condition}wrong on at most {self.alpha:.2%} of these rows {sure}"
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One algorithm for one problem and budget; see the module's docstring."""
+    """One algorithm for one problem and budget; see the module's docstring. assuming, best_of: see `Promise`."""
 
     name: str
     theorem: str
@@ -100,6 +109,16 @@ class Method:
     beta: float
     needed: Callable[[float], int]
     mechanism: Callable[[float], Any]
+    best_of: str = ""
+
+    @staticmethod
+    def unproven(name: str, beta: float, mechanism: Callable[[], Any]) -> Method:
+        """A method about whose mistakes nothing is proved."""
+        return Method(name, "none", "", beta, lambda alpha: UNPROVEN, lambda alpha: mechanism())
+
+    @property
+    def proven(self) -> bool:
+        return self.needed(USELESS) < UNPROVEN
 
     def alpha(self, size: float) -> float | None:
         """The least error that is promised for so many rows, to three digits; None if it is no better than a coin."""
@@ -113,11 +132,18 @@ class Method:
 
     def promise(self, size: float | None) -> Promise:
         """What the theorem says for so many rows."""
-        if size is None:
-            return Promise(None, self.beta, self.theorem, reason="the number of rows is private and none is declared")
-        found = self.alpha(size)
-        reason = "" if found is not None else f"{self.name} promises something from {self.needed(USELESS):,} rows on"
-        return Promise(found, self.beta, self.theorem, self.assuming, reason)
+        found = None if size is None else self.alpha(size)
+        reason = "" if found is not None else self._why_nothing(size)
+        return Promise(found, self.beta, self.theorem, self.assuming, reason, self.best_of)
+
+    def _why_nothing(self, size: float | None) -> str:
+        if not self.proven:
+            return f"nothing is proved about the mistakes of {self.name!r}; a certificate can be bought"
+        if size is not None:
+            return f"{self.name} promises something from {self.needed(USELESS):,} rows on"
+        rows = math.ceil(USELESS * self.needed(USELESS))  # what is promised is a number of rows
+        counted = f" (in rows: at most {rows:,} more than by the best of {self.best_of})" if self.best_of else ""
+        return f"the number of rows is private and none is declared, size={counted}"
 
     def offer(self, size: float | None) -> Offer:
         """The mechanism for so many rows, tuned for what is promised, and the promise."""

@@ -54,6 +54,8 @@ class Posed:
 
 def rows(kind: str, asked: Asked) -> list[Row]:
     """One row for each method: the rows that it labels wrong, or how many it needs, or why it does not apply."""
+    if kind == "interior" and asked.alpha is not None:
+        raise ParameterError("an interior point is found or not: a plan for it takes no alpha")
     if kind != "interior" and asked.facts.size is None and asked.alpha is None:
         raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
     row = _interior_row if kind == "interior" else _row
@@ -79,8 +81,8 @@ def needed(
 def _row(method: Method | Refused, asked: Asked) -> Row:
     if isinstance(method, Refused):
         return Row(method.name, "", refusal=method.reason)
-    if method.needed(USELESS) >= choose.UNPROVEN:
-        return Row(method.name, "", refusal="nothing is proved about its error; it is taken where no proof is of use")
+    if not method.proven:
+        return Row(method.name, "", refusal="nothing is proved; auto takes it unless asked for a proof")
     size = asked.facts.size
     wanted = None if asked.alpha is None else method.needed(float(asked.alpha))
     promised = None if size is None else method.alpha(size)
@@ -88,7 +90,8 @@ def _row(method: Method | Refused, asked: Asked) -> Row:
     if promised is None and wanted is None:
         refusal = f"it promises something from {method.needed(USELESS):,} rows on"
     error = None if promised is None or size is None else promised * size
-    return Row(method.name, method.theorem, None, error, promised, wanted, refusal, assuming=method.assuming)
+    supposed = f"more wrong rows than by the best of {method.best_of}" if method.best_of else f"if {method.assuming}"
+    return Row(method.name, method.theorem, None, error, promised, wanted, refusal, assuming=supposed)
 
 
 def _interior_row(method: Method | Refused, asked: Asked) -> Row:
@@ -179,9 +182,10 @@ def _imagined(k: int, facts: Facts, beta: Fraction, spend: Spend) -> Method:
 
     return Method(
         conjunctions.EXACT,
-        f"exponential mechanism over all conjunctions (lecture 12); {IMAGINED}",
-        f"some conjunction of at most {k} literals is right about every row",
+        f"exponential mechanism over all; {IMAGINED}",
+        "",
         float(beta),
         lambda alpha: empirical_size(log_class, alpha, float(beta), rate),
         refuse,
+        best_of=conjunctions.best_of(k),
     )
