@@ -160,11 +160,15 @@ BAD = {
     },
     # tables
     "a table without its ledger": (lambda book: box(None, bounds=None).fit(PEOPLE, "sick"), P, "its ledger"),
-    "a table with a size": (lambda book: box(book, size=50).fit(PEOPLE, "sick"), P, "size belongs"),
-    "no such target": (lambda book: box(book, classes=None).fit(PEOPLE, "sik"), S, "sick"),
-    "no such feature": (lambda book: box(book, classes=None).fit(PEOPLE, "sick", features=["aeg"]), S, "age"),
+    "a table with a size": (lambda book: box(book, bounds=None, size=50).fit(PEOPLE, "sick"), P, "size belongs"),
+    "no such target": (lambda book: box(book, bounds=None, classes=None).fit(PEOPLE, "sik"), S, "sick"),
+    "no such feature": (
+        lambda book: box(book, bounds=None, classes=None).fit(PEOPLE, "sick", features=["aeg"]),
+        S,
+        "age",
+    ),
     "a box in a category": (
-        lambda book: box(book, classes=None).fit(PEOPLE, "sick", features=["sex"]),
+        lambda book: box(book, bounds=None, classes=None).fit(PEOPLE, "sick", features=["sex"]),
         P,
         "must be a Number",
     ),
@@ -179,13 +183,25 @@ BAD = {
         "a Category of two levels",
     ),
     "the target among the features": (
-        lambda book: rule(book, classes=None).fit(PEOPLE, "sick", features=["age", "sick"]),
+        lambda book: rule(book, bounds=None, classes=None).fit(PEOPLE, "sick", features=["age", "sick"]),
         P,
         "must not contain the target",
     ),
-    "a target with three levels": (lambda book: box(book, classes=None).fit(PEOPLE, "region"), P, "found 3"),
-    "a target that is a number": (lambda book: rule(book, classes=None).fit(PEOPLE, "age"), P, "need a Category"),
-    "other classes than declared": (lambda book: box(book, classes=("a", "b")).fit(PEOPLE, "sick"), P, "are not those"),
+    "a target with three levels": (
+        lambda book: box(book, bounds=None, classes=None).fit(PEOPLE, "region"),
+        P,
+        "found 3",
+    ),
+    "a target that is a number": (
+        lambda book: rule(book, bounds=None, classes=None).fit(PEOPLE, "age"),
+        P,
+        "need a Category",
+    ),
+    "other classes than declared": (
+        lambda book: box(book, bounds=None, classes=("a", "b")).fit(PEOPLE, "sick"),
+        P,
+        "are not those",
+    ),
     "columns of a table": (lambda book: finite(book, classes=None).fit(PEOPLE, "sick"), P, "for arrays of predictions"),
     "a rule that is none": (
         lambda book: finite(book, classes=None, hypotheses=[3]).fit(PEOPLE, "sick"),

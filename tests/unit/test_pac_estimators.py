@@ -204,7 +204,7 @@ def test_every_method_for_conjunctions_can_be_named(method):
 
 def test_auto_takes_a_theorem_where_it_is_good_enough_and_says_so():
     many = np.repeat(X, 60, axis=0)
-    found = box(epsilon=1, delta=1e-6, method="auto").fit(many, np.repeat(Y, 60))
+    found = box(epsilon=1, delta=1e-6, method="auto", alpha=0.05).fit(many, np.repeat(Y, 60))
     assert found.method_ == "search"
     assert found.error_bound_.alpha <= 0.05
     assert "if a box" in str(found.error_bound_)
@@ -212,10 +212,35 @@ def test_auto_takes_a_theorem_where_it_is_good_enough_and_says_so():
 
 
 def test_auto_goes_face_by_face_where_no_theorem_is_good_enough_and_says_what_it_would_take():
-    found = box(epsilon=1, delta=1e-6, method="auto").fit(X, Y)
+    found = box(epsilon=1, delta=1e-6, method="auto", alpha=0.05).fit(X, Y)
     assert found.method_ == "faces"
     assert found.error_bound_.alpha is None
-    assert "the smallest proven size for an error of 0.05 is" in str(found.error_bound_)
+    assert "are proven to make the error at most 0.05" in str(found.error_bound_)
+
+
+def test_without_a_wanted_promise_auto_goes_face_by_face_however_many_rows_there_are():
+    many = np.repeat(X, 60, axis=0)
+    found = box(epsilon=1, delta=1e-6, method="auto").fit(many, np.repeat(Y, 60))
+    assert found.method_ == "faces"
+    assert "none was asked for; with alpha=0.05" in str(found.error_bound_)
+
+
+@pytest.mark.parametrize("rows", [10_000, 100_000])
+def test_more_rows_with_wrong_labels_do_not_spoil_what_auto_learns(rows):
+    rng = np.random.default_rng(rows)
+    points = rng.uniform(0, 100, (rows, 2))
+    truth = ((points > 20) & (points < 75)).all(axis=1)
+    noisy = truth ^ (rng.random(rows) < 0.05)
+    learned = BoxClassifier(epsilon=1, delta=1e-6, bounds=(0, 100), step="0.1", classes=(False, True))
+    assert np.mean(learned.fit(points, noisy).predict(points) == truth) > 0.95
+    conditions = RuleClassifier(epsilon=1, delta=1e-6, k=4, bounds=(0, 100), step="0.1", classes=(False, True))
+    assert np.mean(conditions.fit(points, noisy).predict(points) == truth) > 0.93
+
+
+def test_a_box_has_its_bounds_in_the_features_own_values():
+    found = box(epsilon=50, method="faces").fit(X, Y)
+    low, high = found.bounds_["x1"]
+    assert 0 <= low <= high <= 1
 
 
 def test_auto_goes_through_all_boxes_of_a_small_declared_grid():
@@ -243,7 +268,7 @@ def test_verbose_says_how_long_all_conjunctions_take(capsys):
 
 
 def test_a_promise_without_a_theorem_says_so():
-    assert "nothing is proved about the error of 'practical'" in str(rule().fit(X, Y).error_bound_)
+    assert "nothing is proved about the mistakes of 'practical'" in str(rule(method="practical").fit(X, Y).error_bound_)
 
 
 def test_a_promise_about_a_part_of_a_table_is_about_its_rows():
@@ -258,7 +283,7 @@ def test_a_promise_about_a_part_of_a_table_is_about_its_rows():
 
 def test_under_add_remove_a_promise_supposes_as_many_rows_as_were_declared():
     found = conjunction(epsilon=1, neighbours="add-remove", size=400).fit(BITS, TARGET)
-    assert "and there are at least 400 rows" in str(found.error_bound_)
+    assert "if there are 400 rows or more: at most" in str(found.error_bound_)
     unknown = conjunction(epsilon=1, neighbours="add-remove").fit(BITS, TARGET)
     assert "private and none is declared" in str(unknown.error_bound_)
 

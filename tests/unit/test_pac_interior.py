@@ -508,7 +508,7 @@ def test_bounds_are_suggested_charged_and_used_on_the_same_ledger(kind):
     assert (frame.income < float(found.low)).sum() <= beyond
     assert (frame.income > float(found.high)).sum() <= beyond
     assert 0 <= found.low < 40_000 < found.high < 200_000
-    assert "more lie below" in str(found)
+    assert "lie below, and as few above" in str(found)
     assert repr(found.number) in str(found)
     narrowed = Table(frame, Domain({**domain, "income": found.number}), name="people", neighbours=kind)
     size = 5000 if kind == "add-remove" else None
