@@ -26,6 +26,7 @@ from discreet.audit.search import Pair, climb, start
 from discreet.domain import Category, Domain
 from discreet.guarantee import Neighbours
 from discreet.noise import SeededRng
+from discreet.pac import greedy as greedy_module
 from discreet.pac import hazard
 from discreet.pac.conditions import Literals
 from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
@@ -370,3 +371,32 @@ def test_every_schedule_of_two_draws_keeps_the_lemma_on_every_pair_of_two_rows()
             pair = Pair((row(shared),), (row(mine),), ())
             worst = max(worst, hazard_ratio(mechanism, pair, ADD, mechanism.rate))
     assert 0.5 < worst <= 1 + 1e-9
+
+
+class _WithoutCounts:
+    """The rounds of weighed greedy alone: the noisy counts are drawn as zeros, and the weights do not look at them."""
+
+    def __init__(self, honest: WeighedGreedy) -> None:
+        self.honest = honest
+
+    def run(self, data, rng):
+        class Quiet:
+            def laplace(self, scale, size):
+                return np.zeros(size, dtype=np.int64)
+
+            select = rng.select
+
+        return self.honest.transcript(data, Quiet())[1]
+
+
+@pytest.mark.parametrize("setting", BOTH, ids=NAMES)
+def test_the_rounds_of_weighed_greedy_cost_what_they_are_priced_for_whatever_the_weights(setting, monkeypatch):
+    monkeypatch.setattr(greedy_module, "falling_weights", lambda negative, positive, rounds: (3, 1)[:rounds])
+    mechanism = weighed(rounds=2, rate=Fraction(1))
+    price = float(2 * mechanism.rate * (2 if setting.neighbours.replace_one else 1))
+    worst = 0.0
+    for shared in itertools.product(("00+", "01-", "11+"), repeat=2):
+        for mine, other in (("01+", "10+"), ("01+", "10-"), ("01-", "10-"), ("11+", "00-")):
+            pair = (rows(*shared, mine), rows(*shared, other) if setting.neighbours.replace_one else rows(*shared))
+            worst = max(worst, loss(*(law(_WithoutCounts(mechanism), each, setting) for each in pair)))
+    assert 0.4 * price < worst <= price * (1 + 1e-9)

@@ -20,6 +20,7 @@ from discreet.domain import Category, Domain, Number, Whole
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger.answers import decode, encode
+from discreet.mechanisms.noises import LaplaceNoise
 from discreet.noise import SeededRng
 from discreet.pac.boxes import FEW, BoxRule, SlicedBox, methods, population_size
 from discreet.pac.interior import BinarySearch, MinRank, PrefixSearch
@@ -509,3 +510,16 @@ def test_a_released_box_is_stored_and_comes_back():
     again = decode(encode(box))
     assert [each.tolist() for each in again] == [each.tolist() for each in box]
     assert not BoxRule(("x0", "x1"), *again).is_empty
+
+
+def test_reordered_slices_of_mixed_grids_are_priced_by_the_dearest():
+    """A binary search costs more on a larger grid, whichever column it is on."""
+    routine = BinarySearch(LaplaceNoise(10_000))
+    made = ReorderSlice(
+        ("x", "z"), LABELS, routine, count=5, spread=500, slack="0.02", rounds=4, few_scale=5, threshold=60
+    )
+    one_row = Neighbours("replace-one")
+    for sizes in ([2, 1024], [1024, 2], [1024]):
+        assert made.reordered(sizes, one_row) == made.reordered([1024, 1024], one_row)
+    small, large = (made.reordered([size], one_row).pure for size in (2, 1024))
+    assert small < large

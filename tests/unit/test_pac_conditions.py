@@ -290,3 +290,22 @@ def test_a_missing_number_satisfies_no_condition_on_it():
         return np.array([np.count_nonzero(each & missing) for each in held])
 
     assert data.exact_sum(unsatisfied).tolist() == [0] * 4
+
+
+def test_conditions_on_a_very_fine_number_are_counted_exactly():
+    """Codes beyond 2^53 are not numbers that floats hold: who falsifies a condition is who does not satisfy it."""
+    fine = Number(0, 2**61 - 1, step=1)
+    middle = (2**61 - 1) // 2
+    domain = Domain(x=fine, y=Category("-", "+"))
+    rows = Table({"x": [middle - 1, middle, middle + 1] * 5, "y": ["-"] * 15}, domain)
+    conditions = Thresholds("x", 3)
+
+    def both_ways(batch):
+        everybody = np.ones(batch.rows, dtype=bool)
+        counted = conditions.falsified(batch, (everybody,))[0]
+        assert counted.tolist() == [
+            int(np.count_nonzero(~conditions.holds(batch, [number]))) for number in range(conditions.size(domain))
+        ]
+        return counted
+
+    assert 0 < rows.exact_sum(both_ways).max() < 15 + 1

@@ -663,3 +663,12 @@ def test_noise_that_cannot_be_drawn_is_refused_before_the_charge(scale):
 def test_two_laplace_noises_need_different_scales():
     with pytest.raises(ParameterError, match="total_scale"):
         LaplaceCounts(BITS, LABELS, 2, 2, 0)
+
+
+def test_replacing_a_positive_by_another_moves_every_difference_by_two():
+    """Four variables, a scale of 1 and 1/2 for the total: 2 d / scale = 8, which relabelling, 4 + 2, does not reach."""
+    domain = Domain(x=Bits(4), y=Category(0, 1))
+    facts = Facts(domain, Neighbours("replace-one"), 100)
+    assert LaplaceCounts(Literals("x"), Labels("y", 1), 1, "1/2", 0).guarantee(facts).pure == 8
+    added = Facts(domain, Neighbours("add-remove"), 100)
+    assert LaplaceCounts(Literals("x"), Labels("y", 1), 1, "1/2", 0).guarantee(added).pure == 6

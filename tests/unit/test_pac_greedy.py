@@ -497,3 +497,39 @@ def test_what_does_not_fit_the_domain_is_refused_before_anything_is_spent(condit
 def test_parameters_that_make_no_sense_are_refused(make, message):
     with pytest.raises(ParameterError, match=message):
         make()
+
+
+# --- every way in which a persons rows can be rises and falls, by brute force ----------------------------------------
+
+
+def brute_profile(rate: float, epsilon: float, *, replaced: bool, rows: int) -> float:
+    """The hazard lemma's maximum over u on a fine grid, for every number of removed and added falls and rises."""
+    u = np.concatenate([np.linspace(0, 2, 4001), np.linspace(2, 80, 8001)])
+    most = 0.0
+    for removed_falls, removed_rises, added_falls, added_rises in itertools.product(range(rows + 1), repeat=4):
+        removed, added = removed_falls + removed_rises, added_falls + added_rises
+        if max(removed, added) > rows or (not replaced and min(removed, added) > 0):
+            continue
+        pairs = min(removed_falls, added_rises)
+        singles, downs = removed_falls + added_rises - 2 * pairs, removed_rises + added_falls
+        near, far = np.log1p(u) - u, np.log1p(math.exp(pairs * rate) * u) - math.exp(pairs * rate) * u
+        gap = np.exp(near) - np.exp(epsilon - downs * rate + math.exp(singles * rate) * far)
+        most = max(most, float(gap.max()))
+    return most
+
+
+@pytest.mark.parametrize("kind", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.3, 1.0])
+def test_the_price_covers_every_way_to_change_a_persons_rows(rate, rows, kind):
+    relation = Neighbours(kind, rows)
+    for epsilon in (0.0, 0.05, 0.2, 0.5, 1.0):
+        brute = brute_profile(rate, epsilon, replaced=relation.replace_one, rows=rows)
+        found = hazard.profile(rate, epsilon, relation)
+        assert found >= brute * (1 - 1e-9)
+        assert found <= brute * 1.001 + 1e-9
+    for failure in (0.01, 0.05, 0.1, 0.3):
+        promised = float(hazard.epsilon(rate, failure, relation))
+        assert brute_profile(rate, promised, replaced=relation.replace_one, rows=rows) <= failure * (1 + 1e-9)
+        if promised > 0.01:
+            assert brute_profile(rate, promised - 0.01, replaced=relation.replace_one, rows=rows) > failure

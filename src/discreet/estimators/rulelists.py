@@ -231,7 +231,7 @@ class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     def _asked(self, functions: list[Callable[[Any], Any]], rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What every function says of every row, one row at a time."""
         positive = self.classes_[-1]
-        found = [[_says(function, row, positive) for function in functions] for row in rows]
+        found = [[_says(function, row.copy(), positive) for function in functions] for row in rows]
         return np.array(found, dtype=np.bool_).reshape(len(rows), len(functions))
 
     def predict(self, X: Any) -> Any:  # noqa: N803

@@ -196,7 +196,7 @@ class Thresholds:
 
     def _count(self, batch: Batch, name: str, group: Mask) -> IntArray:
         """How many rows of the group falsify each condition on one column."""
-        column, codes = batch.domain.column(name), batch.stored(name)[group]
+        column, codes = batch.domain.column(name), batch[name][group]  # unsigned codes would be searched in floats
         found = np.empty(_conditions(column, self.cuts), dtype=np.int64)
         if isinstance(column, Category):
             levels = np.bincount(codes, minlength=column.size)

@@ -143,7 +143,7 @@ class Method:
             return f"{self.name} promises something from {self.needed(USELESS):,} rows on"
         rows = math.ceil(USELESS * self.needed(USELESS))  # what is promised is a number of rows
         counted = f" (in rows: at most {rows:,} more than by the best of {self.best_of})" if self.best_of else ""
-        return f"the number of rows is private and none is declared, size={counted}"
+        return f"the number of rows is private and none is declared with size={counted}"
 
     def offer(self, size: float | None) -> Offer:
         """The mechanism for so many rows, tuned for what is promised, and the promise."""
