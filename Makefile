@@ -27,6 +27,7 @@ bench: $(READY) .venv-peers/.ready .venv-diffprivlib/.ready .venv-opacus/.ready 
 	$(BIN)/python -m bench.erm >> bench/RESULTS.md
 	$(BIN)/python -m bench.erm_growth >> bench/RESULTS.md
 	$(BIN)/python -m bench.erm_accuracy >> bench/RESULTS.md
+	$(BIN)/python -m bench.pac >> bench/RESULTS.md
 
 lock: $(READY)            ## renew requirements.lock and bench/*.lock from pyproject.toml and bench/*.in
 	$(BIN)/pip install --quiet uv

@@ -95,6 +95,8 @@ def _read(terms: Terms, values: Any, bits: int | None, column: str | None) -> tu
         return data, exact.text(column=column)
     if column is not None:
         raise ParameterError("column names a column of a Table; give the whole numbers themselves")
+    if not isinstance(values, Iterable) or isinstance(values, (str, dict)):
+        raise ParameterError(f"values must be a list of whole numbers or a table, found a {type(values).__name__}")
     if bits is None:
         raise ParameterError("bits must be given: every value is below 2**bits, from public knowledge")
     length = exact.whole(bits=bits)

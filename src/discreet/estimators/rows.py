@@ -154,6 +154,10 @@ class Quiet:
             said = "Complex data not supported"
         elif "inconsistent numbers of samples" in said:  # how many rows there are may be private
             said = "X and y are not equally long"
+        elif "at least one array or dtype" in said:
+            said = "X has no columns"
+        elif "array element with a sequence" in said or "inhomogeneous" in said:
+            said = "X must hold rows of equally many numbers"
         elif "0 sample(s)" in said:
             said = "X has no rows"
         elif "array=" in said:

@@ -28,7 +28,7 @@ FAILING = Fraction(999, 1000)
 USELESS = 0.5
 """An error of half of the rows is what a coin has."""
 
-UNPROVEN = 2**62
+UNPROVEN = 2**400
 """The number of rows that a method without a theorem needs."""
 
 

@@ -136,8 +136,11 @@ def _conjunction(asked: Asked) -> Posed:
 
 
 def _rule(asked: Asked) -> Posed:
-    facts, spend = _stated(asked, x=Bits(-(-asked.number("conditions") // 2)))  # an odd number is rounded up
-    found = choose.rule_methods(Literals("x"), _LABELS, asked.number("k"), facts, asked.beta, spend)
+    conditions, k = asked.number("conditions"), asked.number("k")
+    if k > conditions:
+        raise ParameterError(f"k must be at most the number of conditions, {conditions}; found {k}")
+    facts, spend = _stated(asked, x=Bits(-(-conditions // 2)))  # an odd number is rounded up
+    found = choose.rule_methods(Literals("x"), _LABELS, k, facts, asked.beta, spend)
     return Posed(found, found)
 
 
