@@ -172,7 +172,7 @@ def conjunctions() -> list[str]:
     data = BitMatrix.of_words(few, positive, rows=10_048, target=dp.Category(False, True))
     (exact,) = (each for each in _conjunction_methods(literals, labels, 2, data) if each.name == "exact")
     floor = _best_of(3, lambda: np.bitwise_xor.reduce(few, axis=None))
-    lines.append(_conjunction_line(exact, 2, literals, data, floor) + " (10,048 rows)")
+    lines.append(_conjunction_line(exact, 2, literals, data, floor).replace("exact, 2", "exact, 2, on 10,048 rows"))
     guesses = [f"k = {k}: {enumeration.estimate(VARIABLES, k, data.facts)}" for k in (2, 3)]
     return [
         *lines,

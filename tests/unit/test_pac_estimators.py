@@ -617,3 +617,14 @@ def test_the_harness_convicts_only_what_is_proved():
     assert clopper_pearson_upper(100, 100, 0.95) == 1
     assert clopper_pearson_lower(100, 100, 0.95) == pytest.approx(0.05 ** (1 / 100))
     assert clopper_pearson_lower(0, 100, 0.95) == 0
+
+
+@EACH
+def test_nobody_at_all_is_an_ordinary_table_under_add_remove(make, rows, labels):
+    nobody, unlabelled = rows[:0], labels[:0]
+    found = make(epsilon=1, delta=1e-6, neighbours="add-remove", size=100, method="auto").fit(nobody, unlabelled)
+    assert str(found.guarantee_).endswith("add-remove: this fit alone")
+    assert str(found.rule_)
+    assert set(found.predict(rows[:20])) <= set(found.classes_)
+    with pytest.raises(dp.ParameterError, match="no rows"):
+        make(epsilon=1, delta=1e-6, method="auto").fit(nobody, unlabelled)

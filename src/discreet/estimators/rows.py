@@ -98,12 +98,13 @@ def checked_table(rows: Table | ParquetTable, terms: Terms) -> Table | ParquetTa
 
 
 def arrays(
-    estimator: Any, rows: Any, target: Any, *, numeric: bool, reset: bool = True
+    estimator: Any, rows: Any, target: Any, *, numeric: bool, reset: bool = True, least: int = 1
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Features and target as scikit-learn reads them; reset sets `n_features_in_` and `feature_names_in_`."""
     _refuse_text(rows)
+    kept = {"reset": reset, "ensure_all_finite": False, "ensure_min_samples": least}
     with Quiet():
-        features, y = validate_data(estimator, rows, target, reset=reset, ensure_all_finite=False, y_numeric=numeric)
+        features, y = validate_data(estimator, rows, target, y_numeric=numeric, **kept)
     if numeric and y.dtype.kind not in "biuf":
         raise ParameterError("y must hold numbers, found text")
     return features, y

@@ -29,7 +29,7 @@ from discreet.estimators import rows as reading
 from discreet.estimators.base import Books, FitGuarantee, Terms, books, charged, refuse, terms_of
 from discreet.estimators.rows import Floats
 from discreet.estimators.supervised import random_fit
-from discreet.guarantee import Budget
+from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanisms.additive import Laplace
 from discreet.pac.certificate import certify
@@ -231,7 +231,8 @@ def table_examples(
 
 
 def _arrays(estimator: Any, x: Any, y: Any, *, reset: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Category]:
-    features, labels = reading.arrays(estimator, x, y, numeric=False, reset=reset)
+    least = 1 if Neighbours.of(estimator.neighbours).replace_one else 0  # under add-remove nobody is an ordinary table
+    features, labels = reading.arrays(estimator, x, y, numeric=False, reset=reset, least=least)
     if not reset:
         return features, labels, two_classes(estimator.classes_, None)[1]
     if isinstance(estimator.classes, str):
