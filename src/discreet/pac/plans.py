@@ -59,7 +59,9 @@ def rows(kind: str, asked: Asked) -> list[Row]:
     if kind != "interior" and asked.facts.size is None and asked.alpha is None:
         raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
     row = _interior_row if kind == "interior" else _row
-    return [row(method, asked) for method in _POSED[kind](asked).methods]
+    posed = _POSED[kind](asked)
+    unasked = {each.name for each in posed.unasked}
+    return [row(each if each.name in unasked else _by_name(each), asked) for each in posed.methods]
 
 
 def needed(
@@ -76,6 +78,13 @@ def needed(
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in posed.methods if isinstance(each, Refused))
         raise ParameterError(f"no method applies. {reasons}")
     return min(sizes)
+
+
+def _by_name(method: Method | Refused) -> Method | Refused:
+    """A method that auto never takes here, and says so."""
+    if isinstance(method, Refused) or method.theorem.endswith(IMAGINED):
+        return method
+    return replace(method, theorem=f"{method.theorem}; by name only")
 
 
 def _row(method: Method | Refused, asked: Asked) -> Row:
@@ -112,7 +121,7 @@ def _stated(asked: Asked, **columns: Column) -> tuple[Facts, Spend]:
 def _interior(asked: Asked) -> Posed:
     facts, spend = _stated(asked, x=Whole(asked.number("bits")))
     found = interior.methods(facts=facts, column="x", beta=asked.beta, spend=spend)
-    return Posed(found, found)
+    return Posed(found, [each for each in found if each.name in interior.USUAL])
 
 
 def _box(asked: Asked) -> Posed:
