@@ -133,10 +133,15 @@ def test_every_backend_and_every_order_of_the_rows_gives_the_same_release(mechan
 
 @named
 def test_no_rows_and_one_class_are_ordinary(mechanism):
+    """What is released is of the same kind as for any rows: nothing tells that there was nothing to learn."""
     nobody = {name: [] for name in DOMAIN}
     held = columns(40)
+    usual = plain(drawn(mechanism, dp.Table(columns(), DOMAIN, neighbours="add-remove")))
     for rows in (nobody, {**held, "y": ["+"] * 40}, {**held, "y": ["-"] * 40}):
-        drawn(mechanism, dp.Table(rows, DOMAIN, neighbours="add-remove"))
+        found = plain(drawn(mechanism, dp.Table(rows, DOMAIN, neighbours="add-remove")))
+        assert type(found) is type(usual)
+        if isinstance(mechanism, (SlicedBox, ReorderSlice, FaceByFace, CountedFaces, AllBoxes)):
+            assert [len(side) for side in found] == [len(BOX), len(BOX)]
 
 
 @named

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
 from discreet.data import Batch
-from discreet.domain import Category, Domain, Number, label_of, spell
+from discreet.domain import Category, Domain, Number, label_of
 from discreet.erm.gradient import alone
 from discreet.errors import ParameterError
 from discreet.estimators import rows as reading
@@ -34,6 +34,7 @@ from discreet.estimators.rules import (
 )
 from discreet.estimators.supervised import no_features
 from discreet.pac import choose, finite, plans
+from discreet.pac.boxes import interval
 from discreet.pac.conditions import CUTS, Conjunction, Literals, Thresholds
 from discreet.pac.finite import FunctionRule, Predictions, Where
 from discreet.pac.labels import Rule
@@ -345,19 +346,7 @@ def _about(name: str, domain: Domain, asked: list[tuple[int, int, bool]]) -> str
         return _levels(name, column, kept)
     assert isinstance(column, Number)
     low, high = max(first for first, _, _ in asked), min(last for _, last, _ in asked)
-    return interval(name, column, low, high)
-
-
-def interval(name: str, column: Number, low: int, high: int) -> str | None:
-    """`low <= name <= high` in the column's own values, a side that always holds left out; None if it never holds."""
-    if low > high:
-        return None
-    above, below = spell(column.value(low)), spell(column.value(high))
-    if low == high:
-        return f"{name} = {above}"
-    if low > 0 and high < column.steps:
-        return f"{above} <= {name} <= {below}"
-    return f"{name} >= {above}" if low > 0 else f"{name} <= {below}"
+    return interval(name, column, low, high) if low <= high else None
 
 
 def _levels(name: str, column: Category, kept: list[int]) -> str | None:

@@ -21,16 +21,16 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import Batch, Dataset, Facts
-from discreet.erm.line import person_range
 from discreet.errors import ParameterError
 from discreet.exact import Exact
-from discreet.guarantee import Guarantee, Neighbours
+from discreet.guarantee import Guarantee
 from discreet.mechanism import calibrate
-from discreet.noise import Rng, checked_rate
-from discreet.pac.faces import named_columns
+from discreet.noise import Rng
+from discreet.pac.boxes import BoxRule
+from discreet.pac.finite import FiniteClass, mistakes_range, selection_price
 from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, Spend, listed
-from discreet.pac.slices import Box, empty, grid_sizes
+from discreet.pac.slices import Box, empty, grid_sizes, named_columns
 
 Codes = npt.NDArray[np.int64]
 
@@ -77,8 +77,7 @@ class AllBoxes:
         found = boxes(cells(size, self.cuts) for size in grid_sizes(facts.domain, self.columns))
         if found > MOST:
             raise ParameterError(f"cuts={self.cuts} makes {found:,} boxes, more than 2**25: take fewer")
-        span = checked_rate(self.rate) * _range(facts.neighbours)
-        return Guarantee.of_bounded_range(span, neighbours=facts.neighbours)
+        return selection_price(self.rate, mistakes_range(facts.neighbours), facts)
 
     def run(self, data: Dataset, rng: Rng) -> Box:
         starts = [cell_starts(size, self.cuts) for size in grid_sizes(data.facts.domain, self.columns)]
@@ -103,10 +102,6 @@ def cell_starts(size: int, cuts: int) -> Codes:
     """The first code of every cell, and the code after the last."""
     parts = cells(size, cuts)
     return np.array([place * size // parts for place in range(parts + 1)], dtype=np.int64)
-
-
-def _range(neighbours: Neighbours) -> int:
-    return person_range(neighbours, added=1, replaced=2)
 
 
 def _gains(data: Dataset, columns: Sequence[str], labels: Labels, starts: Sequence[Codes]) -> Codes:
@@ -229,8 +224,8 @@ def _imagined(
 ) -> Method:
     labels.check(facts.domain)
     count = boxes(grid_sizes(facts.domain, columns))
-    admits = spend(Fraction(0)).admits
-    found = calibrate(lambda noise: _Range(1 / noise), admits=admits)
+    two = (BoxRule.empty(columns), BoxRule.full(columns, facts.domain))  # any list of rules has the price of two
+    found = calibrate(lambda noise: FiniteClass(two, labels, 1 / noise), admits=spend(Fraction(0)).admits)
 
     def refuse(alpha: float) -> Any:
         raise ParameterError(
@@ -252,18 +247,3 @@ def _method(count: int, rate: Fraction, beta: Fraction, grid: str, mechanism: An
         mechanism,
         best_of=f"all boxes of {grid}",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """What the exponential mechanism over any list of rules costs."""
-
-    NAME: ClassVar[str] = "range-of-mistakes/1"
-    rate: Fraction
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        span = checked_rate(self.rate) * _range(facts.neighbours)
-        return Guarantee.of_bounded_range(span, neighbours=facts.neighbours)
-
-    def run(self, data: Dataset, rng: Rng) -> Any:
-        raise ParameterError("a row of the plan only")

@@ -29,7 +29,7 @@ from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanism import calibrate
 from discreet.mechanisms.noises import GaussianNoise
 from discreet.noise import Rng
-from discreet.pac.columns import Ordered, ordered, points
+from discreet.pac.columns import Ordered, distinct, ordered, points
 from discreet.pac.labels import Labels
 from discreet.pac.methods import FAILING, Method, Refused, Spend, basic, listed
 from discreet.pac.ranks import BinarySearch, MinRank, Routine
@@ -39,7 +39,6 @@ from discreet.pac.slices import (
     Box,
     ReorderSlice,
     checked,
-    distinct,
     empty,
     faces,
     few_price,
@@ -115,13 +114,14 @@ class BoxRule:
             return "never"
         called = self.columns if names is None else names
         parts = [
-            _interval(shown, ordered(domain, name), low, high)
+            interval(shown, ordered(domain, name), low, high)
             for shown, name, low, high in zip(called, self.columns, self.low, self.high, strict=True)
         ]
         return " and ".join(part for part in parts if part) or "always"
 
 
-def _interval(name: str, column: Ordered, low: int, high: int) -> str:
+def interval(name: str, column: Ordered, low: int, high: int) -> str:
+    """`low <= name <= high` in the column's own values, a side that always holds left out."""
     last = points(column) - 1
     if low == high:
         return f"{name} = {_value(column, low)}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet import exact
 from discreet.data import Batch, Dataset
 from discreet.domain import AnyNumber, Domain, Number, Whole
 from discreet.errors import ParameterError
@@ -22,6 +23,14 @@ def ordered(domain: Domain, name: str) -> Ordered:
     if not isinstance(column, (Number, AnyNumber, Whole)):
         raise ParameterError(f"column {name!r} is declared {column!r}: it has no order, a Number has")
     return column
+
+
+def distinct(columns: str | Iterable[str]) -> tuple[str, ...]:
+    """Names of columns: distinct, at least one."""
+    found = (columns,) if isinstance(columns, str) else tuple(exact.text(columns=name) for name in columns)
+    if not found or len(set(found)) < len(found):
+        raise ParameterError(f"columns must be distinct names, at least one, found {found!r}")
+    return found
 
 
 def points(column: Ordered) -> int:

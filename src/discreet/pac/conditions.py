@@ -23,6 +23,7 @@ from discreet.data import Batch, IntArray
 from discreet.data.packed import Words, common_ones, packed, unpacked
 from discreet.domain import Bits, Category, Domain, Number, label_of, spell
 from discreet.errors import ParameterError
+from discreet.pac.columns import distinct
 
 Mask = npt.NDArray[np.bool_]
 
@@ -57,7 +58,7 @@ class Literals:
     columns: tuple[str, ...]
 
     def __init__(self, columns: str | Iterable[str]) -> None:
-        object.__setattr__(self, "columns", _names(columns))
+        object.__setattr__(self, "columns", distinct(columns))
 
     def check(self, domain: Domain) -> None:
         if len(self.columns) == 1 and isinstance(domain.column(self.columns[0]), Bits):
@@ -140,7 +141,7 @@ class Thresholds:
     cuts: int
 
     def __init__(self, columns: str | Iterable[str], cuts: int = CUTS) -> None:
-        object.__setattr__(self, "columns", _names(columns))
+        object.__setattr__(self, "columns", distinct(columns))
         object.__setattr__(self, "cuts", exact.whole(minimum=2, cuts=cuts))
 
     def check(self, domain: Domain) -> None:
@@ -226,13 +227,6 @@ def _cut_codes(column: Number, cuts: int) -> npt.NDArray[np.int64]:
     steps = column.steps
     count = min(cuts, steps + 1)
     return np.array([place * steps // (count - 1) for place in range(count)], dtype=np.int64)
-
-
-def _names(columns: str | Iterable[str]) -> tuple[str, ...]:
-    found = (columns,) if isinstance(columns, str) else tuple(columns)
-    if not found or len(set(found)) < len(found):
-        raise ParameterError(f"columns must be distinct names, at least one, found {found!r}")
-    return tuple(exact.text(columns=name) for name in found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from discreet.noise import Rng, checked_rate, checked_scale
 from discreet.pac.columns import gathered
 from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, Spend, listed
-from discreet.pac.slices import ASSUMING, Box, distinct, empty, grid_sizes
+from discreet.pac.slices import ASSUMING, Box, empty, grid_sizes, named_columns
 from discreet.query import Sensitivity, of_persons
 
 Codes = npt.NDArray[np.int64]
@@ -159,16 +159,6 @@ class CountedFaces:
             return cost, self.rate / cost.range(row)
 
         return _learned(data, self.columns, self.labels, score, rng)
-
-
-def named_columns(columns: Sequence[str], labels: Labels) -> tuple[str, ...]:
-    """The names of a box's columns: distinct, at least one, and not the labels' own."""
-    if not isinstance(labels, Labels):
-        raise ParameterError(f"labels must be Labels(column, positive), found {type(labels).__name__}")
-    found = distinct(columns)
-    if labels.column in found:
-        raise ParameterError(f"columns must not contain the target {labels.column!r}")
-    return found
 
 
 def first_weight(positives: int, negatives: int, scale: Fraction) -> int:

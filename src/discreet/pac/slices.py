@@ -33,7 +33,7 @@ from discreet.errors import OutOfRange, ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.noise import Rng, checked_scale
-from discreet.pac.columns import points
+from discreet.pac.columns import distinct, points
 from discreet.pac.labels import Labels
 from discreet.pac.ranks import Routine
 from discreet.query import Count, Equals
@@ -135,24 +135,21 @@ class ReorderSlice:
 # What both ways share.
 
 
-def distinct(columns: Sequence[str]) -> tuple[str, ...]:
-    """The names of a box's columns: distinct, at least one."""
-    found = (columns,) if isinstance(columns, str) else tuple(exact.text(columns=name) for name in columns)
-    if not found or len(set(found)) < len(found):
-        raise ParameterError(f"columns must be distinct names, at least one, found {found!r}")
-    return found
-
-
 def checked(columns: Sequence[str], labels: Labels, routine: Routine) -> tuple[str, ...]:
     """The names, if the three fit together."""
-    names = distinct(columns)
-    if not isinstance(labels, Labels):
-        raise ParameterError(f"labels must be Labels(column, positive), found {type(labels).__name__}")
-    if labels.column in names:
-        raise ParameterError(f"columns must not contain the target {labels.column!r}")
     if not isinstance(routine, Routine):
         raise ParameterError(f"routine must be one such as MinRank, found {routine!r}")
-    return names
+    return named_columns(columns, labels)
+
+
+def named_columns(columns: Sequence[str], labels: Labels) -> tuple[str, ...]:
+    """The names of a box's columns: distinct, at least one, and not the labels' own."""
+    if not isinstance(labels, Labels):
+        raise ParameterError(f"labels must be Labels(column, positive), found {type(labels).__name__}")
+    found = distinct(columns)
+    if labels.column in found:
+        raise ParameterError(f"columns must not contain the target {labels.column!r}")
+    return found
 
 
 def grid_sizes(domain: Domain, columns: Sequence[str]) -> list[int]:
