@@ -203,12 +203,14 @@ def test_every_method_for_conjunctions_can_be_named(method):
 
 
 def test_auto_takes_a_theorem_where_it_is_good_enough_and_says_so():
-    many = np.repeat(X, 60, axis=0)
-    found = box(epsilon=1, delta=1e-6, method="auto", alpha=0.05).fit(many, np.repeat(Y, 60))
-    assert found.method_ == "search"
-    assert found.error_bound_.alpha <= 0.05
-    assert "if a box" in str(found.error_bound_)
-    assert 1 - found.score(many, np.repeat(Y, 60)) <= found.error_bound_.alpha
+    many, labels = np.repeat(X, 60, axis=0), np.repeat(Y, 60)
+    fits = [box(epsilon=1, delta=1e-6, method="auto", alpha=0.05).fit(many, labels) for _ in range(5)]
+    for found in fits:
+        assert found.method_ == "search"
+        assert found.error_bound_.alpha <= 0.05
+        assert "if a box" in str(found.error_bound_)
+    # Each fit may break its promise with probability 0.05; all five do with probability below 1e-6.
+    assert any(1 - found.score(many, labels) <= found.error_bound_.alpha for found in fits)
 
 
 def test_auto_goes_face_by_face_where_no_theorem_is_good_enough_and_says_what_it_would_take():
