@@ -10,6 +10,9 @@
 four ways: |d|_1, |d|_2^2, |d|_inf, and range = max_i d_i - min_i d_i (which is what selecting a coordinate depends on).
 It raises when the query does not fit the domain, before any row is read.
 
+Count, Histogram, Sum and VectorSum also have `weighted(batch, counts)`: what `partial` gives on a batch in which each
+row stands so many times, to the last bit. `discreet.data.distinct` takes its sums by it.
+
 Several rows a person. If one row's addition or removal moves the sums by at most s_AR and one row's replacement by at
 most s_RO (in a norm or in range), then for a person of at most k rows add-remove moves them by at most k s_AR and
 replace-one by at most k max(s_AR, s_RO): replace min(a, b) of the rows, then add or remove the other |a - b|.
@@ -107,6 +110,9 @@ class Count:
     def partial(self, batch: Batch) -> IntArray:
         return np.asarray(np.count_nonzero(self.where.mask(batch)), dtype=np.int64)
 
+    def weighted(self, batch: Batch, counts: Codes) -> IntArray:
+        return np.asarray(counts[self.where.mask(batch)].sum(dtype=np.int64))
+
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
         one = Sensitivity(l1=1, l2_squared=1, linf=1, range=0)
@@ -164,13 +170,25 @@ class Histogram:
         return list(itertools.product(*levels))
 
     def partial(self, batch: Batch) -> IntArray:
-        shape = self.shape(batch.domain)
-        cell = np.zeros(batch.rows, dtype=np.int64)
-        for name, size in zip(self.columns, shape, strict=True):
-            cell = cell * size + batch[name]
+        shape, cell = self.shape(batch.domain), self._cells(batch)
         if self.where != EVERYTHING:
             cell = cell[self.where.mask(batch)]
         return np.bincount(cell, minlength=math.prod(shape)).astype(np.int64, copy=False).reshape(shape)
+
+    def weighted(self, batch: Batch, counts: Codes) -> IntArray:
+        shape, cell = self.shape(batch.domain), self._cells(batch)
+        if self.where != EVERYTHING:
+            mask = self.where.mask(batch)
+            cell, counts = cell[mask], counts[mask]
+        # Floats, but exact: all sums are whole numbers up to MAX_ROWS, far below 2^53.
+        return np.bincount(cell, weights=counts, minlength=math.prod(shape)).astype(np.int64).reshape(shape)
+
+    def _cells(self, batch: Batch) -> Codes:
+        """For each row the number of its cell in the flattened result."""
+        cell = np.zeros(batch.rows, dtype=np.int64)
+        for name, size in zip(self.columns, self.shape(batch.domain), strict=True):
+            cell = cell * size + batch[name]
+        return cell
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.shape(facts.domain)
@@ -252,6 +270,9 @@ class Sum:
     def partial(self, batch: Batch) -> IntArray:
         return VectorSum((self.column,), self.where).partial(batch).reshape(())
 
+    def weighted(self, batch: Batch, counts: Codes) -> IntArray:
+        return VectorSum((self.column,), self.where).weighted(batch, counts).reshape(())
+
     def sensitivity(self, facts: Facts) -> Sensitivity:
         column = facts.domain.column(self.column)
         if isinstance(column, Vector) and column.dimension > 1:
@@ -291,14 +312,20 @@ class VectorSum:
         return False
 
     def partial(self, batch: Batch) -> IntArray:
+        return self._summed(batch, None)
+
+    def weighted(self, batch: Batch, counts: Codes) -> IntArray:
+        return self._summed(batch, counts)
+
+    def _summed(self, batch: Batch, counts: Codes | None) -> IntArray:
         mask = None if self.where == EVERYTHING else self.where.mask(batch)
         declared = self._declared(batch.domain)
         if isinstance(declared, Vector):
-            rows = batch[self.columns[0]]
+            rows = batch[self.columns[0]] if counts is None else batch[self.columns[0]] * counts[:, None]
             return np.asarray((rows if mask is None else rows[mask]).sum(axis=0, dtype=np.int64))
         unit = common_unit(number.unit for number in declared)
         sums = [
-            _number_sum(batch[name], number, unit=unit, mask=mask)
+            _number_sum(batch[name], number, unit=unit, mask=mask, counts=counts)
             for name, number in zip(self.columns, declared, strict=True)
         ]
         small = all(_largest(number, unit) <= _SMALL for number in declared)
@@ -380,16 +407,28 @@ def _largest(number: Number, unit: Fraction) -> int:
     return int(max(abs(number.low), abs(number.high)) / unit)
 
 
-def _number_sum(codes: Codes, number: Number, *, unit: Fraction, mask: npt.NDArray[np.bool_] | None) -> int:
-    """The exact sum of the values of these codes, in units: value = low + code * step, summed apart."""
+def _number_sum(
+    codes: Codes, number: Number, *, unit: Fraction, mask: npt.NDArray[np.bool_] | None, counts: Codes | None
+) -> int:
+    """The exact sum of the values of these codes, in units: value = low + code * step, summed apart.
+
+    A code stands as often as counts says, or once. The counts add up to MAX_ROWS at most.
+    """
     present = mask
     if number.missing_code is not None:
         here = codes != number.missing_code
         present = here if mask is None else mask & here
     chosen = codes if present is None else codes[present]
     # A code is below 2^62: its upper and lower 31 bits are summed apart, each in int64.
-    upper, lower = int((chosen >> 31).sum(dtype=np.int64)), int((chosen & (2**31 - 1)).sum(dtype=np.int64))
-    return len(chosen) * int(number.low / unit) + ((upper << 31) + lower) * int(number.step / unit)
+    parts = (chosen >> 31, chosen & (2**31 - 1))
+    if counts is None:
+        rows = len(chosen)
+        upper, lower = (int(part.sum(dtype=np.int64)) for part in parts)
+    else:
+        times = counts if present is None else counts[present]
+        rows = int(times.sum(dtype=np.int64))
+        upper, lower = (int((part * times).sum(dtype=np.int64)) for part in parts)
+    return rows * int(number.low / unit) + ((upper << 31) + lower) * int(number.step / unit)
 
 
 def _names(columns: str | Iterable[str]) -> tuple[str, ...]:

@@ -1,32 +1,156 @@
-"""A session: one table and its ledger, so that neither has to be named again."""
+"""A session: one table and its ledger, so that neither has to be named again.
+
+    session = Session(table, ledger, alpha=0.02, beta=0.05)
+    session.ask("SELECT COUNT(*) FROM people WHERE age >= 65 AND sex = 'F'")
+    session.answer_all(["SELECT region, COUNT(*) FROM people GROUP BY region", ...])
+    session.synthetic(10_000)
+    session.fit(LogisticRegression(epsilon=1, delta=1e-6), features=["age", "sex"], target="smoker")
+
+alpha fixes the noise and so the price of an answer; the ledger fixes how many answers there are. The session itself
+keeps nothing: what was asked, measured and answered is in the ledger (`discreet.pmw.transcript`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
+from discreet import exact
 from discreet.data import Dataset
-from discreet.errors import ParameterError
+from discreet.data.distinct import DistinctRows
+from discreet.domain import label_of
+from discreet.errors import ParameterError, UnsupportedQuery
+from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.ledger.opening import check_table
+from discreet.noise import Rng
+from discreet.predicate import EVERYTHING
+from discreet.query import Count, Histogram, Sum
+
+if TYPE_CHECKING:
+    from discreet.pmw.reply import Answer
+    from discreet.pmw.sql import Select
+
+METHODS = ("auto", "pmw", "lecture")
 
 
 class Session:
     """A table of people and the ledger that counts what is released about them.
 
-    session.fit(LogisticRegression(epsilon=1, delta=1e-6), features=["age", "sex"], target="smoker")
+    alpha      how near every answer shall be, as a fraction of the persons; needed to ask, unless scopes are declared
+    beta       the probability that any bound of the whole session fails
+    questions  how many questions are planned: a guide for "auto", the limit of "pmw" and "lecture"
+    scopes     how many different sets of columns will be asked about, if that is known: each gets an equal share of
+               the ledger when it is first asked about
+    method     "auto": what was measured answers free, the rest is rented or bought (`pmw.answering`); "pmw" and
+               "lecture": private multiplicative weights with a theorem on the number of updates (`pmw.classic`)
+    sample     True: the owner states that the rows are a random sample, so that answers bound the population too
+    allowance  the name under which the ledger counts these charges
+    rng        for testing ledgers only
     """
 
-    __slots__ = ("ledger", "table")
+    __slots__ = ("_answers", "_how", "_rows", "_sample", "_terms", "ledger", "method", "table")
 
-    def __init__(self, table: Dataset, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        table: Dataset,
+        ledger: Ledger,
+        *,
+        alpha: Exact | None = None,
+        beta: Exact = 0.05,
+        questions: int = 10_000,
+        scopes: int | None = None,
+        method: str = "auto",
+        sample: bool = False,
+        allowance: str | None = None,
+        rng: Rng | None = None,
+    ) -> None:
         if not isinstance(ledger, Ledger):
             raise ParameterError(f"ledger must be a Ledger, found a {type(ledger).__name__}")
         if not all(hasattr(table, name) for name in ("facts", "identity", "exact_sum")):
             raise ParameterError(f"table must be a Table or another dataset, found a {type(table).__name__}")
+        if method not in METHODS:
+            raise ParameterError(f"method must be one of {', '.join(METHODS)}; found {method!r}")
+        if not isinstance(sample, bool):
+            raise ParameterError(f"sample must be True or False, found {sample!r}")
         with ledger.store.reading() as state:
             check_table(state, table)
-        self.table, self.ledger = table, ledger
+        self.table, self.ledger, self.method = table, ledger, method
+        self._terms: dict[str, Any] = {
+            "alpha": None if alpha is None else exact.probability(alpha=alpha),
+            "beta": exact.probability(beta=beta),
+            "questions": exact.whole(questions=questions),
+            "scopes": None if scopes is None else exact.whole(scopes=scopes),
+        }
+        self._sample = sample
+        self._how: dict[str, Any] = {"allowance": allowance, "rng": rng}
+        self._rows = DistinctRows(table)
+        self._answers: Any = None
+        if alpha is not None or scopes is not None:
+            self._answering()
+
+    # Asking.
+
+    def ask(self, question: str | Count | Sum | Histogram) -> Answer:
+        """One answer. Everything that can be wrong with the question is found before anything is spent."""
+        from discreet.pmw.reply import put_together
+
+        select = self._read(question)
+        answering = self._answering()
+        if _is_quantile(select):
+            return self._finished(self._quantile(select, str(question)))
+        parts, make = put_together(select, self.table.facts, str(question) if isinstance(question, str) else "")
+        return self._finished(make([answering.answer(part) for part in parts]))
+
+    def answer_all(self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1) -> list[Answer]:
+        """Answers to questions that are all known now: one release and one charge, for this share of what is left.
+
+        Noisy marginals, a noisy histogram of everything, the questions themselves or averaged multiplicative weights:
+        whichever has the least proven bound at the public sizes. Later questions of the session profit from it too.
+        """
+        from discreet.pmw.answering import Answers
+        from discreet.pmw.reply import put_together
+
+        answering = self._answering()
+        if not isinstance(answering, Answers):
+            raise ParameterError('a workload is answered by a session with method="auto"')
+        if isinstance(questions, (str, Count, Sum, Histogram)):
+            raise ParameterError("answer_all takes several questions in a list; ask takes one")
+        found = []
+        for question in questions:
+            select = self._read(question)
+            if _is_quantile(select):
+                raise ParameterError("a workload is made of counts, sums and averages; ask for quantiles one by one")
+            found.append(put_together(select, self.table.facts, question if isinstance(question, str) else ""))
+        parts = [part for questions_of, _ in found for part in questions_of]
+        given = iter(answering.answer_all(parts, share=exact.probability(share=share)))
+        return [self._finished(make([next(given) for _ in questions_of])) for questions_of, make in found]
+
+    def synthetic(self, rows: int, *, seed: int | None = None, backend: str = "pandas") -> Any:
+        """A frame of made-up rows drawn from the hypothesis: free, since they are made of what was released.
+
+        Values are levels and numbers of the declared domain. What the session knows about is alike in these rows and in
+        the table, up to the bounds of its answers; what was never asked about is spread evenly.
+        """
+        from discreet.pmw.reply import frame_of
+
+        hypothesis = self._answering().hypothesis()
+        if hypothesis is None:
+            raise ParameterError("nothing was measured yet: ask questions first, then draw synthetic rows")
+        drawn = hypothesis.sample(exact.whole(rows=rows), seed=seed)
+        domain = self.table.facts.domain
+        return frame_of(
+            {
+                name: [labels[code] for code in codes.tolist()]
+                for name, codes in drawn.items()
+                for labels in [[label_of(domain.column(name), code) for code in range(domain.column(name).size)]]
+            },
+            backend,
+        )
+
+    # Learning.
 
     def fit(self, estimator: Any, *, target: str, features: Sequence[str] | None = None) -> Any:
         """Fit an estimator to columns of the table, charge the ledger, and return the estimator.
@@ -44,3 +168,63 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({self.table!r}, {self.ledger!r})"
+
+    # Inside.
+
+    def _answering(self) -> Any:
+        """What answers, by the session's method; made when the first question needs it."""
+        if self._answers is None:
+            if self._terms["alpha"] is None and self._terms["scopes"] is None:
+                raise ParameterError(
+                    "to ask questions give the session alpha=, the fraction that answers may be off by"
+                )
+            if self.method == "auto":
+                from discreet.pmw.answering import Answers
+                from discreet.pmw.shop import Terms
+
+                self._answers = Answers(self._rows, self.ledger, Terms(**self._terms), **self._how)
+            else:
+                from discreet.pmw.classic import ClassicAnswers, better, lecture
+
+                facts, terms = self.table.facts, [self._terms[name] for name in ("alpha", "beta", "questions")]
+                delta = self.ledger.budget.delta
+                program = lecture(facts, *terms) if self.method == "lecture" else better(facts, *terms, delta=delta)
+                self._answers = ClassicAnswers(program, self._rows, self.ledger, **self._how)
+        return self._answers
+
+    def _read(self, question: object) -> Select | Count | Sum | Histogram:
+        """What is asked: a query as it is, a text as SQL."""
+        if isinstance(question, (Count, Sum, Histogram)):
+            return question
+        if not isinstance(question, str):
+            raise ParameterError(f"a question is SQL, a Count, a Sum or a Histogram; found {type(question).__name__}")
+        from discreet.pmw.sql import parse
+
+        return parse(question, self.table.facts.domain, table=self.table.identity.name)
+
+    def _quantile(self, select: Any, text: str) -> Answer:
+        """A quantile of a whole column, by the exponential mechanism on ranks, within alpha * size ranks."""
+        from discreet.pmw.answering import Answers
+        from discreet.pmw.quantiles import quantile
+        from discreet.pmw.reply import Answer
+
+        if select.where != EVERYTHING:
+            raise UnsupportedQuery(
+                text,
+                max(0, text.upper().find("WHERE")),
+                "a quantile is answered for a whole column, without WHERE",
+                "Leave WHERE out, or ask how many rows lie below some values: COUNT(*) ... AND column <= 40.",
+            )
+        answering = self._answering()
+        if not isinstance(answering, Answers):
+            raise ParameterError('quantiles are answered by a session with method="auto"')
+        given = quantile(answering, self.table, str(select.column), select.probability or Fraction(1, 2))
+        unit = f"{select.column}; the bound in ranks"
+        return Answer(float(given.value), given.bound, given.source, given.price, unit=unit)
+
+    def _finished(self, answer: Answer) -> Answer:
+        return replace(answer, testing=self.ledger.testing)
+
+
+def _is_quantile(select: Any) -> bool:
+    return getattr(select, "kind", "") == "quantile"

@@ -192,9 +192,9 @@ class Ledger:
             )
         return price_of(guarantee, self._header.order)
 
-    def entries(self) -> Iterator[Body]:
-        """All entries in order, each checked: public parameters, prices and released answers, never rows."""
-        for row, body in self.store.entries():
+    def entries(self, *, after: int = 0) -> Iterator[Body]:
+        """All entries in order, or those after one, each checked: public parameters, prices, answers; never rows."""
+        for row, body in self.store.entries_after(after) if after else self.store.entries():
             yield {"seq": row.seq, "hash": row.hash.decode("ascii"), **body}
 
     def __repr__(self) -> str:
@@ -323,7 +323,8 @@ def _nearly(one: int | None, other: int | None) -> bool:
 
 
 def _redacted(body: Body) -> Body:
-    kept = {key: value for key, value in body.items() if key not in ("memo", "request", "who", "process")}
+    secret = ("memo", "request", "who", "process", "meaning", "question")
+    kept = {key: value for key, value in body.items() if key not in secret}
     if body["kind"] == "charge":
         kept["mechanism"] = {key: _shallow(value) for key, value in body["mechanism"].items()}
     return kept

@@ -12,6 +12,7 @@ it. The kinds:
     burn       a charge that will never be answered; it stays spent
     top        a conversation's last answer was given
     close      a conversation was ended by its owner
+    said       an answer as an analyst got it, made of what was released before; it costs nothing
     reconcile  raises what counts as spent to at least what a high-water mark proves, and ends all conversations
 
 `advance(state, row)` is the only way a state changes. It is deterministic, looks at nothing but its arguments, and
@@ -320,6 +321,11 @@ def _end(state: State, seq: int, body: Body) -> None:
         raise LedgerCorrupt(seq, "the end of an open conversation", f"one of entry {body['charge']}")
 
 
+def _said(state: State, seq: int, body: Body) -> None:
+    if not all(isinstance(body[key], str) for key in ("meaning", "manner", "answer")):
+        raise LedgerCorrupt(seq, "texts", "another")
+
+
 def _reconcile(state: State, seq: int, body: Body) -> None:
     proved = price_from(body["proved"])
     state.spent = reconciled(state, proved, body["mark_witness"])
@@ -346,4 +352,5 @@ _FOLDS: dict[str, Callable[[State, int, Body], None]] = {
     "top": _end,
     "close": _end,
     "reconcile": _reconcile,
+    "said": _said,
 }

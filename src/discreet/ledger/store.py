@@ -195,6 +195,16 @@ class Store:
         for row in rows:
             yield row, advance(state, row)
 
+    def entries_after(self, seq: int) -> Iterator[tuple[Row, Body]]:
+        """The entries after this one, each checked against the one before it; what came earlier was folded already."""
+        with self.reading():
+            rows = self._rows("WHERE seq >= ?", seq)
+        state = State(seq=seq, hash=GENESIS if seq == 0 else _text(rows.pop(0).hash))
+        for row in rows:
+            body = checked_body(state, row)
+            state.seq, state.hash = row.seq, _text(row.hash)
+            yield row, body
+
     def refold(self) -> State:
         """Everything again from the disk: SQLite's own checks, the whole chain, the mark."""
         with self.reading():

@@ -1,9 +1,10 @@
 """Any number of adaptive yes/no questions for one price: the conversation ends with its first "yes".
 
-A question is a counting or summing query and a public threshold; with a `center` it asks about the distance
-|query - center| (private multiplicative weights asks whether its public guess is far from the truth). One noisy
-threshold is drawn when the conversation opens and kept secret until it ends; every question draws fresh noise, and that
-noise is never used for anything else. Questions answered "no" are free; after a "yes" a new conversation must be paid.
+A question is a counting or summing query and a public threshold (`Above`); with a `center` it asks about the distance
+|query - center|. `Far` asks the same about all numbers of a histogram at once: is any of them far from a public guess?
+That is how private multiplicative weights asks whether its guess will do. One noisy threshold is drawn when the
+conversation opens and kept secret until it ends; every question draws fresh noise, and that noise is never used for
+anything else. Questions answered "no" are free; after a "yes" a new conversation must be paid.
 
 Both versions draw noise on the grid of step `sensitivity`. A grid on which the sensitivity is not a whole number of
 steps breaks the theorem (losses up to 1.4 times the claim have been found); the values and thresholds themselves may
@@ -13,17 +14,18 @@ lie anywhere, and are compared as exact fractions.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from discreet import exact
-from discreet.data import Dataset, Facts
+from discreet.data import Batch, Dataset, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.noise import Rng, checked_scale
-from discreet.query import Count, Sum
+from discreet.query import Count, Histogram, Sum
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -41,10 +43,68 @@ class Above:
         middle = None if center is None else exact.number(center=center)
         exact.freeze(self, query=query, threshold=exact.number(threshold=threshold), center=middle)
 
+    @property
+    def monotone(self) -> bool:
+        return self.center is None and self.query.monotone
+
+    def moved(self, facts: Facts) -> Fraction:
+        """The sensitivity: how far one person can move the margin."""
+        return self.query.sensitivity(facts).linf * self.query.unit(facts)
+
     def margin(self, data: Dataset) -> Fraction:
         """The exact value minus the threshold: private, read only inside a step."""
         value = int(data.exact_sum(self.query.partial)) * self.query.unit(data.facts)
         return (value if self.center is None else abs(value - self.center)) - self.threshold
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Far:
+    """The question "is any number of the query at least `threshold` away from its guess?".
+
+    guess      whole numbers, one for each number of the query, flattened; in the integers that the query sums
+    worth      how many of those integers make one unit of the threshold: 1 for counts. A sum of contributions up to w
+               asked with worth w has the sensitivity of a count.
+
+    Theorem.   The largest distance max_i |q_i - g_i| / worth moves by at most |d|_inf / worth when q moves by d: one
+               question about a whole histogram costs what a question about one count does.
+    """
+
+    NAME: ClassVar[str] = "far/1"
+    query: Count | Sum | Histogram
+    guess: tuple[int, ...]
+    threshold: Fraction
+    worth: int
+
+    def __init__(self, query: Count | Sum | Histogram, guess: Iterable[int], threshold: Exact, worth: int = 1) -> None:
+        if not isinstance(query, (Count, Sum, Histogram)):
+            raise ParameterError(f"a question is about a Count, a Sum or a Histogram, found {type(query).__name__}")
+        exact.freeze(
+            self,
+            query=query,
+            guess=tuple(int(each) for each in guess),
+            threshold=exact.number(threshold=threshold),
+            worth=exact.whole(worth=worth),
+        )
+
+    @property
+    def monotone(self) -> bool:
+        return False
+
+    def moved(self, facts: Facts) -> Fraction:
+        """The sensitivity: how far one person can move the margin."""
+        found = self.query.sensitivity(facts)
+        numbers = int(self.query.partial(Batch.empty(facts.domain)).size)
+        if len(self.guess) != numbers:
+            raise ParameterError(
+                f"guess must have {numbers} numbers, one for each of the query's; found {len(self.guess)}"
+            )
+        return Fraction(found.linf, self.worth)
+
+    def margin(self, data: Dataset) -> Fraction:
+        """The largest distance minus the threshold: private, read only inside a step."""
+        values = data.exact_sum(self.query.partial).ravel()
+        furthest = max(abs(int(value) - guess) for value, guess in zip(values, self.guess, strict=True))
+        return Fraction(furthest, self.worth) - self.threshold
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -76,13 +136,13 @@ class AboveThreshold:
     def guarantee(self, facts: Facts) -> Guarantee:
         return _priced(self, facts)
 
-    def check(self, ask: Above, facts: Facts) -> None:
+    def check(self, ask: Above | Far, facts: Facts) -> None:
         _check_question(self, ask, facts)
 
     def begin(self, data: Dataset, rng: Rng) -> int:
         return int(rng.geometric(self.threshold_scale / self.sensitivity))
 
-    def step(self, state: int, ask: Above, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
+    def step(self, state: int, ask: Above | Far, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
         noise = int(rng.geometric(self.question_scale / self.sensitivity))
         return _answered(state, ask.margin(data) + (noise - state) * self.sensitivity >= 0)
 
@@ -127,13 +187,13 @@ class AboveThresholdLaplace:
     def guarantee(self, facts: Facts) -> Guarantee:
         return _priced(self, facts)
 
-    def check(self, ask: Above, facts: Facts) -> None:
+    def check(self, ask: Above | Far, facts: Facts) -> None:
         _check_question(self, ask, facts)
 
     def begin(self, data: Dataset, rng: Rng) -> int:
         return int(rng.laplace(self.threshold_scale / self.sensitivity))
 
-    def step(self, state: int, ask: Above, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
+    def step(self, state: int, ask: Above | Far, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
         noise = int(rng.laplace(self.question_scale / self.sensitivity))
         return _answered(state, ask.margin(data) + (noise - state) * self.sensitivity >= 0)
 
@@ -173,15 +233,15 @@ def _priced(conversation: _Either, facts: Facts) -> Guarantee:
     return Guarantee.of_pure(epsilon, neighbours=facts.neighbours)
 
 
-def _check_question(conversation: _Either, ask: Above, facts: Facts) -> None:
-    if not isinstance(ask, Above):
-        raise ParameterError(f"a question is an Above(query, threshold), found {type(ask).__name__}")
-    moved = ask.query.sensitivity(facts).linf * ask.query.unit(facts)
+def _check_question(conversation: _Either, ask: Above | Far, facts: Facts) -> None:
+    if not isinstance(ask, (Above, Far)):
+        raise ParameterError(f"a question is an Above(query, threshold) or a Far(...), found {type(ask).__name__}")
+    moved = ask.moved(facts)
     if moved > conversation.sensitivity:
         raise ParameterError(
             f"this question has sensitivity {moved}; the conversation was paid for {conversation.sensitivity}"
         )
-    if conversation.monotone and (ask.center is not None or not ask.query.monotone):
+    if conversation.monotone and not ask.monotone:
         raise ParameterError("this conversation was paid for monotone questions: counts, without a center")
 
 

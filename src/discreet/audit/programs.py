@@ -1,0 +1,313 @@
+"""The exact law of everything an analyst sees of a whole program: releases, conversations, sessions, on made-up rows.
+
+A program is a function of a `Visit`: a fresh table, a fresh testing ledger and a source of randomness. It asks what it
+likes, looks at the answers, asks on; what it notes, and every entry of the ledger, is what the analyst sees. It is run
+from the start once for every draw that has to be decided, so what is measured is the code that users run.
+
+Two paths meet again when all that the future can depend on is equal: what was seen, the secrets of conversations, and
+the draws since the last entry, which may still be in somebody's hands. A threshold's noise is forgotten once it has
+said no, so the work grows with what was seen and not with every number that was drawn.
+
+Claims. The ledger's charges are part of what is seen, and pure epsilons add up along every path: P(seen) <= e^spent
+Q(seen) for every outcome, with what was spent *in that outcome* (`pure_finding`). At the ledger's one order the Renyi
+divergence of the laws is at most the most that was spent on any path (`renyi_finding`). Both count what was cut off
+against the finding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from discreet.audit.divergence import Finding
+from discreet.audit.laws import Atom, Branching, Law, Row, Setting
+from discreet.data import Table
+from discreet.errors import BudgetExceeded, ConversationOver
+from discreet.guarantee import Budget
+from discreet.ledger import Ledger
+from discreet.ledger.price import NANO, NOTHING, Books, Price
+from discreet.ledger.state import Body
+from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.noise import Rng
+from discreet.records import canonical
+from discreet.release import release
+
+Program = Callable[["Visit"], None]
+
+_NOT_SEEN = frozenset(
+    ("hash", "id", "nonce", "previous", "process", "time", "version", "who", "witness")
+)  # differ in any two runs
+_REFUSALS = (BudgetExceeded, ConversationOver)
+
+
+class Seen(NamedTuple):
+    """One outcome: what the program noted, the ledger's entries, and what was charged after the planted part."""
+
+    noted: tuple[Hashable, ...]
+    entries: tuple[str, ...]
+    spent: Price
+
+
+class Visit:
+    """One run of a program."""
+
+    def __init__(self, table: Table, ledger: Ledger, rng: _Path) -> None:
+        self.table, self.ledger, self.rng = table, ledger, rng
+        self._noted: list[Hashable] = []
+        self._entries: list[str] = []
+        self._last = 0
+        self._before: Price = NOTHING
+
+    def note(self, what: Any) -> None:
+        """Something that the analyst sees besides the ledger."""
+        self._noted.append(_key(what))
+
+    def ask(self, ask: Callable[..., Any], *arguments: Any) -> Any:
+        """Note what this call gives, or which refusal; the refusal's type is the answer then."""
+        try:
+            found = ask(*arguments)
+        except _REFUSALS as refusal:
+            self.note(type(refusal).__name__)
+            return type(refusal)
+        self.note(found)
+        return found
+
+    def plant(self, mechanism: Gaussian | Laplace, value: Any) -> None:
+        """A release of the past that happened to give this value, in the query's integers.
+
+        Its noise is fixed, in both worlds: laws are then conditional on it, and its charge is not in the claim.
+        """
+        truth = self.table.exact_sum(mechanism.query.partial)
+        release(mechanism, self.table, ledger=self.ledger, rng=_Fixed(np.asarray(value, dtype=np.int64) - truth))
+        self._before = _spent(self.ledger.spent())
+
+    # What the search looks at.
+
+    def seen(self) -> Seen:
+        self._read()
+        spent, before = _spent(self.ledger.spent()), self._before
+        return Seen(tuple(self._noted), tuple(self._entries), spent.less(before))
+
+    def moment(self) -> tuple[int, int]:
+        """Changes whenever the analyst or the ledger learns something."""
+        with self.ledger.store.reading() as state:
+            return len(self._noted), state.seq
+
+    def state(self) -> Hashable:
+        """What the future may depend on, but for the draws of this moment."""
+        self._read()
+        secrets = tuple(canonical(each) for each in self.ledger.store.secrets._all().values())
+        return tuple(self._noted), tuple(self._entries), secrets
+
+    def _read(self) -> None:
+        for body in self.ledger.entries(after=self._last):
+            self._entries.append(_public(body))
+            self._last = body["seq"]
+
+
+def program_law(
+    program: Program,
+    rows: Sequence[Row],
+    setting: Setting,
+    *,
+    budget: Budget,
+    reach: int,
+    size: int | None = None,
+    least: float = 0.0,
+    merge: bool = True,
+) -> Law:
+    """The law of all that is seen when this program is run on these made-up rows with this budget.
+
+    size   under add-remove: the number of persons that the owner declares
+    least  paths of smaller probability are cut off, and counted as missing
+    merge  False: for programs that keep secrets elsewhere than in the ledger's conversations
+    """
+    table = _table(setting, rows, size)
+    return _Search(program, table, budget, reach, merge).law(least)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stop:
+    """Where a path leads: to the end (no atoms; the key is what was seen), or to a draw that it does not decide."""
+
+    path: tuple[int, ...]
+    key: Hashable
+    atoms: Sequence[Atom] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """All paths of one program on one table."""
+
+    program: Program
+    table: Table
+    budget: Budget
+    reach: int
+    merge: bool
+
+    def law(self, least: float) -> Law:
+        finished: dict[Hashable, list[float]] = {}
+        alive = [(self.walk(()), 1.0)]
+        while alive:
+            met: dict[Hashable, tuple[_Stop, float]] = {}
+            for stop, p in alive:
+                if stop.atoms is None:
+                    finished.setdefault(stop.key, []).append(p)
+                else:
+                    first, so_far = met.get(stop.key, (stop, 0.0))
+                    met[stop.key] = (first, so_far + p)
+            alive = [each for stop, p in met.values() for each in self.after(stop, p, least)]
+        mass = {seen: math.fsum(parts) for seen, parts in finished.items()}
+        return Law(mass, max(1e-15, 1 - math.fsum(mass.values())))
+
+    def after(self, stop: _Stop, p: float, least: float) -> list[tuple[_Stop, float]]:
+        """Every draw that may come next, and where it leads."""
+        chances = ((place, p * chance) for place, (_, chance) in enumerate(stop.atoms or ()))
+        return [(self.walk((*stop.path, place)), chance) for place, chance in chances if chance > least]
+
+    def walk(self, path: tuple[int, ...]) -> _Stop:
+        """Run the program along a path, to its end or to the first draw that the path does not decide."""
+        rng = _Path(path, self.reach)
+        rng.visit = visit = Visit(self.table, Ledger.in_memory(self.budget, self.table, testing=True), rng)
+        try:
+            self.program(visit)
+        except (_Undecided, KeyboardInterrupt):  # `release` turns whatever interrupts a mechanism into the latter
+            if rng.next is None:
+                raise
+        if rng.next is None:
+            return _Stop(path, visit.seen(), None)
+        return _Stop(path, rng.stopped if self.merge else path, rng.next)
+
+
+class _Undecided(BaseException):
+    """A draw that the path does not decide."""
+
+
+class _Path(Branching):
+    """Follows a path to its end and stops there; notes what is drawn at one and the same moment."""
+
+    def __init__(self, path: Sequence[int], reach: int) -> None:
+        super().__init__(path, reach)
+        self.visit: Visit | None = None
+        self.next: Sequence[Atom] | None = None
+        self.stopped: Hashable = None
+        self._drawn: list[Any] = []
+        self._moment: Hashable = None
+
+    def _follow(self, atoms: Sequence[Atom]) -> Any:
+        assert self.visit is not None
+        moment = self.visit.moment()
+        if moment != self._moment:
+            self._moment, self._drawn = moment, []
+        if self.next is not None or len(self.widths) == len(self.path):
+            if self.next is None:
+                self.next, self.stopped = atoms, (self.visit.state(), tuple(self._drawn))
+            raise _Undecided
+        value = super()._follow(atoms)
+        self._drawn.append(value)
+        return value
+
+
+class _Fixed(Rng):
+    """Noise that is known beforehand."""
+
+    private: ClassVar[bool] = False
+
+    def __init__(self, noise: Any) -> None:
+        self._noise = noise
+
+    def laplace(self, scale: Fraction, size: Any = None) -> Any:
+        return self._noise
+
+    def gaussian(self, variance: Fraction, size: Any = None) -> Any:
+        return self._noise
+
+
+# What was found.
+
+
+def pure_finding(p: Law, q: Law) -> Finding:
+    """The outcome that tells most, against what was charged in it: it violates the claim, or comes nearest to it."""
+    findings = [_told(outcome, *pair) for pair in ((p, q), (q, p)) for outcome in pair[0].mass]
+    return max(findings, key=lambda each: (each.violates, each.ratio, each.found), default=Finding(0, 0, 0))
+
+
+def _told(outcome: Any, p: Law, q: Law) -> Finding:
+    ratio = p.mass[outcome] / (q.mass.get(outcome, 0.0) + q.missing)
+    claimed = math.inf if outcome.spent.pure is None else outcome.spent.pure / NANO
+    return Finding(0.0, max(0.0, math.log(ratio)) if ratio > 0 else 0.0, claimed)
+
+
+def renyi_finding(p: Law, q: Law, order: float) -> Finding:
+    """A certain lower bound on the Renyi divergence of this order, either way, against the most that was charged."""
+    charged = [outcome.spent.renyi for law in (p, q) for outcome in law.mass]  # type: ignore[attr-defined]
+    claimed = math.inf if None in charged else max(each or 0 for each in charged) / NANO
+    return Finding(order, max(_renyi(p, q, order), _renyi(q, p, order)), claimed)
+
+
+def _renyi(p: Law, q: Law, order: float) -> float:
+    """Every term is a lower bound: an outcome has at least its listed mass in p, and at most `missing` more in q."""
+    total = math.fsum(
+        mass**order * (q.mass.get(outcome, 0.0) + q.missing) ** (1 - order) for outcome, mass in p.mass.items()
+    )
+    return max(0.0, math.log(total) / (order - 1)) if total > 0 else 0.0
+
+
+def same_public_behaviour(laws: Iterable[Law]) -> bool:
+    """Whether equal answers came with equal sources, prices, refusals and charges, whatever the rows were."""
+    told: dict[Hashable, Hashable] = {}
+    for law in laws:
+        for outcome in law.mass:
+            answers = released(outcome)  # type: ignore[arg-type]
+            if told.setdefault(answers, outcome) != outcome:
+                return False
+    return True
+
+
+def released(seen: Seen) -> tuple[str, ...]:
+    """Of an outcome only what noise was added to: the stored answers of releases, and which thresholds were passed."""
+    return tuple(text for text in seen.entries if text.startswith(('{"answer"', '{"charge"')) and '"said"' not in text)
+
+
+# Small things.
+
+
+def _table(setting: Setting, rows: Sequence[Row], size: int | None) -> Table:
+    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in setting.domain}
+    if setting.unit:
+        columns[setting.unit] = [row.get(setting.unit, place) for place, row in enumerate(rows)]
+    return Table(
+        columns,
+        setting.domain,
+        neighbours=setting.neighbours.kind,
+        unit=setting.unit,
+        rows_per_unit=setting.neighbours.rows if setting.unit else None,
+        size=size,
+    )
+
+
+def _spent(books: Books) -> Price:
+    return Price(books.renyi, books.pure, books.failure)
+
+
+def _public(body: Body) -> str:
+    """An entry without what differs between any two runs."""
+    return canonical({key: value for key, value in body.items() if key not in _NOT_SEEN})
+
+
+def _key(what: Any) -> Hashable:
+    """What was seen as something that can be counted."""
+    if isinstance(what, np.ndarray):
+        return _key(what.tolist())
+    if isinstance(what, dict):
+        return tuple((key, _key(value)) for key, value in what.items())
+    if isinstance(what, (tuple, list)):
+        return tuple(_key(each) for each in what)
+    if is_dataclass(what) and not isinstance(what, type):
+        return type(what).__name__, *(_key(getattr(what, field.name)) for field in fields(what))
+    return what if isinstance(what, Hashable) else repr(what)

@@ -1,0 +1,278 @@
+"""How a session answers: from what was measured if that is proved to be good enough, else it rents or buys.
+
+A session promises that every answer is within A = alpha * size of the truth, all of them at once with probability
+1 - beta, however many questions are asked and however they were chosen. For a question it looks, in this order, for
+
+    cache        the same question was answered before, with a bound that is good enough                          free
+    public       the number of all rows, under replace-one                                                        free
+    hypothesis   what was measured confines the answer to an interval no wider than 2 A: the hypothesis, moved
+                 into the middle part of that interval if need be                                                 free
+                 a threshold is open and says that the hypothesis is within A                                     free
+    direct       the question is measured: rent one noisy count, or buy the marginal over its scope               paid
+    measurement  the same, after the threshold said that the hypothesis is too far off                            paid
+
+Everything measured is kept and the hypothesis is fitted again: maximum entropy, agreeing with all of it. The choice
+between asking and paying looks at the transcript and at public sizes only, never at rows.
+
+Rent or buy. A count answers one question; a marginal answers every question about its scope that is not finer than
+this one; a threshold answers every question for which the hypothesis is good, and costs as much as some 700 counts.
+A marginal is bought when it costs no more than what was already paid for counts of its scope, and a few counts more. A
+threshold is bought when the questions that it would have made free, since the last time the hypothesis was wrong, have
+cost as much (sooner, if what is left of the budget would not pay for the questions that are planned), and when it is at
+most half of what is left. As with skis, this never costs much more than knowing beforehand. A threshold is not asked
+about columns of which nothing was measured: the hypothesis knows nothing about them, and would be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.data import Dataset
+from discreet.errors import ConversationOver, ParameterError
+from discreet.ledger import Ledger
+from discreet.mechanism import Mechanism
+from discreet.mechanisms.threshold import Far
+from discreet.noise import Rng
+from discreet.pmw.fit import Fitted, fit
+from discreet.pmw.measured import Measured
+from discreet.pmw.memory import Memory
+from discreet.pmw.questions import Question, constant, linear, meaning, scope_of
+from discreet.pmw.shop import Shop, Terms
+from discreet.pmw.transcript import Given, Transcript
+from discreet.pmw.workload import answers, choose
+from discreet.query import Count, Sum
+from discreet.release import converse, release, reopen
+
+MANNER = "rent-or-buy/1"
+_FEW = 8  # counts that a marginal may cost more than what was already rented
+
+
+class Answers:
+    """Answers questions about one table from one ledger."""
+
+    def __init__(
+        self,
+        table: Dataset,
+        ledger: Ledger,
+        terms: Terms,
+        *,
+        allowance: str | None = None,
+        rng: Rng | None = None,
+    ) -> None:
+        self.table, self.facts = table, table.facts
+        self.shop = Shop(self.facts, ledger, terms, allowance=allowance)
+        if terms.alpha is not None:
+            self.shop.require_one_count()
+        self.transcript = Transcript(ledger, self.facts, manner=MANNER)
+        self.memory = Memory(self.transcript, self.shop)
+        self.rng = rng
+        self._how: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
+        self._fitted: Fitted | None = None
+        self._fitted_to = 0
+
+    def answer(self, question: Question) -> Given:
+        """One answer; charged only if nothing that is known already is good enough."""
+        question.sensitivity(self.facts)  # says what is wrong with the question
+        self.memory.catch_up()
+        found = self._cached(question) or self._public(question)
+        if found is not None:
+            return found
+        guess = self._guess(question)
+        if self._planned(question):
+            return self._paid(question, guess, "direct")
+        known = self._known(question, guess)
+        if known is not None:
+            return self._say(question, known)
+        opened = self._opened(question) if guess is not None else 0
+        below = self._below(question, guess) if self._asks(question) and guess is not None else None
+        if below:
+            return self._say(question, Given(guess, self.shop.wanted(question), "hypothesis", opened))
+        paid = self._paid(question, guess, "direct" if below is None else "measurement")
+        return replace(paid, price=paid.price + opened) if opened else paid
+
+    def answer_all(self, questions: Sequence[Question], *, share: Fraction) -> list[Given]:
+        """Answers to questions that are all known now, from one release, for this share of what is left."""
+        self.memory.catch_up()
+        number, left = self.transcript.runs + 1, self.shop.left()
+
+        def admits(mechanism: Mechanism) -> bool:
+            return self.shop.admits(mechanism) and self.shop.price(mechanism) <= share * left
+
+        beta = self.shop.run_failure(number)
+        best = choose(questions, self.facts, admits=admits, beta=beta)[0]
+        if best.mechanism is None:
+            raise ParameterError(f"no way of answering fits: {best.note}")
+        got = release(best.mechanism, self.table, **self._how)
+        price = (got.price.pure if self.shop.pure else got.price.renyi) or 0
+        found = [
+            Given(self._rounded(question, each.value), float(np.max(each.bound)), "workload", price if not place else 0)
+            for place, (question, each) in enumerate(
+                zip(questions, answers(questions, best.mechanism, got.value, self.facts, beta=beta), strict=True)
+            )
+        ]
+        domain = self.facts.domain
+        said = [(each, meaning(each, domain), given) for each, given in zip(questions, found, strict=True)]
+        self.transcript.say_all(said, self.shop.terms.beta)
+        return found
+
+    def hypothesis(self) -> Any:
+        """The distribution to draw synthetic rows from, fitted to all that was measured; None before that."""
+        self.memory.catch_up()
+        known = self.transcript.measured
+        return self._fit(len(known)).hypothesis if known else None
+
+    def fitted(self) -> Fitted | None:
+        """The hypothesis that guesses are taken from; None before the first measurement."""
+        latest = last_fit(self.transcript.measured)
+        return self._fit(latest) if latest else None
+
+    def _fit(self, known: int) -> Fitted:
+        """The fit to the first so many measurements: from scratch, so that it depends on the transcript alone."""
+        if self._fitted is None or self._fitted_to != known:
+            self._fitted = fit(self.transcript.measured[:known], self.facts.domain, total=self.shop.total)
+            self._fitted_to = known
+        return self._fitted
+
+    # Free answers.
+
+    def _cached(self, question: Question) -> Given | None:
+        said = self.transcript.said.get(meaning(question, self.facts.domain))
+        if said is None or said.beta > self.shop.terms.beta or said.given.bound > self.shop.wanted(question):
+            return None
+        return replace(said.given, source="cache", price=0)
+
+    def _public(self, question: Question) -> Given | None:
+        if self.shop.total is None or not isinstance(question, Count) or not constant(question, self.facts.domain):
+            return None
+        return Given(np.array(self.shop.size), 0.0, "public")
+
+    def _guess(self, question: Question) -> Any:
+        """The hypothesis's answer, in whole units of the question; None if it has none."""
+        fitted, form = self.fitted(), linear(question, self.facts.domain)
+        if fitted is None or form is None:
+            return None
+        try:
+            shares = fitted.hypothesis.mean(form)
+        except ParameterError:  # the scopes measured so far tangle: it would take too large a table
+            return None
+        return self._rounded(question, shares * fitted.total)
+
+    def _known(self, question: Question, guess: Any) -> Given | None:
+        """The answer that what was measured proves to be good enough, if there is one."""
+        low, high = self.memory.interval(question)
+        wanted, unit = self.shop.wanted(question), float(question.unit(self.facts))
+        if (guess is None and not np.all(np.isfinite(high - low))) or np.max(high - low) > 2 * wanted - unit:
+            return None
+        # Between these every value is within the wanted distance of both ends, and there is a whole one.
+        least, most = np.ceil(np.maximum(low, high - wanted) / unit), np.floor(np.minimum(high, low + wanted) / unit)
+        middle = (low + high) / 2 if guess is None else guess
+        value = self._rounded(question, np.clip(middle / unit, least, np.maximum(least, most)) * unit)
+        return Given(value, float(np.max(np.maximum(high - value, value - low))), "hypothesis")
+
+    # Thresholds.
+
+    def _asks(self, question: Question) -> bool:
+        """Whether a threshold is open and should be asked: not where the hypothesis knows nothing about a column."""
+        run = self.transcript.open_run
+        return run is not None and self._seen(question) and self.shop.theta(run.conversation, run.number) > 0
+
+    def _opened(self, question: Question) -> int:
+        """Open a threshold if there is none and it is worth its price; what it cost."""
+        if self.transcript.open_run is not None or not self._seen(question) or not self._worth_opening(question):
+            return 0
+        conversation = self.shop.threshold(self.transcript.runs + 1)
+        converse(conversation, self.table, memo=MANNER, **self._how)
+        self.memory.catch_up()
+        return self.shop.price(conversation)
+
+    def _seen(self, question: Question) -> bool:
+        return self.memory.columns.issuperset(scope_of(question, self.facts.domain))
+
+    def _worth_opening(self, question: Question) -> bool:
+        number = self.transcript.runs + 1
+        conversation = self.shop.threshold(number)
+        price, left = self.shop.price(conversation), self.shop.left()
+        if self.shop.theta(conversation, number) <= 0 or 2 * price > left:
+            return False
+        still = max(0, self.shop.terms.questions - len(self.transcript.answers))
+        planned = still * self.shop.price(self.shop.alone(question, self.transcript.next_order))
+        return self.memory.saved >= price * min(1.0, left / planned if planned else 1.0)
+
+    def _below(self, question: Question, guess: Any) -> bool | None:
+        """Whether the open threshold says that the guess is near enough; None if it turns out to be over."""
+        run = self.transcript.open_run
+        if run is None:
+            return None
+        unit = question.unit(self.facts)
+        steps = [round(Fraction(float(each)) / unit) for each in np.ravel(guess)]
+        theta = self.shop.theta(run.conversation, run.number)
+        ask = Far(question, steps, theta, worth=self.shop.worth(question))
+        try:
+            talk = reopen(run.conversation, self.table, charge=run.entry, ledger=self.shop.ledger, rng=self.rng)
+            return not talk.ask(ask)
+        except ConversationOver:
+            self.transcript.forget_run()
+            return None
+
+    # Paid answers.
+
+    def _paid(self, question: Question, guess: Any, source: str) -> Given:
+        """Measure the question or the marginal over its scope, and answer from what is known then."""
+        seen = self._seen(question)
+        got = release(self._purchase(question), self.table, **self._how)
+        self.memory.catch_up()
+        found = self._known(question, self._guess(question))
+        if found is None:
+            raise ParameterError("what was measured does not cover the question")
+        missed = None
+        if guess is not None and seen:
+            missed = bool(np.max(np.abs(found.value - guess)) > self.shop.wanted(question))
+        price = got.price.pure if self.shop.pure else got.price.renyi
+        return self._say(question, replace(found, source=source, price=price or 0, missed=missed))
+
+    def _purchase(self, question: Question) -> Mechanism:
+        """A marginal if the plan or the prices say so, else the question itself."""
+        if self._planned(question):
+            return self.shop.share(question, self._scopes_left())
+        order = self.transcript.next_order
+        count, marginal = self.shop.alone(question, order), self.shop.marginal(question, order)
+        if marginal is None or not self.shop.admits(marginal):
+            return count
+        rented = self.memory.rented[scope_of(question, self.facts.domain)]
+        return marginal if self.shop.price(marginal) <= rented + _FEW * self.shop.price(count) else count
+
+    def _planned(self, question: Question) -> bool:
+        """Whether the per-scope plan buys this question's marginal: its scope is new, and some are left."""
+        if self.shop.terms.scopes is None or self._scopes_left() <= 0:
+            return False
+        return linear(question, self.facts.domain) is not None and not self.memory.covers(question)
+
+    def _scopes_left(self) -> int:
+        return (self.shop.terms.scopes or 0) - len(self.memory.marginals)
+
+    # Small things.
+
+    def _rounded(self, question: Question, value: Any) -> Any:
+        """Whole units of the question."""
+        if isinstance(question, Sum):
+            unit = float(question.unit(self.facts))
+            return np.round(np.asarray(value, dtype=np.float64) / unit) * unit
+        return np.round(value).astype(np.int64)
+
+    def _say(self, question: Question, given: Given) -> Given:
+        return self.transcript.say(question, meaning(question, self.facts.domain), self.shop.terms.beta, given)
+
+
+def last_fit(measured: Sequence[Measured]) -> int:
+    """To how many of the measurements the hypothesis is fitted: again at every marginal, and whenever the single counts
+    have become a quarter more. Between fits the newest counts still bound and move the answers."""
+    fitted = 0
+    for known, each in enumerate(measured, 1):
+        if each.marginal or 4 * known >= 5 * fitted:
+            fitted = known
+    return fitted

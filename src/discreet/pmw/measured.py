@@ -1,0 +1,198 @@
+"""A noisy answer that was released, and what it proves about other answers.
+
+    value = truth + independent noise on every number; Gaussian or Laplace, on the integers, of the stated scale.
+
+With probability 1 - failure the following holds *at once for every question* about columns of the measurement's scope,
+however the questions were chosen, also by somebody who knows the rows and so the noise. That is needed because
+questions come later and may depend on the released numbers.
+
+Theorem.   Let the measurement be the full marginal over a scope of C cells, and T a part of its columns with C_T cells;
+           a cell of T is the sum of r = C / C_T measured ones. Let a set of c of those cells be given. The error of its
+           measured count is a sum of r c independent noises, each with E exp(l X) <= M(l); by Chernoff it exceeds t in
+           absolute value with probability at most 2 exp(-l t) M(l)^(r c) for each l > 0. There are binom(C_T, c) such
+           sets and 2^s choices of T among s columns. With failure / (2^s c (c + 1)) for each T and c, split evenly over
+           the sets, the union over everything is at most `failure`, and the error of every set of c cells is at most
+
+               t(T, c) = min over l of [ln(2 * 2^s * c (c + 1) * binom(C_T, c) / failure) + r c ln M(l)] / l.
+
+           Gaussian: M(l) <= exp(l^2 s^2 / 2), so t = s sqrt(2 r c ln(...)). If the total is public, a set may be
+           replaced by its complement: c counts from the nearer side. A weighted sum over cells, weights in [0, w], is
+           the integral over h of the sets {weight > h}: its error is at most the integral of t(T, c(h)) dh; negative
+           and positive weights are added up apart.
+Corollary. A question that was asked before the noise was drawn (the one that caused the measurement) has one fixed set:
+           t = min over l of [ln(2 / failure) + r c ln M(l)] / l, without the count of sets.
+Proof.     The union bound as written; [CKS20] lemma for the discrete Gaussian's moment generating function; for the
+           discrete Laplace M(l) = (1 - q)^2 / ((1 - q e^l)(1 - q e^-l)), q = exp(-1/scale).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import gammaln, ndtri
+
+from discreet.data import IntArray
+from discreet.domain import Domain
+from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.pmw.questions import Floats, Linear, Question, linear, meaning, scope_of
+from discreet.predicate import EVERYTHING
+from discreet.query import Histogram
+
+Additive = Gaussian | Laplace
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """One release of a Count, a Sum or a Histogram with additive noise.
+
+    value    in the query's units, of the shape of the answer
+    scale    of the noise, in the query's units           unit    what one integer of the query is worth
+    entry    of its charge in the ledger                   order   1 for the first measurement in the ledger, then 2 ...
+    """
+
+    query: Question
+    kind: str
+    scale: float
+    unit: float
+    value: Floats
+    entry: int = 0
+    order: int = 1
+
+    @property
+    def variance(self) -> float:
+        """Of the noise on each number."""
+        return self.scale**2 if self.kind == "gaussian" else 2 * self.scale**2
+
+    @property
+    def marginal(self) -> bool:
+        """Whether it is the histogram of all rows over some columns: then it proves something about other questions."""
+        return isinstance(self.query, Histogram) and self.query.where == EVERYTHING
+
+    def form(self, domain: Domain) -> Linear | None:
+        return linear(self.query, domain)
+
+    def table(self, domain: Domain) -> Floats:
+        """A marginal with its axes in the domain's order, as scopes have them."""
+        columns = self.query.columns if isinstance(self.query, Histogram) else ()
+        scope = scope_of(self.query, domain)
+        return np.transpose(self.value, [columns.index(name) for name in scope])
+
+
+def interval(
+    measured: Measured, question: Question, domain: Domain, *, failure: float, total: float | None
+) -> tuple[Floats, Floats] | None:
+    """Where every number of a question's answer lies with probability 1 - failure of this measurement, in the
+    question's units; None if the measurement says nothing about it.
+
+    total  the number of rows, if it is public. Half of a marginal's failure is for its own numbers, half for sets.
+    """
+    own = failure / 2 if measured.marginal else failure
+    ends = []
+    if meaning(measured.query, domain) == meaning(question, domain):
+        steps, logs = measured.scale / measured.unit, math.log(measured.value.size)
+        error = noise_bound(measured.kind, steps, copies=1, log_sets=logs, failure=own) * measured.unit
+        ends.append((measured.value - error, measured.value + error))
+    form = linear(question, domain)
+    if measured.marginal and form is not None and set(form.scope) <= set(scope_of(measured.query, domain)):
+        value, errors = read_off(measured, form, domain, failure=failure / 2, total=total)
+        ends.append((value - errors, value + errors))
+    if not ends:
+        return None
+    low, high = (np.stack(each) for each in zip(*ends, strict=True))
+    return low.max(axis=0), high.min(axis=0)
+
+
+def read_off(
+    measured: Measured, form: Linear, domain: Domain, *, failure: float, total: float | None
+) -> tuple[Floats, Floats]:
+    """The answer that a measured marginal gives to a question about some of its columns, and the error of each number.
+
+    The module's theorem: the errors hold for all questions at once.
+    """
+    scope = scope_of(measured.query, domain)
+    table = measured.table(domain).sum(axis=tuple(i for i, name in enumerate(scope) if name not in form.scope))
+    errors = SetErrors(measured, cells=form.cells, columns=len(scope), failure=failure)
+    flat = table.ravel()
+    if form.cells == math.prod(form.outputs) and (form.place >= 0).all() and (form.weight == 1).all():
+        one = errors.of(np.array([1]))[0]
+        return flat[np.argsort(form.place)].reshape(form.outputs), np.full(form.outputs, one)  # one cell each
+    found = [
+        _one_number(flat, cells, form.weight[cells], errors, total)
+        for cells in (np.flatnonzero(form.place == number) for number in range(math.prod(form.outputs)))
+    ]
+    value, error = (np.array(each).reshape(form.outputs) for each in zip(*found, strict=True))
+    return value, error
+
+
+@dataclass(frozen=True, slots=True)
+class SetErrors:
+    """t(T, c) of the module's theorem: T has so many cells, the measurement so many columns."""
+
+    measured: Measured
+    cells: int
+    columns: int
+    failure: float
+
+    def of(self, counts: IntArray) -> Floats:
+        """The errors of sets of so many cells, none of them 0."""
+        copies = self.measured.value.size / self.cells
+        logs = gammaln(self.cells + 1) - gammaln(counts + 1) - gammaln(self.cells - counts + 1)
+        logs = logs + np.log(counts * (counts + 1.0)) + self.columns * math.log(2)
+        kind, scale = self.measured.kind, self.measured.scale
+        if kind == "gaussian":
+            return np.asarray(scale * np.sqrt(2 * copies * counts * (math.log(2 / self.failure) + logs)))
+        pairs = zip(counts.tolist(), logs.tolist(), strict=True)
+        return np.array(
+            [
+                noise_bound(kind, scale, copies=copies * count, log_sets=log, failure=self.failure)
+                for count, log in pairs
+            ]
+        )
+
+
+def _one_number(
+    table: Floats, cells: IntArray, weight: Floats, errors: SetErrors, total: float | None
+) -> tuple[float, float]:
+    """One number of an answer from a measured table over its scope, and its error."""
+    if total is not None and 2 * len(cells) > table.size and (weight == 1).all():
+        others = table.size - len(cells)
+        return float(total - (table.sum() - table[cells].sum())), float(
+            errors.of(np.array([others]))[0]
+        ) if others else 0.0
+    error = 0.0
+    for side in (weight, -weight):
+        levels = np.sort(side[side > 0])[::-1]
+        # The c largest weights exceed every h between the c-th and the next: that is where the set has c cells.
+        heights = levels - np.append(levels[1:], 0.0)
+        counts = np.flatnonzero(heights) + 1
+        error += float(heights[counts - 1] @ errors.of(counts)) if len(counts) else 0.0
+    return float(table[cells] @ weight), error
+
+
+def noise_bound(kind: str, scale: float, *, copies: float, log_sets: float, failure: float) -> float:
+    """With probability 1 - failure none of exp(log_sets) fixed sums of so many noises exceeds this in absolute value.
+
+    scale is in integers of the query; so is the result.
+    """
+    if copies <= 0:
+        return 0.0
+    spent = math.log(2 / failure) + log_sets
+    if kind == "gaussian":
+        chernoff = scale * math.sqrt(2 * copies * spent)
+        if copies > 1:
+            return chernoff
+        return min(chernoff, math.ceil(-scale * float(ndtri(math.exp(-spent)))) if spent < 700 else chernoff)
+    return _laplace_bound(scale, copies, spent)
+
+
+@lru_cache(maxsize=65536)
+def _laplace_bound(scale: float, copies: float, spent: float) -> float:
+    """min over l in (0, 1/scale) of (spent + copies ln M(l)) / l: the objective is unimodal; a fine grid is enough."""
+    parts = (np.arange(1, 400) / 400) ** 2 if copies > 50 * spent else np.arange(1, 1000) / 1000
+    rates = parts / scale
+    q = math.exp(-1 / scale)
+    log_m = 2 * math.log1p(-q) - np.log1p(-q * np.exp(rates)) - np.log1p(-q * np.exp(-rates))
+    return float(np.min((spent + copies * log_m) / rates))

@@ -1,0 +1,39 @@
+"""Quantiles of a column in a session: within alpha * size ranks, remembered like every other answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+from discreet.data import Dataset
+from discreet.domain import Number
+from discreet.erm.line import RankQuantile
+from discreet.errors import ParameterError
+from discreet.pmw.answering import Answers
+from discreet.pmw.transcript import Given
+from discreet.release import release
+
+
+def quantile(answers: Answers, table: Dataset, column: str, q: Fraction) -> Given:
+    """A value of the column's grid that misses the q-quantile by at most A rows, in the words of the session's bound.
+
+    Theorem.   P[it misses by A rows or more] <= points * exp(-rate A); the rate makes this the failure that the session
+               allows its next measurement.
+    """
+    shop, transcript = answers.shop, answers.transcript
+    declared = table.facts.domain.column(column)
+    if not isinstance(declared, Number) or shop.terms.alpha is None:
+        raise ParameterError(f"a quantile needs a Number and a session with alpha=; column {column!r} is {declared!r}")
+    transcript.catch_up()
+    meaning = f"quantile:{column}:{q}"
+    said = transcript.said.get(meaning)
+    if said is not None and said.beta <= shop.terms.beta and said.given.bound <= shop.window:
+        return replace(said.given, source="cache", price=0)
+    failure = shop.failure(transcript.next_order)
+    rate = Fraction(math.log((declared.steps + 1) / failure) / float(shop.window)).limit_denominator(10**9)
+    mechanism = RankQuantile(column, q, rate)
+    got = release(mechanism, table, ledger=shop.ledger, allowance=shop.allowance, rng=answers.rng)
+    price = got.price.pure if shop.pure else got.price.renyi
+    given = Given(float(got.value), float(shop.window), "direct", price or 0)
+    return transcript.say(mechanism, meaning, shop.terms.beta, given)

@@ -1,0 +1,224 @@
+"""What a ledger says was measured, asked and answered: the whole state of a session.
+
+A session keeps nothing of its own. Its measurements are charges with answers, its thresholds are conversations, and
+every answer that it gave is a `said` entry, so that the same question gets the same bytes again, free. Two sessions on
+one ledger share all of it, and a session that was killed goes on where it stopped. Releases that somebody made outside
+any session are measurements too, if they are counts, sums or histograms with Laplace or Gaussian noise.
+
+`manner` names the rules by which a session answers and states its bounds; answers are shared within a manner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.data import Facts
+from discreet.erm.line import RankQuantile
+from discreet.ledger import Ledger, charging
+from discreet.ledger.answers import decode, encode
+from discreet.ledger.state import Body
+from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
+from discreet.pmw.measured import Measured
+from discreet.pmw.mwem import AveragedWeights
+from discreet.pmw.questions import Floats, Question
+from discreet.pmw.workload import Marginals
+from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or
+from discreet.query import Count, Histogram, Sum
+from discreet.records import record, revive
+
+_PREDICATES = (Among, And, Between, Equals, Missing, Not, Or)
+_READ: dict[str, type] = {
+    each.NAME: each
+    for each in (
+        AboveThreshold,
+        AboveThresholdLaplace,
+        Count,
+        Gaussian,
+        Histogram,
+        Laplace,
+        Marginals,
+        RankQuantile,
+        Sum,
+        *_PREDICATES,
+    )
+}
+Threshold = AboveThreshold | AboveThresholdLaplace
+Asked = Question | RankQuantile
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """An answer to one question.
+
+    value   numbers in the question's units, of the shape of its answer; whole where the question counts
+    bound   with probability 1 - beta of the session every number is within this of the truth, all at once
+    source  "cache", "hypothesis", "measurement", "direct" or "public"
+    price   what was charged for it, in nano-units of the ledger's first book; 0: nothing
+    missed  for a question that was paid for: whether the hypothesis had been wrong about it; None if it had no guess
+    """
+
+    value: Any
+    bound: float
+    source: str
+    price: int = 0
+    missed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Said:
+    """An answer that was given, and to which question."""
+
+    entry: int
+    question: Asked
+    beta: Fraction
+    given: Given
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A threshold that a session opened, and its number among the runs."""
+
+    entry: int
+    conversation: Threshold
+    number: int
+
+
+class Transcript:
+    """Follows a ledger, for a table with these facts and a session of this manner.
+
+    measured  everything measured so far, in the order of the charges
+    said      the last answer to each question, by meaning; `answers` is all of them in order
+    runs      how many thresholds were opened and workloads answered; `tops` how many thresholds have fired
+    open_run  the one that is open now, if any
+    """
+
+    def __init__(self, ledger: Ledger, facts: Facts, *, manner: str) -> None:
+        self.ledger, self.facts, self.manner = ledger, facts, manner
+        self.measured: list[Measured] = []
+        self.charged = 0
+        self.said: dict[str, Said] = {}
+        self.answers: list[Said] = []
+        self.runs = self.tops = 0
+        self.open_run: Run | None = None
+        self._pending: dict[int, list[tuple[Question, Gaussian | Laplace, int]]] = {}
+        self._seen = 0
+        self._hash = ledger.recorded(facts)[1]
+
+    def catch_up(self) -> None:
+        """Read the entries that are new."""
+        for body in self.ledger.entries(after=self._seen):
+            fold = _FOLDS.get(body["kind"])
+            if fold is not None:
+                fold(self, body)
+            self._seen = body["seq"]
+
+    def say(self, question: Asked, meaning: str, beta: Fraction, given: Given) -> Given:
+        """Record an answer, durably, and return it."""
+        self.say_all([(question, meaning, given)], beta)
+        return given
+
+    def say_all(self, answers: Iterable[tuple[Asked, str, Given]], beta: Fraction) -> None:
+        """Record many answers in one durable write."""
+        sayings = [
+            charging.Saying(record(question), meaning, self.manner, _text(beta, given))
+            for question, meaning, given in answers
+        ]
+        charging.say(self.ledger, *sayings)
+
+    def forget_run(self) -> None:
+        """The open threshold turned out to be over: its secret is not beside the ledger."""
+        self.open_run = None
+
+    @property
+    def next_order(self) -> int:
+        """The number that the next measurement will get."""
+        return self.charged + 1
+
+    # One entry each.
+
+    def _charge(self, body: Body) -> None:
+        if body["facts_hash"] != self._hash:
+            return
+        if body["mode"] == "conversation":
+            if body["memo"] == self.manner and body["mechanism"]["name"] in _READ:
+                self.runs += 1
+                self.open_run = Run(body["seq"], revive(body["mechanism"], _READ), self.runs)
+            return
+        if body["mechanism"]["name"] == RankQuantile.NAME:
+            self.charged += 1
+        if body["mechanism"]["name"] in (Marginals.NAME, AveragedWeights.NAME):
+            self.runs += 1
+        parts = additive_parts(body["mechanism"])
+        if parts:
+            self._pending[body["seq"]] = [(*part, self.charged + place) for place, part in enumerate(parts, 1)]
+            self.charged += len(parts)
+
+    def _answer(self, body: Body) -> None:
+        parts = self._pending.pop(body["charge"], None)
+        if parts is None:
+            return
+        released = decode(body["answer"])
+        values = released if isinstance(released, tuple) else (released,)
+        for (question, mechanism, order), value in zip(parts, values, strict=True):
+            self.measured.append(measured(question, mechanism, value, self.facts, entry=body["charge"], order=order))
+
+    def _ended(self, body: Body) -> None:
+        self._pending.pop(body["charge"], None)
+        if self.open_run is not None and self.open_run.entry == body["charge"]:
+            self.open_run = None
+            self.tops += body["kind"] == "top"
+
+    def _reconciled(self, body: Body) -> None:
+        self.open_run = None
+
+    def _note_said(self, body: Body) -> None:
+        if body["manner"] != self.manner:
+            return
+        beta, value, bound, source, price, missed = decode(body["answer"])
+        given = Given(value, bound, source, price, missed)
+        noted = Said(body["seq"], revive(body["question"], _READ), Fraction(beta), given)
+        self.answers.append(noted)
+        self.said[body["meaning"]] = noted
+
+
+def _text(beta: Fraction, given: Given) -> str:
+    return encode((str(beta), given.value, float(given.bound), given.source, given.price, given.missed))
+
+
+def measured(
+    question: Question, mechanism: Gaussian | Laplace, value: Any, facts: Facts, *, entry: int, order: int
+) -> Measured:
+    """A released answer with what is public about its noise."""
+    kind = "gaussian" if isinstance(mechanism, Gaussian) else "laplace"
+    numbers: Floats = np.asarray(value, dtype=np.float64)
+    return Measured(question, kind, float(mechanism.scale), float(question.unit(facts)), numbers, entry, order)
+
+
+def additive_parts(stored: Any) -> Sequence[tuple[Question, Gaussian | Laplace]]:
+    """The questions that a charge measured, each with its noise; none if it is another mechanism."""
+    if stored["name"] == Marginals.NAME:
+        together = revive(stored, _READ)
+        noisy = Gaussian if together.kind == "gaussian" else Laplace
+        pairs = zip(together.queries, together.scales, strict=True)
+        return [(query, noisy(query, scale)) for query, scale in pairs]
+    if stored["name"] not in (Gaussian.NAME, Laplace.NAME) or stored["query"].get("name") not in _READ:
+        return ()
+    mechanism = revive(stored, _READ)
+    return ((mechanism.query, mechanism),) if isinstance(mechanism.query, (Count, Sum, Histogram)) else ()
+
+
+_FOLDS = {
+    "charge": Transcript._charge,
+    "answer": Transcript._answer,
+    "burn": Transcript._ended,
+    "top": Transcript._ended,
+    "close": Transcript._ended,
+    "reconcile": Transcript._reconciled,
+    "said": Transcript._note_said,
+}

@@ -1,0 +1,396 @@
+"""Sessions that answer questions: where answers come from, what they cost, and that the ledger is all they remember."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.pmw.questions import meaning
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
+
+DOMAIN = dp.Domain(
+    age=dp.Number(0, 90, step=10),
+    sex=dp.Category("F", "M"),
+    region=dp.Category("N", "S", "E", "W"),
+    visits=dp.Number(0, 5, step=1, missing=True),
+)
+N = 20_000
+
+
+def rows(n=N, seed=1):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 10, n) * 10
+    visits = np.minimum(5, rng.poisson(age / 30)).astype(object)
+    visits[rng.random(n) < 0.1] = None
+    return {
+        "age": age,
+        "sex": np.where(rng.random(n) < 0.4, "F", "M"),
+        "region": rng.choice(["N", "S", "E", "W"], n, p=[0.4, 0.3, 0.2, 0.1]),
+        "visits": visits.tolist(),
+    }
+
+
+ROWS = rows()
+AGE, SEX, REGION = ROWS["age"], ROWS["sex"], ROWS["region"]
+VISITS = np.array([np.nan if each is None else each for each in ROWS["visits"]])
+
+
+def table(**declared):
+    return dp.Table(ROWS, DOMAIN, **{"name": "people", **declared})
+
+
+def opened(budget=None, *, on=None, **terms):
+    people = on or table()
+    ledger = dp.Ledger.in_memory(budget or dp.Budget(1, 1e-6), people)
+    return dp.Session(people, ledger, **{"alpha": 0.02, **terms})
+
+
+def charges(session):
+    return [body for body in session.ledger.entries() if body["kind"] == "charge"]
+
+
+# Where answers come from.
+
+
+def test_the_first_question_is_paid_and_the_same_question_is_free_with_the_same_bytes():
+    session = opened()
+    first = session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F'")
+    assert first.source == "direct"
+    assert first.price > 0
+    spent = session.ledger.spent()
+    again = session.ask("SELECT COUNT(*) FROM people WHERE NOT (sex = 'M')")
+    assert (again.value, again.error_bound, again.source, again.price) == (first.value, first.error_bound, "cache", 0)
+    assert session.ledger.spent() == spent
+
+
+def test_an_answer_of_zero_is_an_answer():
+    everybody_young = {name: values[:1000] for name, values in ROWS.items()}
+    everybody_young["age"] = np.zeros(1000, dtype=int)
+    people = dp.Table(everybody_young, DOMAIN, name="people")
+    session = opened(dp.Budget(10**12, 1e-6), on=people, alpha="0.001")
+    first = session.ask("SELECT COUNT(*) FROM people WHERE age >= 50")
+    assert first.value == 0
+    assert session.ask("SELECT COUNT(*) FROM people WHERE age >= 50").source == "cache"
+
+
+def test_the_number_of_all_rows_is_public_under_replace_one_and_only_there():
+    answer = opened().ask("SELECT COUNT(*) FROM people")
+    assert (answer.value, answer.error_bound, answer.source, answer.price) == (N, 0, "public", 0)
+    hidden = opened(on=table(neighbours="add-remove", size=N)).ask("SELECT COUNT(*) FROM people")
+    assert hidden.source == "direct"
+    assert hidden.price > 0
+
+
+def test_a_marginal_answers_the_questions_about_its_columns():
+    session = opened()
+    session.ask("SELECT region, COUNT(*) FROM people GROUP BY region")
+    spent = session.ledger.spent()
+    for region in "NSEW":
+        answer = session.ask(f"SELECT COUNT(*) FROM people WHERE region = '{region}'")
+        assert (answer.source, answer.price) == ("hypothesis", 0)
+        assert answer.error_bound <= 0.02 * N
+    assert session.ledger.spent() == spent
+
+
+def test_the_price_is_in_the_ledger_and_zero_only_if_nothing_was_charged():
+    session = opened()
+    for question in (
+        "SELECT COUNT(*) FROM people WHERE age >= 50",
+        "SELECT AVG(visits) FROM people WHERE region = 'N'",
+        "SELECT COUNT(*) FROM people WHERE age >= 50 AND sex = 'F'",
+        "SELECT region, sex, COUNT(*) FROM people GROUP BY region, sex",
+        "SELECT COUNT(*) FROM people WHERE region = 'N'",
+    ):
+        before = session.ledger.spent().renyi
+        assert session.ask(question).price == session.ledger.spent().renyi - before
+
+
+# What an answer says.
+
+
+def test_a_group_by_is_a_histogram_with_one_bound_for_all_groups():
+    session = opened()
+    answer = session.ask("SELECT region, sex, COUNT(*) FROM people WHERE age >= 30 GROUP BY region, sex")
+    assert list(answer.value) == [(region, sex) for region in "NSEW" for sex in "FM"]
+    assert len(charges(session)) == 1
+    frame = answer.frame()
+    assert frame.columns.tolist() == ["region", "sex", "count"]
+    assert frame["count"].tolist() == list(answer.value.values())
+    assert answer.fraction["N", "F"] == answer.value["N", "F"] / N
+
+
+def test_a_sum_is_in_the_columns_unit_and_an_average_is_a_quotient_of_intervals():
+    session = opened(dp.Budget(10**9, 1e-6), alpha="0.0001")
+    inside = REGION == "N"
+    total = session.ask("SELECT SUM(visits) FROM people WHERE region = 'N'")
+    assert abs(total.value - np.nansum(VISITS[inside])) <= total.error_bound <= 0.0001 * N * 5
+    mean = session.ask("SELECT AVG(visits) FROM people WHERE region = 'N'")
+    assert abs(mean.value - np.nanmean(VISITS[inside])) <= mean.error_bound < 0.01
+    assert mean.unit == "visits"
+
+
+def test_the_average_of_nobody_has_no_bound():
+    nobody = {
+        name: [value for value, keep in zip(values, AGE < 50, strict=True) if keep] for name, values in ROWS.items()
+    }
+    session = opened(on=dp.Table(nobody, DOMAIN, name="people"))
+    assert math.isinf(session.ask("SELECT AVG(visits) FROM people WHERE age >= 80").error_bound)
+
+
+def test_a_median_is_within_its_ranks_and_remembered():
+    session = opened()
+    got = session.ask("SELECT MEDIAN(age) FROM people")
+    below, upto = np.sum(got.value > AGE), np.sum(got.value >= AGE)
+    assert max(below - N / 2, N / 2 - upto) <= 0.1 * N  # five times the bound: it fails with probability < 1e-9
+    again = session.ask("SELECT QUANTILE_DISC(age, 0.5) FROM people")
+    assert (again.value, again.source, again.price) == (got.value, "cache", 0)
+    with pytest.raises(dp.UnsupportedQuery, match="without WHERE"):
+        session.ask("SELECT MEDIAN(age) FROM people WHERE sex = 'F'")
+
+
+# The promise.
+
+
+def worst_error(session, questions, truths):
+    """The largest error as a part of its bound."""
+    worst = 0.0
+    for question, truth in zip(questions, truths, strict=True):
+        answer = session.ask(question)
+        worst = max(worst, abs(answer.value - truth) / max(answer.error_bound, 1e-9))
+        assert answer.error_bound <= 0.02 * N + 1e-6
+    return worst
+
+
+@pytest.mark.parametrize("declared", [{}, {"neighbours": "add-remove", "size": N}], ids=["replace-one", "add-remove"])
+def test_answers_are_within_their_bounds(declared):
+    """A bound fails with probability 0.05 for the session; three sessions all fail with probability 1e-4 at most, and
+    in fact far below, since each failure takes noise at five standard deviations."""
+    questions, truths = [], []
+    for low in (10, 30, 50, 70):
+        for sex in "FM":
+            questions.append(Count(And(Between("age", low, 90), Equals("sex", sex))))
+            truths.append(np.sum((low <= AGE) & (sex == SEX)))
+        questions.append(Count(And(Between("age", low, 90), Among("region", ("N", "W")))))
+        truths.append(np.sum((low <= AGE) & np.isin(REGION, ["N", "W"])))
+    questions.append(Count(Missing("visits")))
+    truths.append(np.isnan(VISITS).sum())
+    sessions = [worst_error(opened(on=table(**declared)), questions, truths) for _ in range(3)]
+    assert min(sessions) <= 1
+
+
+def test_a_pure_ledger_answers_with_laplace_noise():
+    session = opened(dp.Budget(3), alpha=0.05)
+    answer = session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F'")
+    assert answer.error_bound <= 0.05 * N
+    assert {body["mechanism"]["name"] for body in charges(session)} == {"laplace/1"}
+    session.ask("SELECT region, COUNT(*) FROM people GROUP BY region")
+    session.ask("SELECT MEDIAN(age) FROM people")
+
+
+# Thresholds.
+
+
+def a_question(rng):
+    ages = rng.choice(10, size=5, replace=False) * 10
+    regions = rng.choice(["N", "S", "E", "W"], size=2, replace=False)
+    return Count(And(Among("age", ages.tolist()), Among("region", regions.tolist()), Equals("sex", "F")))
+
+
+def test_a_threshold_is_opened_when_it_is_worth_its_price_and_then_answers_free():
+    """So many questions are planned that they cannot all be rented: the first good guess is reason enough. Nothing was
+    measured about the three columns together, but they are independent, as the hypothesis believes."""
+    session = opened(dp.Budget(5, 1e-6), alpha=0.05, questions=10**8)
+    for columns in (("age", "region"), ("sex",)):
+        dp.release(dp.Gaussian(Histogram(columns), scale=10), session.table, ledger=session.ledger)
+    rng = np.random.default_rng(3)
+    answers = [session.ask(a_question(rng)) for _ in range(40)]
+    thresholds = [body for body in charges(session) if body["mode"] == "conversation"]
+    assert len(thresholds) == 1
+    free = [each for each in answers if each.source == "hypothesis"]
+    assert len(free) >= 30
+    assert all(each.error_bound == 0.05 * N for each in free)
+    assert sum(each.price > 0 for each in free) <= 1  # the question that opened the threshold paid for it
+    assert sum(each.price for each in answers) == sum(body["price"]["renyi"] for body in charges(session)[2:])
+
+
+# The ledger is the state.
+
+
+def test_another_session_on_the_same_ledger_knows_everything(tmp_path):
+    people = table()
+    ledger = dp.Ledger.create(tmp_path / "people.ledger", dp.Budget(1, 1e-6), people, state_dir=tmp_path / "state")
+    session = dp.Session(people, ledger, alpha=0.02)
+    asked = ["SELECT COUNT(*) FROM people WHERE age >= 50", "SELECT region, COUNT(*) FROM people GROUP BY region"]
+    first = [session.ask(each) for each in asked]
+    rows_before = session.synthetic(50, seed=1)
+    ledger.close()
+
+    opened_again = dp.Ledger.open(tmp_path / "people.ledger", state_dir=tmp_path / "state")
+    other = dp.Session(people, opened_again, alpha=0.02)
+    spent = opened_again.spent()
+    again = [other.ask(each) for each in asked]
+    assert [each.value for each in again] == [each.value for each in first]
+    assert {each.source for each in again} == {"cache"}
+    assert other.synthetic(50, seed=1).equals(rows_before)
+    assert opened_again.spent() == spent
+
+
+def test_a_stricter_session_does_not_take_the_looser_answers():
+    session = opened(dp.Budget(10, 1e-6))
+    session.ask("SELECT COUNT(*) FROM people WHERE age >= 50")
+    strict = dp.Session(session.table, session.ledger, alpha=0.005)
+    answer = strict.ask("SELECT COUNT(*) FROM people WHERE age >= 50")
+    assert answer.price > 0
+    assert answer.error_bound <= 0.005 * N
+    loose = dp.Session(session.table, session.ledger, alpha=0.1)
+    assert loose.ask("SELECT COUNT(*) FROM people WHERE age >= 50").source == "cache"
+
+
+def test_a_release_made_outside_any_session_is_a_measurement_too():
+    session = opened()
+    dp.release(dp.Gaussian(dp.Histogram("region"), scale=20), session.table, ledger=session.ledger)
+    answer = session.ask("SELECT COUNT(*) FROM people WHERE region = 'S'")
+    assert (answer.source, answer.price) == ("hypothesis", 0)
+    assert abs(answer.value - np.sum(REGION == "S")) < 20 * 12
+
+
+def test_when_the_budget_is_spent_the_answer_is_budget_exceeded_and_never_a_guess():
+    session = opened(dp.Budget("0.05", 1e-9), alpha=0.02)
+    asked = [
+        Count(And(Between("age", low, 90), Equals("region", region))) for low in range(10, 100, 10) for region in "NSEW"
+    ]
+    session.ask(asked[0])
+    with pytest.raises(dp.BudgetExceeded):
+        [session.ask(each) for each in asked]
+    cached = session.ask(Count(And(Between("age", 10, 90), Equals("region", "N"))))
+    assert cached.source == "cache"
+
+
+def test_declared_scopes_get_equal_shares():
+    session = opened(alpha=None, scopes=4)
+    prices = [
+        session.ask(Histogram(columns)).price
+        for columns in (("age",), ("sex", "region"), ("visits",), ("age", "region"))
+    ]
+    cap = session.ledger.spent().caps.renyi
+    assert all(0.24 * cap < price <= 0.25 * cap + 1 for price in prices)
+    assert session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F'").price == 0
+
+
+# Workloads.
+
+
+def test_a_workload_is_one_charge_and_its_answers_are_remembered():
+    session = opened()
+    questions = [
+        "SELECT age, COUNT(*) FROM people GROUP BY age",
+        "SELECT region, sex, COUNT(*) FROM people GROUP BY region, sex",
+        "SELECT COUNT(*) FROM people WHERE age >= 50 AND sex = 'F'",
+        "SELECT AVG(visits) FROM people WHERE region = 'N'",
+    ]
+    answers = session.answer_all(questions, share="1/2")
+    assert len(charges(session)) == 1
+    assert sum(answer.price for answer in answers) == session.ledger.spent().renyi
+    cap = session.ledger.spent().caps.renyi
+    assert 0.49 * cap < session.ledger.spent().renyi <= 0.5 * cap
+    assert abs(answers[2].value - np.sum((AGE >= 50) & (SEX == "F"))) <= 5 * answers[2].error_bound
+    again = [session.ask(question) for question in questions]
+    assert [each.value for each in again] == [each.value for each in answers]
+    assert {each.source for each in again} == {"cache"}
+    assert session.ask("SELECT COUNT(*) FROM people WHERE age = 30").price == 0  # read off what was released
+    assert len(charges(session)) == 1
+
+
+def test_a_workload_in_a_pure_ledger():
+    session = opened(dp.Budget(2), alpha=0.1)
+    answers = session.answer_all([Histogram("region"), Count(Equals("sex", "F"))])
+    assert all(answer.error_bound < 200 for answer in answers)
+
+
+@pytest.mark.parametrize(
+    ("questions", "words"),
+    [
+        ([], "at least one"),
+        (["SELECT MEDIAN(age) FROM people"], "one by one"),
+        ("SELECT COUNT(*) FROM people", "in a list"),
+        ([3], "a question is SQL"),
+    ],
+)
+def test_a_workload_that_is_none_is_refused(questions, words):
+    session = opened()
+    with pytest.raises(dp.ParameterError, match=words):
+        session.answer_all(questions)
+    assert charges(session) == []
+
+
+# Synthetic rows.
+
+
+def test_synthetic_rows_are_of_the_domain_and_look_like_the_table():
+    session = opened(dp.Budget(100, 1e-6), alpha=0.01)
+    with pytest.raises(dp.ParameterError, match="nothing was measured yet"):
+        session.synthetic(10)
+    session.ask(Histogram(("age", "visits")))
+    session.ask(Histogram(("sex", "region")))
+    spent = session.ledger.spent()
+    frame = session.synthetic(20_000, seed=5)
+    assert frame.columns.tolist() == ["age", "sex", "region", "visits"]
+    assert session.ledger.spent() == spent
+    assert abs((frame["sex"] == "F").mean() - np.mean(SEX == "F")) < 0.05
+    assert abs(frame["visits"].isna().mean() - np.isnan(VISITS).mean()) < 0.05
+    again = dp.Table(frame.to_dict("list") | {"visits": [None if v != v else v for v in frame["visits"]]}, DOMAIN)
+    assert again.facts.size == 20_000
+
+
+# Meaning.
+
+
+def test_questions_that_mean_the_same_are_the_same():
+    old = Count(Between("age", 50, 90))
+    assert meaning(old, DOMAIN) == meaning(Count(Not(Between("age", 0, 40))), DOMAIN)
+    assert meaning(old, DOMAIN) == meaning(
+        Count(And(Between("age", 50, 90), Or(Equals("sex", "F"), Equals("sex", "M")))), DOMAIN
+    )
+    assert meaning(old, DOMAIN) != meaning(Count(Between("age", 60, 90)), DOMAIN)
+    assert meaning(Count(Equals("sex", "F")), DOMAIN) != meaning(Count(Equals("region", "N")), DOMAIN)
+    assert meaning(Sum("visits"), DOMAIN) != meaning(Sum("age"), DOMAIN)
+    assert meaning(Histogram(("sex", "region")), DOMAIN) != meaning(Histogram(("region", "sex")), DOMAIN)
+
+
+# What is refused, before anything is spent.
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: opened(alpha=0.00001), "alpha=.* would"),
+        (lambda: opened(alpha=2), "alpha"),
+        (lambda: opened(beta=0), "beta"),
+        (lambda: opened(method="magic"), "method must be one of"),
+        (lambda: opened(alpha=None).ask("SELECT COUNT(*) FROM people"), "give the session alpha="),
+        (lambda: opened(on=table(neighbours="add-remove")), "declare size="),
+        (lambda: opened(scopes=0), "scopes"),
+    ],
+)
+def test_terms_that_cannot_be_kept_are_refused(make, words):
+    with pytest.raises(dp.ParameterError, match=words):
+        make()
+
+
+def test_a_contradiction_is_refused_and_costs_nothing():
+    session = opened()
+    with pytest.raises(dp.UnsupportedQuery, match="no row of the declared domain"):
+        session.ask("SELECT COUNT(*) FROM people WHERE age < 20 AND age > 50")
+    with pytest.raises(dp.ParameterError, match="no row of the declared domain"):
+        session.ask(Count(Or()))
+    assert charges(session) == []
+
+
+def test_a_column_that_is_not_declared_is_named_with_its_neighbours():
+    session = opened()
+    with pytest.raises(dp.DiscreetError, match="region"):
+        session.ask("SELECT COUNT(*) FROM people WHERE regoin = 'N'")
+    assert charges(session) == []
