@@ -9,6 +9,7 @@ with what stands beside it. One thread, and its own processor time: the machine 
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import sys
 import time
@@ -24,7 +25,7 @@ from discreet.predicate import Among, And, Between, Equals
 from discreet.query import Count, Histogram
 
 POWERS = (6, 7, 8)
-REPEATS = {6: 101, 7: 31, 8: 9}
+ROUNDS = {6: (15, 20), 7: (7, 5), 8: (4, 3)}  # how often in turn, and how many calls in a row each time
 COLUMNS, VALUES, ANSWERS = 40, 6, 21
 
 
@@ -40,10 +41,10 @@ def dense() -> list[str]:
         "",
         "Dense, float64: one read of all weights, then answers and updates, medians, ns for each cell of the domain "
         "(not only of those asked about). An update multiplies the cells that the question is about; `every cell` has "
-        "no exponent that is 0.",
+        "no exponent that is 0. After an update an answer also adds up what changed.",
         "",
-        "| cells | what | its cells | read | answer | times the read | update | times the read |",
-        "|---|---|---|---|---|---|---|---|",
+        "| cells | what | its cells | read | answer | / read | update | / read | answer after an update | / read |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for power in POWERS:
         domain = _domain(power)
@@ -79,20 +80,26 @@ def _dense_line(
 ) -> str:
     form = linear(question, domain)
     assert form is not None
-    ways = _ways(form)
-    times: dict[str, list[float]] = {"sum": [], "dot": [], "answer": [], "update": []}
-    for repeat in range(REPEATS[power]):
-        exponents = ways[repeat % 2]
-        times["sum"].append(_seconds(bytes_read.sum))
-        times["answer"].append(_seconds(lambda: hypothesis.mean(form)))
-        times["dot"].append(_seconds(lambda: bytes_read @ bytes_read))
-        times["update"].append(_seconds(lambda exponents=exponents: hypothesis.multiply(form.scope, exponents)))
+    ways = itertools.cycle(_ways(form))
+    acts: dict[str, Callable[[], object]] = {
+        "sum": bytes_read.sum,
+        "dot": lambda: bytes_read @ bytes_read,
+        "answer": lambda: hypothesis.mean(form),
+        "update": lambda: hypothesis.multiply(form.scope, next(ways)),
+        "answer after an update": lambda: hypothesis.mean(form),
+    }
+    times: dict[str, list[float]] = {name: [] for name in acts}
+    rounds, calls = ROUNDS[power]
+    for _ in range(rounds):
+        for name in ("sum", "dot", "answer"):
+            times[name] += [_seconds(acts[name]) for _ in range(calls)]
+        for _ in range(calls):
+            for name in ("update", "answer after an update"):
+                times[name].append(_seconds(acts[name]))
     found = {name: statistics.median(each) * 1e9 / 10**power for name, each in times.items()}
     read, share = min(found["sum"], found["dot"]), np.count_nonzero(form.weight) / form.cells
-    return (
-        f"| 10^{power} | {what} | {share:.1%} | {read:.2f} | {found['answer']:.2f} | {found['answer'] / read:.2f} | "
-        f"{found['update']:.2f} | {found['update'] / read:.2f} |"
-    )
+    timed = (f"{found[name]:.2f} | {found[name] / read:.2f}" for name in list(acts)[2:])
+    return f"| 10^{power} | {what} | {share:.1%} | {read:.2f} | {' | '.join(timed)} |"
 
 
 def _ways(form: Linear) -> tuple[np.ndarray, np.ndarray]:

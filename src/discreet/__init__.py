@@ -29,7 +29,7 @@ from discreet.mechanism import calibrate, within
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
-from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
+from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
 from discreet.plan import plan
 from discreet.query import (
     Among,
@@ -90,6 +90,7 @@ __all__ = [
     "Equals",
     "Exponential",
     "Facts",
+    "Far",
     "FiniteClassClassifier",
     "Gaussian",
     "Guarantee",

@@ -24,7 +24,7 @@ from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, P
 from discreet.mechanisms.noises import CoordinateLaplaceNoise, GaussianNoise, LaplaceNoise, ProductLaplaceNoise
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
-from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
+from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
 from discreet.pac.allboxes import AllBoxes
 from discreet.pac.bounds import RankBounds
 from discreet.pac.boxes import BoxRule, SlicedBox
@@ -39,6 +39,8 @@ from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.prefix import PairPrefix, PrefixSearch
 from discreet.pac.ranks import BinarySearch, MinRank
 from discreet.pac.slices import ReorderSlice
+from discreet.pmw.mwem import AveragedWeights
+from discreet.pmw.workload import Marginals
 from discreet.query import (
     Among,
     And,
@@ -66,6 +68,7 @@ CATALOGUE: dict[str, type] = {
     "and/1": And,
     "any-number/1": AnyNumber,
     "average-descent/1": Average,
+    "averaged-weights/1": AveragedWeights,
     "ball-box/1": BallBox,
     "ball/1": Ball,
     "between/1": Between,
@@ -88,6 +91,7 @@ CATALOGUE: dict[str, type] = {
     "exponential/1": Exponential,
     "face-by-face/1": FaceByFace,
     "facts/1": Facts,
+    "far/1": Far,
     "finite-class/1": FiniteClass,
     "function-rule/1": FunctionRule,
     "gaussian-counts/1": GaussianCounts,
@@ -110,6 +114,7 @@ CATALOGUE: dict[str, type] = {
     "linear-rule/1": LinearRule,
     "literals/1": Literals,
     "logistic/1": Logistic,
+    "marginals/1": Marginals,
     "min-rank/1": MinRank,
     "missing/1": Missing,
     "mistakes/1": Mistakes,

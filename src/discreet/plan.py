@@ -100,7 +100,8 @@ def plan(
     kind     "count" | "histogram" (cells=) | "vector" (d=) | "select" (candidates=) | "threshold" (questions=), or a
              learner: "mean" | "median" | "linear" (d=) | "logistic" (d=), whose promise is its mean excess risk; or a
              learner of rules: "interior" (bits=), "box" (d=, bits=), "conjunction" (d=, k=), "rule" (conditions=, k=),
-             "finite" (hypotheses=), whose promise is the share of rows that it labels wrong
+             "finite" (hypotheses=), whose promise is the share of rows that it labels wrong; or "questions"
+             (questions=, bits= or cells=): so many counts, chosen one by one, about a domain of 2^bits or so many cells
     """
     if kind not in KINDS:
         raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
@@ -135,6 +136,12 @@ def _histogram(asked: Asked) -> list[Row]:
     cells = asked.number("cells")
     facts = _with(asked, Domain(it=Number(0, max(1, cells - 1), step=1)))
     return _additive(asked, facts, Histogram("it"), cells, (Laplace, Gaussian))
+
+
+def _questions(asked: Asked) -> list[Row]:
+    from discreet.pmw import plans
+
+    return plans.rows(asked)
 
 
 def _vector(asked: Asked) -> list[Row]:
@@ -229,6 +236,7 @@ KINDS: dict[str, tuple[tuple[str, ...], Callable[[Asked], list[Row]]]] = {
     "median": ((), functools.partial(_learner, "median")),
     "rule": (("conditions", "k"), functools.partial(_rules, "rule")),
     "select": (("candidates",), _select),
+    "questions": (("questions", "bits", "cells"), _questions),
     "threshold": (("questions",), _threshold),
     "vector": (("d",), _vector),
 }

@@ -21,7 +21,7 @@ from discreet import exact
 from discreet.data import Dataset
 from discreet.data.distinct import DistinctRows
 from discreet.domain import label_of
-from discreet.errors import ParameterError, UnsupportedQuery
+from discreet.errors import ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.ledger.opening import check_table
@@ -46,12 +46,13 @@ class Session:
                the ledger when it is first asked about
     method     "auto": what was measured answers free, the rest is rented or bought (`pmw.answering`); "pmw" and
                "lecture": private multiplicative weights with a theorem on the number of updates (`pmw.classic`)
-    sample     True: the owner states that the rows are a random sample, so that answers bound the population too
+    sample     True: the owner states that the rows are a random sample, so that answers bound the population too, with
+               probability 1 - beta - 0.05; replace-one only. A small beta makes that bound smaller
     allowance  the name under which the ledger counts these charges
     rng        for testing ledgers only
     """
 
-    __slots__ = ("_answers", "_how", "_rows", "_sample", "_terms", "ledger", "method", "table")
+    __slots__ = ("_answers", "_heard", "_how", "_rows", "_sample", "_terms", "ledger", "method", "table")
 
     def __init__(
         self,
@@ -75,6 +76,8 @@ class Session:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}; found {method!r}")
         if not isinstance(sample, bool):
             raise ParameterError(f"sample must be True or False, found {sample!r}")
+        if sample and not table.facts.neighbours.replace_one:
+            raise Unproven("a bound for the population needs the number of persons, which add-remove keeps private")
         with ledger.store.reading() as state:
             check_table(state, table)
         self.table, self.ledger, self.method = table, ledger, method
@@ -88,6 +91,7 @@ class Session:
         self._how: dict[str, Any] = {"allowance": allowance, "rng": rng}
         self._rows = DistinctRows(table)
         self._answers: Any = None
+        self._heard: Any = None
         if alpha is not None or scopes is not None:
             self._answering()
 
@@ -124,8 +128,11 @@ class Session:
             if _is_quantile(select):
                 raise ParameterError("a workload is made of counts, sums and averages; ask for quantiles one by one")
             found.append(put_together(select, self.table.facts, question if isinstance(question, str) else ""))
-        parts = [part for questions_of, _ in found for part in questions_of]
-        given = iter(answering.answer_all(parts, share=exact.probability(share=share)))
+        parts = [each for questions_of, _ in found for each in questions_of]
+        part = exact.positive(share=share)
+        if part > 1:
+            raise ParameterError(f"share must be at most 1, found {share!r}")
+        given = iter(answering.answer_all(parts, share=part))
         return [self._finished(make([next(given) for _ in questions_of])) for questions_of, make in found]
 
     def synthetic(self, rows: int, *, seed: int | None = None, backend: str = "pandas") -> Any:
@@ -223,7 +230,21 @@ class Session:
         return Answer(float(given.value), given.bound, given.source, given.price, unit=unit)
 
     def _finished(self, answer: Answer) -> Answer:
-        return replace(answer, testing=self.ledger.testing)
+        population = self._population(answer) if self._sample and answer.unit == "persons" else None
+        return replace(answer, testing=self.ledger.testing, population=population)
+
+    def _population(self, answer: Answer) -> float:
+        """The bound for the population: the answer's own, and how far the rows may be from it."""
+        from discreet.pmw.heard import FAILURE, Heard
+        from discreet.pmw.population import drift
+
+        facts = self.table.facts
+        if self._heard is None:
+            self._heard = Heard(self.ledger, facts, self._answering().transcript)
+        told = self._heard.told(len(answer.value) if answer.groups else 1)
+        beta = float(self._terms["beta"])
+        away = drift(facts, told, beta=beta, failure=FAILURE, random_sample=self._sample)
+        return min(1.0, answer.error_bound / max(1, facts.size or 1) + away.fraction)
 
 
 def _is_quantile(select: Any) -> bool:

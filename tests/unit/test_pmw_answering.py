@@ -190,6 +190,21 @@ def test_a_pure_ledger_answers_with_laplace_noise():
     session.ask("SELECT MEDIAN(age) FROM people")
 
 
+# The population.
+
+
+def test_a_sample_has_a_bound_for_its_population_that_grows_with_what_was_told():
+    session = opened(alpha=0.02, beta=0.0005, sample=True)
+    first = session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F'")
+    assert first.error_bound / N < first.population < 0.05
+    for low in range(10, 90, 10):
+        last = session.ask(Count(And(Between("age", low, 90), Equals("sex", "F"))))
+    assert first.population < last.population < 0.2
+    assert opened().ask("SELECT COUNT(*) FROM people WHERE sex = 'F'").population is None
+    with pytest.raises(dp.Unproven, match="add-remove"):
+        opened(on=table(neighbours="add-remove", size=N), sample=True)
+
+
 # Thresholds.
 
 

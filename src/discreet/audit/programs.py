@@ -16,6 +16,7 @@ against the finding.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -258,20 +259,24 @@ def _renyi(p: Law, q: Law, order: float) -> float:
     return max(0.0, math.log(total) / (order - 1)) if total > 0 else 0.0
 
 
-def same_public_behaviour(laws: Iterable[Law]) -> bool:
-    """Whether equal answers came with equal sources, prices, refusals and charges, whatever the rows were."""
-    told: dict[Hashable, Hashable] = {}
-    for law in laws:
-        for outcome in law.mass:
-            answers = released(outcome)  # type: ignore[arg-type]
-            if told.setdefault(answers, outcome) != outcome:
-                return False
-    return True
+def unexplained_step(laws: Iterable[Law]) -> tuple[str, ...]:
+    """A prefix of the ledger after which different things follow, though nothing was released; empty if there is none.
+
+    After equal entries the next one must be the same whatever the rows and the noise are, unless it is the answer of a
+    release, or a threshold's yes against the one entry that follows its no. At the end what was noted must be the same.
+    """
+    follows: dict[tuple[str, ...], set[str]] = {}
+    for outcome in (each for law in laws for each in law.mass):
+        entries = outcome.entries  # type: ignore[attr-defined]
+        for place, entry in enumerate(entries):
+            follows.setdefault(entries[:place], set()).add(entry)
+        follows.setdefault(entries, set()).add(repr(outcome))
+    return next((prefix for prefix, found in follows.items() if not _explained(found)), ())
 
 
-def released(seen: Seen) -> tuple[str, ...]:
-    """Of an outcome only what noise was added to: the stored answers of releases, and which thresholds were passed."""
-    return tuple(text for text in seen.entries if text.startswith(('{"answer"', '{"charge"')) and '"said"' not in text)
+def _explained(found: set[str]) -> bool:
+    kinds = sorted(json.loads(each)["kind"] if each.startswith("{") else "end" for each in found)
+    return len(found) == 1 or set(kinds) == {"answer"} or (len(found) == 2 and "top" in kinds)
 
 
 # Small things.

@@ -11,12 +11,14 @@ sum_j (y_j - N A_j p)^2 / (2 slack_j) + N KL(p || uniform)). As slack falls to 0
 entropy among the weighted least squares fits; a slack that is too small fits noise, one that is too large does not fit.
 
 The slack. The base is TIE times the standard deviation of the noise: it moves a cell by less than the noise unless its
-theta exceeds 3. Measurements are taken in by the number of columns they speak of, 1, 2, 3, ...; for each one what those
+theta exceeds 5. Measurements are taken in by the number of columns they speak of, 1, 2, 3, ...; for each one what those
 before it predict is compared with what was measured. If the sum of squares of the differences is (1 + s) times what
 noise alone would give, the slack is the base times 1 + NOISE / s: a measurement that shows nothing but noise leaves the
 hypothesis as it is (the columns stay independent, or depend on each other in pairs only), one that shows a signal is
-fitted. It is the shrinkage of empirical Bayes, for whole tables. The rule and its two constants were chosen on made-up
-tables; nothing proved depends on them.
+fitted. It is the shrinkage of empirical Bayes, for whole tables. Complete marginals are first averaged with what larger
+ones imply for their columns, and what they imply for each column alone joins as a measurement of its own, so that no
+larger table is fitted closely for the sake of its edges. The rule and its two constants were chosen on made-up tables;
+nothing proved depends on them.
 
 The maximum is found by Newton's method, each step by preconditioned conjugate gradients. Measurements that share no
 column, directly or through others, are fitted apart. Tables of up to 2^22 cells are kept whole, larger ones as a
@@ -25,11 +27,14 @@ junction tree (`factored.py`). The same measurements give the same bytes.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
 
 from discreet.domain import Category, Domain, Number
 from discreet.pmw.hypothesis import MAX_TREE, Dense, Factored, Hypothesis, tree_cells
@@ -37,8 +42,8 @@ from discreet.pmw.hypothesis import start as uniform
 from discreet.pmw.measured import Measured
 from discreet.pmw.questions import Floats, Linear, Question
 
-TIE = 0.3
-NOISE = 2.0
+TIE = 0.2
+NOISE = 3.0
 _LEAST_SIGNAL = 0.02  # s is not taken for smaller: what shows no signal still counts a little
 _DENSE = 2**22
 _CLOSE = 0.03  # the gradient's largest entry at the end, in standard deviations of the noise
@@ -96,18 +101,6 @@ class _Part:
     def largest(self) -> float:
         return float(np.max(np.abs(self.form.weight), initial=0.0)) or 1.0
 
-    def of(self, table: Floats) -> Floats:
-        return table.ravel() if self.plain else self.form.of(table).ravel()
-
-    def squares_of(self, table: Floats) -> Floats:
-        """What `of` would be if every weight were squared: the variance that a row brings, if cells are rare."""
-        form = self.form
-        squared = Linear(form.scope, form.shape, form.outputs, form.place, form.weight**2)
-        return self.of(table) if self.plain else squared.of(table).ravel()
-
-    def spread(self, numbers: Floats) -> Floats:
-        return numbers.reshape(self.form.shape) if self.plain else self.form.spread(numbers)
-
 
 def _parts(measured: Sequence[Measured], domain: Domain, sizes: dict[str, int]) -> tuple[list[_Part], tuple[int, ...]]:
     """What can be used, repeated queries averaged, fewest columns first; and the indices of the rest."""
@@ -124,7 +117,7 @@ def _parts(measured: Sequence[Measured], domain: Domain, sizes: dict[str, int]) 
         held = np.asarray(each.value, dtype=np.float64).ravel()
         values.setdefault(each.query, []).append((held, max(each.variance, 1e-18)))
     parts = [_averaged(form, values[query]) for query, form in forms.items() if form.weight.any()]
-    return sorted(parts, key=lambda part: len(part.scope)), tuple(left_out)
+    return parts, tuple(left_out)
 
 
 def _with_implied(parts: list[_Part], sizes: dict[str, int]) -> list[_Part]:
@@ -134,7 +127,7 @@ def _with_implied(parts: list[_Part], sizes: dict[str, int]) -> list[_Part]:
     alone = [(name,) for name in sizes if any(name in part.scope for part in whole)]
     scopes = list(dict.fromkeys([*alone, *(part.scope for part in whole)]))
     made = [_marginal(scope, [part for part in whole if set(scope) <= set(part.scope)]) for scope in scopes]
-    return sorted([*(part for part in parts if part not in whole), *made], key=lambda part: len(part.scope))
+    return [*(part for part in parts if part not in whole), *made]
 
 
 def _marginal(scope: Scope, larger: list[_Part]) -> _Part:
@@ -169,7 +162,7 @@ def _total(parts: Sequence[_Part]) -> float:
     which a uniform table answers best."""
     whole = [part for part in parts if part.plain]
     answers = [np.array([float(part.value.sum())]) for part in whole] or [part.value for part in parts]
-    shares = [np.ones(1) for _ in whole] or [part.of(_even(part.form)) for part in parts]
+    shares = [np.ones(1) for _ in whole] or [part.form.of(_even(part.form)).ravel() for part in parts]
     noise = [part.variance * part.form.cells for part in whole] or [part.variance for part in parts]
     weight = math.fsum(float(share @ share) / v for share, v in zip(shares, noise, strict=True))
     found = math.fsum(float(y @ share) / v for y, share, v in zip(answers, shares, noise, strict=True))
@@ -181,13 +174,13 @@ def _even(form: Linear) -> Floats:
 
 
 def _groups(parts: Sequence[_Part]) -> list[list[_Part]]:
-    """Parts that share columns, directly or through others, together; fewest columns first in each."""
+    """Parts that share columns, directly or through others, together; fewest columns first, those of a scope in a row."""
     groups: list[list[_Part]] = []
     for part in parts:
         touched = [group for group in groups if any(set(part.scope) & set(other.scope) for other in group)]
         groups = [group for group in groups if group not in touched]
         groups.append([*(each for group in touched for each in group), part])
-    return [sorted(group, key=lambda part: len(part.scope)) for group in groups]
+    return [sorted(group, key=lambda part: (len(part.scope), part.scope)) for group in groups]
 
 
 def _hypothesis(sizes: dict[str, int], tables: Tables) -> Hypothesis:
@@ -215,38 +208,64 @@ def _fitted(parts: list[_Part], sizes: dict[str, int], rows: float) -> Tables:
     return problem.tables(theta)
 
 
+class _Block:
+    """All numbers measured over one scope as a matrix on its cells; None stands for the cells themselves."""
+
+    def __init__(self, parts: Sequence[_Part]) -> None:
+        self.scope, self.shape = parts[0].scope, parts[0].form.shape
+        self.matrix = (
+            None if len(parts) == 1 and parts[0].plain else csr_array(vstack([_matrix(part) for part in parts]))
+        )
+        self.squared = None if self.matrix is None else self.matrix.multiply(self.matrix).tocsr()
+
+    def of(self, table: Floats) -> Floats:
+        return table.ravel() if self.matrix is None else self.matrix @ table.ravel()
+
+    def squares_of(self, table: Floats) -> Floats:
+        """What `of` would be if every weight were squared: what the rows add to the curvature, if cells are rare."""
+        return table.ravel() if self.squared is None else self.squared @ table.ravel()
+
+    def spread(self, numbers: Floats) -> Floats:
+        spread = numbers if self.matrix is None else self.matrix.T @ numbers
+        return spread.reshape(self.shape)
+
+
+def _matrix(part: _Part) -> Any:
+    cells = np.flatnonzero(part.form.place >= 0)
+    places = (part.form.place[cells], cells)
+    return csr_array((part.form.weight[cells], places), shape=(len(part.value), part.form.cells))
+
+
 class _Problem:
     """The concave problem for some measurements; theta, slack and the gradient are vectors over all their numbers."""
 
     def __init__(self, parts: list[_Part], sizes: dict[str, int], rows: float) -> None:
         self.parts, self.rows = parts, rows
-        scopes = [part.scope for part in parts]
+        by_scope = [list(group) for _, group in itertools.groupby(parts, key=lambda part: part.scope)]
+        self.blocks = [_Block(group) for group in by_scope]
+        scopes = [block.scope for block in self.blocks]
         dense = math.prod(sizes.values()) <= _DENSE
         self.cells: _Whole | _Tree = _Whole(sizes, scopes) if dense else _Tree(sizes, scopes)
         self.value = np.concatenate([part.value for part in parts])
         self.noise = np.concatenate([np.full(len(part.value), math.sqrt(part.variance)) for part in parts])
-        self.ends = np.cumsum([len(part.value) for part in parts])
+        self.lengths = [sum(len(part.value) for part in group) for group in by_scope]
 
     def tables(self, theta: Floats) -> Tables:
         """The sum over measurements of theta times their weights, scope by scope."""
-        found: Tables = {}
-        for part, numbers in zip(self.parts, np.split(theta, self.ends[:-1]), strict=True):
-            spread = part.spread(numbers)
-            found[part.scope] = found[part.scope] + spread if part.scope in found else spread
-        return found
+        pieces = _cut(theta, self.lengths)
+        return {block.scope: block.spread(numbers) for block, numbers in zip(self.blocks, pieces, strict=True)}
 
     def answers(self, marginals: Tables) -> Floats:
-        return np.concatenate([part.of(marginals[part.scope]) for part in self.parts])
+        return np.concatenate([block.of(marginals[block.scope]) for block in self.blocks])
 
     def slack(self, theta: Floats) -> Floats:
         """For every number, as the module's docstring has it; theta is the fit to the measurements before it."""
-        marginals = self.cells.at(self.tables(theta), self.rows).marginals
+        apart = self.value - self.answers(self.cells.at(self.tables(theta), self.rows).marginals)
         found = []
-        for part in self.parts:
-            apart = part.value - part.of(marginals[part.scope])
-            signal = float(apart @ apart) / (len(apart) * part.variance) - 1
-            slack = TIE * math.sqrt(part.variance) * part.largest * (1 + NOISE / max(signal, _LEAST_SIGNAL))
-            found.append(np.full(len(apart), slack))
+        for part, differences in zip(self.parts, _cut(apart, [len(part.value) for part in self.parts]), strict=True):
+            signal = float(differences @ differences) / (len(differences) * part.variance) - 1
+            base = TIE * math.sqrt(part.variance) * part.largest
+            found.append(np.full(len(differences), base * (1 + NOISE / max(signal, _LEAST_SIGNAL))))
         return np.concatenate(found)
 
     def solve(self, theta: Floats, slack: Floats, close: float) -> Floats:
@@ -272,7 +291,7 @@ class _Problem:
 
     def _step(self, point: _Point, gradient: Floats, slack: Floats) -> Floats:
         """(curvature + diag(slack))^-1 gradient, roughly: conjugate gradients, preconditioned by the diagonal."""
-        diagonal = np.concatenate([part.squares_of(point.marginals[part.scope]) for part in self.parts]) + slack
+        diagonal = np.concatenate([block.squares_of(point.marginals[block.scope]) for block in self.blocks]) + slack
         step, left = np.zeros_like(gradient), gradient.copy()
         scaled = left / diagonal
         direction, size = scaled.copy(), float(left @ scaled)
@@ -288,6 +307,10 @@ class _Problem:
                 break
             direction = scaled + direction * (size / before)
         return step
+
+
+def _cut(numbers: Floats, lengths: list[int]) -> list[Floats]:
+    return np.split(numbers, np.cumsum(lengths)[:-1])
 
 
 # Arithmetic on the cells: expected counts under exp(sum of tables), their marginals, and how those move.

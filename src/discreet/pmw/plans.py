@@ -26,6 +26,7 @@ from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.plan import Asked, Row
 from discreet.pmw.hypothesis import MAX_DENSE
 from discreet.pmw.measured import noise_bound
+from discreet.pmw.mwem import MAX_CELLS as MAX_AVERAGED
 from discreet.pmw.programs import (
     BETTER,
     LECTURE,
@@ -43,7 +44,7 @@ MOST_QUESTIONS = 10**30
 AVERAGED, TABLE = "averaged weights", "noisy histogram"
 _BEFOREHAND = "all questions are known beforehand"
 _PUBLIC = "needs replace-one with one row a person, where the number of rows is public"
-_IMAGINED = f"the hypothesis would have more than {MAX_DENSE:,} cells: a row of the plan only"
+_IMAGINED = "the hypothesis would have more than {:,} cells: a row of the plan only"
 _TOO_FEW = "no alpha below 1 fits this budget at this size"
 _GAPS = 200  # sizes of the last gap that are compared
 
@@ -148,7 +149,7 @@ def _classic(asked: Asked, method: str, questions: int, cells: int) -> Row:
         None if error is None or size is None else error / size,
         enough,
         mechanism=shown,
-        assuming=_IMAGINED if cells > MAX_DENSE else _compared(asked, method, cells),
+        assuming=_IMAGINED.format(MAX_DENSE) if cells > MAX_DENSE else _compared(asked, method, cells),
     )
 
 
@@ -256,7 +257,7 @@ def _promising(asked: Asked, row: Row, error: float) -> Row:
 
 
 def _averaged(asked: Asked, questions: int, cells: int) -> Row:
-    """gamma + 2 ln(2 k T / beta) / (n e): T choices of a question and a sign, each by the exponential mechanism."""
+    """gamma n + 2 ln(2 k T / beta) / e + 1: T choices of a question and a sign, each by the exponential mechanism."""
     total = _zcdp(asked.budget)
     log_cells, beta, size = math.log(cells), float(asked.beta), asked.facts.size
 
@@ -264,7 +265,7 @@ def _averaged(asked: Asked, questions: int, cells: int) -> Row:
         """The second term, in persons."""
         rounds = math.ceil(log_cells / (2 * gamma * gamma))
         epsilon = float(asked.budget.epsilon) / rounds if total is None else math.sqrt(8 * total / rounds)
-        return 2 * (math.log(2 * questions / beta) + math.log(rounds)) / epsilon
+        return 2 * (math.log(2 * questions / beta) + math.log(rounds)) / epsilon + 1  # guesses are rounded
 
     shares = [(step + 1) / (_GAPS + 1) for step in range(_GAPS)]
     enough = error = None
@@ -279,7 +280,7 @@ def _averaged(asked: Asked, questions: int, cells: int) -> Row:
     if enough is None and error is None:
         return Row(AVERAGED, "", refusal=_TOO_FEW)
     alpha = None if error is None or size is None else error / size
-    imagined = f"; {_IMAGINED}" if cells > MAX_DENSE else ""
+    imagined = f"; {_IMAGINED.format(MAX_AVERAGED)}" if cells > MAX_AVERAGED else ""
     theorem = "regret of multiplicative weights, exponential mechanism"
     return Row(AVERAGED, theorem, None, error, alpha, enough, assuming=_BEFOREHAND + imagined)
 

@@ -21,9 +21,9 @@ negative and that different scopes agree. An answer is the fitted number v, move
 released number y if it lies outside; its bound is t + |v - y|, at most 2 t, and all bounds hold together with
 probability 1 - beta, since t does.
 
-Every scope gets the same noise, also one inside another: on made-up tables (mixtures of independent columns, 20,000 rows,
-epsilon 0.1 and 1) leaving out inner scopes, or giving them twice the precision, made the largest error larger, and the
-even split has the least proven bound for marginals of like sizes.
+Every scope gets the same noise, also one inside another. On made-up tables (mixtures of independent columns, 20,000
+rows, all pairs and triples, epsilon 0.1 and 1) leaving out the inner scopes made the largest error 1.5 times as large;
+twice the precision for them changed it by a few per cent either way; and the even split has the least proven bound.
 """
 
 from __future__ import annotations
