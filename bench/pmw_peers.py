@@ -13,6 +13,7 @@ import json
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,13 @@ from threadpoolctl import threadpool_limits
 
 import discreet as dp
 from bench import pmw_tables
+from bench.pmw_tables import BINS, Codes
+from discreet.guarantee import choose_order
 from discreet.pmw import workload
 from discreet.query import Histogram
 
 BUDGET, BETA = dp.Budget(1, 1e-6), 0.05
+SIZES = BINS["S"]
 REPEATS, FITS = 9, 2
 PYTHON = Path(__file__).parents[1] / ".venv-aim" / "bin" / "python"
 SCRIPT = Path(__file__).parent / "peer_aim.py"
@@ -43,35 +47,57 @@ class Row:
 
 def section() -> list[str]:
     """The section of bench/RESULTS.md."""
+    if not PYTHON.exists():
+        return [
+            "",
+            "## A workload beside opendp's AIM",
+            "",
+            "**left out: no environment .venv-aim, which has the rows**",
+        ]
+    codes = rows_of_s()
     with threadpool_limits(1):
-        ours = [our_row(relation) for relation in ("add-remove", "replace-one")]
-    theirs, note = aim_rows()
-    fastest = min((row.seconds for row in theirs), default=None)
-    lines = [
+        ours = [our_row(codes, relation) for relation in ("add-remove", "replace-one")]
+    theirs = aim_rows(codes)
+    fastest = min(row.seconds for row in theirs)
+    return [
         "",
         "## A workload beside opendp's AIM",
         "",
-        f"All 2- and 3-way cells of table S ({pmw_tables.ROWS:,} rows), {BUDGET}. Ours: one thread, mean of "
-        f"{REPEATS} runs. {note}",
+        f"All 2- and 3-way cells of table S ({pmw_tables.PERSONS:,} persons), {BUDGET}; AIM has the same zCDP, "
+        f"{zcdp():.4g}. Ours: one thread, {REPEATS} runs (mean errors, median seconds). AIM: opendp {version()}, in "
+        "its own environment, on all processors.",
         "",
         "| | max error | mean error | seconds | AIM's seconds / ours |",
         "|---|---|---|---|---|",
+        *(_line(row, f"{fastest / row.seconds:,.0f}") for row in ours),
+        *(_line(row, "") for row in theirs),
     ]
-    for row in [*ours, *theirs]:
-        ratio = "-" if fastest is None or row in theirs else f"{fastest / row.seconds:,.0f}"
-        lines.append(f"| {row.who} | {row.largest:.0f} | {row.mean:.1f} | {row.seconds:.3g} | {ratio} |")
-    return lines
 
 
-def our_row(relation: str) -> Row:
-    table = pmw_tables.table("S", neighbours=relation)
-    questions = [
-        Histogram(scope) for width in (2, 3) for scope in itertools.combinations(table.facts.domain.names, width)
-    ]
+def _line(row: Row, ratio: str) -> str:
+    return f"| {row.who} | {row.largest:.0f} | {row.mean:.1f} | {row.seconds:.3g} | {ratio} |"
+
+
+def rows_of_s() -> Codes:
+    """Table S, from the rows that statsmodels has."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "randhie.csv"
+        subprocess.run([str(PYTHON), str(SCRIPT), "export", str(path)], check=True, capture_output=True)
+        return pmw_tables._binned(pmw_tables._read(path), SIZES)
+
+
+def table_of(codes: Codes, relation: str) -> dp.Table:
+    domain = dp.Domain({name: dp.Category(levels=range(size)) for name, size in SIZES.items()})
+    return dp.Table(codes, domain, neighbours=relation, size=pmw_tables.PERSONS)
+
+
+def our_row(codes: Codes, relation: str) -> Row:
+    table = table_of(codes, relation)
+    questions = [Histogram(scope) for width in (2, 3) for scope in itertools.combinations(SIZES, width)]
     truth = [table.exact_sum(question.partial) for question in questions]
     found, seconds, way = [], [], ""
     for _ in range(REPEATS):
-        ledger = dp.Ledger.in_memory(BUDGET, table)
+        ledger = dp.Ledger.in_memory(BUDGET, table, failure_share=0)
         start = time.perf_counter()
         best = workload.choose(questions, table.facts, admits=ledger.admits, beta=BETA)[0]
         assert best.mechanism is not None
@@ -84,50 +110,29 @@ def our_row(relation: str) -> Row:
     return Row(f"ours, {relation}: {way}", errors.max(axis=1).mean(), errors.mean(), float(np.median(seconds)))
 
 
-def aim_rows() -> tuple[list[Row], str]:
-    """AIM's lines, and what to say about it."""
-    if not PYTHON.exists():
-        return [], "**opendp's AIM left out: no environment .venv-aim (`make bench` sets it up)**"
-    rho = zcdp()
-    table = pmw_tables.table("S", neighbours="add-remove")
-    sizes = {name: table.facts.domain.column(name).size for name in table.facts.domain.names}
-    job = {"sizes": sizes, "rho": rho, "contributions": 1}
-    found = [
+def aim_rows(codes: Codes) -> list[Row]:
+    job = {"sizes": SIZES, "rho": zcdp(), "contributions": 1}
+    return [
         Row(f"opendp's AIM, add-remove, fit {place + 1}", each["max"], each["mean"], each["seconds"] + each["reading"])
-        for place, each in enumerate(ask_aim(codes_of(table), [job] * FITS))
+        for place, each in enumerate(ask_aim(codes, [job] * FITS))
     ]
-    return found, f"AIM: opendp {version()}, in its own environment, rho = {rho:.4g} as ours, on all processors."
 
 
 def zcdp() -> float:
-    """The zCDP that a ledger with this budget admits: its Renyi cap over its order."""
-    ledger = dp.Ledger.in_memory(BUDGET, pmw_tables.table("S", neighbours="replace-one"))
-    books = ledger.spent()
-    assert books.caps.renyi is not None
-    assert books.order is not None
-    return books.caps.renyi / 1e9 / float(books.order)
+    """What our ledger admits: its Renyi cap over its order."""
+    chosen = choose_order(BUDGET)
+    assert chosen is not None
+    order, cap = chosen
+    return cap / order
 
 
-def codes_of(table: dp.Table) -> dict[str, Any]:
-    """All rows as codes: a benchmark may look."""
-    found: dict[str, list[Any]] = {name: [] for name in table.facts.domain.names}
-
-    def gather(batch: Any) -> Any:
-        for name, parts in found.items():
-            parts.append(batch[name])
-        return np.zeros((), dtype=np.int64)
-
-    table.exact_sum(gather)
-    return {name: np.concatenate(parts) for name, parts in found.items()}
-
-
-def ask_aim(codes: dict[str, Any], jobs: list[dict[str, Any]]) -> list[dict[str, float]]:
+def ask_aim(codes: Codes, jobs: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "codes.csv"
         np.savetxt(path, np.stack(list(codes.values()), axis=1), "%d", ",", header=",".join(codes), comments="")
         done = subprocess.run(
             [str(PYTHON), str(SCRIPT)],
-            input=json.dumps({"data": str(path), "jobs": jobs}),
+            input=json.dumps({"data": str(path), "jobs": list(jobs)}),
             capture_output=True,
             text=True,
             check=False,

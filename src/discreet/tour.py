@@ -21,6 +21,7 @@ from discreet.catalogue import CATALOGUE
 from discreet.noise import SeededRng
 
 PEOPLE = 20_000
+_QUOTED = '"made-up people"'
 BUDGET = dp.Budget(epsilon=1, delta=1e-6)
 DOMAIN = dp.Domain(
     age=dp.Number(0, 120, step=1),
@@ -64,6 +65,7 @@ def tour(console: Console) -> None:
         _releases(console, table, ledger, people)
         _model(console, table, ledger, people)
         _rule(console, table, ledger, people)
+        _questions(console, table, ledger, people)
         _conversation(console, table, ledger, people)
         _refusal(console, table, ledger)
         ledger.verify(CATALOGUE)
@@ -142,6 +144,47 @@ def _rule(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict[str
         f"  learned: {rule.box_}\n  true:    55 <= age <= 80 and visits >= 3\n"
         f"  wrong on {wrong:.2%} of the people; certified for a price of its own, without looking: "
         f"{rule.certify(table, 'program', epsilon='0.02', beta='0.05')}"
+    )
+
+
+def _questions(console: Console, table: dp.Table, ledger: dp.Ledger, people: dict[str, list[Any]]) -> None:
+    console.print("\nSQL questions, each chosen after the answers before it, from the same budget:", style="bold")
+    session = dp.Session(table, ledger, alpha="0.03", beta="0.05", questions=300)
+    seen: list[tuple[Any, int]] = []
+
+    def ask(condition: str, where: Any) -> int:
+        answer = session.ask(f"SELECT COUNT(*) FROM {_QUOTED} WHERE {condition}")
+        seen.append((answer, sum(where)))
+        return int(answer.value)
+
+    age, visits, sex = people["age"], people["visits"], people["sex"]
+    groups = session.ask(f"SELECT town, sex, COUNT(*) FROM {_QUOTED} GROUP BY town, sex")
+    for town, one in sorted(groups.value, key=groups.value.get, reverse=True)[:40]:
+        ask(
+            f"town = '{town}' AND sex = '{one}'",
+            (t == town and s == one for t, s in zip(people["town"], sex, strict=True)),
+        )
+    for one in "FM":  # who visits often? a search that goes on where the last answer points to
+        low, high = 0, 120
+        while high - low > 1:
+            middle = (low + high) // 2
+            older = ask(
+                f"age >= {middle} AND sex = '{one}'", (a >= middle and s == one for a, s in zip(age, sex, strict=True))
+            )
+            low, high = (middle, high) if older > PEOPLE // 8 else (low, middle)
+        for least in range(0, 21):
+            ask(
+                f"visits >= {least} AND age >= {low} AND sex = '{one}'",
+                (v >= least and a >= low and s == one for v, a, s in zip(visits, age, sex, strict=True)),
+            )
+    free = sum(answer.price == 0 for answer, _ in seen)
+    off = max(abs(answer.value - truth) for answer, truth in seen)
+    shown = seen[-1]
+    console.print(
+        f"  {len(seen) + 1} questions, {free} of them free; each within {0.03 * PEOPLE:.0f} of the truth with "
+        f"probability 95 % for all at once; the worst was off by {off}\n"
+        f"  the last: {shown[0].value} ± {shown[0].error_bound:.0f} (true: {shown[1]}), from {shown[0].source}\n"
+        f"  three synthetic rows, free: {session.synthetic(3, seed=0, backend='pyarrow').to_pylist()}"
     )
 
 

@@ -40,6 +40,17 @@ def test_the_page_about_rules_runs_as_it_is(tmp_path, monkeypatch, capsys):
     assert "with probability 0.99" in printed
 
 
+def test_the_page_about_questions_runs_as_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "state"))
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "questions.md").read_text(), re.DOTALL)
+    exec(compile(block, "questions.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "source='direct'" in printed
+    assert "source='hypothesis', price=0" in printed
+    assert "pmw" in printed
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):

@@ -263,6 +263,12 @@ def test_no_instance_makes_kl_fall_less_than_proved(method, size, alpha):
         assert worst < 1.05  # Hoeffding's step is tight for small gaps
 
 
+def test_the_lecture_steps_by_an_eighth_of_alpha_towards_the_answer():
+    found = lecture(FACTS, 0.1, 0.05, 1000)
+    for answer, step in ((6001, 0.0125), (5999, -0.0125), (6000, -0.0125)):
+        assert found.step(0.3, 6000, answer) == pytest.approx((step, 0.01 / 64))
+
+
 def test_a_flipped_sign_makes_kl_rise():
     for found in both():
         assert worst_fall(found, np.random.default_rng(4), flipped=True) < 0
@@ -484,6 +490,30 @@ def test_an_alpha_below_what_the_budget_can_give_is_refused_with_one_that_fits(m
     assert ledger.spent().pure == 0
     offered = float(str(got.value).rsplit("alpha=", 1)[1].split()[0])
     ClassicAnswers(made(method, program(method).size, alpha=offered * 1.002), table, ledger)
+
+
+def test_noisy_answers_count_in_what_must_fit():
+    found = program(BETTER)
+    table = people(found.size, seed=1)
+    with pytest.raises(ParameterError, match="noisy answers do not fit"):
+        ClassicAnswers(replace(found, scale=Fraction(1, 2)), table, ledger_for(table))
+
+
+def test_an_answer_that_another_session_overtook_updates_nothing(monkeypatch):
+    engine = exhausted(BETTER, Budget(40, 1e-6), updates=50, questions=50)
+    other = ClassicAnswers(engine.program, engine.table, engine.ledger, rng=SeededRng(2))
+
+    def overtaken(*arguments, **more):
+        monkeypatch.setattr(classic, "release", release)
+        assert ask(other, [7]).source == "measurement"
+        return release(*arguments, **more)
+
+    monkeypatch.setattr(classic, "release", overtaken)
+    assert ask(engine, [5]).source == "direct"
+    assert ask(other, [5]).source == "cache"
+    assert engine.weights.updates == other.weights.updates == 4
+    assert engine.weights.potential == other.weights.potential
+    assert engine.transcript.tops == 5
 
 
 def test_wrong_questions_and_tables_are_refused_before_anything_is_spent():

@@ -508,7 +508,7 @@ def test_rows_of_a_long_chain_have_its_pairs() -> None:
 
 
 def test_rows_are_drawn_across_blocks_of_memory_in_no_order() -> None:
-    cells = 3 * tensor.BLOCK + 7
+    cells = 9 * tensor.Sums.BLOCK + 7
     dense = Dense({"x": cells})
     tilt = np.linspace(0, 2, cells)
     dense.multiply(("x",), tilt)
@@ -557,11 +557,11 @@ def test_boxes_hold_every_used_cell_once(seed: int) -> None:
 
 
 def test_a_question_about_part_of_the_first_column_touches_only_that_part() -> None:
-    dense = Dense(sizes_of(10, 100, 200))
-    used = np.zeros((10, 100), dtype=bool)
+    dense = Dense(sizes_of(10, 300, 300))
+    used = np.zeros((10, 300), dtype=bool)
     used[3:5, 20:60] = True
     ((view, part),) = dense._boxes(("c0", "c1"), used)
-    assert view.shape == (2, 40, 200)
+    assert view.shape == (2, 40, 300)
     assert part == (slice(3, 5), slice(20, 60))
     assert np.shares_memory(view, dense._weights)
     ends = np.isin(np.arange(10), (0, 8, 9))

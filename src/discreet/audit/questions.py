@@ -183,7 +183,7 @@ def _uncharged(answers: Any) -> None:
     """The noisy answer is drawn and said, and nothing is charged for it."""
 
     def noisy(question: Count) -> Any:
-        return _truth(answers, question) + answers_rng(answers).laplace(Fraction(1, 4))
+        return _truth(answers, question) + _rng(answers).laplace(Fraction(1, 6))
 
     if isinstance(answers, Answers):
         free = lambda question, guess, source: answers._say(question, Given(noisy(question), 1.0, source))  # noqa: E731
@@ -194,7 +194,7 @@ def _uncharged(answers: Any) -> None:
         )
 
 
-def answers_rng(answers: Any) -> Any:
+def _rng(answers: Any) -> Any:
     return answers.rng if isinstance(answers, Answers) else answers._how["rng"]
 
 
@@ -292,12 +292,6 @@ def _guess_without_budget(answers: ClassicAnswers) -> None:
     answers._measured = measured  # type: ignore[method-assign]
 
 
-def _guess_and_go_on(answers: ClassicAnswers) -> None:
-    """The same, and the threshold goes on as if it had said no."""
-    _guess_without_budget(answers)
-    _plant_in_threshold(answers, mutants.NEVER_STOPS)
-
-
 TWO_TOPS = Slip("asks on with a threshold that has said yes", _two_tops)
 INSIDE_DISTANCE = in_threshold(INSIDE)
 UNCHARGED = Slip("does not charge the noisy answer", _uncharged)
@@ -306,7 +300,6 @@ PEEKS = Slip("asks only where the guess is far from the truth", _peeks)
 KEPT_THRESHOLD = Slip("keeps the first threshold's noise for the next", _kept_threshold)  # costs accuracy only
 REUSED_NOISE = Slip("answers with the noise of its question", _reused_noise)
 GUESS_WITHOUT_BUDGET = Slip("gives its guess after a yes that it cannot pay for", _guess_without_budget)  # likewise
-GUESS_AND_GO_ON = Slip("gives its guess after a yes that it cannot pay for, and goes on", _guess_and_go_on)
 
 
 # --- toys -------------------------------------------------------------------------------------------------------------
@@ -360,9 +353,9 @@ def told() -> tuple[Asking, ...]:
     bits, more_bits = rows_of_bits("11", "11", "11", "00"), rows_of_bits("11", "11", "10", "00")
     enough, little = Budget(40), Budget(13)
     return (
-        Asking(silent, LETTERS, one, other, TWO_TOPS, (B, A, NOT_A), enough, least=1e-6),
+        Asking(silent, LETTERS, one, other, TWO_TOPS, (B, A, NOT_A), enough, least=1e-5),
         Asking(far, LETTERS, letters("b" * 9), letters("b" * 8 + "a"), INSIDE_DISTANCE, (A,), enough),
-        Asking(weights, LETTERS, one, other, UNCHARGED, (B, A), enough),
+        Asking(weights, LETTERS, one, other, UNCHARGED, (A,), enough, least=1e-5),
         Asking(weights, LETTERS, letters("aac"), letters("abc"), TRUE_UPDATE, (A,), enough, least=1e-5),
         Asking(lecture, LETTERS, one, other, PEEKS, (A,), enough),
         Asking(RENTER, BITS, bits, more_bits, PEEKS, (BOTH,), little),

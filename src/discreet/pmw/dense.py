@@ -122,8 +122,8 @@ class Dense:
         numbers, starts = np.unique(block[order], return_index=True)
         cell = np.empty(rows, dtype=np.int64)
         for number, mine in zip(numbers, np.split(order, starts[1:]), strict=False):
-            first = int(number) * tensor.BLOCK
-            shares = flat[first : first + tensor.BLOCK].reshape(1, -1)
+            first = int(number) * tensor.Sums.BLOCK
+            shares = flat[first : first + tensor.Sums.BLOCK].reshape(1, -1)
             cell[mine] = first + axes.drawn(shares, alone[: len(mine)], uniform[1, mine])
         places = np.unravel_index(cell, self._weights.shape) if self._names else ()
         codes = {name: place.astype(np.int64) for name, place in zip(self._names, places, strict=True)}

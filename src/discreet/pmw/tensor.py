@@ -19,8 +19,7 @@ BLOCK = 2**15
 """Cells that fit into the nearest caches."""
 
 _STRETCH = 2**12  # cells; a stretch of memory shorter than this is not worth leaving out, nor an inner loop of its own
-_GAP = 2**17  # cells; a gap between stretches shorter than this is not worth a call of its own
-_PIECES = 8  # more stretches along one axis are taken as one
+_GAP = 2**19  # cells; a gap between stretches shorter than this is not worth a call of its own
 
 
 def boxes(used: npt.NDArray[np.bool_], steps: list[int]) -> Iterator[tuple[slice, ...]]:
@@ -40,16 +39,16 @@ def boxes(used: npt.NDArray[np.bool_], steps: list[int]) -> Iterator[tuple[slice
             yield (here, *rest)
 
 
-def _spans(hit: npt.NDArray[np.bool_], gap: int) -> list[tuple[int, int]]:
-    """Stretches that hold every True, one where there are many; between two of them is more than the gap."""
-    flags = hit.tobytes()  # searching bytes is much faster than numpy on the few values of a usual column
-    low, high = flags.index(1), flags.rindex(1) + 1
-    spans, hole = [], flags.find(bytes(gap + 1), low, high)
-    while hole >= 0 and len(spans) < _PIECES:
-        spans.append((low, hole))
-        low = flags.index(1, hole)
-        hole = flags.find(bytes(gap + 1), low, high)
-    return [*spans, (low, high)] if hole < 0 else [(spans[0][0], high)]
+def _spans(hit: npt.NDArray[np.bool_], gap: int, most: int = 8) -> list[tuple[int, int]]:
+    """Stretches that hold every True; between two of them is more than the gap. If they are too many, one."""
+    flags, hole = hit.tobytes(), bytes(gap + 1)  # searching bytes is faster than numpy on columns of the usual sizes
+    spans, end = list[tuple[int, int]](), flags.rfind(1) + 1
+    low, high = flags.find(1), 0
+    while low >= 0:
+        high = flags.find(hole, low, end)
+        spans.append((low, high if high >= 0 else end))
+        low = flags.find(1, high) if high >= 0 else -1
+    return spans if len(spans) <= most else [(spans[0][0], end)]
 
 
 def joined(view: Floats, table: Floats) -> tuple[Floats, Floats]:
@@ -123,7 +122,9 @@ def summed(view: Floats, axis: int) -> Floats:
     tail = view.ndim - 1
     while tail > axis + 1 and _contiguous(view, tail):
         tail -= 1
-    moved = np.moveaxis(view.reshape((*view.shape[:tail], -1)), axis, -2)
+    moved = view.reshape((*view.shape[:tail], -1))
+    if tail > axis + 1:
+        moved = np.moveaxis(moved, axis, -2)
     found = np.empty((*moved.shape[:-2], moved.shape[-1]))
     for i in range(0, moved.shape[-1], BLOCK):
         _add_rows(moved[..., i : i + BLOCK], found[..., i : i + BLOCK])
@@ -156,19 +157,23 @@ class Sums:
     A function of the tensor alone, whatever was changed and asked in between; no rounding builds up.
     """
 
-    __slots__ = ("_flat", "_ones", "_sums", "_written")
+    BLOCK = 2**13
+
+    __slots__ = ("_flat", "_sums", "_written")
 
     def __init__(self, tensor: Floats) -> None:
         self._flat = tensor.reshape(-1)
-        self._ones = np.ones(min(tensor.size, BLOCK))
-        self._sums = np.zeros(-(-tensor.size // BLOCK))
+        self._sums = np.zeros(-(-tensor.size // self.BLOCK))
         self._written = np.ones(len(self._sums), dtype=bool)
 
     def blocks(self) -> Floats:
         """The sum of each block of BLOCK cells."""
-        for i in np.flatnonzero(self._written):
-            block = self._flat[i * BLOCK : (i + 1) * BLOCK]
-            self._sums[i] = block @ self._ones[: block.size]
+        whole = self._flat.size // self.BLOCK
+        for low, high in _spans(self._written, 0, most=len(self._sums)):
+            inner = self._flat[low * self.BLOCK : min(high, whole) * self.BLOCK].reshape(-1, self.BLOCK)
+            self._sums[low : min(high, whole)] = inner.sum(axis=1)  # each row for itself: the same wherever it starts
+            if high > whole:
+                self._sums[whole] = self._flat[whole * self.BLOCK :].sum()
         self._written[:] = False
         return self._sums
 
@@ -189,6 +194,6 @@ class Sums:
         for size, stride in zip(view.shape[:tail], view.strides[:tail], strict=True):
             starts = np.add.outer(starts, np.arange(size) * (stride // view.itemsize)).ravel()
         edges = np.zeros(len(self._sums) + 1, dtype=np.int64)
-        np.add.at(edges, starts // BLOCK, 1)
-        np.add.at(edges, (starts + length - 1) // BLOCK + 1, -1)
+        np.add.at(edges, starts // self.BLOCK, 1)
+        np.add.at(edges, (starts + length - 1) // self.BLOCK + 1, -1)
         self._written |= np.cumsum(edges[:-1]) > 0
