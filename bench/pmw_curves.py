@@ -5,7 +5,8 @@
 
 Every way promises the same: all answers within alpha of the persons, at once, with probability 1 - beta. Questions are
 drawn from a pool of counts, evenly or by Zipf's law. What is spent is shown as a share of one budget, (1, 1e-6): in the
-ledger's Renyi book, or in its pure book for Laplace noise. A share above 1 means that the budget does not pay for it.
+ledger's Renyi book, or in its pure book for Laplace noise. A share above 1 means that the budget does not pay for it;
+ours stops there, and the questions that it refuses are counted.
 
     laplace   every question is answered by Laplace noise, also when it comes again
     cache     Gaussian noise; a question that means the same as an earlier one gets its answer, free
@@ -56,7 +57,7 @@ DOMAIN = dp.Domain(
     plan=dp.Category("free", "basic", "family", "full"),
 )
 Curve = list[float]
-"""The share of the budget that is spent after question 1, 2, ..."""
+"""The share of the budget that is spent after question 1, 2, ...; infinite once a question was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ class Drawn:
     curve: Curve
     seconds: float
     worst: float | None = None  # the largest error, in parts of what was promised
-    stopped: bool = False
-    ends: tuple[float, ...] = ()  # of all runs
+    refused: int = 0  # questions that the budget did not pay for
+    runs: tuple[str, ...] = ()  # how each of several runs ended
 
 
 # Rows and questions, made up.
@@ -167,18 +168,20 @@ def cache(table: dp.Table, asked: Sequence[Count]) -> Drawn:
     scale = Fraction(math.floor(-reach / float(ndtri(float(BETA) / (2 * len(asked)))) * 1024), 1024)
     ledger, rows = dp.Ledger.in_memory(BUDGET, table), DistinctRows(table)
     each = renyi_share(ledger.price(dp.Gaussian(Count(), scale).guarantee(table.facts)), ledger)
-    said, curve, worst, stopped, start = set[str](), Curve(), 0.0, False, time.perf_counter()
+    said, curve, worst, refused, start = set[str](), Curve(), 0.0, 0, time.perf_counter()
     for question in asked:
         key = meaning(question, DOMAIN)
-        if key not in said and not stopped:
+        if key not in said and not refused:
             try:
                 got = dp.release(dp.Gaussian(question, scale), rows, ledger=ledger)
                 worst = max(worst, abs(float(got.value) - int(rows.exact_sum(question.partial))) / reach)
             except BudgetExceeded:
-                stopped = True
+                refused = 1
+        elif key not in said:
+            refused += 1
         said.add(key)
         curve.append(each * len(said))
-    return Drawn(curve, time.perf_counter() - start, worst, stopped)
+    return Drawn(curve, time.perf_counter() - start, worst, refused)
 
 
 def classic(make: Callable[[Facts, int], Classic]) -> Callable[[dp.Table, Sequence[Count]], Drawn]:
@@ -193,10 +196,14 @@ def classic(make: Callable[[Facts, int], Classic]) -> Callable[[dp.Table, Sequen
 
 
 def ours(table: dp.Table, asked: Sequence[Count]) -> Drawn:
-    """The run with the middle end."""
-    runs = sorted((our_run(table, asked) for _ in range(RUNS)), key=lambda each: each.curve[-1])
+    """The run with the middle end; one that refused more questions is worse than one that refused fewer."""
+    runs = sorted((our_run(table, asked) for _ in range(RUNS)), key=lambda each: (each.refused, each.curve[-1]))
     worst = max(each.worst or 0.0 for each in runs)
-    return replace(runs[RUNS // 2], worst=worst, ends=tuple(each.curve[-1] for each in runs))
+    return replace(runs[RUNS // 2], worst=worst, runs=tuple(map(_ended, runs)))
+
+
+def _ended(run: Drawn) -> str:
+    return f"{run.refused:,} questions refused" if run.refused else f"{run.curve[-1]:.3g}, all answered"
 
 
 def our_run(table: dp.Table, asked: Sequence[Count]) -> Drawn:
@@ -209,17 +216,17 @@ def _held_against_the_truth(
     table: dp.Table, ledger: dp.Ledger, asked: Sequence[Count], answer: Callable[[Count], int]
 ) -> Drawn:
     rows, meter, curve = DistinctRows(table), Meter(ledger, table.facts), Curve()
-    worst, seconds, stopped = 0.0, 0.0, False
+    worst, seconds, refused = 0.0, 0.0, 0
     for question in asked:
         start = time.perf_counter()
         try:
             found = answer(question)
             worst = max(worst, abs(found - int(rows.exact_sum(question.partial))) / float(ALPHA * PERSONS))
         except (BudgetExceeded, ConversationOver):
-            stopped = True
+            refused += 1
         seconds += time.perf_counter() - start
-        curve.append(meter.read())
-    return Drawn(curve, seconds, worst, stopped)
+        curve.append(math.inf if refused else meter.read())
+    return Drawn(curve, seconds, worst, refused)
 
 
 WAYS: dict[str, Callable[[dp.Table, Sequence[Count]], Drawn]] = {
@@ -259,15 +266,15 @@ def _table(kind: str, found: dict[str, Drawn]) -> list[str]:
     places = [each for each in (1, 10, 100, 500, 1000, 2000, 4000, 8000, 16000) if each < length] + [length]
     lines = [
         "",
-        f"| {kind}: questions | {' | '.join(f'{place:,}' for place in places)} | seconds | largest error / promised |",
+        f"| {kind}: questions | {' | '.join(f'{place:,}' for place in places)} | refused | largest error / promised |",
         f"|---|{'---|' * (len(places) + 2)}",
     ]
     for way, each in found.items():
-        shares = " | ".join(f"{each.curve[place - 1]:.3g}" for place in places)
-        worst = "-" if each.worst is None else f"{each.worst:.2f}{', budget spent' if each.stopped else ''}"
-        lines.append(f"| {way} | {shares} | {each.seconds:.0f} | {worst} |")
-    ends = ", ".join(f"{share:.3g}" for share in found["ours"].ends)
-    return [*lines, "", f"- ours ended at {ends}", *crossovers({way: each.curve for way, each in found.items()})]
+        shares = " | ".join("-" if math.isinf(share := each.curve[at - 1]) else f"{share:.3g}" for at in places)
+        worst = "-" if each.worst is None else f"{each.worst:.2f}"
+        lines.append(f"| {way} | {shares} | {each.refused:,} | {worst} |")
+    ends = "; ".join(found["ours"].runs)
+    return [*lines, "", f"- ours, {RUNS} runs: {ends}", *crossovers({way: each.curve for way, each in found.items()})]
 
 
 def crossovers(curves: dict[str, Curve]) -> list[str]:
@@ -329,9 +336,11 @@ def _panel(kind: str, curves: dict[str, Curve], left: int) -> Iterator[str]:
     yield f'<text x="{left}" y="{_TOP - 14}" font-weight="bold">{kind}: share of the budget spent</text>'
     yield f'<text x="{left + _WIDE / 2}" y="{_TOP + _HIGH + 32}" text-anchor="middle">questions</text>'
     for way, curve in curves.items():
-        points = " ".join(f"{_x(at, length, left):.1f},{_y(curve[at - 1]):.1f}" for at in _places(length))
+        drawn = [at for at in _places(length) if curve[at - 1] < math.inf]
+        points = " ".join(f"{_x(at, length, left):.1f},{_y(curve[at - 1]):.1f}" for at in drawn)
         yield f'<polyline points="{points}" fill="none" stroke="{_COLOURS[way]}" stroke-width="2"/>'
-        yield f'<text x="{left + _WIDE + 3}" y="{_y(curve[-1]) + 4:.1f}" fill="{_COLOURS[way]}">{way}</text>'
+        x, y = _x(drawn[-1], length, left) + 3, _y(curve[drawn[-1] - 1]) + 4
+        yield f'<text x="{x:.1f}" y="{y:.1f}" fill="{_COLOURS[way]}">{way}</text>'
 
 
 def _places(length: int) -> IntArray:

@@ -295,6 +295,37 @@ def test_declared_scopes_get_equal_shares():
     assert session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F'").price == 0
 
 
+# The classic programs.
+
+
+@pytest.mark.parametrize("method", ["pmw", "lecture"])
+def test_private_multiplicative_weights_answers_sql(method):
+    """A budget in millions, so that these few people are enough for the theorem."""
+    session = opened(dp.Budget(10**7, 1e-6), alpha="0.1", questions=50, method=method)
+    with pytest.raises(dp.ParameterError, match="nothing was measured yet"):
+        session.synthetic(5)
+    truths = {"sex = 'F'": np.sum(SEX == "F"), "region = 'W'": np.sum(REGION == "W"), "age >= 50": np.sum(AGE >= 50)}
+    answers = {where: session.ask(f"SELECT COUNT(*) FROM people WHERE {where}") for where in truths}
+    assert {answer.source for answer in answers.values()} <= {"hypothesis", "measurement"}
+    assert "measurement" in {answer.source for answer in answers.values()}
+    for where, answer in answers.items():
+        assert abs(answer.value - truths[where]) <= answer.error_bound <= 0.1 * N
+    assert session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F'").source == "cache"
+    assert len(session.synthetic(5)) == 5
+    with pytest.raises(dp.ParameterError, match="counts"):
+        session.ask("SELECT SUM(visits) FROM people")
+    with pytest.raises(dp.ParameterError, match="auto"):
+        session.ask("SELECT MEDIAN(age) FROM people")
+
+
+@pytest.mark.parametrize("method", ["pmw", "lecture"])
+def test_a_theorem_that_does_not_fit_the_budget_is_refused_with_what_would(method):
+    with pytest.raises(dp.ParameterError, match="alpha"):
+        opened(method=method)
+    with pytest.raises(dp.Unproven, match="auto"):
+        opened(method=method, on=table(neighbours="add-remove", size=N))
+
+
 # Workloads.
 
 

@@ -92,6 +92,7 @@ def test_the_better_one_keeps_its_failures_within_beta(size, alpha, questions, p
     assert 0.99 * 0.05 <= failures <= 0.05
     assert found.near <= alpha * size
     assert 0 < found.error < found.far  # so the sign of a noisy answer is right
+    assert found.error == found.far - 1 if pure else 4 * found.error < found.far
     assert found.updates == min(questions, math.floor(math.log(64) / (2 * found.gap**2)))
     assert found.thresholds == min(found.updates + 1, questions)
     assert found.kind == ("laplace" if pure else "gaussian")
@@ -448,6 +449,14 @@ def test_a_top_without_budget_is_never_answered_by_the_guess():
     with pytest.raises(BudgetExceeded):
         ask(engine, [5])
     assert ask(engine, [0]).source == "cache"
+
+
+def test_answers_are_whole_persons_between_none_and_all():
+    engine = exhausted(LECTURE, Budget(40, 1e-6), updates=50, questions=50)
+    given = [int(ask(engine, [cell]).value) for cell in range(CELLS)]
+    assert min(float(each.value) for each in engine.transcript.measured) < 0  # a noisy count of nobody
+    assert min(given) == 0
+    assert max(given) <= engine.program.size
 
 
 def test_releases_made_elsewhere_do_not_touch_a_program():

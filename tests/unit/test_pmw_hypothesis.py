@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from discreet.domain import Category, Domain, Number
 from discreet.errors import ParameterError
-from discreet.pmw import axes, tensor
+from discreet.pmw import axes, junction, tensor
 from discreet.pmw.hypothesis import MAX_DENSE, Dense, Factored, Hypothesis, start, tree_cells
 from discreet.pmw.questions import Linear, linear
 from discreet.predicate import Among, And, Between, Equals, Not
@@ -254,6 +254,17 @@ def test_a_forgotten_cell_comes_back_when_all_others_fall() -> None:
     np.testing.assert_allclose(dense.marginal(("c0",)), np.array([1, math.e, 1]) / (2 + math.e), rtol=1e-11)
 
 
+def test_a_question_about_few_cells_is_divided_by_the_new_total_after_a_rebuild() -> None:
+    dense, one = Dense(sizes_of(10, 9000)), np.eye(10)[4]
+    form = Linear(("c0",), (10,), (), np.where(one > 0, 0, -1), one)
+    assert dense.mean(form) == pytest.approx(0.1, rel=1e-13)
+    for step in (-2000.0, 2001.0, -0.5, 699.5):
+        dense.multiply(("c0",), step * one)
+    assert dense.mean(form) == pytest.approx(1 / (1 + 9 * math.exp(-700)), rel=1e-13)
+    dense.multiply(("c0",), -699.0 * one)
+    assert dense.mean(form) == pytest.approx(math.e / (math.e + 9), rel=1e-11)
+
+
 def test_weights_are_rebuilt_only_after_hundreds_of_units_of_exponent(monkeypatch: pytest.MonkeyPatch) -> None:
     rebuilt = []
     rebuild = Dense._rebuild
@@ -426,6 +437,34 @@ def test_a_column_of_many_values_is_eliminated_where_its_table_is_small() -> Non
     assert tree_cells(sizes, square) == 40_000  # not 10,000 x 2 x 2 twice, nor with c in it
 
 
+def test_the_better_of_two_orders_of_elimination_is_taken() -> None:
+    rng = np.random.default_rng(41)
+    wins = {True: 0, False: 0}
+    for _ in range(150):
+        sizes = sizes_of(*rng.choice([2, 3, 50], 9).tolist())
+        scopes = [tuple(rng.choice(list(sizes), 2, replace=False).tolist()) for _ in range(13)]
+        masks = [sum(1 << int(name[1:]) for name in scope) for scope in scopes]
+        logs = [math.log(size) for size in sizes.values()]
+        found = {
+            way: max(
+                math.prod(size for i, size in enumerate(sizes.values()) if clique >> i & 1)
+                for clique in junction._eliminated(masks, logs, by_fill=way)
+            )
+            for way in wins
+        }
+        assert tree_cells(sizes, scopes) == min(found.values())
+        for way in wins:
+            wins[way] += found[way] < found[not way]
+    assert min(wins.values()) > 0
+
+
+def test_a_tree_has_no_clique_inside_another() -> None:
+    sizes = sizes_of(*[6] * 40)
+    chain = [(f"c{i}", f"c{i + 1}") for i in range(39)]
+    assert sorted(junction.tree_of(sizes, chain).cliques) == sorted(chain)
+    assert junction.tree_of(sizes, [*chain, ("c7",)], ("c20", "c21")).cliques[0] == ("c20", "c21")
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_tangled_scopes_are_exact_too(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -532,8 +571,8 @@ def test_a_seed_fixes_the_rows(make: type[Dense] | type[Factored]) -> None:
 
 def test_drawing_by_bisection_hits_each_column_on_exactly_its_share() -> None:
     shares = np.array([[0.0, 1.0, 0.0, 3.0, 0.0], [2.0, 0.0, 2.0, 0.0, 0.0]])
-    grid = np.append((np.arange(4000) + 0.5) / 4000, np.nextafter(1, 0))
-    for row, expected in ((0, [0, 1000, 0, 3001, 0]), (1, [2000, 0, 2001, 0, 0])):
+    grid = np.array([*(np.arange(4000) + 0.5) / 4000, 0.0, 0.25, 0.5, np.nextafter(1, 0)])
+    for row, expected in ((0, [0, 1001, 0, 3003, 0]), (1, [2002, 0, 2002, 0, 0])):
         found = axes.drawn(shares, np.full(len(grid), row), grid)
         assert np.bincount(found, minlength=5).tolist() == expected
 

@@ -47,7 +47,7 @@ _REFUSALS = (BudgetExceeded, ConversationOver)
 
 
 class Seen(NamedTuple):
-    """One outcome: what the program noted, the ledger's entries, and what was charged after the planted part."""
+    """One outcome: what the program noted, the ledger's entries, and what was charged for what was not planted."""
 
     noted: tuple[Hashable, ...]
     entries: tuple[str, ...]
@@ -84,8 +84,8 @@ class Visit:
         Its noise is fixed, in both worlds: laws are then conditional on it, and its charge is not in the claim.
         """
         truth = self.table.exact_sum(mechanism.query.partial)
-        release(mechanism, self.table, ledger=self.ledger, rng=_Fixed(np.asarray(value, dtype=np.int64) - truth))
-        self._before = _spent(self.ledger.spent())
+        noise = np.asarray(value, dtype=np.int64) - truth
+        self._before += release(mechanism, self.table, ledger=self.ledger, rng=_Fixed(noise)).price
 
     # What the search looks at.
 

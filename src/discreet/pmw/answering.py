@@ -250,7 +250,7 @@ class Answers:
         """Whether the per-scope plan buys this question's marginal: its scope is new, and some are left."""
         if self.shop.terms.scopes is None or self._scopes_left() <= 0:
             return False
-        return linear(question, self.facts.domain) is not None and not self.memory.covers(question)
+        return linear(question, self.facts.domain) is not None and not self.memory.measured(question)
 
     def _scopes_left(self) -> int:
         return (self.shop.terms.scopes or 0) - len(self.memory.marginals)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import ParameterError
+from discreet.noise import Rng, SeededRng
 from discreet.pmw.questions import Floats, Linear
 
 Scope = tuple[str, ...]
@@ -68,12 +69,20 @@ def cells_of(scope: Iterable[str], sizes: Mapping[str, int]) -> int:
 
 def laid(table: Floats, scope: Sequence[str], names: Sequence[str]) -> Floats:
     """A view of the table with one axis for each of the names, of size 1 where the scope does not have it."""
-    place = {name: axis for axis, name in enumerate(names)}
-    order = sorted(range(len(scope)), key=lambda axis: place[scope[axis]])
-    shape = [1] * len(names)
-    for axis in order:
-        shape[place[scope[axis]]] = table.shape[axis]
-    return table.transpose(order).reshape(shape)
+    axis = {name: i for i, name in enumerate(scope)}
+    order = [axis[name] for name in names if name in axis]
+    return table.transpose(order).reshape([table.shape[axis[name]] if name in axis else 1 for name in names])
+
+
+def source(seed: int | None) -> Rng:
+    """The operating system's randomness, or with a seed the same numbers each time; either is fine: the hypothesis is
+    public."""
+    return Rng() if seed is None else SeededRng(seed)
+
+
+def uniform(rng: Rng, rows: int) -> Floats:
+    """Multiples of 2^-53 in [0, 1)."""
+    return np.asarray(rng.integers(2**53, rows) * 2.0**-53)
 
 
 def drawn(shares: Floats, rows: Codes, uniform: Floats) -> Codes:

@@ -134,6 +134,11 @@ class ClassicAnswers:
             return Given(np.array(self.facts.size if everybody else 0), 0.0, "public")
         return self._asked(question)
 
+    def hypothesis(self) -> Dense | None:
+        """The distribution to draw synthetic rows from; None before the first update."""
+        self._catch_up()
+        return self.weights.hypothesis if self.weights.updates else None
+
     @property
     def asked(self) -> int:
         """How many questions went to a threshold so far."""

@@ -115,22 +115,23 @@ class Dense:
 
     def sample(self, rows: int, seed: int | None = None) -> dict[str, Codes]:
         """Independent rows, as codes of the columns: first a block of memory, then a cell in it."""
-        uniform = np.random.default_rng(seed).random((2, axes.checked_rows(rows)))
+        rng = axes.source(seed)
+        blockwise, inside = (axes.uniform(rng, axes.checked_rows(rows)) for _ in range(2))
         flat, alone = self._weights.reshape(-1), np.zeros(rows, dtype=np.int64)
-        block = axes.drawn(self._sums.blocks().reshape(1, -1), alone, uniform[0])
+        block = axes.drawn(self._sums.blocks().reshape(1, -1), alone, blockwise)
         order = np.argsort(block, kind="stable")
         numbers, starts = np.unique(block[order], return_index=True)
         cell = np.empty(rows, dtype=np.int64)
         for number, mine in zip(numbers, np.split(order, starts[1:]), strict=False):
             first = int(number) * tensor.Sums.BLOCK
             shares = flat[first : first + tensor.Sums.BLOCK].reshape(1, -1)
-            cell[mine] = first + axes.drawn(shares, alone[: len(mine)], uniform[1, mine])
+            cell[mine] = first + axes.drawn(shares, alone[: len(mine)], inside[mine])
         places = np.unravel_index(cell, self._weights.shape) if self._names else ()
         codes = {name: place.astype(np.int64) for name, place in zip(self._names, places, strict=True)}
-        return {name: codes.get(name, alone) for name in self.sizes}
+        return {name: codes.get(name, alone.copy()) for name in self.sizes}
 
     def _part(self, names: Scope, used: npt.NDArray[np.bool_]) -> Floats:
-        """The marginal over names at the used cells, and at others at will."""
+        """The marginal over names, right at the used cells; elsewhere it may say 0."""
         kept, found = [name in names for name in self._names], np.zeros(used.shape)
         views = list(self._boxes(names, used))
         if 2 * sum(view.size for view, _ in views) > self.cells:  # reading all is as fast, and gives the total too

@@ -85,17 +85,17 @@ class Factored:
     def sample(self, rows: int, seed: int | None = None) -> dict[str, Codes]:
         """Independent rows, as codes of the columns: each clique given what was drawn in its parent."""
         alone = np.zeros(axes.checked_rows(rows), dtype=np.int64)
-        rng = np.random.default_rng(seed)
+        rng = axes.source(seed)
         codes: dict[str, Codes] = {}
         for clique, given, shares in zip(self._tree.cliques, self._tree.separators, self._calibrated(), strict=True):
             rest = tuple(name for name in clique if name not in given)
             table = shares.transpose([clique.index(name) for name in (*given, *rest)])
             known = sum((codes[name] * step for name, step in _steps(given, self.sizes)), start=alone)
-            cell = axes.drawn(table.reshape(axes.cells_of(given, self.sizes), -1), known, rng.random(rows))
+            cell = axes.drawn(table.reshape(axes.cells_of(given, self.sizes), -1), known, axes.uniform(rng, rows))
             codes.update((name, cell // step % self.sizes[name]) for name, step in _steps(rest, self.sizes))
         for name, size in self.sizes.items():
             if name not in codes:
-                codes[name] = rng.integers(0, size, rows)
+                codes[name] = rng.integers(size, rows)
         return {name: codes[name] for name in self.sizes}
 
     def _checked(self, scope: Iterable[str]) -> Scope:

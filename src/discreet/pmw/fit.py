@@ -43,7 +43,7 @@ from discreet.pmw.measured import Measured
 from discreet.pmw.questions import Floats, Linear, Question
 
 TIE = 0.2
-NOISE = 3.0
+NOISE = 5.0
 _LEAST_SIGNAL = 0.02  # s is not taken for smaller: what shows no signal still counts a little
 _DENSE = 2**22
 _CLOSE = 0.03  # the gradient's largest entry at the end, in standard deviations of the noise
@@ -72,7 +72,7 @@ def fit(measured: Sequence[Measured], domain: Domain, *, total: float | None, st
     sizes = listed_sizes(domain)
     parts, left_out = _parts(measured, domain, sizes)
     rows = total if total is not None else _total(parts)
-    parts = _reconciled(parts, sizes, rows)
+    parts = _with_implied(parts, sizes)
     tables: Tables = {}
     for group in _groups([part for part in parts if part.scope]):
         tables.update(_fitted(group, sizes, max(rows, 1.0)))
@@ -120,45 +120,27 @@ def _parts(measured: Sequence[Measured], domain: Domain, sizes: dict[str, int]) 
     return parts, tuple(left_out)
 
 
-def _reconciled(parts: list[_Part], sizes: dict[str, int], rows: float) -> list[_Part]:
-    """The same, with complete marginals that agree on what they have in common, and what they say about single columns.
-
-    Scope by scope, the smallest first: every marginal that contains it says something about it, these are averaged by
-    their precision, and all of them are moved to the average, each cell by the same amount: the least change that does.
-    """
+def _with_implied(parts: list[_Part], sizes: dict[str, int]) -> list[_Part]:
+    """The same, and what complete marginals say about each other and about single columns, averaged into one marginal
+    for each of these scopes: every scope gets the best that is known about it, and a slack of its own."""
     whole = [part for part in parts if part.plain and part.scope]
-    tables = [part.value.reshape(part.form.shape) for part in whole]
     alone = [(name,) for name in sizes if any(name in part.scope for part in whole)]
-    made = []
-    for scope in sorted({(), *alone, *(part.scope for part in whole)}, key=lambda scope: (len(scope), scope)):
-        holding = [place for place, part in enumerate(whole) if set(scope) <= set(part.scope)]
-        if not holding:
-            continue
-        axes = {place: _axes(whole[place].scope, scope) for place in holding}
-        said = {place: tables[place].sum(axis=axes[place], keepdims=True) for place in holding}
-        shape = tuple(sizes[name] for name in scope)
-        known = [(said[place].ravel(), _noise(whole[place], shape)) for place in holding]
-        one = _averaged(_cells_of(scope, shape), known if scope else [(np.array([rows]), 1.0)])
-        for place in holding:
-            apart = one.value.reshape(said[place].shape) - said[place]
-            tables[place] = tables[place] + apart * (said[place].size / tables[place].size)
-        made += [one] if scope else []
+    scopes = list(dict.fromkeys([*alone, *(part.scope for part in whole)]))
+    made = [_marginal(scope, [part for part in whole if set(scope) <= set(part.scope)]) for scope in scopes]
     return [*(part for part in parts if part not in whole), *made]
 
 
-def _axes(larger: Scope, scope: Scope) -> tuple[int, ...]:
-    """The axes of the larger scope's table that are summed to get the smaller one's."""
-    return tuple(axis for axis, name in enumerate(larger) if name not in scope)
-
-
-def _noise(part: _Part, shape: tuple[int, ...]) -> float:
-    """The variance of a sum of its cells to a table of this shape."""
-    return part.variance * (part.form.cells // math.prod(shape))
-
-
-def _cells_of(scope: Scope, shape: tuple[int, ...]) -> Linear:
+def _marginal(scope: Scope, larger: list[_Part]) -> _Part:
+    """One marginal from several that contain it."""
+    shape = next(part.form.shape for part in larger)
+    known = []
+    for part in larger:
+        summed = tuple(axis for axis, name in enumerate(part.scope) if name not in scope)
+        table = part.value.reshape(part.form.shape).sum(axis=summed)
+        shape = table.shape
+        known.append((table.ravel(), part.variance * (part.form.cells // table.size)))
     cells = math.prod(shape)
-    return Linear(scope, shape, shape, np.arange(cells), np.ones(cells))
+    return _averaged(Linear(scope, shape, shape, np.arange(cells), np.ones(cells)), known)
 
 
 def _averaged(form: Linear, repeated: list[tuple[Floats, float]]) -> _Part:

@@ -46,10 +46,10 @@ class Memory:
             self._note(said)
         self._measured, self._answers = len(self.transcript.measured), len(self.transcript.answers)
 
-    def covers(self, question: Question) -> bool:
-        """Whether some measured marginal has all the columns that matter to the question."""
+    def measured(self, question: Question) -> bool:
+        """Whether the marginal over just the columns that matter to the question was measured."""
         form = linear(question, self._domain)
-        return form is not None and any(columns >= set(form.scope) for columns, _ in self.marginals)
+        return form is not None and any(columns == set(form.scope) for columns, _ in self.marginals)
 
     def interval(self, question: Question) -> tuple[Floats, Floats]:
         """Where the answer is, by everything measured: on the session's good event each interval holds the truth."""

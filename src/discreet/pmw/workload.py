@@ -6,7 +6,8 @@
 
 Ways to release:
 
-    marginals   for every set of columns that a question mentions, its *scope*, the histogram over it
+    marginals   for every set of columns that a question mentions, its *scope*, the histogram over it; and, with twice
+                the variance, over every column alone
     questions   every question itself
     histogram   one histogram over all columns mentioned; everything else is a sum of its cells
     weights     averaged multiplicative weights (`mwem.py`), which never shows a count
@@ -54,6 +55,7 @@ from discreet.query import Count, Histogram, Sum
 
 KINDS = ("gaussian", "laplace")
 MAX_HISTOGRAM = 2**22
+_ALONE = Fraction(7, 5)  # the scale for a column alone that nobody asked for: twice the variance of the others
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -194,14 +196,17 @@ def marginals(
 
 
 def _released(method: str, questions: Sequence[Question], facts: Facts) -> tuple[list[Question], list[Fraction]]:
-    """What is released, and the ratios of the scales: every part has the same noise, in contributions of a row."""
+    """What is released, and the ratios of the scales: in contributions of a row, equal but for columns alone."""
     if method == "questions":
         return list(questions), [_largest(query, facts) for query in questions]
     scopes = list(dict.fromkeys(scope_of(query, facts.domain) for query in questions))
     columns = {name for scope in scopes for name in scope}
     if method == "histogram":
-        scopes = [tuple(name for name in facts.domain.names if name in columns)]
-    return [_whole(scope) for scope in scopes], [Fraction(1)] * len(scopes)
+        return [_whole(tuple(name for name in facts.domain.names if name in columns))], [Fraction(1)]
+    wide = any(len(scope) > 1 for scope in scopes)
+    alone = [(name,) for name in facts.domain.names if wide and name in columns and (name,) not in scopes]
+    ratios = [Fraction(1)] * len(scopes) + [_ALONE] * len(alone)
+    return [_whole(scope) for scope in [*scopes, *alone]], ratios
 
 
 def _whole(scope: tuple[str, ...]) -> Question:
