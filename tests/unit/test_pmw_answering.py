@@ -372,6 +372,25 @@ def test_a_workload_that_is_none_is_refused(questions, words):
     assert charges(session) == []
 
 
+def test_declared_scopes_with_an_alpha_answer_as_well_as_they_were_measured():
+    session = opened(alpha="0.0005", scopes=20)
+    answer = session.ask(Count(And(Equals("sex", "F"), Equals("region", "N"))))
+    assert answer.price > 0
+    assert 0.0005 * N < answer.error_bound < 0.05 * N
+    assert session.ask(Count(And(Equals("sex", "M"), Equals("region", "N")))).price == 0
+
+
+def test_a_threshold_that_somebody_else_opened_by_our_name_is_left_alone():
+    session = opened(dp.Budget(5, 1e-6), alpha=0.05, questions=10**8)
+    for columns in (("age", "region"), ("sex",)):
+        dp.release(dp.Gaussian(Histogram(columns), scale=10), session.table, ledger=session.ledger)
+    dp.converse(
+        dp.AboveThreshold(10, 20, sensitivity="1/2"), session.table, ledger=session.ledger, memo="rent-or-buy/1"
+    )
+    rng = np.random.default_rng(3)
+    assert {session.ask(a_question(rng)).source for _ in range(5)} <= {"direct", "hypothesis", "measurement"}
+
+
 # Synthetic rows.
 
 

@@ -74,7 +74,7 @@ def test_bounds_are_numbers_at_every_scale_the_samplers_take(kind, scale):
     for copies in (1, 100):
         here = noise_bound(kind, scale, copies=copies, log_sets=1.0, failure=0.05) / scale
         usual = noise_bound(kind, 100.0, copies=copies, log_sets=1.0, failure=0.05) / 100
-        assert here > 0
+        assert here >= 0
         if scale >= 1:
             assert here == pytest.approx(usual, rel=0.35 if scale == 1 else 0.02)
 

@@ -6,6 +6,8 @@ sampled      lower bounds on epsilon from runs, for laws that cannot be listed
 search       hill-climbing for the worst pair of neighbouring tables
 mutants      broken twins, which every audit must catch
 rules        attacks on the learners of rules
+programs     the exact law of a whole session, charges and refusals included
+questions    attacks on sessions that answer questions
 
 `attack` runs a fixed set of attacks on this installation, each beside a twin that it must catch. It touches made-up
 rows only and needs no ledger.
@@ -16,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet.audit import mutants
 from discreet.audit.divergence import Finding, compare
@@ -29,6 +31,9 @@ from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
 from discreet.query import Count, Equals, Histogram, KeyCount
+
+if TYPE_CHECKING:
+    from discreet.audit.questions import Asking
 
 REPLACE = Setting(Domain(v=Category("a", "b")), Neighbours("replace-one"))
 ADD = Setting(Domain(v=Category("a", "b")), Neighbours("add-remove"))
@@ -75,15 +80,16 @@ def attack(progress: Callable[[str], None] = lambda name: None) -> Iterator[Resu
     for each in attacks():
         name = type(each.honest).__name__
         progress(name)
-        honest, broken = each.finding(each.honest), each.finding(Twin(each.honest, each.mistake))
+        twin = Twin(each.honest, each.mistake)  # type: ignore[arg-type]  # a session's mistake is a Slip
+        honest, broken = each.finding(each.honest), each.finding(twin)
         yield Result(name, each.setting.neighbours.kind, honest, each.mistake.label, broken)
 
 
-def attacks() -> tuple[Attack, ...]:
+def attacks() -> tuple[Attack | Asking, ...]:
     """The fixed set."""
-    from discreet.audit import rules  # learners bring much with them
+    from discreet.audit import questions, rules  # learners and sessions bring much with them
 
-    return (*_mechanism_attacks(), *(Attack(*each) for each in rules.told()))
+    return (*_mechanism_attacks(), *(Attack(*each) for each in rules.told()), *questions.told())
 
 
 def _mechanism_attacks() -> tuple[Attack, ...]:

@@ -25,6 +25,7 @@ about columns of which nothing was measured: the hypothesis knows nothing about 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -66,7 +67,7 @@ class Answers:
     ) -> None:
         self.table, self.facts = table, table.facts
         self.shop = Shop(self.facts, ledger, terms, allowance=allowance)
-        if terms.alpha is not None:
+        if terms.alpha is not None and terms.scopes is None:
             self.shop.require_one_count()
         self.transcript = Transcript(ledger, self.facts, manner=MANNER)
         self.memory = Memory(self.transcript, self.shop)
@@ -85,7 +86,7 @@ class Answers:
         guess = self._guess(question)
         if self._planned(question):
             return self._paid(question, guess, "direct")
-        known = self._known(question, guess)
+        known = self._known(question, guess, self._needed(question))
         if known is not None:
             return self._say(question, known)
         opened = self._opened(question) if guess is not None else 0
@@ -142,7 +143,7 @@ class Answers:
 
     def _cached(self, question: Question) -> Given | None:
         said = self.transcript.said.get(meaning(question, self.facts.domain))
-        if said is None or said.beta > self.shop.terms.beta or said.given.bound > self.shop.wanted(question):
+        if said is None or said.beta > self.shop.terms.beta or said.given.bound > self._needed(question):
             return None
         return replace(said.given, source="cache", price=0)
 
@@ -162,10 +163,15 @@ class Answers:
             return None
         return self._rounded(question, shares * fitted.total)
 
-    def _known(self, question: Question, guess: Any) -> Given | None:
-        """The answer that what was measured proves to be good enough, if there is one."""
+    def _needed(self, question: Question) -> float:
+        """How near the answer must be: a scope that the plan has measured is answered as well as it was measured."""
+        planned = self.shop.terms.scopes is not None and self.memory.measured(question)
+        return math.inf if planned else self.shop.wanted(question)
+
+    def _known(self, question: Question, guess: Any, wanted: float) -> Given | None:
+        """The answer that what was measured proves to be within the wanted distance, if there is one."""
         low, high = self.memory.interval(question)
-        wanted, unit = self.shop.wanted(question), float(question.unit(self.facts))
+        unit = float(question.unit(self.facts))
         if (guess is None and not np.all(np.isfinite(high - low))) or np.max(high - low) > 2 * wanted - unit:
             return None
         # Between these every value is within the wanted distance of both ends, and there is a whole one.
@@ -226,14 +232,22 @@ class Answers:
         seen = self._seen(question)
         got = release(self._purchase(question), self.table, **self._how)
         self.memory.catch_up()
-        found = self._known(question, self._guess(question))
-        if found is None:
-            raise ParameterError("what was measured does not cover the question")
+        found = self._now(question)
         missed = None
         if guess is not None and seen:
             missed = bool(np.max(np.abs(found.value - guess)) > self.shop.wanted(question))
         price = got.price.pure if self.shop.pure else got.price.renyi
         return self._say(question, replace(found, source=source, price=price or 0, missed=missed))
+
+    def _now(self, question: Question) -> Given:
+        """The answer after it was measured. A little further off than was wanted if the plan's share gave no more, or
+        if others measured meanwhile, which makes this a later measurement; its bound says so."""
+        guess = self._guess(question)
+        for wanted in (self._needed(question), math.inf):
+            found = self._known(question, guess, wanted)
+            if found is not None:
+                return found
+        raise ParameterError("what was measured does not cover the question")  # public: which queries were measured
 
     def _purchase(self, question: Question) -> Mechanism:
         """A marginal if the plan or the prices say so, else the question itself."""

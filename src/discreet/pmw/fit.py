@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from discreet.domain import Category, Domain, Number
+from discreet.pmw.expected import Point, Scope, Tables, Tree, Whole
 from discreet.pmw.hypothesis import MAX_TREE, Dense, Factored, Hypothesis, tree_cells
 from discreet.pmw.hypothesis import start as uniform
 from discreet.pmw.measured import Measured
@@ -48,9 +49,6 @@ _LEAST_SIGNAL = 0.02  # s is not taken for smaller: what shows no signal still c
 _DENSE = 2**22
 _CLOSE = 0.03  # the gradient's largest entry at the end, in standard deviations of the noise
 _NEWTON, _GRADIENTS = 100, 200  # most steps
-
-Scope = tuple[str, ...]
-Tables = dict[Scope, Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,7 +187,7 @@ def _hypothesis(sizes: dict[str, int], tables: Tables) -> Hypothesis:
     if math.prod(sizes.values()) > _DENSE:
         return Factored(sizes, tables)
     even = {tuple(sizes): np.zeros(list(sizes.values()))}
-    return Dense.from_logs(sizes, _Whole(sizes, tables).raised({**even, **tables}))
+    return Dense.from_logs(sizes, Whole(sizes, tables).raised({**even, **tables}))
 
 
 # One group of measurements.
@@ -245,7 +243,7 @@ class _Problem:
         self.blocks = [_Block(group) for group in by_scope]
         scopes = [block.scope for block in self.blocks]
         dense = math.prod(sizes.values()) <= _DENSE
-        self.cells: _Whole | _Tree = _Whole(sizes, scopes) if dense else _Tree(sizes, scopes)
+        self.cells: Whole | Tree = Whole(sizes, scopes) if dense else Tree(sizes, scopes)
         self.value = np.concatenate([part.value for part in parts])
         self.noise = np.concatenate([np.full(len(part.value), math.sqrt(part.variance)) for part in parts])
         self.lengths = [sum(len(part.value) for part in group) for group in by_scope]
@@ -285,11 +283,11 @@ class _Problem:
             theta = theta + length * step
         return theta
 
-    def _at(self, theta: Floats, slack: Floats) -> tuple[_Point, Floats]:
+    def _at(self, theta: Floats, slack: Floats) -> tuple[Point, Floats]:
         point = self.cells.at(self.tables(theta), self.rows)
         return point, self.value - self.answers(point.marginals) - slack * theta
 
-    def _step(self, point: _Point, gradient: Floats, slack: Floats) -> Floats:
+    def _step(self, point: Point, gradient: Floats, slack: Floats) -> Floats:
         """(curvature + diag(slack))^-1 gradient, roughly: conjugate gradients, preconditioned by the diagonal."""
         diagonal = np.concatenate([block.squares_of(point.marginals[block.scope]) for block in self.blocks]) + slack
         step, left = np.zeros_like(gradient), gradient.copy()
@@ -311,87 +309,3 @@ class _Problem:
 
 def _cut(numbers: Floats, lengths: list[int]) -> list[Floats]:
     return np.split(numbers, np.cumsum(lengths)[:-1])
-
-
-# Arithmetic on the cells: expected counts under exp(sum of tables), their marginals, and how those move.
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Point:
-    """The tables whose sum is the logarithm of the counts, the number of rows, the marginals over all scopes."""
-
-    tables: Tables
-    rows: float
-    marginals: Tables
-
-
-class _Whole:
-    """All cells in one array. Marginals are summed from the least larger marginal, and tables added up the same way."""
-
-    def __init__(self, sizes: dict[str, int], scopes: Iterable[Scope]) -> None:
-        self.sizes, self.names = sizes, tuple(sizes)
-        self.parent: dict[Scope, Scope] = {}  # in the order in which they are summed
-        for scope in sorted(dict.fromkeys(scopes), key=len, reverse=True):
-            self._reach(scope)
-
-    def _reach(self, scope: Scope) -> None:
-        known = [self.names, *self.parent]
-        if scope in known:
-            return
-        above = min((each for each in known if set(scope) <= set(each)), key=self._count)
-        dropped = max((name for name in above if name not in scope), key=self.sizes.__getitem__)
-        self.parent[tuple(name for name in above if name != dropped)] = above
-        self._reach(scope)
-
-    def _count(self, scope: Scope) -> int:
-        return math.prod(self.sizes[name] for name in scope)
-
-    def at(self, tables: Tables, rows: float) -> _Point:
-        logs = self.raised(tables)
-        counts: Floats = np.exp(logs - logs.max())
-        counts *= rows / counts.sum()
-        return _Point(tables, rows, self._marginals(counts))
-
-    def bent(self, point: _Point, tables: Tables) -> Tables:
-        """How the marginals move when the logarithms move along these tables, the number of rows held."""
-        counts = point.marginals[self.names]
-        moved = self.raised(tables) * counts
-        moved -= counts * (moved.sum() / point.rows)
-        return self._marginals(moved)
-
-    def raised(self, tables: Tables) -> Floats:
-        """The sum of the tables over all cells."""
-        held = dict(tables)
-        for scope in reversed(self.parent):
-            if scope in held:
-                above, table = self.parent[scope], np.expand_dims(held.pop(scope), self._summed_axes(scope))
-                held[above] = held[above] + table if above in held else table
-        return np.broadcast_to(held[self.names], list(self.sizes.values()))
-
-    def _marginals(self, counts: Floats) -> Tables:
-        found = {self.names: counts}
-        for scope, above in self.parent.items():
-            found[scope] = found[above].sum(axis=self._summed_axes(scope))
-        return found
-
-    def _summed_axes(self, scope: Scope) -> tuple[int, ...]:
-        return tuple(axis for axis, name in enumerate(self.parent[scope]) if name not in scope)
-
-
-class _Tree:
-    """The same through a junction tree; how the marginals move is a symmetric difference."""
-
-    def __init__(self, sizes: dict[str, int], scopes: Iterable[Scope]) -> None:
-        self.sizes, self.scopes = sizes, tuple(dict.fromkeys(scopes))
-
-    def at(self, tables: Tables, rows: float) -> _Point:
-        shares = Factored(self.sizes, tables).marginals(self.scopes)
-        return _Point(tables, rows, {scope: share * rows for scope, share in zip(self.scopes, shares, strict=True)})
-
-    def bent(self, point: _Point, tables: Tables) -> Tables:
-        width = 1e-4 / (max(float(np.abs(table).max()) for table in tables.values()) or 1.0)
-        ahead, behind = (
-            self.at({scope: log + sign * width * tables[scope] for scope, log in point.tables.items()}, point.rows)
-            for sign in (1, -1)
-        )
-        return {scope: (count - behind.marginals[scope]) / (2 * width) for scope, count in ahead.marginals.items()}

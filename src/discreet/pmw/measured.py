@@ -185,14 +185,22 @@ def noise_bound(kind: str, scale: float, *, copies: float, log_sets: float, fail
         if copies > 1:
             return chernoff
         return min(chernoff, math.ceil(-scale * float(ndtri(math.exp(-spent)))) if spent < 700 else chernoff)
+    if copies == 1:
+        return _one_laplace(scale, spent)
     return _laplace_bound(scale, copies, spent)
+
+
+def _one_laplace(scale: float, spent: float) -> float:
+    """The least whole t with P[|X| > t] = 2 q^(t+1) / (1 + q) <= 2 exp(-spent), q = exp(-1/scale)."""
+    return float(max(0, math.ceil(scale * (spent - math.log1p(math.exp(-1 / scale)))) - 1))
 
 
 @lru_cache(maxsize=65536)
 def _laplace_bound(scale: float, copies: float, spent: float) -> float:
-    """min over l in (0, 1/scale) of (spent + copies ln M(l)) / l: the objective is unimodal; a fine grid is enough."""
+    """min over l in (0, 1/scale) of (spent + copies ln M(l)) / l: every l is valid, a fine grid is near the best."""
     parts = (np.arange(1, 400) / 400) ** 2 if copies > 50 * spent else np.arange(1, 1000) / 1000
-    rates = parts / scale
-    q = math.exp(-1 / scale)
-    log_m = 2 * math.log1p(-q) - np.log1p(-q * np.exp(rates)) - np.log1p(-q * np.exp(-rates))
+    top = 1 / scale
+    rates = parts * top
+    # ln M, written so that it is neither 0 for large scales nor infinite for small ones
+    log_m = 2 * math.log(-math.expm1(-top)) - np.log(-np.expm1(rates - top)) - np.log(-np.expm1(-rates - top))
     return float(np.min((spent + copies * log_m) / rates))

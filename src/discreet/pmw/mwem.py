@@ -30,6 +30,7 @@ from discreet.query import Count, Histogram
 
 MAX_CELLS = 2**22
 MAX_ROUNDS = 2**17
+_MANY = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +164,16 @@ def averaged_weights(
         found: AveragedWeights = calibrate(make, admits=admits, precision=precision)
         return found
 
+    # Pure composition lets the rate fall like 1 / T, zCDP like 1 / sqrt(T): two calibrations tell the rest.
+    once, often = (float(best(rounds, 8).rate) for rounds in (1, _MANY))
     most = min(MAX_ROUNDS, 2 ** math.ceil(math.log2(1 + log_cells * rows**2)))
-    tried = [best(2**power, 4) for power in range(most.bit_length())]
-    found = min(tried, key=lambda each: each.error(failure, facts))
-    return best(found.rounds, 20)
+    numbers = sum(math.prod(_shape(query, facts.domain)) for query in queries)
+
+    def guessed(rounds: int) -> float:
+        rate, step = max(once / rounds, often * math.sqrt(_MANY / rounds)), math.sqrt(8 * log_cells / rounds) or 1e-6
+        return _error(rows, log_cells, numbers, rounds, step, rate, failure)
+
+    return best(min((2**power for power in range(most.bit_length())), key=guessed), 20)
 
 
 def rows_needed(

@@ -146,9 +146,7 @@ class Transcript:
         if body["facts_hash"] != self._hash:
             return
         if body["mode"] == "conversation":
-            if body["memo"] == self.manner and body["mechanism"]["name"] in _READ:
-                self.runs += 1
-                self.open_run = Run(body["seq"], revive(body["mechanism"], _READ), self.runs)
+            self._note_run(body)
             return
         if body["mechanism"]["name"] == RankQuantile.NAME:
             self.charged += 1
@@ -158,6 +156,15 @@ class Transcript:
         if parts:
             self._pending[body["seq"]] = [(*part, self.charged + place) for place, part in enumerate(parts, 1)]
             self.charged += len(parts)
+
+    def _note_run(self, body: Body) -> None:
+        """A threshold of this manner, if a session can ask it: somebody may have opened another one by this name."""
+        if body["memo"] != self.manner or body["mechanism"]["name"] not in _READ:
+            return
+        conversation = revive(body["mechanism"], _READ)
+        if conversation.sensitivity >= self.facts.neighbours.rows and not conversation.monotone:
+            self.runs += 1
+            self.open_run = Run(body["seq"], conversation, self.runs)
 
     def _answer(self, body: Body) -> None:
         parts = self._pending.pop(body["charge"], None)
