@@ -22,18 +22,19 @@ audit: $(READY)           ## the slow statistical matrices, and the attacks on t
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/discreet audit
 
-bench: $(READY) .venv-peers/.ready .venv-diffprivlib/.ready .venv-opacus/.ready   ## beside the peers, into bench/RESULTS.md
+bench: $(READY) .venv-peers/.ready .venv-diffprivlib/.ready .venv-opacus/.ready .venv-aim/.ready   ## beside the peers, into bench/RESULTS.md
 	$(BIN)/python -m bench.run --peer-python .venv-peers/bin/python
 	$(BIN)/python -m bench.erm >> bench/RESULTS.md
 	$(BIN)/python -m bench.erm_growth >> bench/RESULTS.md
 	$(BIN)/python -m bench.erm_accuracy >> bench/RESULTS.md
 	$(BIN)/python -m bench.pac >> bench/RESULTS.md
+	$(BIN)/python -m bench.pmw >> bench/RESULTS.md
 
 lock: $(READY)            ## renew requirements.lock and bench/*.lock from pyproject.toml and bench/*.in
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --universal --python-version 3.11 \
 	  --no-annotate --no-header --quiet --upgrade --output-file requirements.lock
-	for peer in peers diffprivlib opacus; do UV_FIND_LINKS="$$PIP_FIND_LINKS" \
+	for peer in peers diffprivlib opacus aim; do UV_FIND_LINKS="$$PIP_FIND_LINKS" \
 	  $(BIN)/uv pip compile bench/$$peer.in --generate-hashes --universal --python-version 3.11 \
 	  --no-annotate --no-header --quiet --upgrade --output-file bench/$$peer.lock || exit 1; done
 
@@ -54,4 +55,4 @@ $(READY): requirements.lock pyproject.toml
 	  || echo "Opacus cannot be installed here: the benchmarks leave it out"
 
 clean:
-	rm -rf $(ENV) .venv-peers .venv-diffprivlib .venv-opacus .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(ENV) .venv-peers .venv-diffprivlib .venv-opacus .venv-aim .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -83,7 +83,7 @@ def rows_of_s() -> Codes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "randhie.csv"
         subprocess.run([str(PYTHON), str(SCRIPT), "export", str(path)], check=True, capture_output=True)
-        return pmw_tables._binned(pmw_tables._read(path), SIZES)
+        return pmw_tables.binned(pmw_tables.read(path), SIZES)
 
 
 def table_of(codes: Codes, relation: str) -> dp.Table:

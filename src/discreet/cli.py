@@ -125,6 +125,8 @@ def audit() -> None:
 
 
 def _compared(finding: Finding) -> str:
+    if finding.what == "loss":
+        return f"privacy loss {finding.found:.3g} of {finding.claimed:.3g} charged"
     return f"delta {finding.found:.3g} of {finding.claimed:.3g} claimed at epsilon {finding.epsilon:.3g}"
 
 

@@ -82,8 +82,10 @@ def test_the_law_of_a_program_with_a_threshold_is_that_of_the_conversation():
 
 @pytest.mark.parametrize(
     ("honest", "asked", "rows", "setting"),
-    [(toy(BETTER, size=3, updates=1), (B, A), AAB, LETTERS), (RENTER, (BOTH, DIFFERENT), FOUR, BITS)],
-    ids=["pmw", "rent or buy"],
+    [
+        pytest.param(toy(BETTER, size=3, updates=1), (B, A), AAB, LETTERS, id="pmw"),
+        pytest.param(RENTER, (BOTH, DIFFERENT), FOUR, BITS, id="rent or buy", marks=pytest.mark.slow),
+    ],
 )
 def test_paths_that_meet_give_the_same_law_as_paths_that_do_not(honest, asked, rows, setting):
     program = asking(honest, asked)
@@ -196,6 +198,7 @@ def test_a_sum_in_a_session_tells_no_more_than_was_charged():
 # Broken sessions.
 
 
+@pytest.mark.slow  # `discreet audit` runs the same, and a quick test runs that
 @pytest.mark.parametrize(
     "attack", questions.told(), ids=lambda each: f"{type(each.honest).__name__}, {each.mistake.label}"
 )

@@ -41,11 +41,15 @@ def _one_way(p: Law, q: Law) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The worst point of a comparison: at `epsilon`, `found` is certain and `claimed` was promised."""
+    """The worst point of a comparison: at `epsilon`, `found` is certain and `claimed` was promised.
+
+    what  "delta" at that epsilon; or "loss", the logarithm of a ratio of probabilities, where epsilon is nothing
+    """
 
     epsilon: float
     found: float
     claimed: float
+    what: str = "delta"
 
     @property
     def violates(self) -> bool:

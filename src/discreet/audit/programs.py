@@ -235,20 +235,20 @@ class _Fixed(Rng):
 def pure_finding(p: Law, q: Law) -> Finding:
     """The outcome that tells most, against what was charged in it: it violates the claim, or comes nearest to it."""
     findings = [_told(outcome, *pair) for pair in ((p, q), (q, p)) for outcome in pair[0].mass]
-    return max(findings, key=lambda each: (each.violates, each.ratio, each.found), default=Finding(0, 0, 0))
+    return max(findings, key=lambda each: (each.violates, each.ratio, each.found), default=Finding(0, 0, 0, "loss"))
 
 
 def _told(outcome: Any, p: Law, q: Law) -> Finding:
     ratio = p.mass[outcome] / (q.mass.get(outcome, 0.0) + q.missing)
     claimed = math.inf if outcome.spent.pure is None else outcome.spent.pure / NANO
-    return Finding(0.0, max(0.0, math.log(ratio)) if ratio > 0 else 0.0, claimed)
+    return Finding(0.0, max(0.0, math.log(ratio)) if ratio > 0 else 0.0, claimed, "loss")
 
 
 def renyi_finding(p: Law, q: Law, order: float) -> Finding:
     """A certain lower bound on the Renyi divergence of this order, either way, against the most that was charged."""
     charged = [outcome.spent.renyi for law in (p, q) for outcome in law.mass]  # type: ignore[attr-defined]
     claimed = math.inf if None in charged else max(each or 0 for each in charged) / NANO
-    return Finding(order, max(_renyi(p, q, order), _renyi(q, p, order)), claimed)
+    return Finding(order, max(_renyi(p, q, order), _renyi(q, p, order)), claimed, "loss")
 
 
 def _renyi(p: Law, q: Law, order: float) -> float:

@@ -17,8 +17,9 @@ noise alone would give, the slack is the base times 1 + NOISE / s: a measurement
 hypothesis as it is (the columns stay independent, or depend on each other in pairs only), one that shows a signal is
 fitted. It is the shrinkage of empirical Bayes, for whole tables. Complete marginals are first averaged with what larger
 ones imply for their columns, and what they imply for each column alone joins as a measurement of its own, so that no
-larger table is fitted closely for the sake of its edges. The rule and its two constants were chosen on made-up tables;
-nothing proved depends on them.
+larger table is fitted closely for the sake of its edges. The rule and its two constants were found by trials on the
+tables of bench/pmw_tables.py and on made-up ones; on 24 other made-up tables they had the least mean error among those
+tried, and without NOISE it was 1.2 to 1.3 times as large. Nothing proved depends on them.
 
 The maximum is found by Newton's method, each step by preconditioned conjugate gradients. Measurements that share no
 column, directly or through others, are fitted apart. Tables of up to 2^22 cells are kept whole, larger ones as a
