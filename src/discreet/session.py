@@ -147,15 +147,12 @@ class Session:
         if hypothesis is None:
             raise ParameterError("nothing was measured yet: ask questions first, then draw synthetic rows")
         drawn = hypothesis.sample(exact.whole(rows=rows), seed=seed)
-        domain = self.table.facts.domain
-        return frame_of(
-            {
-                name: [labels[code] for code in codes.tolist()]
-                for name, codes in drawn.items()
-                for labels in [[label_of(domain.column(name), code) for code in range(domain.column(name).size)]]
-            },
-            backend,
-        )
+        return frame_of({name: self._labels(name, codes.tolist()) for name, codes in drawn.items()}, backend)
+
+    def _labels(self, name: str, codes: list[int]) -> list[Any]:
+        column = self.table.facts.domain.column(name)
+        labels = {code: label_of(column, code) for code in set(codes)}
+        return [labels[code] for code in codes]
 
     # Learning.
 

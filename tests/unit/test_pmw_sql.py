@@ -12,7 +12,7 @@ from discreet.domain import Category, Domain, Number
 from discreet.errors import ParameterError, SchemaError, UnsupportedQuery
 from discreet.pmw.questions import all_cells
 from discreet.pmw.sql import Select, parse, spelled
-from discreet.pmw.sql_text import MAX_LENGTH
+from discreet.pmw.sql.text import MAX_LENGTH
 from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or
 from discreet.query import Count, Histogram, Sum
 

@@ -5,7 +5,6 @@ Every function here is one write transaction: it sees all that was written befor
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -99,7 +98,8 @@ def say(ledger: Ledger, *sayings: Saying) -> None:
     """Record answers, in one write; nothing is charged."""
     with ledger.store.writing(durable_mark=False) as writer:
         for each in sayings:
-            writer.append("said", dataclasses.asdict(each))
+            fields = {"question": each.question, "meaning": each.meaning, "manner": each.manner, "answer": each.answer}
+            writer.append("said", fields)
 
 
 @contextmanager

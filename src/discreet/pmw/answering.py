@@ -43,11 +43,12 @@ from discreet.pmw.fit import Fitted, fit
 from discreet.pmw.measured import Measured
 from discreet.pmw.memory import Memory
 from discreet.pmw.questions import Question, constant, linear, meaning, scope_of
+from discreet.pmw.reading import Answered, answers
 from discreet.pmw.shop import Shop, Terms
 from discreet.pmw.transcript import Given, Transcript
-from discreet.pmw.workload import answers, choose
+from discreet.pmw.workload import choose
 from discreet.query import Count, Sum
-from discreet.release import converse, release, reopen
+from discreet.release import Released, converse, release, reopen
 
 MANNER = "rent-or-buy/1"
 _FEW = 8  # counts that a marginal may cost more than what was already rented
@@ -109,17 +110,19 @@ class Answers:
         if best.mechanism is None:
             raise ParameterError(f"no way of answering fits: {best.note}")
         got = release(best.mechanism, self.table, **self._how)
-        price = (got.price.pure if self.shop.pure else got.price.renyi) or 0
-        found = [
-            Given(self._rounded(question, each.value), float(np.max(each.bound)), "workload", price if not place else 0)
-            for place, (question, each) in enumerate(
-                zip(questions, answers(questions, best.mechanism, got.value, self.facts, beta=beta), strict=True)
-            )
-        ]
+        read = answers(questions, best.mechanism, got.value, self.facts, beta=beta)
+        found = [self._read(question, each) for question, each in zip(questions, read, strict=True)]
+        found[0] = replace(found[0], price=self._price(got))
         domain = self.facts.domain
         said = [(each, meaning(each, domain), given) for each, given in zip(questions, found, strict=True)]
         self.transcript.say_all(said, self.shop.terms.beta)
         return found
+
+    def _read(self, question: Question, answered: Answered) -> Given:
+        """A workload's answer in whole units of the question; a count is not negative, nor more than a public total."""
+        ends = (None, None) if isinstance(question, Sum) else (0, self.shop.total)
+        value = self._rounded(question, np.clip(answered.value, *ends))
+        return Given(value, float(np.max(answered.bound)) + float(question.unit(self.facts)) / 2, "workload")
 
     def hypothesis(self) -> Any:
         """The distribution to draw synthetic rows from, fitted to all that was measured; None before that."""
@@ -175,7 +178,10 @@ class Answers:
         if (guess is None and not np.all(np.isfinite(high - low))) or np.max(high - low) > 2 * wanted - unit:
             return None
         # Between these every value is within the wanted distance of both ends, and there is a whole one.
-        least, most = np.ceil(np.maximum(low, high - wanted) / unit), np.floor(np.minimum(high, low + wanted) / unit)
+        least, most = low, high
+        if math.isfinite(wanted):
+            least, most = np.maximum(low, high - wanted), np.minimum(high, low + wanted)
+        least, most = np.ceil(least / unit), np.floor(most / unit)
         middle = (low + high) / 2 if guess is None else guess
         value = self._rounded(question, np.clip(middle / unit, least, np.maximum(least, most)) * unit)
         return Given(value, float(np.max(np.maximum(high - value, value - low))), "hypothesis")
@@ -236,8 +242,7 @@ class Answers:
         missed = None
         if guess is not None and seen:
             missed = bool(np.max(np.abs(found.value - guess)) > self.shop.wanted(question))
-        price = got.price.pure if self.shop.pure else got.price.renyi
-        return self._say(question, replace(found, source=source, price=price or 0, missed=missed))
+        return self._say(question, replace(found, source=source, price=self._price(got), missed=missed))
 
     def _now(self, question: Question) -> Given:
         """The answer after it was measured. A little further off than was wanted if the plan's share gave no more, or
@@ -270,6 +275,9 @@ class Answers:
         return (self.shop.terms.scopes or 0) - len(self.memory.marginals)
 
     # Small things.
+
+    def _price(self, got: Released) -> int:
+        return (got.price.pure if self.shop.pure else got.price.renyi) or 0
 
     def _rounded(self, question: Question, value: Any) -> Any:
         """Whole units of the question."""

@@ -1,20 +1,4 @@
-"""Questions in SQL: one SELECT over one table, as a value that says what is asked. No SQL text ever reaches an engine.
-
-    SELECT COUNT(*) FROM people WHERE age >= 65 AND (sex = 'F' OR visits > 3)
-    SELECT region, COUNT(*) FROM people WHERE smoker = 'y' GROUP BY region
-    SELECT AVG(visits) FROM people WHERE region = 'N'               also SUM
-    SELECT MEDIAN(age) FROM people                                  also QUANTILE_CONT(age, 0.9) and
-    SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age) FROM people
-
-COUNT(column) counts the rows where the column is not missing. Conditions: = <> != < <= > >=, BETWEEN, IN, IS [NOT] NULL
-where missing values are declared, boolean columns, AND, OR, NOT and brackets, with SQL's three-valued logic. Names are
-as in duckdb: matched without regard to case, in double quotes or not. Numbers are exact decimals.
-
-The language is a list of what is understood, not of what is forbidden: whatever is not on it is an UnsupportedQuery
-with its position (counted from 0), a reason and a hint; a column that is not declared is a SchemaError with near
-misses. Values must be on the declared grid or among the declared levels; nothing is rounded and nothing is guessed. All
-of this happens before anything is charged and looks at public things only.
-"""
+"""What a question asks, and its standard spelling: the package's docstring has the language."""
 
 from __future__ import annotations
 
@@ -24,11 +8,11 @@ from fractions import Fraction
 from typing import Literal
 
 from discreet.domain import AnyNumber, Category, Domain, Number
-from discreet.pmw.sql_conditions import all_of, condition, present
-from discreet.pmw.sql_scope import Scope, number
-from discreet.pmw.sql_spelling import aggregate_text, name_text, where_text
-from discreet.pmw.sql_text import Source, folded, shown, source
-from discreet.pmw.sql_tree import Node, tree
+from discreet.pmw.sql.conditions import all_of, condition, present
+from discreet.pmw.sql.scope import Scope, number
+from discreet.pmw.sql.spelling import aggregate_text, name_text, where_text
+from discreet.pmw.sql.text import Source, folded, shown, source
+from discreet.pmw.sql.tree import Node, tree
 from discreet.predicate import EVERYTHING, Predicate
 from discreet.query import MAX_CELLS
 

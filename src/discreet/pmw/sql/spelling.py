@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from discreet.domain import Category, Column, Domain, Number, spell
 from discreet.errors import ParameterError
-from discreet.pmw.sql_text import is_word
+from discreet.pmw.sql.text import is_word
 from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or, Predicate
 
 Form = bool | str | tuple[str, list["Form"]]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import UnsupportedQuery
-from discreet.pmw.sql_text import CALLS, KEYWORDS, ONE_TABLE, PLAIN, SIGNS, Source, folded, is_word, shown
+from discreet.pmw.sql.text import CALLS, KEYWORDS, ONE_TABLE, PLAIN, SIGNS, Source, folded, is_word, shown
 
 MAX_DEPTH = 16
 """Brackets and NOTs within each other. The parser takes about twenty calls for each, and Python allows a thousand."""

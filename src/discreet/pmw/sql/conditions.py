@@ -21,9 +21,9 @@ from typing import Any
 
 from discreet.domain import AnyNumber, Category, Column, Number, spell
 from discreet.errors import ParameterError
-from discreet.pmw.sql_scope import Scope, number
-from discreet.pmw.sql_text import PLAIN, shown
-from discreet.pmw.sql_tree import Node
+from discreet.pmw.sql.scope import Scope, number
+from discreet.pmw.sql.text import PLAIN, shown
+from discreet.pmw.sql.tree import Node
 from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or, Predicate
 
 _ORDERS = ("LT", "LTE", "GT", "GTE")

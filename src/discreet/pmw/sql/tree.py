@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from discreet.errors import ParameterError
-from discreet.pmw.sql_pieces import Piece, pieces
-from discreet.pmw.sql_text import Source
+from discreet.pmw.sql.pieces import Piece, pieces
+from discreet.pmw.sql.text import Source
 
 Node = Any
 """A node of sqlglot's tree."""

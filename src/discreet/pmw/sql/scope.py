@@ -8,8 +8,8 @@ from typing import NoReturn
 
 from discreet.domain import Column
 from discreet.errors import SchemaError
-from discreet.pmw.sql_text import Source, character, folded, shown
-from discreet.pmw.sql_tree import Node, position
+from discreet.pmw.sql.text import Source, character, folded, shown
+from discreet.pmw.sql.tree import Node, position
 
 _IN_WORDS = {
     ("Count", "expressions"): "counting several columns",
