@@ -12,7 +12,7 @@ keeps nothing: what was asked, measured and answered is in the ledger (`discreet
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ class Session:
 
     alpha      how near every answer shall be, as a fraction of the persons; needed to ask, unless scopes are declared
     beta       the probability that any bound of the whole session fails
-    questions  how many questions are planned: a guide for "auto", the limit of "pmw" and "lecture"
+    questions  how many questions are planned: a guide for thresholds, the limit of "pmw" and "lecture" (10,000 there)
     scopes     how many different sets of columns will be asked about, if that is known: each gets an equal share of
                the ledger when it is first asked about
     method     "auto": what was measured answers free, the rest is rented or bought (`pmw.answering`); "pmw" and
@@ -61,7 +61,7 @@ class Session:
         *,
         alpha: Exact | None = None,
         beta: Exact = 0.05,
-        questions: int = 10_000,
+        questions: int | None = None,
         scopes: int | None = None,
         method: str = "auto",
         sample: bool = False,
@@ -84,7 +84,7 @@ class Session:
         self._terms: dict[str, Any] = {
             "alpha": None if alpha is None else exact.probability(alpha=alpha),
             "beta": exact.probability(beta=beta),
-            "questions": exact.whole(questions=questions),
+            "questions": None if questions is None else exact.whole(questions=questions),
             "scopes": None if scopes is None else exact.whole(scopes=scopes),
         }
         self._sample = sample
@@ -104,9 +104,12 @@ class Session:
         select = self._read(question)
         answering = self._answering()
         if _is_quantile(select):
-            return self._finished(self._quantile(select, str(question)))
+            with answering.transcript.alone():
+                return self._finished(self._quantile(select, str(question)))
         parts, make = put_together(select, self.table.facts, str(question) if isinstance(question, str) else "")
-        return self._finished(make([answering.answer(part) for part in parts]))
+        with answering.transcript.alone():
+            answering.require(parts)
+            return self._finished(make([answering.answer(part) for part in parts]))
 
     def answer_all(self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1) -> list[Answer]:
         """Answers to questions that are all known now: one release and one charge, for this share of what is left.
@@ -120,8 +123,8 @@ class Session:
         answering = self._answering()
         if not isinstance(answering, Answers):
             raise ParameterError('a workload is answered by a session with method="auto"')
-        if isinstance(questions, (str, Count, Sum, Histogram)):
-            raise ParameterError("answer_all takes several questions in a list; ask takes one")
+        if isinstance(questions, (str, Count, Sum, Histogram)) or not isinstance(questions, Iterable):
+            raise ParameterError(f"answer_all takes several questions in a list, found a {type(questions).__name__}")
         found = []
         for question in questions:
             select = self._read(question)
@@ -132,7 +135,8 @@ class Session:
         part = exact.positive(share=share)
         if part > 1:
             raise ParameterError(f"share must be at most 1, found {share!r}")
-        given = iter(answering.answer_all(parts, share=part))
+        with answering.transcript.alone():
+            given = iter(answering.answer_all(parts, share=part))
         return [self._finished(make([next(given) for _ in questions_of])) for questions_of, make in found]
 
     def synthetic(self, rows: int, *, seed: int | None = None, backend: str = "pandas") -> Any:
@@ -190,7 +194,8 @@ class Session:
             else:
                 from discreet.pmw.classic import ClassicAnswers, better, lecture
 
-                facts, terms = self.table.facts, [self._terms[name] for name in ("alpha", "beta", "questions")]
+                terms = [self._terms["alpha"], self._terms["beta"], self._terms["questions"] or 10_000]
+                facts = self.table.facts
                 delta = self.ledger.budget.delta
                 program = lecture(facts, *terms) if self.method == "lecture" else better(facts, *terms, delta=delta)
                 self._answers = ClassicAnswers(program, self._rows, self.ledger, **self._how)
@@ -227,7 +232,7 @@ class Session:
         return Answer(float(given.value), given.bound, given.source, given.price, unit=unit)
 
     def _finished(self, answer: Answer) -> Answer:
-        population = self._population(answer) if self._sample and answer.unit == "persons" else None
+        population = self._population(answer) if self._sample and answer.fraction is not None else None
         return replace(answer, testing=self.ledger.testing, population=population)
 
     def _population(self, answer: Answer) -> float:

@@ -16,7 +16,7 @@ from tests.e2e.test_session_crash import QUESTIONS, people
 
 folder = sys.argv[1]
 ledger = dp.Ledger.open(f"{folder}/people.ledger", state_dir=folder)
-session = dp.Session(people(), ledger, alpha=0.05, questions=10**8)
+session = dp.Session(people(), ledger, alpha=0.05)
 for question in QUESTIONS:
     answer = session.ask(question)
     print(json.dumps([question, answer.value, answer.error_bound, answer.source]), flush=True)
@@ -71,13 +71,26 @@ def test_a_killed_session_goes_on_with_the_same_answers(tmp_path):
     assert ledger.spent() == spent
 
 
+def test_two_sessions_that_ask_the_same_at_once_pay_once(tmp_path):
+    dp.Ledger.create(tmp_path / "people.ledger", dp.Budget(2, 1e-6), people(), state_dir=tmp_path).close()
+    run = [sys.executable, "-c", WORKER, str(tmp_path)]
+    workers = [subprocess.Popen(run, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    heard = [[json.loads(line)[:3] for line in worker.communicate()[0].splitlines()] for worker in workers]
+    assert heard[0] == heard[1]
+    assert len(heard[0]) == len(QUESTIONS)
+    ledger = dp.Ledger.open(tmp_path / "people.ledger", state_dir=tmp_path)
+    asked = [body["meaning"] for body in ledger.entries() if body["kind"] == "said"]
+    assert len(asked) == len(set(asked))
+
+
 def test_a_lost_secret_costs_a_new_threshold_and_nothing_else(tmp_path):
     """The threshold's noise lives beside the ledger; without it the conversation is over, for everybody."""
     ledger = dp.Ledger.create(tmp_path / "people.ledger", dp.Budget(5, 1e-6), people(), state_dir=tmp_path)
     table = people()
     for columns in (("age",), ("sex",), ("town",)):
         dp.release(dp.Gaussian(dp.Histogram(columns), scale=20), table, ledger=ledger)
-    session = dp.Session(table, ledger, alpha=0.1, questions=10**9)
+    session = dp.Session(table, ledger, alpha=0.1)
+    session._answers.memory.saved = 10**12  # as if so much had been rented
     for question in QUESTIONS[:12]:
         session.ask(question)
     opened = [body for body in ledger.entries() if body.get("mode") == "conversation"]
@@ -85,7 +98,7 @@ def test_a_lost_secret_costs_a_new_threshold_and_nothing_else(tmp_path):
     for secret in tmp_path.glob("*.secret*"):
         secret.unlink()
     before = ledger.spent().renyi
-    again = dp.Session(table, ledger, alpha=0.1, questions=10**9)
+    again = dp.Session(table, ledger, alpha=0.1)
     assert again.ask(QUESTIONS[0]).source == "cache"
     answers = [again.ask(question) for question in QUESTIONS[12:20]]
     assert sum(answer.price for answer in answers) == ledger.spent().renyi - before

@@ -18,6 +18,7 @@ no refunds. The parts:
     store.py      transactions on one SQLite file         secret_file.py   open conversations' thresholds
     sidecar.py    which ledger a file belongs to          process.py       who is still running
     answers.py    answers as text                         durable.py       files that survive a power cut
+    asking.py     one session at a time
 
 The table's identity is declared (name, relation, unit) and never computed from rows: a fingerprint of the rows would be
 a membership test. For tables read from a file the sidecar prevents a second ledger; for frames in memory nobody can

@@ -86,8 +86,10 @@ class Saying:
     """An answer as it was given, so that the same question gets it again.
 
     meaning  what two questions share if they are the same          manner  by what rules it was answered
+    facts_hash  of the facts of the table: under another declaration the same codes mean something else
     """
 
+    facts_hash: str
     question: Json
     meaning: str
     manner: str
@@ -98,7 +100,7 @@ def say(ledger: Ledger, *sayings: Saying) -> None:
     """Record answers, in one write; nothing is charged."""
     with ledger.store.writing(durable_mark=False) as writer:
         for each in sayings:
-            fields = {"question": each.question, "meaning": each.meaning, "manner": each.manner, "answer": each.answer}
+            fields = {name: getattr(each, name) for name in Saying.__slots__}
             writer.append("said", fields)
 
 

@@ -322,7 +322,7 @@ def _end(state: State, seq: int, body: Body) -> None:
 
 
 def _said(state: State, seq: int, body: Body) -> None:
-    if not all(isinstance(body[key], str) for key in ("meaning", "manner", "answer")):
+    if not all(isinstance(body[key], str) for key in ("facts_hash", "meaning", "manner", "answer")):
         raise LedgerCorrupt(seq, "texts", "another")
 
 

@@ -199,6 +199,8 @@ class Store:
         """The entries after this one, each checked against the one before it; what came earlier was folded already."""
         with self.reading():
             rows = self._rows("WHERE seq >= ?", seq)
+        if seq and not rows:
+            raise LedgerRolledBack(seq, f"entry {seq}", "fewer entries")
         state = State(seq=seq, hash=GENESIS if seq == 0 else _text(rows.pop(0).hash))
         for row in rows:
             body = checked_body(state, row)

@@ -18,9 +18,9 @@ Rent or buy. A count answers one question; a marginal answers every question abo
 this one; a threshold answers every question for which the hypothesis is good, and costs as much as some 700 counts.
 A marginal is bought when it costs no more than what was already paid for counts of its scope, and a few counts more. A
 threshold is bought when the questions that it would have made free, since the last time the hypothesis was wrong, have
-cost as much (sooner, if what is left of the budget would not pay for the questions that are planned), and when it is at
-most half of what is left. As with skis, this never costs much more than knowing beforehand. A threshold is not asked
-about columns of which nothing was measured: the hypothesis knows nothing about them, and would be wrong.
+cost as much, and when it is at most a quarter of what is left. As with skis, this never costs much more than knowing
+beforehand. A threshold is not asked about columns of which nothing was measured: the hypothesis knows nothing about
+them, and would be wrong.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from typing import Any
 import numpy as np
 
 from discreet.data import Dataset
-from discreet.errors import ConversationOver, ParameterError
+from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
 from discreet.ledger import Ledger
 from discreet.mechanism import Mechanism
 from discreet.mechanisms.threshold import Far
 from discreet.noise import Rng
 from discreet.pmw.fit import Fitted, fit
+from discreet.pmw.marginals import Marginals
 from discreet.pmw.measured import Measured
 from discreet.pmw.memory import Memory
 from discreet.pmw.questions import Question, constant, linear, meaning, scope_of
@@ -47,6 +48,7 @@ from discreet.pmw.reading import Answered, answers
 from discreet.pmw.shop import Shop, Terms
 from discreet.pmw.transcript import Given, Transcript
 from discreet.pmw.workload import choose
+from discreet.predicate import in_words
 from discreet.query import Count, Sum
 from discreet.release import Released, converse, release, reopen
 
@@ -97,9 +99,36 @@ class Answers:
         paid = self._paid(question, guess, "direct" if below is None else "measurement")
         return replace(paid, price=paid.price + opened) if opened else paid
 
+    def require(self, questions: Sequence[Question]) -> None:
+        """Refuse now if what these questions need together does not fit: half an average is no answer."""
+        self.memory.catch_up()
+        needed = [each for each in questions if not self._free(each)]
+        if len(needed) < 2 or any(self._planned(each) for each in needed):
+            return
+        order = self.transcript.next_order
+        parts = [self.shop.alone(each, order + place) for place, each in enumerate(needed)]
+        together = Marginals(needed, [part.scale for part in parts], self.shop.kind)
+        if not self.shop.admits(together):
+            price = self.shop.ledger.price(together.guarantee(self.facts))
+            left = self.shop.ledger.remaining(allowance=self.shop.allowance)
+            raise self._told_what_fits(BudgetExceeded(str(price), left.amounts(), left.fits(price)))
+
+    def _free(self, question: Question) -> bool:
+        if self._cached(question) or self._public(question):
+            return True
+        return self._known(question, self._guess(question), self._needed(question)) is not None
+
     def answer_all(self, questions: Sequence[Question], *, share: Fraction) -> list[Given]:
         """Answers to questions that are all known now, from one release, for this share of what is left."""
+        for question in questions:
+            question.sensitivity(self.facts)  # says what is wrong with it
         self.memory.catch_up()
+        held = [self._cached(each) or self._public(each) for each in questions]
+        new = list(dict.fromkeys(each for each, given in zip(questions, held, strict=True) if given is None))
+        found = self._workload(new, share) if new or not questions else {}
+        return [given or found[question] for question, given in zip(questions, held, strict=True)]
+
+    def _workload(self, questions: Sequence[Question], share: Fraction) -> dict[Question, Given]:
         number, left = self.transcript.runs + 1, self.shop.left()
 
         def admits(mechanism: Mechanism) -> bool:
@@ -109,19 +138,25 @@ class Answers:
         best = choose(questions, self.facts, admits=admits, beta=beta)[0]
         if best.mechanism is None:
             raise ParameterError(f"no way of answering fits: {best.note}")
-        got = release(best.mechanism, self.table, **self._how)
+        if best.bound >= self.shop.size:
+            raise ParameterError(
+                f"for this share of what is left the answers would be off by up to {best.bound:,.0f}, with "
+                f"{self.shop.size:,} persons in all: nothing was spent"
+            )
+        got = self._released(best.mechanism, f"a workload of {len(questions)} questions")
         read = answers(questions, best.mechanism, got.value, self.facts, beta=beta)
-        found = [self._read(question, each) for question, each in zip(questions, read, strict=True)]
-        found[0] = replace(found[0], price=self._price(got))
+        given = [self._read(question, each) for question, each in zip(questions, read, strict=True)]
+        given[0] = replace(given[0], price=self._price(got))
         domain = self.facts.domain
-        said = [(each, meaning(each, domain), given) for each, given in zip(questions, found, strict=True)]
+        said = [(each, meaning(each, domain), one) for each, one in zip(questions, given, strict=True)]
         self.transcript.say_all(said, self.shop.terms.beta)
-        return found
+        return dict(zip(questions, given, strict=True))
 
     def _read(self, question: Question, answered: Answered) -> Given:
         """A workload's answer in whole units of the question; a count is not negative, nor more than a public total."""
-        ends = (None, None) if isinstance(question, Sum) else (0, self.shop.total)
-        value = self._rounded(question, np.clip(answered.value, *ends))
+        most = math.inf if self.shop.total is None else self.shop.total
+        counts = not isinstance(question, Sum)
+        value = self._rounded(question, np.clip(answered.value, 0.0, most) if counts else answered.value)
         return Given(value, float(np.max(answered.bound)) + float(question.unit(self.facts)) / 2, "workload")
 
     def hypothesis(self) -> Any:
@@ -175,7 +210,7 @@ class Answers:
         """The answer that what was measured proves to be within the wanted distance, if there is one."""
         low, high = self.memory.interval(question)
         unit = float(question.unit(self.facts))
-        if (guess is None and not np.all(np.isfinite(high - low))) or np.max(high - low) > 2 * wanted - unit:
+        if not self.memory.about(question) or np.max(high - low) > 2 * wanted - unit:
             return None
         # Between these every value is within the wanted distance of both ends, and there is a whole one.
         least, most = low, high
@@ -195,7 +230,7 @@ class Answers:
 
     def _opened(self, question: Question) -> int:
         """Open a threshold if there is none and it is worth its price; what it cost."""
-        if self.transcript.open_run is not None or not self._seen(question) or not self._worth_opening(question):
+        if self.transcript.open_run is not None or not self._seen(question) or not self._worth_opening():
             return 0
         conversation = self.shop.threshold(self.transcript.runs + 1)
         converse(conversation, self.table, memo=MANNER, **self._how)
@@ -205,15 +240,13 @@ class Answers:
     def _seen(self, question: Question) -> bool:
         return self.memory.columns.issuperset(scope_of(question, self.facts.domain))
 
-    def _worth_opening(self, question: Question) -> bool:
+    def _worth_opening(self) -> bool:
         number = self.transcript.runs + 1
         conversation = self.shop.threshold(number)
         price, left = self.shop.price(conversation), self.shop.left()
-        if self.shop.theta(conversation, number) <= 0 or 2 * price > left:
+        if self.shop.theta(conversation, number) <= 0 or 4 * price > left:
             return False
-        still = max(0, self.shop.terms.questions - len(self.transcript.answers))
-        planned = still * self.shop.price(self.shop.alone(question, self.transcript.next_order))
-        return self.memory.saved >= price * min(1.0, left / planned if planned else 1.0)
+        return self.memory.saved >= price
 
     def _below(self, question: Question, guess: Any) -> bool | None:
         """Whether the open threshold says that the guess is near enough; None if it turns out to be over."""
@@ -236,13 +269,28 @@ class Answers:
     def _paid(self, question: Question, guess: Any, source: str) -> Given:
         """Measure the question or the marginal over its scope, and answer from what is known then."""
         seen = self._seen(question)
-        got = release(self._purchase(question), self.table, **self._how)
+        got = self._released(self._purchase(question), in_words(question.where))
         self.memory.catch_up()
         found = self._now(question)
         missed = None
         if guess is not None and seen:
             missed = bool(np.max(np.abs(found.value - guess)) > self.shop.wanted(question))
         return self._say(question, replace(found, source=source, price=self._price(got), missed=missed))
+
+    def _released(self, mechanism: Mechanism, memo: str) -> Released:
+        try:
+            return release(mechanism, self.table, memo=memo[:200], **self._how)
+        except BudgetExceeded as refused:
+            raise self._told_what_fits(refused) from None
+
+    def _told_what_fits(self, refused: BudgetExceeded) -> BudgetExceeded:
+        """The same refusal, with the alpha for which one more count would fit."""
+        try:
+            alpha = self.shop.alpha_for(self.shop.left(), self.transcript.next_order)
+        except ParameterError:
+            return refused
+        more = f" A session with alpha={alpha:g} could still ask for a count." if alpha < 1 else ""
+        return BudgetExceeded(refused.asked, refused.remaining, f"{refused.fits}{more}")
 
     def _now(self, question: Question) -> Given:
         """The answer after it was measured. A little further off than was wanted if the plan's share gave no more, or
@@ -269,7 +317,10 @@ class Answers:
         """Whether the per-scope plan buys this question's marginal: its scope is new, and some are left."""
         if self.shop.terms.scopes is None or self._scopes_left() <= 0:
             return False
-        return linear(question, self.facts.domain) is not None and not self.memory.measured(question)
+        form = linear(question, self.facts.domain)
+        if form is not None and not form.scope:
+            return not self.memory.about(question)  # the number of all rows
+        return form is not None and not self.memory.measured(question)
 
     def _scopes_left(self) -> int:
         return (self.shop.terms.scopes or 0) - len(self.memory.marginals)

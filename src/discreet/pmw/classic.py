@@ -10,6 +10,7 @@ Theorem and proof: docs/proofs/multiplicative_weights.md.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -133,6 +134,9 @@ class ClassicAnswers:
         if everybody is not None:
             return Given(np.array(self.facts.size if everybody else 0), 0.0, "public")
         return self._asked(question)
+
+    def require(self, questions: Sequence[object]) -> None:
+        """Nothing to check: a count is one step."""
 
     def hypothesis(self) -> Dense | None:
         """The distribution to draw synthetic rows from; None before the first update."""

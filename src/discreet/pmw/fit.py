@@ -39,7 +39,7 @@ from scipy.sparse import csr_array, vstack
 
 from discreet.domain import Category, Domain, Number
 from discreet.pmw.expected import Point, Scope, Tables, Tree, Whole
-from discreet.pmw.hypothesis import MAX_TREE, Dense, Factored, Hypothesis, tree_cells
+from discreet.pmw.hypothesis import Dense, Factored, Hypothesis, tree_cells
 from discreet.pmw.hypothesis import start as uniform
 from discreet.pmw.measured import Measured
 from discreet.pmw.questions import Floats, Linear, Question
@@ -50,6 +50,8 @@ _LEAST_SIGNAL = 0.02  # s is not taken for smaller: what shows no signal still c
 _DENSE = 2**22
 _CLOSE = 0.03  # the gradient's largest entry at the end, in standard deviations of the noise
 _NEWTON, _GRADIENTS = 100, 200  # most steps
+_WORK = 2**29  # most cells that one fit looks at: it ends there, a little short of the maximum
+_TREE = 2**16  # most cells of a junction tree that is fitted: what would make it larger is left out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,12 +63,11 @@ class Fitted:
     left_out: tuple[int, ...] = ()
 
 
-def fit(measured: Sequence[Measured], domain: Domain, *, total: float | None, start: object = None) -> Fitted:
-    """The hypothesis nearest to everything measured.
+def fit(measured: Sequence[Measured], domain: Domain, *, total: float | None) -> Fitted:
+    """The hypothesis nearest to everything measured; it depends on that alone, so that a session that is opened again
+    finds the same.
 
     total  the number of rows if it is public; None: estimated from what was measured
-    start  not used: the result depends on what was measured alone, so that a session that is opened again finds the
-           same hypothesis
     """
     sizes = listed_sizes(domain)
     parts, left_out = _parts(measured, domain, sizes)
@@ -153,7 +154,7 @@ def _averaged(form: Linear, repeated: list[tuple[Floats, float]]) -> _Part:
 
 def _tangled(scopes: list[Scope], sizes: dict[str, int]) -> bool:
     columns = {name for scope in scopes for name in scope}
-    return math.prod(sizes[name] for name in columns) > _DENSE and tree_cells(sizes, scopes) > MAX_TREE
+    return math.prod(sizes[name] for name in columns) > _DENSE and tree_cells(sizes, scopes) > _TREE
 
 
 def _total(parts: Sequence[_Part]) -> float:
@@ -245,6 +246,8 @@ class _Problem:
         scopes = [block.scope for block in self.blocks]
         dense = math.prod(sizes.values()) <= _DENSE
         self.cells: Whole | Tree = Whole(sizes, scopes) if dense else Tree(sizes, scopes)
+        # A tree is looked at twice for one step, clique by clique, in logarithms: much more than one pass.
+        self.looks = _WORK // (math.prod(sizes.values()) if dense else 64 * tree_cells(sizes, scopes))
         self.value = np.concatenate([part.value for part in parts])
         self.noise = np.concatenate([np.full(len(part.value), math.sqrt(part.variance)) for part in parts])
         self.lengths = [sum(len(part.value) for part in group) for group in by_scope]
@@ -272,7 +275,7 @@ class _Problem:
         near = close * self.noise + 1e-10 * self.rows
         point, gradient = self._at(theta, slack)
         for _ in range(_NEWTON):
-            if (np.abs(gradient) <= near).all():
+            if (np.abs(gradient) <= near).all() or self.looks <= 0:
                 break
             step = self._step(point, gradient, slack)
             rise, length = float(gradient @ step), 1.0
@@ -285,6 +288,7 @@ class _Problem:
         return theta
 
     def _at(self, theta: Floats, slack: Floats) -> tuple[Point, Floats]:
+        self.looks -= 1
         point = self.cells.at(self.tables(theta), self.rows)
         return point, self.value - self.answers(point.marginals) - slack * theta
 
@@ -296,13 +300,14 @@ class _Problem:
         direction, size = scaled.copy(), float(left @ scaled)
         enough = 0.01 * size
         for _ in range(_GRADIENTS):
+            self.looks -= 1
             bent = self.answers(self.cells.bent(point, self.tables(direction))) + slack * direction
             length = size / float(direction @ bent)
             step += length * direction
             left -= length * bent
             scaled = left / diagonal
             size, before = float(left @ scaled), size
-            if size <= enough:
+            if size <= enough or self.looks <= 0:
                 break
             direction = scaled + direction * (size / before)
         return step

@@ -22,8 +22,9 @@ FAILURE = 0.05
 class Heard:
     """Follows a ledger: every charge has a rate, every released number a length.
 
-    A charge that is neither a measurement nor a threshold (a model, say) has no length here, and one that is not in the
-    catalogue has no rate: then that kind of bound is not available.
+    A charge that is neither a measurement nor a threshold of a session like this one (a model, say, or somebody else's
+    conversation) has no length here, and one that is not in the catalogue has no rate: then that kind of bound is not
+    available.
     """
 
     def __init__(self, ledger: Ledger, facts: Facts, transcript: Transcript) -> None:
@@ -54,12 +55,20 @@ class Heard:
             self._seen = body["seq"]
             if body["kind"] == "charge":
                 self._rate += self._rate_of(body)
-                if body["mode"] != "conversation" and not additive_parts(body["mechanism"]):
+                if not self._has_length(body):
                     self._nats = math.inf
         total = float(self.facts.size or 1)
         for each in self.transcript.measured[self._measured :]:
             self._nats += length_of(each, total)
         self._measured = len(self.transcript.measured)
+
+    def _has_length(self, body: Body) -> bool:
+        """Whether what this charge tells is counted below: a threshold of this session's kind, or a measurement."""
+        if body["facts_hash"] != self.ledger.recorded(self.facts)[1]:
+            return False
+        if body["mode"] == "conversation":
+            return bool(body["memo"] == self.transcript.manner)
+        return bool(additive_parts(body["mechanism"]))
 
     def _rate_of(self, body: Body) -> float:
         if body["mechanism"].get("name") not in CATALOGUE or body["facts_hash"] != self.ledger.recorded(self.facts)[1]:

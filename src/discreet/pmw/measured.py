@@ -87,9 +87,9 @@ def interval(
     """Where every number of a question's answer lies with probability 1 - failure of this measurement, in the
     question's units; None if the measurement says nothing about it.
 
-    total  the number of rows, if it is public. Half of a marginal's failure is for its own numbers, half for sets.
+    total  the number of rows, if it is public. Half of a histogram's failure is for its own numbers, half for sets.
     """
-    own = failure / 2 if measured.marginal else failure
+    own = failure / 2 if isinstance(measured.query, Histogram) else failure
     ends = []
     if meaning(measured.query, domain) == meaning(question, domain):
         steps, logs = measured.scale / measured.unit, math.log(measured.value.size)
@@ -99,10 +99,35 @@ def interval(
     if measured.marginal and form is not None and set(form.scope) <= set(scope_of(measured.query, domain)):
         value, errors = read_off(measured, form, domain, failure=failure / 2, total=total)
         ends.append((value - errors, value + errors))
+    elif not ends and form is not None:
+        cells = group_cells(measured, form, domain)
+        if cells is not None:
+            ends.append(_of_groups(measured, cells, failure=failure / 2))
     if not ends:
         return None
     low, high = (np.stack(each) for each in zip(*ends, strict=True))
     return low.max(axis=0), high.min(axis=0)
+
+
+def group_cells(measured: Measured, form: Linear, domain: Domain) -> IntArray | None:
+    """For a question with one number that counts whole groups of a measured histogram: which. None if it does not."""
+    groups = linear(measured.query, domain)
+    if not isinstance(measured.query, Histogram) or groups is None or not set(form.scope) <= set(groups.scope):
+        return None
+    if form.outputs != () or not (form.weight[form.place >= 0] == 1).all():
+        return None
+    shape = [size if name in form.scope else 1 for name, size in zip(groups.scope, groups.shape, strict=True)]
+    wanted = np.broadcast_to((form.place >= 0).reshape(shape), groups.shape).ravel()
+    chosen = np.unique(groups.place[wanted])
+    whole = len(chosen) and chosen[0] >= 0 and np.isin(groups.place, chosen).sum() == wanted.sum()
+    return chosen if whole else None
+
+
+def _of_groups(measured: Measured, cells: IntArray, *, failure: float) -> tuple[Floats, Floats]:
+    """The theorem for the groups themselves as cells, none of them summed over others: s = 0 columns to leave out."""
+    errors = SetErrors(measured, cells=measured.value.size, columns=0, failure=failure)
+    value, error = measured.value.ravel()[cells].sum(), errors.of(np.array([len(cells)]))[0]
+    return np.array(value - error), np.array(value + error)
 
 
 def read_off(

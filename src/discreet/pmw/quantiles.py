@@ -23,8 +23,10 @@ def quantile(answers: Answers, table: Dataset, column: str, q: Fraction) -> Give
     """
     shop, transcript = answers.shop, answers.transcript
     declared = table.facts.domain.column(column)
-    if not isinstance(declared, Number) or shop.terms.alpha is None:
-        raise ParameterError(f"a quantile needs a Number and a session with alpha=; column {column!r} is {declared!r}")
+    if not isinstance(declared, Number):
+        raise ParameterError(f"a quantile is of a Number with bounds; column {column!r} is declared {declared!r}")
+    if shop.terms.alpha is None:
+        raise ParameterError("a quantile needs a session with alpha=: it is promised within alpha * size ranks")
     transcript.catch_up()
     meaning = f"quantile:{column}:{q}"
     said = transcript.said.get(meaning)

@@ -9,14 +9,14 @@ from typing import Any
 
 from discreet.data import Facts
 from discreet.errors import ParameterError, UnsupportedQuery
-from discreet.pmw.questions import Question, constant
+from discreet.pmw.questions import Question, constant, linear
 from discreet.pmw.sql import Select
 from discreet.pmw.transcript import Given
 from discreet.predicate import in_words
 from discreet.query import Count, Histogram, Sum
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """The answer to one question.
 
@@ -25,7 +25,8 @@ class Answer:
                  rows; in the unit of the value (for a quantile: in ranks, rows that lie between it and the true one)
     source       "cache", "hypothesis", "measurement", "direct", "workload" or "public": where it came from
     price        what was charged, in nano-units of the ledger's first book; 0 if and only if nothing was charged
-    fraction     the value as a fraction of the persons, for counts
+    fraction     the value as a fraction of the persons, for counts of persons
+    unit         of the value: "persons", "rows" if a person may have several, or the column
     population   a bound for the population that the rows were drawn from, as a fraction of the persons, if the owner
                  stated that they are a random sample
     """
@@ -37,8 +38,15 @@ class Answer:
     fraction: Any = None
     unit: str = "persons"
     population: float | None = None
-    groups: tuple[str, ...] = ()
+    groups: tuple[str, ...] = field(default=(), repr=False)
     testing: bool = field(default=False, repr=False)
+
+    def __repr__(self) -> str:
+        parts = [f"value={self.value!r}", f"error_bound={self.error_bound:g}", f"source={self.source!r}"]
+        parts += [f"price={self.price}", f"unit={self.unit!r}"]
+        parts += [f"fraction={self.fraction:.4g}"] if isinstance(self.fraction, float) else []
+        parts += [f"population={self.population:.4g}"] if self.population is not None else []
+        return f"Answer({', '.join(parts)}{', NOT PRIVATE: a testing ledger' if self.testing else ''})"
 
     def frame(self, backend: str = "pandas") -> Any:
         """The groups and their counts as a frame of pandas, polars or pyarrow."""
@@ -57,10 +65,11 @@ def put_together(select: Select | Question, facts: Facts, text: str = "") -> tup
     if isinstance(select, Select) and select.kind == "average":
         total, count = Sum(str(select.column), select.where), Count(select.where)
         questions: list[Question] = [total, count]
-        make: Make = lambda given: quotient(given[0], given[1], unit=str(select.column))  # noqa: E731
+        make: Make = lambda given: quotient(total, given[0], given[1], facts)  # noqa: E731
     else:
         one = _query(select) if isinstance(select, Select) else select
-        questions, make = [one], lambda given: plain(one, given[0], facts)
+        asked = _ordered(one, facts)
+        questions, make = [asked], lambda given: plain(one, asked, given[0], facts)
     for each in questions:
         each.sensitivity(facts)  # says what is wrong with the question
         if constant(each, facts.domain) is False:
@@ -68,31 +77,57 @@ def put_together(select: Select | Question, facts: Facts, text: str = "") -> tup
     return questions, make
 
 
-def plain(question: Question, given: Given, facts: Facts) -> Answer:
-    """A linear question's own answer."""
+def _ordered(question: Question, facts: Facts) -> Question:
+    """Groups in the domain's order: GROUP BY a, b and GROUP BY b, a are one question."""
+    if not isinstance(question, Histogram):
+        return question
+    return Histogram([name for name in facts.domain.names if name in question.columns], question.where)
+
+
+def plain(question: Question, asked: Question, given: Given, facts: Facts) -> Answer:
+    """A linear question's own answer; `asked` is the same with its groups in the domain's order."""
     bound = given.bound if math.isinf(given.bound) else round(given.bound, 6)
-    size = max(1, facts.size or 1)
+    persons = facts.neighbours.rows == 1
+    size, unit = max(1, facts.size or 1), "persons" if persons else "rows"
     if isinstance(question, Sum):
-        return Answer(float(given.value), bound, given.source, given.price, unit=question.column)
+        return Answer(_tidy(float(given.value)), bound, given.source, given.price, unit=question.column)
     if isinstance(question, Count):
-        return Answer(int(given.value), bound, given.source, given.price, int(given.value) / size)
-    counts = given.value.ravel().tolist()
+        share = int(given.value) / size if persons else None
+        return Answer(int(given.value), bound, given.source, given.price, share, unit)
+    order = [asked.columns.index(name) for name in question.columns] if isinstance(asked, Histogram) else []
+    counts = given.value.transpose(order).ravel().tolist()
     keys = [label[0] if len(label) == 1 else label for label in question.labels(facts)]
     value = dict(zip(keys, counts, strict=True))
-    shares = {key: count / size for key, count in value.items()}
-    return Answer(value, bound, given.source, given.price, shares, groups=question.columns)
+    shares = {key: count / size for key, count in value.items()} if persons else None
+    return Answer(value, bound, given.source, given.price, shares, unit, groups=question.columns)
 
 
-def quotient(total: Given, count: Given, *, unit: str) -> Answer:
-    """A sum over a count: the bound is that of the quotient of their intervals, infinite if the count may be 0."""
+def quotient(question: Sum, total: Given, count: Given, facts: Facts) -> Answer:
+    """A sum over a count. It lies between the least and the largest value that is averaged; its bound is that of the
+    quotient of the two intervals, and infinite if the count may be 0."""
+    least, most = _range(question, facts)
     number, people = float(total.value), int(count.value)
-    least, most = people - count.bound, people + count.bound
-    value, bound = (number / people if people else math.nan), math.inf
-    if least > 0:
-        ends = [(number + side * total.bound) / end for side in (-1, 1) for end in (least, most)]
-        bound = max(abs(end - value) for end in ends)
+    value, bound = min(max(number / people if people else (least + most) / 2, least), most), math.inf
+    if people - count.bound > 0:
+        ends = [(number + side * total.bound) / (people + other * count.bound) for side in (-1, 1) for other in (-1, 1)]
+        bound = max(abs(min(max(end, least), most) - value) for end in ends)
     source = total.source if total.source == count.source else f"{total.source} and {count.source}"
-    return Answer(value, bound, source, total.price + count.price, unit=unit)
+    return Answer(_tidy(value), _tidy(bound), source, total.price + count.price, unit=question.column)
+
+
+def _range(question: Sum, facts: Facts) -> tuple[float, float]:
+    """The values that a sum adds up."""
+    form = linear(question, facts.domain)
+    column = facts.domain.column(question.column)
+    if form is not None:
+        inside = form.weight[form.place >= 0]
+        return float(inside.min()), float(inside.max())
+    return float(column.low), float(column.high)  # type: ignore[union-attr]
+
+
+def _tidy(value: float) -> float:
+    """Twelve digits: what is beyond is the rounding of floats."""
+    return float(f"{value:.12g}")
 
 
 def frame_of(columns: dict[str, list[Any]], backend: str) -> Any:
@@ -112,7 +147,8 @@ def _query(select: Select) -> Question:
 
 
 def _contradiction(question: Question, text: str) -> Exception:
-    reason = f"no row of the declared domain satisfies {in_words(question.where)}"
+    words = in_words(question.where)
+    reason = "the condition is never true" if words == "never" else f"no row of the declared domain satisfies {words}"
     hint = "The answer is 0 whatever the rows are: nothing was asked and nothing was spent."
     if not text:
         return ParameterError(f"{reason}. {hint}")

@@ -25,11 +25,12 @@ from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
 from discreet.pmw.measured import Measured, noise_bound, read_off
 from discreet.pmw.questions import Linear, Question, linear
-from discreet.predicate import EVERYTHING
 from discreet.query import Count, Histogram, Sum
 
 LARGEST_MARGINAL = 2**20
 _GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesis to be wrong by
+_ROOM = 0.7  # of A: what a bought table may be off by; the rest is room for the hypothesis to improve its numbers
+_PLANNED = 10_000  # questions, if nobody says
 _UNPAYABLE = 10**30
 
 Threshold = AboveThreshold | AboveThresholdLaplace
@@ -41,13 +42,13 @@ class Terms:
 
     alpha      every answer within this fraction of the persons; None with declared scopes: whatever the plan gives
     beta       the probability that some bound does not hold
-    questions  how many are planned: a guide for what is worth its price, not a limit
+    questions  how many are planned: so many a threshold shall let pass, it is not a limit; None: nobody knows
     scopes     how many different sets of columns will be asked about; None if nobody knows
     """
 
     alpha: Fraction | None
     beta: Fraction
-    questions: int
+    questions: int | None = None
     scopes: int | None = None
 
 
@@ -104,14 +105,14 @@ class Shop:
         if self.terms.alpha is None:
             raise ParameterError("the declared scopes are used up; a session with alpha= answers more questions")
         numbers = math.prod(question.shape(self.facts.domain)) if isinstance(question, Histogram) else 1
-        whole = isinstance(question, Histogram) and question.where == EVERYTHING
-        failure = self.failure(order) / (2 if whole else 1)
+        failure = self.failure(order) / (2 if isinstance(question, Histogram) else 1)
 
         def error(scale: float) -> float:
             return noise_bound(self.kind, scale, copies=1, log_sets=math.log(numbers), failure=failure)
 
         unit = question.unit(self.facts)
-        return self.noisy(question, _largest(error, self.wanted(question) / float(unit) - 0.5) * unit)
+        reach = (_ROOM if numbers > 1 else 1.0) * self.wanted(question) / float(unit) - 0.5
+        return self.noisy(question, _largest(error, reach) * unit)
 
     def marginal(self, question: Question, order: int) -> Gaussian | Laplace | None:
         """The marginal over the question's scope, with as much noise as the question's bound allows."""
@@ -119,7 +120,7 @@ class Shop:
         if form is None or not form.scope or form.cells > LARGEST_MARGINAL:
             return None
         whole, failure = Histogram(form.scope), self.failure(order) / 2
-        reach = self.wanted(question) - 0.5 * float(question.unit(self.facts))
+        reach = _ROOM * self.wanted(question) - 0.5 * float(question.unit(self.facts))
         return self.noisy(whole, _largest(lambda scale: self._reading(whole, form, scale, failure), reach))
 
     def share(self, question: Question, parts: int) -> Gaussian | Laplace:
@@ -127,7 +128,8 @@ class Shop:
         form = linear(question, self.facts.domain)
         if form is None:
             raise ParameterError("this question mentions more cells than can be measured together")
-        whole, part = Histogram(form.scope), self.left() // parts
+        whole: Question = Histogram(form.scope) if form.scope else Count()
+        part = self.left() // parts
 
         def fits(mechanism: Mechanism | Conversation) -> bool:
             return self.admits(mechanism) and self.price(mechanism) <= part
@@ -137,7 +139,7 @@ class Shop:
     def threshold(self, number: int) -> AboveThreshold:
         """The noise that leaves a part of A for the hypothesis, and lets as many questions pass as are planned."""
         first = -math.log(float(self.run_failure(number)))
-        idle = math.log(max(2, self.terms.questions))
+        idle = math.log(max(2, self.terms.questions or _PLANNED))
         window, share = float(self.window * (1 - _GAP)), math.sqrt(first) / (math.sqrt(first) + math.sqrt(2 * idle))
         scales = (Fraction(max(each, 1e-6)) for each in (window * share / first, window * (1 - share) / idle))
         one, other = (each.limit_denominator(10**6) for each in scales)
@@ -172,30 +174,34 @@ class Shop:
     def admits(self, mechanism: Mechanism | Conversation) -> bool:
         return self.ledger.admits(mechanism, facts=self.facts, allowance=self.allowance)
 
+    def alpha_for(self, cap: int, order: int) -> float:
+        """The least alpha for which a count costs no more than this."""
+        least = calibrate(lambda noise: self.noisy(Count(), noise), admits=lambda each: self.price(each) <= cap)
+        failure = self.failure(order)
+        error = noise_bound(self.kind, float(least.scale), copies=1, log_sets=0.0, failure=failure) + 0.5
+        return math.ceil(1.01 * error / self.size * 10**6) / 10**6
+
     def require_one_count(self) -> None:
         """Refuse an alpha for which the whole budget would not pay for a single count, with one for which it would."""
         caps = self.ledger.spent().caps
-        cap = caps.pure if self.pure else caps.renyi or 0
-        least = calibrate(lambda noise: self.noisy(Count(), noise), admits=lambda each: self.price(each) <= cap)
-        error = noise_bound(self.kind, float(least.scale), copies=1, log_sets=0.0, failure=self.failure(1)) + 0.5
-        if float(self.window) >= error:
+        least_alpha = self.alpha_for(caps.pure if self.pure else caps.renyi or 0, 1)
+        if float(self.terms.alpha or 0) * 1.01 >= least_alpha:
             return
+        would = f"alpha={least_alpha:g} would" if least_alpha < 1 else "no alpha would, for so few persons"
         raise ParameterError(
             f"alpha={float(self.terms.alpha or 0):g} is below what this budget can give for {self.size} persons: not "
-            f"even one count fits; alpha={math.ceil(1.01 * error / self.size * 10**6) / 10**6:g} would"
+            f"even one count fits; {would}"
         )
 
 
 def _largest(error: Callable[[float], float], reach: float) -> Fraction:
-    """The largest scale, nearly, whose error is within reach; errors grow about in proportion to the scale."""
+    """The largest scale, nearly, whose error is within reach; the error grows with the scale."""
     if reach <= 0:
         raise ParameterError("alpha * size must be more than half a person: ask for a larger alpha")
-    scale = reach
-    for _ in range(40):
-        found = error(scale)
-        if reach * 0.998 <= found <= reach:
-            break
-        scale *= reach / found * 0.9995
-    while error(scale) > reach:
-        scale *= 0.999
-    return Fraction(math.floor(scale * 2**20), 2**20)
+    low, high = 0.0, reach
+    while error(high) <= reach:
+        low, high = high, 2 * high
+    while high - low > high / 1000:
+        middle = (low + high) / 2
+        low, high = (middle, high) if error(middle) <= reach else (low, middle)
+    return Fraction(math.floor(low * 2**20), 2**20)

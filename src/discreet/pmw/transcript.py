@@ -10,7 +10,8 @@ any session are measurements too, if they are counts, sums or histograms with La
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -19,8 +20,10 @@ import numpy as np
 
 from discreet.data import Facts
 from discreet.erm.line import RankQuantile
+from discreet.errors import LedgerCorrupt
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answers import decode, encode
+from discreet.ledger.asking import one_at_a_time
 from discreet.ledger.state import Body
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
@@ -126,10 +129,16 @@ class Transcript:
     def say_all(self, answers: Iterable[tuple[Asked, str, Given]], beta: Fraction) -> None:
         """Record many answers in one durable write."""
         sayings = [
-            charging.Saying(record(question), meaning, self.manner, _text(beta, given))
+            charging.Saying(self._hash, record(question), meaning, self.manner, _text(beta, given))
             for question, meaning, given in answers
         ]
         charging.say(self.ledger, *sayings)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While no other session asks through this ledger: two that ask the same at once shall pay once."""
+        with one_at_a_time(self.ledger):
+            yield
 
     def forget_run(self) -> None:
         """The open threshold turned out to be over: its secret is not beside the ledger."""
@@ -185,11 +194,14 @@ class Transcript:
         self.open_run = None
 
     def _note_said(self, body: Body) -> None:
-        if body["manner"] != self.manner:
+        if body["manner"] != self.manner or body["facts_hash"] != self._hash:
             return
-        beta, value, bound, source, price, missed = decode(body["answer"])
-        given = Given(value, bound, source, price, missed)
-        noted = Said(body["seq"], revive(body["question"], _READ), Fraction(beta), given)
+        try:
+            beta, value, bound, source, price, missed = decode(body["answer"])
+            given = Given(value, bound, source, price, missed)
+            noted = Said(body["seq"], revive(body["question"], _READ), Fraction(beta), given)
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+            raise LedgerCorrupt(body["seq"], "an answer as a session writes it", "another text") from None
         self.answers.append(noted)
         self.said[body["meaning"]] = noted
 
