@@ -76,12 +76,14 @@ def plan(
     KIND is count, histogram (cells), vector (d), select (candidates) or threshold (questions); or a learner: mean,
     median, linear (d) or logistic (d), in units where rows have norm 1, targets lie in [-1, 1] and values in [0, 1];
     or a learner of rules: interior (bits), box (d, bits), conjunction (d, k), rule (conditions, k), finite
-    (hypotheses), whose error is the share of rows that it labels wrong. For example:
+    (hypotheses), whose error is the share of rows that it labels wrong; or questions (questions, and bits or cells of
+    the domain): so many counts, each chosen after the answers before it. For example:
 
         \b
         discreet plan histogram --epsilon 0.5 --delta 1e-6 --size 20000 --number cells=121
         discreet plan logistic --epsilon 1 --delta 1e-6 --size 10000 --number d=10
         discreet plan box --epsilon 1 --delta 1e-6 --alpha 0.05 --number d=2 --number bits=16
+        discreet plan questions --epsilon 1 --delta 1e-6 --alpha 0.05 --number questions=1000000 --number bits=20
     """
     from discreet.guarantee import Budget, Neighbours
     from discreet.plan import plan as planned
@@ -278,6 +280,7 @@ def _summary(found: Ledger) -> dict[str, Any]:
         "allowances": {each["allowance"]: each["share"] for each in entries if each["kind"] == "allow"},
         "reconciled": [each["seq"] for each in entries if each["kind"] == "reconcile"],
         "entries": len(entries),
+        "answers": sum(each["kind"] == "said" for each in entries),
         "charges": [
             {
                 "entry": each["seq"],
@@ -322,7 +325,8 @@ def _lines(found: Ledger, summary: dict[str, Any], last: int = 20) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     body = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
     shown = f", the last {last}:" if len(charges) > last else ""
-    return [*head, f"charges     {len(charges)}{shown}", *body]
+    answers = [f"answers     {summary['answers']} given by sessions"] if summary["answers"] else []
+    return [*head, *answers, f"charges     {len(charges)}{shown}", *body]
 
 
 def _charge_cells(charge: dict[str, Any]) -> tuple[str, ...]:

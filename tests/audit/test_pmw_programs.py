@@ -41,7 +41,7 @@ from discreet.query import Equals, Sum
 from discreet.release import converse, release
 
 AAB, ABB = letters("aab"), letters("abb")
-ENOUGH, LITTLE = Budget(40), Budget(13)
+ENOUGH, LITTLE = Budget(40), Budget(25)
 ADDED = Setting(BITS.domain, Neighbours("add-remove"))
 FOUR, THREE = rows_of_bits("11", "11", "00", "00"), rows_of_bits("11", "00", "00")
 CHANGED = rows_of_bits("11", "10", "00", "00")
@@ -90,7 +90,7 @@ def test_the_law_of_a_program_with_a_threshold_is_that_of_the_conversation():
 def test_paths_that_meet_give_the_same_law_as_paths_that_do_not(honest, asked, rows, setting):
     program = asking(honest, asked)
     met, apart = (
-        program_law(program, rows, setting, budget=Budget(14), reach=1, merge=merge) for merge in (True, False)
+        program_law(program, rows, setting, budget=Budget(25), reach=1, merge=merge) for merge in (True, False)
     )
     assert met.mass == pytest.approx(apart.mass)
 
@@ -179,7 +179,7 @@ def test_a_person_with_two_rows_is_paid_for_in_a_session():
     honest = replace(RENTER, past=(("a", (4, 4)), ("b", (4, 4))))
     shared = rows_of_bits("11", "11", "11", "00", "00")
     mine = tuple({**row, "who": -1} for row in rows_of_bits("11", "11"))
-    p, q = laws(honest, (BOTH, DIFFERENT), shared, (*shared, *mine), setting, budget=Budget(16), size=6)
+    p, q = laws(honest, (BOTH, DIFFERENT), shared, (*shared, *mine), setting, budget=Budget(30), size=6)
     assert 0.4 < pure_finding(p, q).ratio <= 1
     assert unexplained_step([p, q]) == ()
 
@@ -190,7 +190,7 @@ def test_a_sum_in_a_session_tells_no_more_than_was_charged():
     honest = replace(RENTER, past=(("x", (1, 1, 1, 1)), ("b", (2, 2))))
     rows = [{"x": x, "b": b} for x, b in ((2, 1), (0, 0), (-1, 0), (2, 1), (-1, 1))]
     setting, asked = Setting(domain, Neighbours("replace-one")), (Sum("x", Equals("b", 1)),)
-    p, q = laws(honest, asked, (*rows[:3], rows[3]), (*rows[:3], rows[4]), setting, budget=Budget(14), reach=8)
+    p, q = laws(honest, asked, (*rows[:3], rows[3]), (*rows[:3], rows[4]), setting, budget=Budget(30), reach=8)
     assert 0.4 < pure_finding(p, q).ratio <= 1
     assert unexplained_step([p, q]) == ()
 

@@ -47,7 +47,7 @@ def test_the_page_about_questions_runs_as_it_is(tmp_path, monkeypatch, capsys):
     exec(compile(block, "questions.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "source='direct'" in printed
-    assert "source='hypothesis', price=0" in printed
+    assert "source='hypothesis', price=0, " in printed
     assert "pmw" in printed
 
 

@@ -351,7 +351,7 @@ def told() -> tuple[Asking, ...]:
     far = toy(BETTER, size=9, theta=3, updates=0)
     one, other = letters("aab"), letters("abb")
     bits, more_bits = rows_of_bits("11", "11", "11", "00"), rows_of_bits("11", "11", "10", "00")
-    enough, little = Budget(40), Budget(13)
+    enough, little = Budget(40), Budget(25)
     return (
         Asking(silent, LETTERS, one, other, TWO_TOPS, (B, A, NOT_A), enough, least=1e-5),
         Asking(far, LETTERS, letters("b" * 9), letters("b" * 8 + "a"), INSIDE_DISTANCE, (A,), enough),
