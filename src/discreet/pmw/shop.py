@@ -29,7 +29,9 @@ from discreet.query import Count, Histogram, Sum
 
 LARGEST_MARGINAL = 2**20
 _GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesis to be wrong by
-_ROOM = 0.7  # of A: what a bought table may be off by; the rest is room for the hypothesis to improve its numbers
+# The part of A that a table or a sum may be off by; the rest is room for the hypothesis to improve the numbers. Many small
+# counts, and sums over few rows, gain most by it; a single count that is rented is to be cheap, and has no such room.
+_ROOM = 0.7
 _PLANNED = 10_000  # questions, if nobody says
 _UNPAYABLE = 10**30
 
@@ -111,7 +113,7 @@ class Shop:
             return noise_bound(self.kind, scale, copies=1, log_sets=math.log(numbers), failure=failure)
 
         unit = question.unit(self.facts)
-        reach = (_ROOM if numbers > 1 else 1.0) * self.wanted(question) / float(unit) - 0.5
+        reach = (1.0 if isinstance(question, Count) else _ROOM) * self.wanted(question) / float(unit) - 0.5
         return self.noisy(question, _largest(error, reach) * unit)
 
     def marginal(self, question: Question, order: int) -> Gaussian | Laplace | None:
