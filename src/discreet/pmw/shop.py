@@ -29,7 +29,7 @@ from discreet.query import Count, Histogram, Sum
 
 LARGEST_MARGINAL = 2**20
 _GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesis to be wrong by
-# The part of A that a table or a sum may be off by; the rest is room for the hypothesis to improve the numbers. Many small
+# The part of A that a table or a sum may be off by; the rest is room for the hypothesis to improve the numbers. Small
 # counts, and sums over few rows, gain most by it; a single count that is rented is to be cheap, and has no such room.
 _ROOM = 0.7
 _PLANNED = 10_000  # questions, if nobody says
