@@ -108,5 +108,7 @@ class Memory:
     def _note(self, said: Said) -> None:
         if isinstance(said.question, (Count, Sum)):
             self.rented[scope_of(said.question, self._domain)] += said.given.price
-        if said.given.missed is not None:
-            self.saved = 0 if said.given.missed else self.saved + said.given.price
+        if said.given.missed or said.given.source == "measurement":
+            self.saved = 0  # a threshold would have ended here, or has
+        elif said.given.missed is not None:
+            self.saved += said.given.price
