@@ -49,7 +49,7 @@ class Setting:
     neighbours: Neighbours
     unit: str | None = None
 
-    def table(self, rows: Sequence[Row]) -> Table:
+    def table(self, rows: Sequence[Row], *, size: int | None = None) -> Table:
         columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in self.domain}
         if self.unit:
             columns[self.unit] = [row.get(self.unit, place) for place, row in enumerate(rows)]
@@ -59,6 +59,7 @@ class Setting:
             neighbours=self.neighbours.kind,
             unit=self.unit,
             rows_per_unit=self.neighbours.rows if self.unit else None,
+            size=size,
         )
 
     def facts(self, rows: Sequence[Row]) -> Facts:

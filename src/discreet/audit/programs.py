@@ -128,7 +128,7 @@ def program_law(
     least  paths of smaller probability are cut off, and counted as missing
     merge  False: for programs that keep secrets elsewhere than in the ledger's conversations
     """
-    table = _table(setting, rows, size)
+    table = setting.table(rows, size=size)
     return _Search(program, table, budget, reach, merge).law(least)
 
 
@@ -280,20 +280,6 @@ def _explained(found: set[str]) -> bool:
 
 
 # Small things.
-
-
-def _table(setting: Setting, rows: Sequence[Row], size: int | None) -> Table:
-    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in setting.domain}
-    if setting.unit:
-        columns[setting.unit] = [row.get(setting.unit, place) for place, row in enumerate(rows)]
-    return Table(
-        columns,
-        setting.domain,
-        neighbours=setting.neighbours.kind,
-        unit=setting.unit,
-        rows_per_unit=setting.neighbours.rows if setting.unit else None,
-        size=size,
-    )
 
 
 def _spent(books: Books) -> Price:
