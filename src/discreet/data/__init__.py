@@ -14,6 +14,7 @@ live in private attributes only; a dataset prints its declaration, never its row
     parquet.py   ParquetTable                          files.py      files to frames (duckdb, pyarrow)
     persons.py   which rows of a person are kept       grid.py       features to integer vectors
     ingest.py    what the datasets share at ingest     packed.py     BitMatrix, Integers
+    distinct.py  DistinctRows, the same sums from the distinct rows of a table
 """
 
 from discreet.data.packed import BitMatrix, Integers
