@@ -43,6 +43,7 @@ def test_wrong_use_is_one_sentence_and_exit_code_2(arguments, says):
     assert "Traceback" not in found.stderr
 
 
+@pytest.mark.slow  # a quick test runs the same attacks
 def test_the_audit_passes_and_names_the_twins_it_caught():
     found = discreet("audit", COLUMNS="160")
     assert found.returncode == 0, found.stdout + found.stderr
@@ -50,7 +51,7 @@ def test_the_audit_passes_and_names_the_twins_it_caught():
     assert "every broken twin was caught" in found.stdout
 
 
-@pytest.mark.parametrize("columns", ["120", "40"])
+@pytest.mark.parametrize("columns", [pytest.param("120", marks=pytest.mark.slow), "40"])
 def test_the_tour_runs_to_its_end(columns):
     found = discreet("tour", COLUMNS=columns)
     assert found.returncode == 0, found.stderr
