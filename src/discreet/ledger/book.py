@@ -326,7 +326,7 @@ def _redacted(body: Body) -> Body:
     secret = ("memo", "request", "who", "process", "meaning", "question")
     kept = {key: value for key, value in body.items() if key not in secret}
     if body["kind"] == "charge":
-        named = ("column", "columns")
+        named = ("column", "columns", "target")
         kept["mechanism"] = {key: _shallow(value) for key, value in body["mechanism"].items() if key not in named}
     return kept
 

@@ -110,7 +110,7 @@ class ClassicAnswers:
             raise ParameterError("this program was made for a table with other facts")
         self.program, self.table, self.ledger = program, table, ledger
         self.facts: Facts = table.facts
-        self.transcript = Transcript(ledger, self.facts, manner=program.manner)
+        self.transcript = Transcript(ledger, self.facts, manner=program.manner, threshold=type(program.threshold))
         self.weights = Weights(program, self.facts)
         self._how: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
         self._replayed = self._guesses = 0

@@ -24,7 +24,8 @@ class Heard:
 
     A charge that is neither a measurement nor a threshold of a session like this one (a model, say, or somebody else's
     conversation) has no length here, and one that is not in the catalogue has no rate: then that kind of bound is not
-    available.
+    available. Questions that somebody put to a session's threshold outside any session are in no ledger: whoever does
+    that has no bound for the population.
     """
 
     def __init__(self, ledger: Ledger, facts: Facts, transcript: Transcript) -> None:
@@ -67,7 +68,7 @@ class Heard:
         if body["facts_hash"] != self.ledger.recorded(self.facts)[1]:
             return False
         if body["mode"] == "conversation":
-            return bool(body["memo"] == self.transcript.manner)
+            return body["seq"] in self.transcript.thresholds
         return bool(additive_parts(body["mechanism"]))
 
     def _rate_of(self, body: Body) -> float:

@@ -98,17 +98,18 @@ class Transcript:
     measured  everything measured so far, in the order of the charges
     said      the last answer to each question, by meaning; `answers` is all of them in order
     runs      how many thresholds were opened and workloads answered; `tops` how many thresholds have fired
-    open_run  the one that is open now, if any
+    open_run  the one that is open now, if any; `thresholds` are the entries of all of them
     """
 
-    def __init__(self, ledger: Ledger, facts: Facts, *, manner: str) -> None:
-        self.ledger, self.facts, self.manner = ledger, facts, manner
+    def __init__(self, ledger: Ledger, facts: Facts, *, manner: str, threshold: type = AboveThreshold) -> None:
+        self.ledger, self.facts, self.manner, self.threshold = ledger, facts, manner, threshold
         self.measured: list[Measured] = []
         self.charged = 0
         self.said: dict[str, Said] = {}
         self.answers: list[Said] = []
         self.runs = self.tops = 0
         self.open_run: Run | None = None
+        self.thresholds: set[int] = set()
         self._pending: dict[int, list[tuple[Question, Gaussian | Laplace, int]]] = {}
         self._seen = 0
         self._hash = ledger.recorded(facts)[1]
@@ -168,11 +169,12 @@ class Transcript:
 
     def _note_run(self, body: Body) -> None:
         """A threshold of this manner, if a session can ask it: somebody may have opened another one by this name."""
-        if body["memo"] != self.manner or body["mechanism"]["name"] not in _READ:
+        if body["memo"] != self.manner or body["mechanism"]["name"] != self.threshold.NAME:  # type: ignore[attr-defined]
             return
         conversation = revive(body["mechanism"], _READ)
         if conversation.sensitivity >= self.facts.neighbours.rows and not conversation.monotone:
             self.runs += 1
+            self.thresholds.add(body["seq"])
             self.open_run = Run(body["seq"], conversation, self.runs)
 
     def _answer(self, body: Body) -> None:
@@ -186,9 +188,9 @@ class Transcript:
 
     def _ended(self, body: Body) -> None:
         self._pending.pop(body["charge"], None)
+        self.tops += body["kind"] == "top" and body["charge"] in self.thresholds
         if self.open_run is not None and self.open_run.entry == body["charge"]:
             self.open_run = None
-            self.tops += body["kind"] == "top"
 
     def _reconciled(self, body: Body) -> None:
         self.open_run = None
