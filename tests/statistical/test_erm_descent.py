@@ -97,7 +97,9 @@ def linear_case(schedule, *, pull: float, steps: int):
     return data, risk, propose(risk, facts=data.facts, admits=admits, schedule=schedule, steps=steps)
 
 
-@pytest.mark.parametrize(("schedule", "steps"), [(Average, 60), (Accelerated, 30), (Last, 60)])
+@pytest.mark.parametrize(
+    ("schedule", "steps"), [(Average, 60), (Accelerated, 30), pytest.param(Last, 60, marks=pytest.mark.slow)]
+)
 def test_on_a_linear_loss_the_promise_is_within_a_factor_four(schedule, steps):
     ratios = []
     for pull in (0.05, 0.1, 0.2, 0.4):

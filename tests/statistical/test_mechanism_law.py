@@ -96,7 +96,7 @@ def test_a_stable_histogram_has_the_stated_law():
         assert not fits(counts, law(dp.StableHistogram(dp.KeyCount("v"), off, 6), rows, THREE).mass, runs)
 
 
-@pytest.mark.parametrize("kind", [dp.AboveThreshold, dp.AboveThresholdLaplace])
+@pytest.mark.parametrize("kind", [dp.AboveThreshold, pytest.param(dp.AboveThresholdLaplace, marks=pytest.mark.slow)])
 def test_a_conversation_has_the_stated_law(kind):
     table, rng, runs = THREE.table(ROWS), Rng(), 8_000
     a, b = (dp.Count(dp.Equals("v", v)) for v in "ab")

@@ -75,6 +75,7 @@ def test_theorem_3_beats_the_lectures_first_version_and_gauss_beats_both():
     assert promised["accelerated"] < promised["gaussian"] < promised["laplace"] < promised["coordinate-laplace"]
 
 
+@pytest.mark.slow
 def test_the_needed_size_keeps_the_promise_and_little_less_does_not():
     row = next(row for row in dp.plan("linear", budget=BUDGET, alpha=0.2, d=3).rows if row.method == "accelerated")
     at = [

@@ -311,6 +311,7 @@ def test_numpy_log_and_exp_keep_the_premise_on_arrays_of_any_length_and_alignmen
         assert worst_log_error(logs[::3]) <= PREMISE / 16
 
 
+@pytest.mark.slow
 def test_numpy_log_and_exp_keep_the_premise_without_each_vector_unit() -> None:
     """The same code on a machine without the widest vector instructions, simulated by numpy's own switch."""
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
