@@ -341,6 +341,22 @@ def _panel(kind: str, curves: dict[str, Curve], left: int) -> Iterator[str]:
         yield f'<polyline points="{points}" fill="none" stroke="{_COLOURS[way]}" stroke-width="2"/>'
         x, y = _x(drawn[-1], length, left) + 3, _y(curve[drawn[-1] - 1]) + 4
         yield f'<text x="{x:.1f}" y="{y:.1f}" fill="{_COLOURS[way]}">{way}</text>'
+    yield from _marks(curves, length, left)
+
+
+def _marks(curves: dict[str, Curve], length: int, left: int) -> Iterator[str]:
+    """A ring where a way passes the whole budget, a dot where ours falls below the cache for good."""
+    for way, curve in curves.items():
+        over = next((place + 1 for place, share in enumerate(curve) if share > 1), None)
+        if over is not None:
+            yield _circle(_x(over, length, left), _y(1.0), "white", _COLOURS[way])
+    since = _for_good(curves["ours"], curves["cache"])
+    if since is not None and math.isfinite(curves["ours"][since - 1]):
+        yield _circle(_x(since, length, left), _y(curves["ours"][since - 1]), _COLOURS["ours"], "black")
+
+
+def _circle(x: float, y: float, fill: str, stroke: str) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{fill}" stroke="{stroke}" stroke-width="1.5"/>'
 
 
 def _places(length: int) -> IntArray:

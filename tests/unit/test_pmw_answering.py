@@ -190,6 +190,50 @@ def test_a_median_is_within_its_ranks_and_remembered():
         session.ask("SELECT MEDIAN(age) FROM people WHERE sex = 'F'")
 
 
+# Other tables.
+
+
+def test_a_file_larger_than_memory_is_asked_the_same_way(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    pa = pytest.importorskip("pyarrow")
+    pq.write_table(pa.table({name: list(values) for name, values in ROWS.items()}), tmp_path / "people.parquet")
+    people = dp.ParquetTable(tmp_path / "people.parquet", DOMAIN, name="people")
+    session = opened(on=people)
+    for _ in range(2):
+        answer = session.ask("SELECT COUNT(*) FROM people WHERE age >= 50 AND sex = 'F'")
+        assert abs(answer.value - np.sum((AGE >= 50) & (SEX == "F"))) < 0.1 * N
+    assert answer.source == "cache"
+    assert abs(session.ask("SELECT MEDIAN(age) FROM people").value - np.median(AGE)) <= 20
+
+
+def test_columns_too_fine_to_be_listed_are_answered_from_the_rows():
+    fine = dp.Domain(x=dp.Number(0, 1, step="1e-9"), y=dp.Number(0, 1, step="1e-9"), z=dp.Category("a", "b"))
+    x = np.random.default_rng(1).random(5000).round(9)
+    session = opened(on=dp.Table({"x": x, "y": x[::-1], "z": ["a"] * 5000}, fine, name="people"))
+    answer = session.ask("SELECT COUNT(*) FROM people WHERE x >= 0.5 AND y < 0.25")
+    assert answer.source == "direct"
+    assert abs(answer.value - np.sum((x >= 0.5) & (x[::-1] < 0.25))) < 0.1 * 5000
+    assert session.ask("SELECT COUNT(*) FROM people WHERE x >= 0.5 AND y < 0.25").source == "cache"
+    assert session.ask("SELECT z, COUNT(*) FROM people WHERE x < 0.5 GROUP BY z").price > 0
+    assert session.ask("SELECT COUNT(*) FROM people WHERE z = 'a'").price > 0
+    assert len(session.synthetic(3)) == 3
+
+
+def test_many_columns_that_tangle_are_still_answered():
+    """Ten columns in pairs: no junction tree of these is small. What does not fit is left out of the hypothesis."""
+    wide = dp.Domain({f"c{i}": dp.Number(0, 9, step=1) for i in range(10)})
+    rng = np.random.default_rng(2)
+    rows = {name: rng.integers(0, 10, 20_000) for name in wide}
+    session = opened(dp.Budget(10, 1e-6), on=dp.Table(rows, wide, name="people"))
+    names = list(wide)
+    for i, one in enumerate(names):
+        for other in names[i + 1 :: 2]:
+            answer = session.ask(Count(And(Equals(one, 3), Equals(other, 4))))
+            truth = np.sum((rows[one] == 3) & (rows[other] == 4))
+            assert abs(answer.value - truth) < 0.1 * 20_000
+    assert session._answers.fitted().left_out
+
+
 # The promise.
 
 
