@@ -10,8 +10,10 @@ READY  := $(ENV)/.ready
 tour: $(READY)            ## the main job, end to end, on made-up people
 	$(BIN)/discreet tour
 
-test: check               ## format, lint, types, then every test that belongs to a quick run
-	$(BIN)/python -m pytest
+test: check               ## format, lint, types, then every test that belongs to a quick run: in two halves, side by side
+	@$(BIN)/python -m pytest tests/audit tests/contract tests/property tests/statistical > .first-half.log 2>&1 & first=$$!; \
+	$(BIN)/python -m pytest tests/unit tests/e2e; second=$$?; \
+	wait $$first; first=$$?; cat .first-half.log; rm -f .first-half.log; exit $$((first || second))
 
 check: $(READY)           ## format, lint, strict types
 	$(BIN)/ruff format --check src tests bench
