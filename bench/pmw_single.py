@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import time
 from pathlib import Path
@@ -72,11 +71,5 @@ def _run(
     return max(errors), float(np.mean(errors)), seconds / len(asked), len(asked)
 
 
-def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--csv", type=Path, default=None, help="randhie.csv of statsmodels")
-    print("\n".join(section(arguments.parse_args().csv)))
-
-
 if __name__ == "__main__":
-    main()
+    pmw_tables.main(section)

@@ -25,6 +25,7 @@ import csv
 import itertools
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -167,7 +168,8 @@ def read(path: Path) -> dict[str, npt.NDArray[np.float64]]:
     return columns | {"health": columns["hlthg"] + 2 * columns["hlthf"] + 3 * columns["hlthp"]}
 
 
-def main() -> None:
+def main(section: Callable[[Path | None], list[str]] = section) -> None:
+    """Print a section that is about these tables."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--csv", type=Path, default=None, help="randhie.csv of statsmodels")
     print("\n".join(section(arguments.parse_args().csv)))

@@ -184,9 +184,8 @@ def _one_number(
     """One number of an answer from a measured table over its scope, and its error."""
     if total is not None and 2 * len(cells) > table.size and (weight == 1).all():
         others = table.size - len(cells)
-        return float(total - (table.sum() - table[cells].sum())), float(
-            errors.of(np.array([others]))[0]
-        ) if others else 0.0
+        value = float(total - (table.sum() - table[cells].sum()))
+        return value, float(errors.of(np.array([others]))[0]) if others else 0.0
     error = 0.0
     for side in (weight, -weight):
         levels = np.sort(side[side > 0])[::-1]
