@@ -23,7 +23,7 @@ from discreet.errors import (
     Unproven,
     UnsupportedQuery,
 )
-from discreet.guarantee import Budget, Guarantee, Neighbours
+from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.mechanism import calibrate, within
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
@@ -46,6 +46,7 @@ from discreet.query import (
     VectorSum,
 )
 from discreet.release import Released, converse, release, reopen
+from discreet.schema import Schema
 from discreet.session import Session
 
 if TYPE_CHECKING:
@@ -121,8 +122,10 @@ __all__ = [
     "Quantile",
     "Released",
     "RuleClassifier",
+    "Schema",
     "SchemaError",
     "Session",
+    "Share",
     "StableHistogram",
     "StableMode",
     "Sum",

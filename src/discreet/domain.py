@@ -141,7 +141,7 @@ class Number:
         object.__setattr__(self, "low", exact.number(low=low))
         object.__setattr__(self, "high", exact.number(high=high))
         object.__setattr__(self, "step", exact.positive(step=step))
-        object.__setattr__(self, "missing", _flag(missing=missing))
+        object.__setattr__(self, "missing", flag(missing=missing))
         _fits_floats(self.low, self.high, self.step)
         if self.low >= self.high:
             raise ParameterError(f"low must be < high, found low={spell(self.low)} and high={spell(self.high)}")
@@ -215,7 +215,7 @@ class AnyNumber:
     missing: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "missing", _flag(missing=self.missing))
+        object.__setattr__(self, "missing", flag(missing=self.missing))
 
     @property
     def size(self) -> int:
@@ -438,7 +438,7 @@ def common_unit(values: Iterable[Fraction]) -> Fraction:
     return Fraction(math.gcd(*(int(value * denominator) for value in found)), denominator)
 
 
-def _flag(**named: object) -> bool:
+def flag(**named: object) -> bool:
     ((name, value),) = named.items()
     if not isinstance(value, (bool, np.bool_)):
         raise ParameterError(f"{name} must be True or False, found {value!r}")

@@ -99,6 +99,21 @@ class Budget:
         return f"(epsilon {exact.shown(self.epsilon)}, delta {exact.shown(self.delta)})"
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class Share:
+    """A part of what a ledger has left, where an epsilon is asked for: Mean(epsilon=Share("1/3"), ...)."""
+
+    part: Fraction
+
+    def __init__(self, part: Exact) -> None:
+        exact.freeze(self, part=exact.writable(part=exact.positive(part=part)))
+        if self.part > 1:
+            raise ParameterError(f"a share of what is left is at most 1, found {exact.shown(self.part)}")
+
+    def __str__(self) -> str:
+        return f"{self.part} of what is left"
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """An upper bound on the privacy loss of a release; see the module's docstring for its four parts.

@@ -103,6 +103,24 @@ def _connect(scan: Scan, private: str = "") -> Any:
     return quietly(lambda: duckdb.connect(":memory:", config=config), complaint, kind=ParameterError)
 
 
+def parquet_types(path: Path) -> dict[str, str]:
+    """The kind of each column of a Parquet file, by its declared type; no value and no statistics are looked at."""
+    parquet = _module("pyarrow.parquet")
+    schema = quietly(lambda: parquet.read_schema(path), f"{path.name!r} cannot be read as Parquet")
+    return {field.name: _kind(field.type) for field in schema}
+
+
+def _kind(of: Any) -> str:
+    types = _module("pyarrow").types
+    if types.is_boolean(of):
+        return "truth"
+    if types.is_integer(of):
+        return "whole"
+    if types.is_floating(of) or types.is_decimal(of):
+        return "number"
+    return "text"
+
+
 def _header(path: Path) -> tuple[str, ...]:
     with path.open(encoding="utf-8-sig", newline="") as lines:
         names = tuple(next(csv.reader(lines, strict=True), ()))

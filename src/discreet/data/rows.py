@@ -65,11 +65,15 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose rows these are, as declared by the owner; never a function of the rows."""
+    """Whose rows these are, as declared by the owner; never a function of the rows.
+
+    rehearsal  True: the rows are made up, nobody's; a ledger takes either such rows or real ones, never both
+    """
 
     name: str
     neighbours: Neighbours
     unit: str | None
+    rehearsal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

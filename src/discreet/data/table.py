@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from discreet.data.ingest import (
 )
 from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, sum_of
 from discreet.data.slices import slices_of
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.domain import Category, Domain, Number, Vector, flag
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 
@@ -47,6 +48,7 @@ class Table:
     unit        the column that names the person, when a person may hold several rows; at most rows_per_unit of them are
                 kept, by a choice that depends on that person's rows only.
     size        add-remove: a number of persons that the owner declares, for what needs one. replace-one: checked.
+    rehearsal   True: the rows are made up (`discreet.rehearsal`); ledgers of real tables refuse them.
     """
 
     __slots__ = ("__weakref__", "_codes", "_rows", "facts", "identity", "source")
@@ -61,9 +63,10 @@ class Table:
         unit: str | None = None,
         rows_per_unit: int | None = None,
         size: int | None = None,
+        rehearsal: bool = False,
     ) -> None:
         domain = checked_domain(domain)
-        self.identity = identity_of(name, neighbours, unit, rows_per_unit)
+        self.identity = replace(identity_of(name, neighbours, unit, rows_per_unit), rehearsal=flag(rehearsal=rehearsal))
         self.source = Path(rows).resolve() if isinstance(rows, (str, os.PathLike)) else None
         if self.source is None:
             block = frame_block(rows, domain, self.identity)

@@ -6,7 +6,7 @@ is one release: a mechanism is built from public numbers alone, charged, and run
     epsilon, delta  what this fit alone may cost; delta = 0 is pure differential privacy
     ledger          where it is charged. Without one the fit has a budget of its own, and `guarantee_` says "this fit
                     alone": it does not know what else was released about the same people
-    epsilon=None    with a ledger: all that is left there
+    epsilon=None    with a ledger: all that is left there; Share("1/3"): a third of what is left there
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from discreet.data import Dataset
 from discreet.erm.promise import Promise
 from discreet.errors import ParameterError
 from discreet.exact import Exact
-from discreet.guarantee import Budget, Guarantee, Neighbours
+from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.ledger.price import ATTO
 from discreet.mechanism import Mechanism
@@ -60,6 +60,7 @@ class Terms:
     """The checked public parameters that say what a fit may cost and where it is charged."""
 
     budget: Budget | None
+    share: Share | None
     ledger: Ledger | None
     neighbours: Neighbours
     size: int | None
@@ -91,16 +92,17 @@ def terms_of(estimator: Any) -> Terms:
     if not isinstance(estimator.neighbours, (str, Neighbours)):
         raise ParameterError(f'neighbours must be "replace-one" or "add-remove", found {estimator.neighbours!r}')
     size = None if estimator.size is None else exact.whole(size=estimator.size)
-    return Terms(_budget(estimator, ledger), ledger, Neighbours.of(estimator.neighbours), size)
+    share = estimator.epsilon if isinstance(estimator.epsilon, Share) else None
+    return Terms(_budget(estimator, ledger), share, ledger, Neighbours.of(estimator.neighbours), size)
 
 
 def _budget(estimator: Any, ledger: Ledger | None) -> Budget | None:
-    if estimator.epsilon is not None:
+    if estimator.epsilon is not None and not isinstance(estimator.epsilon, Share):
         return Budget(estimator.epsilon, estimator.delta)
     if ledger is None:
-        raise ParameterError("epsilon must be given: a number > 0, or None with a ledger for all that is left there")
+        raise ParameterError("epsilon must be given: a number > 0, or with a ledger None for all that is left there")
     if exact.nonnegative(delta=estimator.delta) != 0:
-        raise ParameterError("delta goes with epsilon: with epsilon=None the ledger's own budget decides")
+        raise ParameterError("delta goes with a number as epsilon: otherwise the ledger's own budget decides")
     return None
 
 
@@ -120,9 +122,9 @@ def books(terms: Terms, data: Dataset, *, failing: Fraction = Fraction(0)) -> Bo
     charged = priced if terms.ledger is None else terms.ledger
     return Books(
         charged,
-        lambda mechanism: priced.admits(mechanism, facts=facts),
+        lambda mechanism: priced.admits(mechanism, facts=facts, share=terms.share),
         priced.budget.delta == 0,
-        Fraction(priced.remaining().failure, ATTO),
+        Fraction(priced.remaining().failure, ATTO) * (1 if terms.share is None else terms.share.part),
     )
 
 

@@ -14,7 +14,7 @@ from discreet.data import Dataset, Facts, Identity
 from discreet.domain import AnyNumber, Bits, Category, Domain, Number, Vector, Whole
 from discreet.errors import LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
 from discreet.exact import Exact
-from discreet.guarantee import Budget, Guarantee, Neighbours
+from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger.mark import state_directory
 from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
 from discreet.ledger.price import NOTHING, Books, Price, price_of, remaining_books, spent_books
@@ -173,15 +173,27 @@ class Ledger:
             return left.at_most(remaining_books(named.spent, caps, self._header.order, facts))
 
     def admits(
-        self, mechanism: Mechanism | Conversation, *, facts: Facts | None = None, allowance: str | None = None
+        self,
+        mechanism: Mechanism | Conversation,
+        *,
+        facts: Facts | None = None,
+        allowance: str | None = None,
+        share: Share | None = None,
     ) -> bool:
-        """Whether a charge for this mechanism would be admitted now. Reads no rows and spends nothing."""
+        """Whether a charge for this mechanism would be admitted now. Reads no rows and spends nothing.
+
+        share  only if the charge is also within this share of what is left
+        """
         facts = facts or self.facts
         if facts is None:
             raise ParameterError("the ledger has no facts yet: pass facts=table.facts")
         price = self.price(mechanism.guarantee(facts))
         with self.store.reading() as state:
             self.store.check_mark(state)
+            if share is not None:
+                left = remaining_books(state.spent, self._header.caps, self._header.order, None)
+                if not price.within(left.share(share.part)):
+                    return False
             return state.admits(price, allowance)
 
     def price(self, guarantee: Guarantee) -> Price:
@@ -200,6 +212,7 @@ class Ledger:
     def __repr__(self) -> str:
         where = "in memory" if self.path is None else self.path.name
         warning = "NOT PRIVATE (testing), " if self.testing else ""
+        warning += "REHEARSAL, " if self.identity.rehearsal else ""
         return f"<Ledger {where}: {warning}{self.identity.name!r}, {self.identity.neighbours}, {self.budget}>"
 
     # The owner's work.

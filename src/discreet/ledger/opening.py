@@ -74,11 +74,16 @@ def check_table(state: State, data: Dataset) -> None:
         ("the relation", str(expected.neighbours), str(found.neighbours)),
         ("the facts' relation", str(expected.neighbours), str(data.facts.neighbours)),
         ("the unit", expected.unit, found.unit),
+        ("a row", _rows(expected), _rows(found)),
     ):
         if ours != theirs:
             raise LedgerMismatch(f"{word} of this ledger is {ours!r}, found {theirs!r}")
     if expected.neighbours.replace_one and state.size not in (None, data.facts.size):
         raise LedgerMismatch(f"this ledger is for {state.size} persons, found {data.facts.size}: another table")
+
+
+def _rows(identity: Identity) -> str:
+    return "made up for a rehearsal" if identity.rehearsal else "about a real person"
 
 
 def storable_text(**named: object) -> str:

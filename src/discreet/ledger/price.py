@@ -134,6 +134,10 @@ class Books:
         pure = None if self.pure is None or other.pure is None else min(self.pure, other.pure)
         return replace(self, renyi=renyi, pure=pure, failure=min(self.failure, other.failure))
 
+    def share(self, part: Fraction) -> Caps:
+        """This part of what is left, as caps for a charge to stay within."""
+        return Caps(self.renyi, self.pure or 0, self.failure).share(part)
+
     def amounts(self) -> str:
         """What is spent or left, without the caps."""
         return _amounts(self.renyi, self.pure, self.failure)

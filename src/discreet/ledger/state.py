@@ -215,7 +215,8 @@ def price_from(stored: Any) -> Price:
 def identity_record(identity: Identity) -> Json:
     """The identity as JSON; spelled out here because its field `name` would hide the record's name."""
     relation = identity.neighbours
-    return {"table": identity.name, "relation": relation.kind, "rows": relation.rows, "unit": identity.unit}
+    made_up: dict[str, Json] = {"rehearsal": True} if identity.rehearsal else {}
+    return {"table": identity.name, "relation": relation.kind, "rows": relation.rows, "unit": identity.unit, **made_up}
 
 
 def _open(state: State, seq: int, body: Body) -> None:
@@ -231,7 +232,8 @@ def _open(state: State, seq: int, body: Body) -> None:
     if not re.fullmatch("[0-9a-f]{32}", body["id"]):
         raise LedgerCorrupt(seq, "an id of 32 hexadecimal digits", "another")
     who = body["identity"]
-    identity = Identity(who["table"], Neighbours(who["relation"], who["rows"]), who["unit"])
+    relation = Neighbours(who["relation"], who["rows"])
+    identity = Identity(who["table"], relation, who["unit"], who.get("rehearsal", False) is True)
     state.header = Header(
         body["id"], budget, share, order, caps, identity, body["size"], body["testing"] is True, body["time"]
     )

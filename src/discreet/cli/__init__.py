@@ -1,0 +1,80 @@
+"""The command line: `discreet COMMAND --help` teaches.
+
+Errors are one sentence on the error stream, with what would work; nothing is spent before everything that can be wrong
+has been checked. Exit codes:
+
+    0    done
+    1    refused or failed: the ledger is damaged, behind its mark, of another table; a file cannot be read or written
+    2    a wrong argument, schema or question: nothing was spent
+    3    the budget does not allow it: nothing was spent
+    130  stopped by Ctrl-C: what was charged before stays charged
+    141  the reader of the output went away
+
+Importing this package imports click and nothing heavy; each command imports what it needs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from discreet.cli.asking import ask, synth
+from discreet.cli.audits import audit
+from discreet.cli.learning import fit, learn, suggest_bounds
+from discreet.cli.ledgers import ledger
+from discreet.cli.plans import plan
+from discreet.cli.schemas import schema
+from discreet.cli.touring import tour
+from discreet.errors import BudgetExceeded, DiscreetError, ParameterError, SchemaError, UnsupportedQuery
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="discreet", prog_name="discreet", message="%(prog)s %(version)s")
+def commands() -> None:
+    """Learn from private data under differential privacy, within one budget that cannot be overspent.
+
+    \b
+    The way: tour           everything once, on a bundled table
+             schema         draft what is public about your table, and fill it in
+             ledger create  fix the budget, for good
+             plan           what a budget buys, before anything is spent
+             ask, fit, learn, synth, suggest-bounds      use it; --rehearse tries all of them on made-up rows
+    """
+
+
+for _command in (ask, audit, fit, learn, ledger, plan, schema, suggest_bounds, synth, tour):
+    commands.add_command(_command)
+
+
+def main() -> None:
+    """The entry point: runs a command and turns errors into one sentence and an exit code."""
+    try:
+        code = commands.main(prog_name="discreet", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort as stop:
+        interrupted = isinstance(stop.__cause__, (KeyboardInterrupt, EOFError))  # else somebody said no
+        click.echo("stopped: what was charged stays charged" if interrupted else "stopped: nothing was done", err=True)
+        sys.exit(130 if interrupted else 1)
+    except DiscreetError as error:
+        click.echo(f"discreet: {error}", err=True)
+        sys.exit(exit_code(error))
+    except BrokenPipeError:
+        # Nobody reads on. Python would complain once more when it closes the stream at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except OSError as error:
+        click.echo(f"discreet: {error.strerror or error}", err=True)
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def exit_code(error: DiscreetError) -> int:
+    """Which of the codes an error of ours is."""
+    if isinstance(error, BudgetExceeded):
+        return 3
+    return 2 if isinstance(error, (ParameterError, SchemaError, UnsupportedQuery)) else 1

@@ -1,0 +1,56 @@
+"""Rehearsals: made-up rows from a declaration, to try questions and prices on before anybody's rows are touched.
+
+The rows are uniform over the declared domain, from a fixed seed: they know nothing about anybody, so everything about
+them is free. A rehearsal has a ledger of its own, which counts as a real one would and refuses real tables, as real
+ledgers refuse these rows (`Identity.rehearsal`): nobody can spend or spare a budget by mistaking one for the other.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from discreet.data import Table
+from discreet.domain import AnyNumber, Column, Domain, label_of
+from discreet.errors import SchemaError
+from discreet.guarantee import Neighbours
+from discreet.noise import SeededRng
+
+PEOPLE = 10_000
+_SEED = 2026
+_NUMBERS = 1_000  # a number without bounds is made up between 0 and this
+
+
+def made_up(
+    domain: Domain,
+    *,
+    name: str,
+    neighbours: Neighbours | str = "replace-one",
+    unit: str | None = None,
+    rows_per_unit: int | None = None,
+    people: int = PEOPLE,
+    size: int | None = None,
+) -> Table:
+    """A table of made-up people with this declaration, one row each."""
+    rng = SeededRng(_SEED)
+    rows = {column: _values(domain[column], rng, people) for column in domain}
+    if unit is not None:
+        if unit in domain:
+            raise SchemaError(f"the unit {unit!r} is declared as a column too: leave one of the two out to rehearse")
+        rows[unit] = list(range(people))
+    return Table(
+        rows,
+        domain,
+        neighbours=neighbours,
+        name=name,
+        unit=unit,
+        rows_per_unit=rows_per_unit,
+        size=size,
+        rehearsal=True,
+    )
+
+
+def _values(column: Column, rng: SeededRng, people: int) -> list[object]:
+    if isinstance(column, AnyNumber):
+        return [int(each) for each in rng.integers(_NUMBERS, people)]
+    label = functools.cache(functools.partial(label_of, column))
+    return [label(int(code)) for code in rng.integers(column.size, people)]

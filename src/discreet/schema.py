@@ -1,0 +1,243 @@
+"""What is declared about a table, in a small TOML file that its owner writes and anybody may read.
+
+    name = "people"                     # what SQL calls the table, and what its ledger is bound to
+    data = "people.parquet"             # beside this file, or a path of its own
+    ledger = "people.ledger"
+    neighbours = "replace-one"          # how many people there are is public; "add-remove" hides it
+    each_row_is_a_person = true         # or unit = "person" and rows_per_unit = 5
+
+    [columns.age]
+    kind = "number"
+    low = 0
+    high = 120
+    step = 1
+
+    [columns.town]
+    kind = "category"
+    levels = ["north", "south"]
+    other = "elsewhere"                 # takes every value that is not a level
+    missing = "unknown"                 # takes nulls; for a number: missing = true
+
+    [columns.income]
+    kind = "any number"                 # bounds are not known: for `suggest-bounds` and quantiles
+
+A schema is public, so nothing in it may come from the rows. `draft` therefore reads a CSV file's header or the names
+and types in a Parquet file's footer, never a value and never the statistics that a footer also holds, and leaves
+FILL IN where the owner has to say what is known without looking. Decimals are exact: 0.1 is one tenth.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from discreet import exact
+from discreet.data import ParquetTable, Table
+from discreet.data.files import Scan, parquet_types
+from discreet.domain import AnyNumber, Category, Column, Domain, Number, near_misses
+from discreet.errors import DiscreetError, ParameterError, SchemaError
+from discreet.guarantee import Neighbours
+
+FILL_IN = "FILL IN"
+_IN_MEMORY = 2**28  # a Parquet file of more bytes is read again for every sum instead of being held in memory
+_KEYS = ("name", "data", "ledger", "neighbours", "each_row_is_a_person", "unit", "rows_per_unit", "size", "columns")
+_COLUMN_KEYS = {
+    "number": ("low", "high", "step", "missing"),
+    "category": ("levels", "other", "missing"),
+    "any number": ("missing",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A table's declaration: Schema.read("people.toml").table().
+
+    unit, rows_per_unit  the column that names a person and how many rows of a person are kept; None: a row is a person
+    size                 the public number of persons, if it is declared; under replace-one it is checked
+    data, ledger         where the rows and the ledger are, if the file says so
+    """
+
+    name: str
+    domain: Domain
+    neighbours: str = "replace-one"
+    unit: str | None = None
+    rows_per_unit: int | None = None
+    size: int | None = None
+    data: Path | None = None
+    ledger: Path | None = None
+
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> Schema:
+        """The schema in this file; SchemaError says what is missing or wrong, and where."""
+        where = Path(path)
+        try:
+            declared = tomllib.loads(where.read_text(encoding="utf-8"), parse_float=Fraction)
+        except FileNotFoundError:
+            raise ParameterError(f"there is no schema at {where.name}; `discreet schema DATA` drafts one") from None
+        except ValueError as error:  # not TOML, not UTF-8, or a number that is not finite
+            raise SchemaError(f"{where.name} is not TOML: {error}") from None
+        try:
+            return _schema(declared, where.parent)
+        except DiscreetError as error:
+            raise SchemaError(f"{where.name}: {error}") from None
+
+    def table(self, data: str | os.PathLike[str] | None = None) -> Table | ParquetTable:
+        """The rows of the file, read as declared here. A large Parquet file stays on the disk."""
+        source = self.data if data is None else Path(data)
+        if source is None:
+            raise ParameterError('where are the rows? Add data = "people.parquet" to the schema, or name the file')
+        large = source.suffix.lower() == ".parquet" and source.is_file() and source.stat().st_size > _IN_MEMORY
+        kind: Callable[..., Table | ParquetTable] = ParquetTable if large else Table
+        return kind(
+            source,
+            self.domain,
+            neighbours=self.neighbours,
+            name=self.name,
+            unit=self.unit,
+            rows_per_unit=self.rows_per_unit,
+            size=self.size,
+        )
+
+    def protects(self) -> str:
+        """What is protected and what is not, in words, for those whose rows these are."""
+        relation = Neighbours(self.neighbours, self.rows_per_unit or 1)
+        whose = (
+            "A row is a person: whoever has several rows is protected for each alone, not for all together."
+            if self.unit is None
+            else f"A person is whoever {self.unit!r} names, with at most {relation.rows} rows that are used."
+        )
+        count = (
+            "Public: how many persons there are, and everything in the schema."
+            if relation.replace_one
+            else "Public: everything in the schema. How many persons there are is protected."
+        )
+        return (
+            f"Protected: what the rows of a person say ({', '.join(self.domain.names)}), against whoever sees the "
+            f"releases. {whose} {count} Not protected: what follows about a person from facts about everybody, and "
+            "whatever is released about the same people without this ledger."
+        )
+
+
+def draft(path: str | os.PathLike[str]) -> str:
+    """The text of a schema for a data file, from the names (and, in Parquet, the types) of its columns alone."""
+    source = Path(path)
+    types = _types(source)
+    name = source.stem if source.stem.isidentifier() else "people"
+    head = [
+        f"# What is public about {source.name}. Nothing here may come from looking at the rows: write what is known",
+        "# without them (a questionnaire's answers, the law, physics). Replace every FILL IN, remove columns that",
+        "# nobody will ask about.",
+        "",
+        f"name = {_quoted(name)}",
+        f"data = {_quoted(source.name)}",
+        f"ledger = {_quoted(name + '.ledger')}",
+        'neighbours = "replace-one"          # how many people there are is public; "add-remove" hides it',
+        f"each_row_is_a_person = {_quoted(FILL_IN)}   # true; or instead of this line:",
+        f"# unit = {_quoted(next(iter(types)))}",
+        "# rows_per_unit = 5                 # so many rows of a person are used, chosen at random",
+    ]
+    body = [line for column, kind in types.items() for line in ("", f"[columns.{_key(column)}]", *_drafted(kind))]
+    return "\n".join([*head, *body, ""])
+
+
+def _types(source: Path) -> dict[str, str]:
+    """The kind of every column: "number", "whole", "truth", "text", or "" if only its name is known."""
+    scan = Scan(source)
+    if scan.is_csv:
+        return dict.fromkeys(scan.names(), "")
+    return parquet_types(source)
+
+
+def _drafted(kind: str) -> list[str]:
+    fill = _quoted(FILL_IN)
+    number = ['kind = "number"', f"low = {fill}", f"high = {fill}"]
+    if kind == "truth":
+        return ['kind = "category"', "levels = [false, true]"]
+    if kind == "whole":
+        return [*number, "step = 1", '# missing = true; if the bounds are not known: kind = "any number" alone']
+    if kind == "number":
+        return [*number, f"step = {fill}", '# missing = true; if the bounds are not known: kind = "any number" alone']
+    text = ['kind = "category"', f"levels = [{fill}]", '# other = "elsewhere"', '# missing = "unknown"']
+    if kind == "text":
+        return text
+    return [f"kind = {fill}              # number: low, high, step; category: levels; or any number", *text[1:]]
+
+
+def _schema(declared: dict[str, Any], folder: Path) -> Schema:
+    _known(declared, _KEYS, "the schema")
+    gaps = _gaps(declared, "")
+    if gaps:
+        raise SchemaError(f"these lines still say {FILL_IN}: {', '.join(gaps)}")
+    columns = declared.get("columns")
+    if not isinstance(columns, dict) or not columns:
+        raise SchemaError("no column is declared: add [columns.NAME] with a kind")
+    unit, rows = declared.get("unit"), declared.get("rows_per_unit")
+    whole_rows = declared.get("each_row_is_a_person")
+    if (unit is None) != (whole_rows is True) or (unit is None) != (rows is None):
+        raise SchemaError(
+            "say who is protected: each_row_is_a_person = true, or unit = the column that names a person together "
+            "with rows_per_unit"
+        )
+    relation = Neighbours.of(declared.get("neighbours", "replace-one"))
+    return Schema(
+        exact.text(name=declared.get("name")),
+        Domain({name: _column(name, each) for name, each in columns.items()}),
+        relation.kind,
+        None if unit is None else exact.text(unit=unit),
+        None if rows is None else exact.whole(rows_per_unit=rows),
+        None if "size" not in declared else exact.whole(size=declared["size"]),
+        *(None if key not in declared else folder / exact.text(**{key: declared[key]}) for key in ("data", "ledger")),
+    )
+
+
+def _column(name: str, declared: object) -> Column:
+    where = f"[columns.{_key(name)}]"
+    kind = declared.get("kind") if isinstance(declared, dict) else None
+    if not isinstance(declared, dict) or not isinstance(kind, str) or kind not in _COLUMN_KEYS:
+        raise SchemaError(f'{where} needs kind = "number", "category" or "any number"; found {kind!r}')
+    given = {key: value for key, value in declared.items() if key != "kind"}
+    _known(given, _COLUMN_KEYS[kind], where)
+    try:
+        if kind == "any number":
+            return AnyNumber(**given)
+        if kind == "number":
+            missing = [key for key in ("low", "high", "step") if key not in given]
+            if missing:
+                raise ParameterError(f"needs {', '.join(missing)}")
+            return Number(**given)
+        if not isinstance(given.get("levels"), list):
+            raise ParameterError('needs levels = ["one", "two"]')
+        return Category(**given)
+    except ParameterError as error:
+        raise SchemaError(f"{where} {error}") from None
+
+
+def _known(found: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
+    for key in found:
+        if key not in keys:
+            raise SchemaError(f"{where} has no line {key!r}.{near_misses(key, keys)} Its lines: {', '.join(keys)}")
+
+
+def _gaps(found: object, place: str) -> list[str]:
+    """Where the owner still has to say something."""
+    if isinstance(found, dict):
+        return [gap for key, each in found.items() for gap in _gaps(each, f"{place}.{key}" if place else key)]
+    if isinstance(found, list):
+        return [place] if FILL_IN in found else []
+    return [place] if found == FILL_IN else []
+
+
+def _quoted(text: str) -> str:
+    """A TOML string; JSON's escapes are TOML's."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if bare else _quoted(name)
