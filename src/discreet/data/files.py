@@ -122,8 +122,8 @@ def _kind(of: Any) -> str:
 
 
 def _header(path: Path) -> tuple[str, ...]:
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        names = tuple(next(csv.reader(lines, strict=True), ()))
+    with path.open("rb") as lines:  # as bytes: only the header is decoded, whatever stands below it
+        names = tuple(next(csv.reader((line.decode("utf-8-sig") for line in lines), strict=True), ()))
     if not names:
         raise SchemaError(f"{path.name!r} has no header line")
     return names

@@ -135,8 +135,11 @@ class Books:
         return replace(self, renyi=renyi, pure=pure, failure=min(self.failure, other.failure))
 
     def share(self, part: Fraction) -> Caps:
-        """This part of what is left, as caps for a charge to stay within."""
-        return Caps(self.renyi, self.pure or 0, self.failure).share(part)
+        """This part of what is left, as caps for a charge to stay within: in the Renyi book if anything is left there.
+
+        Counting by whichever book is cheaper would let thirds of the pure book use the Renyi book up much faster.
+        """
+        return Caps(self.renyi or None, 0 if self.renyi else self.pure or 0, self.failure).share(part)
 
     def amounts(self) -> str:
         """What is spent or left, without the caps."""

@@ -1,0 +1,110 @@
+"""Rehearsals: made-up rows, a ledger that real tables refuse; and a share of what is left."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+import discreet as dp
+from discreet.ledger.price import price_of
+from discreet.rehearsal import made_up
+
+DOMAIN = dp.Domain(
+    age=dp.Number(0, 120, step="0.5", missing=True),
+    sex=dp.Category("F", "M", missing="unknown"),
+    income=dp.Number.any(),
+)
+BUDGET = dp.Budget(1, "1e-6")
+
+
+def rows(table):
+    return {name: table.exact_sum(lambda batch, name=name: batch[name].sum(axis=0, keepdims=True)) for name in DOMAIN}
+
+
+def test_made_up_rows_fill_the_declared_domain_and_are_the_same_every_time():
+    one, other = (made_up(DOMAIN, name="people", people=5_000) for _ in range(2))
+    assert one.facts == dp.Facts(DOMAIN, dp.Neighbours("replace-one"), 5_000)
+    assert rows(one) == rows(other)
+    histogram = one.exact_sum(lambda batch: dp.Histogram("sex").partial(batch))
+    assert min(histogram) > 1_400  # 5,000 / 3 each, six standard deviations below
+
+
+def test_a_unit_is_made_up_too():
+    table = made_up(DOMAIN, name="people", unit="person", rows_per_unit=3, people=50)
+    assert table.facts.size == 50
+    assert table.facts.neighbours.rows == 3
+    with pytest.raises(dp.SchemaError, match="declared as a column too"):
+        made_up(DOMAIN, name="people", unit="age", rows_per_unit=3)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_neither_ledger_takes_the_other_s_rows(tmp_path, relation):
+    pretended = made_up(DOMAIN, name="people", people=2, neighbours=relation)
+    frame = {"age": [1, 2], "sex": ["F", "M"], "income": [1.0, 2.0]}
+    real = dp.Table(frame, DOMAIN, name="people", neighbours=relation)
+    count = dp.Laplace(dp.Count(), 10)
+    for table, stranger in ((pretended, real), (real, pretended)):
+        ledger = dp.Ledger.create(tmp_path / f"{table.identity.rehearsal}.ledger", BUDGET, table)
+        dp.release(count, table, ledger=ledger)
+        spent = ledger.spent()
+        with pytest.raises(dp.LedgerMismatch, match=r"a row of this ledger is 'made up .*'|'about a real person'"):
+            dp.release(count, stranger, ledger=ledger)
+        with pytest.raises(dp.LedgerMismatch):
+            dp.Session(stranger, ledger)
+        assert ledger.spent() == spent
+        again = dp.Ledger.open(tmp_path / f"{table.identity.rehearsal}.ledger")
+        assert again.identity.rehearsal is table.identity.rehearsal
+        assert ("REHEARSAL" in repr(again)) is table.identity.rehearsal
+
+
+def test_rehearsal_is_a_truth_value():
+    with pytest.raises(dp.ParameterError, match="rehearsal must be True or False"):
+        dp.Table({"sex": ["F"]}, dp.Domain(sex=dp.Category("F")), rehearsal="yes")
+
+
+# A share of what is left.
+
+
+def ledger_and_table(budget=BUDGET):
+    table = made_up(dp.Domain(x=dp.Number(0, 1, step="0.01"), y=dp.Category("no", "yes")), name="people")
+    return dp.Ledger.in_memory(budget, table), table
+
+
+@pytest.mark.parametrize("budget", [BUDGET, dp.Budget(1)])
+def test_a_share_is_of_what_is_left_and_is_used_to_the_full(budget):
+    ledger, table = ledger_and_table(budget)
+    book = "renyi" if budget.delta else "pure"
+    left = getattr(ledger.remaining(), book)
+    for _ in range(3):
+        dp.Mean(epsilon=dp.Share("1/3"), ledger=ledger).fit(table, "x")
+        now = getattr(ledger.remaining(), book)
+        assert Fraction(65, 100) * left < now < Fraction(69, 100) * left
+        assert now >= left - left // 3
+        left = now
+
+
+def test_admits_with_a_share_is_a_price_within_that_share():
+    ledger, table = ledger_and_table()
+    left = ledger.remaining()
+    for scale in (10, 20, 40, 80, 160):
+        mechanism = dp.Laplace(dp.Count(), scale)
+        price = price_of(mechanism.guarantee(table.facts), left.order)
+        for part in (Fraction(1, 1000), Fraction(1, 20), Fraction(1, 4), Fraction(1)):
+            fits = price.renyi <= left.renyi * part
+            assert ledger.admits(mechanism, share=dp.Share(part)) is fits
+
+
+@pytest.mark.parametrize("part", [0, -1, "4/3", "x", None])
+def test_a_share_lies_between_nothing_and_all(part):
+    with pytest.raises(dp.ParameterError):
+        dp.Share(part)
+
+
+def test_a_share_needs_a_ledger_and_brings_its_own_delta():
+    ledger, table = ledger_and_table()
+    with pytest.raises(dp.ParameterError, match="delta goes with a number"):
+        dp.Mean(epsilon=dp.Share("1/3"), delta="1e-7", ledger=ledger).fit(table, "x")
+    with pytest.raises(dp.ParameterError, match="epsilon must be given"):
+        dp.Mean(epsilon=dp.Share("1/3"), bounds=(0, 1)).fit([0.5, 0.2])
+    assert ledger.spent().pure == 0
