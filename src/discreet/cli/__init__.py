@@ -64,13 +64,21 @@ def main() -> None:
         click.echo(f"discreet: {error}", err=True)
         sys.exit(exit_code(error))
     except BrokenPipeError:
-        # Nobody reads on. Python would complain once more when it closes the stream at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        _nobody_reads_on()
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # click and rich found out first
+            _nobody_reads_on()
+        raise
     except OSError as error:
         click.echo(f"discreet: {error.strerror or error}", err=True)
         sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _nobody_reads_on() -> None:
+    """End without a complaint; Python itself would complain once more when it closes the stream."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)
 
 
 def exit_code(error: DiscreetError) -> int:
