@@ -19,6 +19,7 @@ import os
 import sys
 
 import click
+from click.shell_completion import shell_complete
 
 from discreet.cli.asking import ask, synth
 from discreet.cli.audits import audit
@@ -28,6 +29,8 @@ from discreet.cli.plans import plan
 from discreet.cli.schemas import schema
 from discreet.cli.touring import tour
 from discreet.errors import BudgetExceeded, DiscreetError, ParameterError, SchemaError, UnsupportedQuery
+
+_COMPLETE = "_DISCREET_COMPLETE"  # what a shell sets when it asks how to go on after a tab
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -49,30 +52,40 @@ for _command in (ask, audit, fit, learn, ledger, plan, schema, suggest_bounds, s
 
 
 def main() -> None:
-    """The entry point: runs a command and turns errors into one sentence and an exit code."""
+    """The entry point: runs a command and turns errors into one sentence and an exit code.
+
+    Click's own `main` would hide Ctrl-C and closed pipes behind exit codes of its own.
+    """
+    if instruction := os.environ.get(_COMPLETE):
+        sys.exit(shell_complete(commands, {}, "discreet", _COMPLETE, instruction))
     try:
-        code = commands.main(prog_name="discreet", standalone_mode=False)
+        with commands.make_context("discreet", sys.argv[1:]) as context:
+            commands.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        sys.exit(end.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except click.Abort as stop:
-        interrupted = isinstance(stop.__cause__, (KeyboardInterrupt, EOFError))  # else somebody said no
-        click.echo("stopped: what was charged stays charged" if interrupted else "stopped: nothing was done", err=True)
-        sys.exit(130 if interrupted else 1)
+    except click.Abort:
+        _complain("stopped: nothing was done", 1)
+    except KeyboardInterrupt:
+        _complain("\ndiscreet: stopped; what was charged stays charged", 130)
     except DiscreetError as error:
-        click.echo(f"discreet: {error}", err=True)
-        sys.exit(exit_code(error))
+        _complain(f"discreet: {error}", exit_code(error))
     except BrokenPipeError:
         _nobody_reads_on()
     except SystemExit as stop:
-        if isinstance(stop.__context__, BrokenPipeError):  # click and rich found out first
+        if isinstance(stop.__context__, BrokenPipeError):  # rich found out first
             _nobody_reads_on()
         raise
     except OSError as error:
-        click.echo(f"discreet: {error.strerror or error}", err=True)
-        sys.exit(1)
-    sys.exit(code if isinstance(code, int) else 0)
+        _complain(f"discreet: {error.strerror or error}", 1)
+
+
+def _complain(text: str, code: int) -> None:
+    click.echo(text, err=True)
+    sys.exit(code)
 
 
 def _nobody_reads_on() -> None:
