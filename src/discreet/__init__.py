@@ -4,6 +4,7 @@ Exact integer noise, guarantees that are theorems with constants, and one durabl
 with `docs/how_it_works.md`; `release` is the way out for every answer.
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from discreet import composition, exact, noise
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         select,
         suggest_bounds,
     )
+    from discreet.pmw.reply import Answer
 
 __version__ = "0.1.0"
 
@@ -75,6 +77,7 @@ __all__ = [
     "AboveThresholdLaplace",
     "Among",
     "And",
+    "Answer",
     "Between",
     "BoxClassifier",
     "Budget",
@@ -149,30 +152,27 @@ __all__ = [
 ]
 
 
-_ESTIMATORS = frozenset(
-    (
-        "BoxClassifier",
-        "ConjunctionClassifier",
-        "DeclaredScaler",
-        "FiniteClassClassifier",
-        "LinearRegression",
-        "LogisticRegression",
-        "MLPClassifier",
-        "Mean",
-        "Median",
-        "Quantile",
-        "RuleClassifier",
-        "interior_point",
-        "select",
-        "suggest_bounds",
-    )
+_ESTIMATORS = (
+    "BoxClassifier",
+    "ConjunctionClassifier",
+    "DeclaredScaler",
+    "FiniteClassClassifier",
+    "LinearRegression",
+    "LogisticRegression",
+    "MLPClassifier",
+    "Mean",
+    "Median",
+    "Quantile",
+    "RuleClassifier",
+    "interior_point",
+    "select",
+    "suggest_bounds",
 )
+_LATER = {"Answer": "discreet.pmw.reply", **dict.fromkeys(_ESTIMATORS, "discreet.estimators")}
 
 
 def __getattr__(name: str) -> Any:
-    """The estimators bring scikit-learn, which takes a second to import: only when one of them is asked for."""
-    if name not in _ESTIMATORS:
+    """Estimators bring scikit-learn and answers bring SQL, which take a second to import: only when asked for."""
+    if name not in _LATER:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    from discreet import estimators
-
-    return getattr(estimators, name)
+    return getattr(importlib.import_module(_LATER[name]), name)
