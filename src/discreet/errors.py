@@ -64,7 +64,8 @@ class UnsupportedQuery(DiscreetError):
 class BudgetExceeded(DiscreetError):
     """The charge does not fit. Nothing was spent and nothing was read.
 
-    asked and remaining are sentences in the ledger's currencies; fits says what would be admitted, if anything would.
+    asked and remaining are amounts in the ledger's currencies; fits says in sentences which part of the budget that is,
+    which part is left, and what would be admitted instead, if anything would.
     """
 
     asked: str
@@ -72,7 +73,7 @@ class BudgetExceeded(DiscreetError):
     fits: str
 
     def __str__(self) -> str:
-        return f"this release costs {self.asked}; the ledger has {self.remaining} left. {self.fits}"
+        return f"this does not fit. {self.fits} In full: it costs {self.asked}; left: {self.remaining}"
 
 
 @dataclass(eq=False)

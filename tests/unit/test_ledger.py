@@ -47,7 +47,7 @@ def test_ten_charges_of_a_tenth_fill_a_budget_of_one():
         release(Pure(0.1), people(), ledger=ledger)
     assert ledger.spent() == before
     assert before.pure == 10**9
-    assert refused.value.fits == "Nothing fits any more."
+    assert refused.value.fits == "It takes 10 % of the budget, and 0 % is left. Nothing fits any more."
     assert "pure epsilon 0.1" in refused.value.asked
 
 

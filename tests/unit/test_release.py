@@ -155,7 +155,9 @@ def test_what_does_not_fit_is_refused_before_the_rows_are_read(ledger):
     with pytest.raises(BudgetExceeded) as refused:
         release(Reading(2), people(), ledger=ledger)
     assert refused.value.asked == "pure epsilon 2, Renyi none, failure 0"
-    assert refused.value.fits == "What would fit: pure epsilon at most 1."
+    assert refused.value.fits == (
+        "It takes 200 % of the budget, and 100 % is left. What would fit: pure epsilon at most 1."
+    )
     assert kinds(ledger) == ["open", "facts"]
 
 

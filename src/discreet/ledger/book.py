@@ -267,10 +267,11 @@ class Ledger:
         unknown = []
         for body in self.entries() if catalogue is not None else ():
             if body["kind"] == "charge":
-                if catalogue is not None and body["mechanism"].get("name") not in catalogue:
-                    unknown.append(body["seq"])
+                assert catalogue is not None
+                if all(name in catalogue for name in _names(body["mechanism"])):
+                    _check_price(body, self._facts_with(body["facts_hash"]), catalogue, self._header.order)
                 else:
-                    _check_price(body, self._facts_with(body["facts_hash"]), catalogue or {}, self._header.order)
+                    unknown.append(body["seq"])
         return tuple(unknown)
 
     def export(self, *, redact: bool = True) -> Iterator[str]:
@@ -336,11 +337,17 @@ def _nearly(one: int | None, other: int | None) -> bool:
 
 
 def _redacted(body: Body) -> Body:
-    secret = ("memo", "request", "who", "process", "meaning", "question")
+    """An entry without what somebody asked and who it was.
+
+    The nonce goes too: with it, whoever guesses the rest of an entry could confirm the guess by the entry's hash.
+    """
+    if body["kind"] not in ("charge", "said"):
+        return {key: value for key, value in body.items() if key not in ("who", "process")}
+    secret = ("memo", "request", "who", "process", "meaning", "question", "nonce")
     kept = {key: value for key, value in body.items() if key not in secret}
     if body["kind"] == "charge":
-        named = ("column", "columns", "target")
-        kept["mechanism"] = {key: _shallow(value) for key, value in body["mechanism"].items() if key not in named}
+        fields = body["mechanism"].items()
+        kept["mechanism"] = {key: _shallow(each) for key, each in fields if key == "name" or not _tells(each)}
     return kept
 
 
@@ -349,3 +356,18 @@ def _shallow(value: Json) -> Json:
     if isinstance(value, dict):
         return {"name": value.get("name")}
     return [_shallow(each) for each in value] if isinstance(value, list) else value
+
+
+def _tells(value: Json) -> bool:
+    """Whether a field has text of its own (a column, a level, somebody's label) beside numbers and records."""
+    if isinstance(value, list):
+        return any(map(_tells, value))
+    return isinstance(value, str) and not isinstance(revive(value, {}), Fraction)
+
+
+def _names(stored: Json) -> Iterator[object]:
+    """The names of a record and of all records in it."""
+    if isinstance(stored, dict):
+        yield stored.get("name")
+    for each in stored.values() if isinstance(stored, dict) else stored if isinstance(stored, list) else ():
+        yield from _names(each)

@@ -15,6 +15,7 @@ and at least one of the two books is within its own: docs/proofs/filter.md.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 NANO = 10**9
 ATTO = 10**18
+_TIMES = 100  # what is more than so many budgets needs no percentage
 _UNWRITABLE = 10**4000  # Python refuses to spell numbers of more than 4300 digits; no budget gets near this
 
 
@@ -134,6 +136,30 @@ class Books:
         pure = None if self.pure is None or other.pure is None else min(self.pure, other.pure)
         return replace(self, renyi=renyi, pure=pure, failure=min(self.failure, other.failure))
 
+    def used(self) -> Fraction:
+        """Which part of the budget is used: of the two books the one that is used least, since a charge needs only one
+        of them; or of what is kept for failures, if that is more. At 1 nothing fits any more; above 1 it is only if
+        `reconcile` found that more was spent than was ever allowed."""
+        book = self.counting()
+        failures = self._used_of("failure") if self.caps.failure else Fraction(0)
+        return max(failures, Fraction(1) if book is None else self._used_of(book))
+
+    def counting(self) -> str | None:
+        """The book that is used least, "renyi" or "pure": the one that decides. None if both are closed."""
+        books = [each for each in ("renyi", "pure") if getattr(self.caps, each) and getattr(self, each) is not None]
+        return min(books, key=self._used_of, default=None)
+
+    def part_of(self, price: Price) -> Fraction | None:
+        """Which part of the budget a price is, in the book that decides: the parts of all charges add up to `used`,
+        unless failures are what is used most. None if it has no price there."""
+        book = self.counting()
+        amount = None if book is None else getattr(price, book)
+        return None if book is None or amount is None else Fraction(amount, getattr(self.caps, book))
+
+    def _used_of(self, book: str) -> Fraction:
+        amount, cap = getattr(self, book), getattr(self.caps, book)
+        return Fraction(cap - amount if self.remaining else amount, cap)
+
     def share(self, part: Fraction) -> Caps:
         """This part of what is left, as caps for a charge to stay within: in the Renyi book if anything is left there.
 
@@ -146,7 +172,28 @@ class Books:
         return _amounts(self.renyi, self.pure, self.failure)
 
     def fits(self, asked: Price) -> str:
-        """What would still be admitted instead, as a sentence."""
+        """How much of the budget that would be, and what would still be admitted instead; of ledger.remaining()."""
+        return f"{self._compared(asked)}{self._admitted(asked)}"
+
+    def _compared(self, asked: Price) -> str:
+        """The price and what is left, both as parts of the book in which the price comes nearest to fitting."""
+        if asked.failure > self.failure and self.caps.failure:
+            part, left = Fraction(asked.failure, self.caps.failure), Fraction(self.failure, self.caps.failure)
+            return f"It takes {_up(part)} of what is kept for failures, and {_down(left)} is left. "
+        parts = [
+            (Fraction(price, cap), Fraction(left, cap))
+            for price, left, cap in (
+                (asked.renyi, self.renyi, self.caps.renyi),
+                (asked.pure, self.pure, self.caps.pure),
+            )
+            if price is not None and left is not None and cap
+        ]
+        if not parts:
+            return ""
+        part, left = min(parts, key=lambda each: each[0] - each[1])
+        return f"It takes {_up(part)} of the budget, and {_down(left)} is left. "
+
+    def _admitted(self, asked: Price) -> str:
         if asked.failure > 0 and not self.caps.failure:
             return "It may fail, and this ledger (delta = 0) has nothing for failures: use a mechanism that cannot."
         if asked.pure is None and self.caps.renyi is None:
@@ -194,6 +241,27 @@ def _amounts(renyi: int | None, pure: int | None, failure: int) -> str:
 def _of(amount: int | None, cap: int, word: str) -> str:
     closed = "closed, by a release that has no price in it"
     return closed if amount is None else f"{_nano(amount)} of {_nano(cap)} {word}"
+
+
+def _up(part: Fraction) -> str:
+    """A part as a percentage of three digits, rounded up: what is asked for never looks like less than it is."""
+    if part > _TIMES:
+        return f"more than {_TIMES} times all"
+    return _percent(part, math.ceil)
+
+
+def _down(part: Fraction) -> str:
+    return _percent(part, math.floor)
+
+
+def _percent(part: Fraction, whole: Callable[[Fraction], int]) -> str:
+    hundredfold = 100 * part
+    places = next((each for each in range(13) if hundredfold * 10**each >= 100), 0)
+    digits = str(whole(hundredfold * 10**places))
+    if not places:
+        return f"{digits} %"
+    padded = digits.rjust(places + 1, "0")
+    return f"{padded[:-places]}.{padded[-places:]}".rstrip("0").rstrip(".") + " %"
 
 
 def _plus(one: int | None, other: int | None) -> int | None:

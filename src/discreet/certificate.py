@@ -1,0 +1,256 @@
+"""Release certificates: what one entry of a ledger promises, for people who do not have the ledger.
+
+    made = certificate(ledger, released.entry)
+    print(made.to_json())
+    check(Certificate.read(text), ledger)          # or against the lines of `discreet ledger export`
+
+A certificate is a function of the ledger's entries up to its head, the last entry at the time it was made, so
+whoever has the ledger can make it again and compare every field: that is what `check` does. It is not signed. Its
+digest finds damage, and is a short name for it; anybody can make another certificate with another digest. What it
+proves and what it does not: docs/certificates.md.
+
+Numbers that are not whole are texts: fractions are exact, decimals are rounded up.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet.certified import FORMAT, gathered, stated
+from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, ParameterError
+from discreet.ledger import Ledger
+from discreet.ledger.state import GENESIS, Body, Row, State, advance, chained
+from discreet.records import Json, canonical, digest
+
+_ROUNDED = ("alone.epsilon", "original.renyi")  # floats: another machine may differ in their last bits
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """One certificate; `record` is what it says."""
+
+    text: str
+
+    @staticmethod
+    def of(said: dict[str, Any]) -> Certificate:
+        """A certificate that says this; the digest is added."""
+        return Certificate(canonical({**said, "digest": digest(said)}))
+
+    @staticmethod
+    def read(text: str) -> Certificate:
+        """The certificate in this text. Whether it is true is for `check` to say."""
+        try:
+            found = json.loads(text)
+            spelled = canonical(found)
+        except (ValueError, RecursionError):
+            raise ParameterError("this is no certificate: it is not JSON") from None
+        if not isinstance(found, dict) or found.get("format") != FORMAT:
+            what = found.get("format") if isinstance(found, dict) else None
+            raise ParameterError(f"this is no certificate: expected the format {FORMAT!r}, found {_short(what)}")
+        return Certificate(spelled)
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return dict(json.loads(self.text))
+
+    def to_json(self) -> str:
+        """For files and eyes; the digest is of the canonical spelling (sorted keys, no spaces) without itself."""
+        return json.dumps(self.record, indent=2, ensure_ascii=True)
+
+    def __str__(self) -> str:
+        said = self.record
+        warning = f"{said['warning']}. " if said["warning"] else ""
+        alone, what = said["alone"], said["asked"] or said["does"].rstrip(".")
+        epsilon = "nothing" if alone["epsilon"] is None else f"epsilon {float(alone['epsilon']):.4g}"
+        return (
+            f"{warning}entry {said['entry']} of the ledger of {said['table']!r}: {what}. Alone it promises {epsilon} "
+            f"at delta {float(Fraction(alone['delta'])):g}. Its state: {said['status']}"
+        )
+
+
+def certificate(ledger: Ledger, entry: int, *, with_answer: bool = False) -> Certificate:
+    """The certificate of a charge (a release, a fitted model, a conversation) or of an answer that a session gave.
+
+    with_answer  put the released value in it, and not only its digest
+    """
+    if ledger.rolled_back():
+        raise LedgerMismatch("this ledger does not agree with its high-water mark: reconcile it, then certify")
+    bodies = list(ledger.entries())
+    return Certificate.of(stated(gathered(bodies, entry, len(bodies)), with_answer=with_answer))
+
+
+def check(claimed: Certificate, against: Ledger | Iterable[str]) -> str:
+    """Compare every field with a ledger, or with the lines of an export; says what was checked and what was not.
+
+    LedgerMismatch names the first fields that differ; LedgerCorrupt says that the ledger or the export is damaged.
+    """
+    if not isinstance(claimed, Certificate):
+        raise ParameterError(f"expected a Certificate, found a {type(claimed).__name__}: Certificate.read(text)")
+    if isinstance(against, Ledger):
+        against.verify()
+        return _checked(claimed, list(against.entries()), _IN_THE_LEDGER)
+    if isinstance(against, str):
+        raise ParameterError("expected a Ledger or the lines of an export, found one text: give text.splitlines()")
+    try:
+        bodies, whole = read_export(against)
+        if whole:
+            return _checked(claimed, bodies, _IN_THE_EXPORT)
+        return _checked(claimed, _filled_in(bodies, claimed), _IN_THE_REDACTED_EXPORT)
+    except DiscreetError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        raise LedgerCorrupt(None, "an export as `discreet ledger export` writes it", "another shape") from None
+
+
+_NEVER = (
+    "who made the certificate (it is not signed), that the program was discreet's own, and that the rows were what the "
+    "schema says."
+)
+_IN_THE_LEDGER = (
+    "Checked: every entry, hash and sum of the ledger and its high-water mark; that it has this entry and this head; "
+    f"every field of the certificate, the price computed again. Not checked: {_NEVER}"
+)
+_IN_THE_EXPORT = (
+    "Checked: every entry, hash and sum of the export; that it has this entry and this head; every field of the "
+    "certificate, the price computed again. Not checked: that the export goes as far as the ledger does, and the "
+    f"ledger's high-water mark; {_NEVER}"
+)
+_IN_THE_REDACTED_EXPORT = (
+    "Checked: that the exported entries name each other's hashes without a gap, and that those from which nothing was "
+    "left out have the hash they claim; that they contain this entry and this head; every field of the certificate as "
+    "far as the export shows it, the price computed again. Not checked: what the export leaves out, that is, the query "
+    "inside the mechanism, and so whether this entry has the hash it claims (an export with --everything shows it, and "
+    f"so does the ledger); that the export goes as far as the ledger does, the sums, the high-water mark; {_NEVER}"
+)
+
+
+# Reading exports.
+
+
+def read_export(lines: Iterable[str]) -> tuple[list[Body], bool]:
+    """The entries of an export and whether nothing was left out of them; LedgerCorrupt at the first disagreement.
+
+    An entry's hash is of the hash before it and its whole body. A redacted entry cannot be hashed again, but the entry
+    after it names its hash. As long as nothing was left out, the sums are checked too.
+    """
+    bodies: list[Body] = []
+    state, whole, last = State(), True, GENESIS
+    for number, line in enumerate((line for line in lines if line.strip()), 1):
+        body = _parsed(line, number)
+        if body["seq"] != number or body["previous"] != last:
+            raise LedgerCorrupt(number, "the entry that follows the one before it", "another: lines are missing")
+        text = canonical(_hashed(body)).encode("ascii")
+        same = chained(last, text) == body["hash"]
+        redacted = body["kind"] in ("charge", "said") and not {"memo", "question"} & body.keys()
+        if not same and not redacted:
+            raise LedgerCorrupt(number, "an entry with the hash it claims", "an edited one")
+        whole, last = whole and same, body["hash"]
+        if whole:
+            advance(state, _row(body, text))
+        bodies.append(body)
+    if not bodies or bodies[0]["kind"] != "open":
+        raise ParameterError("this is no export of a ledger: `discreet ledger export` writes one")
+    return bodies, whole
+
+
+def _row(body: Body, text: bytes) -> Row:
+    request = None if body.get("request") is None else str(body["request"]).encode("utf-8")
+    return Row(
+        body["seq"], body["kind"].encode("ascii"), request, body.get("charge"), text, body["hash"].encode("ascii")
+    )
+
+
+def _parsed(line: str, number: int) -> Body:
+    try:
+        body = json.loads(line)
+        if type(body["seq"]) is int and all(type(body[key]) is str for key in ("kind", "hash", "previous")):
+            return dict(body)
+    except (ValueError, RecursionError, TypeError, KeyError):
+        pass
+    raise ParameterError(f"line {number} is no entry of a ledger: `discreet ledger export` writes them")
+
+
+def _hashed(body: Body) -> Body:
+    """What the hash is of: the body without what the export adds."""
+    added = ("seq", "hash") if body["kind"] == "open" else ("seq", "hash", "warning")
+    return {key: value for key, value in body.items() if key not in added}
+
+
+# Comparing.
+
+
+def _checked(claimed: Certificate, bodies: Sequence[Body], words: str) -> str:
+    said = claimed.record
+    own, head = said.pop("digest", None), said.get("head")
+    if bodies[0]["id"] != said.get("ledger"):
+        raise LedgerMismatch(f"this certificate is of the ledger {_short(said.get('ledger'))}, not {bodies[0]['id']}")
+    found = gathered(bodies, said.get("entry"), head.get("entry") if isinstance(head, dict) else None)
+    expected = json.loads(canonical(stated(found, with_answer="answer" in said)))
+    differing = list(_differences(said, expected, "")) or _differences(own, digest(said), "digest")
+    shown = [f"{name} is {_short(theirs)}, expected {_short(ours)}" for name, theirs, ours in differing]
+    if shown:
+        more = f"; and {len(shown) - 3} more" if len(shown) > 3 else ""
+        raise LedgerMismatch(f"the certificate is not what the entries say: {'; '.join(shown[:3])}{more}")
+    return f"The certificate of entry {said['entry']} is true to the entries. {words}"
+
+
+_ABSENT = object()
+
+
+def _differences(said: Any, expected: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    """The fields that differ, each by its whole name."""
+    if isinstance(said, dict) and isinstance(expected, dict):
+        for key in sorted(said.keys() | expected.keys()):
+            place = f"{path}.{key}" if path else key
+            yield from _differences(said.get(key, _ABSENT), expected.get(key, _ABSENT), place)
+    elif isinstance(said, list) and isinstance(expected, list) and len(said) == len(expected):
+        for number, (one, other) in enumerate(zip(said, expected, strict=True), 1):
+            yield from _differences(one, other, f"{path}.{number}")
+    elif type(said) is not type(expected) or (said != expected and not (path in _ROUNDED and _near(said, expected))):
+        yield path, said, expected
+
+
+def _near(one: str, other: str) -> bool:
+    """Two floats that may come from two machines."""
+    try:
+        return repr(float(one)) == one and math.isclose(float(one), float(other), rel_tol=1e-12)
+    except ValueError:
+        return False
+
+
+def _filled_in(bodies: list[Body], claimed: Certificate) -> list[Body]:
+    """A redacted export with the certificate's own mechanism or question, if that fits what the export shows of it."""
+    said = claimed.record
+    entry, mechanism = said.get("entry"), said.get("mechanism")
+    if type(entry) is not int or not 1 <= entry <= len(bodies) or bodies[entry - 1]["kind"] not in _FILLED:
+        return bodies
+    body = bodies[entry - 1]
+    shown = body["mechanism"] if body["kind"] == "charge" else {}
+    if not isinstance(mechanism, dict) or not _shows(shown, mechanism):
+        raise LedgerMismatch(f"the certificate's mechanism is not the one that entry {entry} of the export shows")
+    return [*bodies[: entry - 1], {**body, _FILLED[body["kind"]]: mechanism}, *bodies[entry:]]
+
+
+_FILLED = {"charge": "mechanism", "said": "question"}
+
+
+def _shows(redacted: Json, whole: Json) -> bool:
+    """Whether the first is the second with some keys left out."""
+    if isinstance(redacted, dict) and isinstance(whole, dict):
+        return all(key in whole and _shows(each, whole[key]) for key, each in redacted.items())
+    if isinstance(redacted, list) and isinstance(whole, list):
+        return len(redacted) == len(whole) and all(map(_shows, redacted, whole))
+    return type(redacted) is type(whole) and redacted == whole
+
+
+def _short(value: object) -> str:
+    """Somebody's value in a message: short, and on one line."""
+    if value is _ABSENT:
+        return "absent"
+    text = ascii(value)
+    return text if len(text) <= 70 else text[:67] + "..."
