@@ -5,9 +5,9 @@ ENV    := .venv
 BIN    := $(ENV)/bin
 READY  := $(ENV)/.ready
 
-.PHONY: tour test check audit bench lock clean
+.PHONY: tour test check audit docs bench lock clean
 
-tour: $(READY)            ## the main job, end to end, on made-up people
+tour: $(READY)            ## the main job, end to end, on a bundled table of real people
 	$(BIN)/discreet tour
 
 test: check               ## format, lint, types, then every test that belongs to a quick run: in two halves, side by side
@@ -16,21 +16,20 @@ test: check               ## format, lint, types, then every test that belongs t
 	wait $$first; first=$$?; cat .first-half.log; rm -f .first-half.log; exit $$((first || second))
 
 check: $(READY)           ## format, lint, strict types
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench docs
+	$(BIN)/ruff check src tests bench docs
 	$(BIN)/mypy
 
 audit: $(READY)           ## the slow statistical matrices, and the attacks on this installation
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/discreet audit
 
-bench: $(READY) .venv-peers/.ready .venv-diffprivlib/.ready .venv-opacus/.ready .venv-aim/.ready   ## beside the peers, into bench/RESULTS.md
-	$(BIN)/python -m bench.run --peer-python .venv-peers/bin/python
-	$(BIN)/python -m bench.erm >> bench/RESULTS.md
-	$(BIN)/python -m bench.erm_growth >> bench/RESULTS.md
-	$(BIN)/python -m bench.erm_accuracy >> bench/RESULTS.md
-	$(BIN)/python -m bench.pac >> bench/RESULTS.md
-	$(BIN)/python -m bench.pmw >> bench/RESULTS.md
+docs: $(READY)            ## the documentation as HTML, offline, into docs/_build/html
+	$(BIN)/python docs/generate.py
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+bench: $(READY) .venv-peers/.ready .venv-diffprivlib/.ready .venv-opacus/.ready .venv-aim/.ready   ## beside the peers, into bench/RESULTS.md; SUITE=noise or SUITE=pmw for some of it
+	$(BIN)/python -m bench.run $(SUITE)
 
 lock: $(READY)            ## renew requirements.lock and bench/*.lock from pyproject.toml and bench/*.in
 	$(BIN)/pip install --quiet uv
@@ -46,15 +45,10 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
-.venv-%/.ready: bench/%.lock
+.venv-%/.ready: bench/%.lock   # a peer that cannot be installed is left out, and the results say so
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
-	touch $@
-
-.venv-opacus/.ready: bench/opacus.lock   # without PyTorch's CPU build the benchmarks leave Opacus out, and say so
-	$(PYTHON) -m venv .venv-opacus
-	.venv-opacus/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $< && touch $@ \
-	  || echo "Opacus cannot be installed here: the benchmarks leave it out"
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement $< && touch $@ \
+	  || echo "bench/$*.in cannot be installed here: the benchmarks leave it out"
 
 clean:
-	rm -rf $(ENV) .venv-peers .venv-diffprivlib .venv-opacus .venv-aim .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(ENV) .venv-peers .venv-diffprivlib .venv-opacus .venv-aim .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build

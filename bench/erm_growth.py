@@ -10,7 +10,6 @@ rows is shown beside it.
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import peak
 from bench.erm_data import Array, Floats
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
@@ -106,13 +106,9 @@ def _from_parquet(rows: int, path: str) -> Found:
 
 
 def measured(fit: Callable[[], object]) -> Found:
-    before, start = _peak(), time.perf_counter()
+    before, start = peak.megabytes(), time.perf_counter()
     fit()
-    return time.perf_counter() - start, _peak(), before
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return time.perf_counter() - start, peak.megabytes(), before
 
 
 def apart(act: Callable[..., Any], *arguments: object) -> Any:

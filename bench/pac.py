@@ -1,7 +1,6 @@
 """Rule learners: held-out accuracy beside what a user would take from diffprivlib, and speed on a million rows.
 
-    python -m bench.pac              prints markdown
-    python -m bench.pac accuracy     one part: accuracy, boxes, conjunctions or parquet
+    python -m bench.pac accuracy     prints markdown; one of: accuracy, boxes, conjunctions, parquet
 
 diffprivlib's figure is the best of a menu of trees, forests and naive Bayes, chosen on the test rows; ours is the
 default of the classifier. The floor of a speed is one read of the same integers.
@@ -41,16 +40,17 @@ BUDGET = dp.Budget(1, 1e-6)
 ROWS, SIDES, VARIABLES = 1_000_000, 100, 1_000
 
 
-def section(parts: tuple[str, ...] = ("accuracy", "boxes", "conjunctions", "parquet")) -> list[str]:
-    """The section of bench/RESULTS.md."""
-    made = {"accuracy": accuracy, "boxes": boxes, "conjunctions": conjunctions, "parquet": parquet}
+def section(name: str) -> list[str]:
+    """One part of bench/RESULTS.md."""
+    parts = {"accuracy": accuracy, "boxes": boxes, "conjunctions": conjunctions, "parquet": parquet}
     with threadpool_limits(1):
-        return ["", "## Learning rules", *(line for part in parts for line in made[part]())]
+        return parts[name]()
 
 
 def accuracy() -> list[str]:
     peer = peers.find("diffprivlib")
     lines = [
+        "## Learning rules: accuracy",
         "",
         f"Held-out accuracy, {pac_data.ROWS:,} rows to learn from, replace-one; ours: delta 1e-6, mean (worst) of "
         f"{FITS} fits on fresh rows; diffprivlib: pure, the best of a menu of {len(MENU)}, mean of {PEER_FITS}.",
@@ -113,6 +113,7 @@ def boxes() -> list[str]:
         names, labels, facts=table.facts, beta=Fraction(1, 20), spend=alone(BUDGET, facts=table.facts)
     )
     lines = [
+        "## Learning rules: boxes, a million rows",
         "",
         f"Boxes, {ROWS:,} rows in memory, {SIDES} columns of 2^16 values, replace-one, {BUDGET}; reading all codes "
         f"once: {floor:.2f} s.",
@@ -156,6 +157,7 @@ def conjunctions() -> list[str]:
     literals, labels = Literals("x"), Labels("y", True)
     one_pass = _best_of(3, lambda: data.exact_sum(lambda batch: _pass(literals, labels, batch)))
     lines = [
+        "## Learning rules: conjunctions, a million rows",
         "",
         f"Conjunctions, {rows:,} rows of {VARIABLES:,} variables, packed ({words.nbytes / 2**20:.0f} MB), replace-one, "
         f"{BUDGET}; reading all words once: {floor * 1e3:.0f} ms; one count of all literals among positives and "
@@ -204,6 +206,7 @@ _STREAM_BLOCK = 500_000
 def parquet() -> list[str]:
     """Boxes and rules from a file of ten million rows, each in a process of its own."""
     lines = [
+        "## Learning rules: from a file",
         "",
         f"From a Parquet file of {STREAMED:,} rows, {WIDTH} numbers and a label, {BUDGET}:",
         "",
@@ -277,5 +280,4 @@ def _best_of(times: int, act: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    asked = tuple(sys.argv[1:])
-    print("\n".join(section(asked) if asked else section()))
+    print("\n".join(section(sys.argv[1])))

@@ -14,6 +14,7 @@ import sys
 import time
 
 import numpy as np
+import peak
 
 
 def main() -> None:
@@ -48,6 +49,7 @@ def answer(rows: np.ndarray, path: str, job: dict) -> dict:
         "cells": len(errors),
         "seconds": middle - start,
         "reading": end - middle,
+        "peak": peak.megabytes(),
     }
 
 

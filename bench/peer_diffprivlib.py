@@ -6,6 +6,7 @@ import time
 import warnings
 
 import numpy as np
+import peak
 from diffprivlib import tools
 from diffprivlib.models import (
     DecisionTreeClassifier,
@@ -24,7 +25,7 @@ def main() -> None:
 
 
 def answer(data, job: dict) -> dict:
-    """{"scores" or "values": one for each seed, "seconds": of each fit}."""
+    """{"scores" or "values": one for each seed, "seconds": of each fit, "peak": MB}."""
     if job["what"] in ("mean", "median", "quantile"):
         return _repeated("values", job, lambda seed: _number(data["x"], job, seed))
     model = {"logistic": _logistic, "linear": _linear}.get(job["what"], _classifier)
@@ -68,7 +69,7 @@ def _repeated(name: str, job: dict, act, judge=lambda value: value) -> dict:
         result = act(seed)
         seconds.append(time.perf_counter() - start)
         found.append(float(judge(result)))
-    return {name: found, "seconds": seconds}
+    return {name: found, "seconds": seconds, "peak": peak.megabytes()}
 
 
 if __name__ == "__main__":

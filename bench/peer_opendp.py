@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import opendp.prelude as dp
+import peak
 
 dp.enable_features("contrib")
 REPLACED = 2  # replacing one row is one removal and one addition
@@ -18,7 +19,7 @@ def main() -> None:
 
 
 def answer(rows: list, job: dict) -> dict:
-    """{"values": one for each draw, "seconds": of each}."""
+    """{"values": one for each draw, "seconds": of each, "peak": MB}."""
     build = _mean if job["what"] == "mean" else _quantile
     mechanism = dp.binary_search_chain(lambda scale: build(scale, len(rows), job), REPLACED, job["epsilon"])
     values, seconds = [], []
@@ -26,7 +27,7 @@ def answer(rows: list, job: dict) -> dict:
         start = time.perf_counter()
         values.append(float(mechanism(rows)))
         seconds.append(time.perf_counter() - start)
-    return {"values": values, "seconds": seconds}
+    return {"values": values, "seconds": seconds, "peak": peak.megabytes()}
 
 
 def _mean(scale: float, size: int, job: dict):

@@ -19,7 +19,13 @@ import numpy as np
 from bench.erm_data import Floats, Split
 
 HERE = Path(__file__).parent
-ENVIRONMENTS = {"diffprivlib": ".venv-diffprivlib", "opacus": ".venv-opacus", "opendp": ".venv-peers"}
+ENVIRONMENTS = {
+    "diffprivlib": ".venv-diffprivlib",
+    "opacus": ".venv-opacus",
+    "opendp": ".venv-peers",
+    "aim": ".venv-aim",
+}
+PACKAGES = {"aim": "opendp"}  # AIM is opendp's, in an environment that also has what it needs and the rows
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 Job = dict[str, Any]
@@ -34,6 +40,10 @@ class Peer:
     python: Path
     version: str
     missing: str = ""
+
+    @property
+    def said(self) -> str:
+        return "opendp with AIM" if self.name == "aim" else self.name
 
     def ask(self, data: Split | Floats, jobs: list[Job]) -> list[Answer]:
         """One answer for each job; empty ones if the peer is missing."""
@@ -58,7 +68,8 @@ def find(name: str) -> Peer:
     python = HERE.parent / ENVIRONMENTS[name] / "bin" / "python"
     if not python.exists():
         return Peer(name, python, "", f"{name} left out: no environment {ENVIRONMENTS[name]} (`make bench` sets it up)")
-    script = f"import {name}, importlib.metadata as m; print(m.version({name!r}))"
+    package = PACKAGES.get(name, name)
+    script = f"import {package}, importlib.metadata as m; print(m.version({package!r}))"
     found = subprocess.run([str(python), "-c", script], capture_output=True, text=True, check=False)
     if found.returncode != 0:
         last = found.stderr.strip().splitlines()[-1:] or ["it cannot be imported"]
@@ -68,6 +79,6 @@ def find(name: str) -> Peer:
 
 def named(*peers: Peer) -> list[str]:
     """Lines for the results: the versions found, and why any is missing."""
-    there = ", ".join(f"{peer.name} {peer.version}" for peer in peers if not peer.missing)
+    there = ", ".join(f"{peer.said} {peer.version}" for peer in peers if not peer.missing)
     lines = [f"Beside: {there}, each in its own environment, on one thread, as ours."] if there else []
     return [*lines, *(f"**{peer.missing}**" for peer in peers if peer.missing)]

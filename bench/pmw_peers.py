@@ -22,7 +22,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import discreet as dp
-from bench import pmw_tables
+from bench import peers, pmw_tables
 from bench.pmw_tables import BINS, Codes
 from discreet.guarantee import choose_order
 from discreet.pmw import workload
@@ -47,13 +47,9 @@ class Row:
 
 def section() -> list[str]:
     """The section of bench/RESULTS.md."""
-    if not PYTHON.exists():
-        return [
-            "",
-            "## A workload beside opendp's AIM",
-            "",
-            "**left out: no environment .venv-aim, which has the rows**",
-        ]
+    peer = peers.find("aim")
+    if peer.missing:
+        return ["", "## A workload beside opendp's AIM", "", f"**{peer.missing}: it also has the rows**"]
     codes = rows_of_s()
     with threadpool_limits(1):
         ours = [our_row(codes, relation) for relation in ("add-remove", "replace-one")]
@@ -64,7 +60,7 @@ def section() -> list[str]:
         "## A workload beside opendp's AIM",
         "",
         f"All 2- and 3-way cells of table S ({pmw_tables.PERSONS:,} persons), {BUDGET}; AIM has the same zCDP, "
-        f"{zcdp():.4g}. Ours: one thread, {REPEATS} runs (mean errors, median seconds). AIM: opendp {version()}, in "
+        f"{zcdp():.4g}. Ours: one thread, {REPEATS} runs (mean errors, median seconds). AIM: opendp {peer.version}, in "
         "its own environment, on all processors.",
         "",
         "| | max error | mean error | seconds | AIM's seconds / ours |",
@@ -141,11 +137,6 @@ def ask_aim(codes: Codes, jobs: Sequence[dict[str, Any]]) -> list[dict[str, floa
         raise RuntimeError(f"AIM failed:\n{done.stderr[-2000:]}")
     answers: list[dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
     return answers
-
-
-def version() -> str:
-    script = "import importlib.metadata as m; print(m.version('opendp'))"
-    return subprocess.run([str(PYTHON), "-c", script], capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -1,32 +1,42 @@
 """A file larger than is comfortable: how long one exact histogram takes, and how much memory streaming needs.
 
-python -m bench.tables        prints JSON
+python -m bench.tables        prints markdown
 """
 
 from __future__ import annotations
 
-import json
 import multiprocessing
-import resource
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 
+from bench import peak
+
 ROWS = 10_000_000
 SIZES = {"a": 74, "b": 16, "c": 7, "d": 15, "e": 6, "f": 5, "g": 2}
 
 
-def main() -> None:
+def section() -> list[str]:
+    """The section of bench/RESULTS.md."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         _run(_write, str(path))
-        measured = {"seconds": {}, "file": path.stat().st_size / 2**20}
-        measured["seconds"], peak, start = _run(_stream, str(path))
-        measured["streaming_peak"], measured["streaming_start"] = peak, start
-        measured["seconds"].update(_run(_floor, str(path)))
-    print(json.dumps(measured))
+        size = path.stat().st_size / 2**20
+        seconds, most, before = _run(_stream, str(path))
+        seconds |= _run(_floor, str(path))
+    return [
+        "",
+        f"## A Parquet file of {ROWS:,} rows and {len(SIZES)} columns",
+        "",
+        "| what | seconds |",
+        "|---|---|",
+        *(f"| {what} | {each:.2f} |" for what, each in seconds.items()),
+        "",
+        f"Peak memory of a process that only streams the file: {most:,.0f} MB (before it opens the file: "
+        f"{before:,.0f} MB; file: {size:,.0f} MB).",
+    ]
 
 
 def _run(act, path):
@@ -53,12 +63,12 @@ def _stream(path: str) -> tuple[dict[str, float], float, float]:
     import discreet as dp
 
     domain = dp.Domain({name: dp.Number(0, size - 1, step=1) for name, size in SIZES.items()})
-    start, seconds = _peak(), {}
+    start, seconds = peak.megabytes(), {}
     table = _timed(seconds, "ParquetTable: open and validate", lambda: dp.ParquetTable(path, domain))
     query = dp.Histogram(tuple(SIZES))
     _timed(seconds, "ParquetTable: histogram over 7.5 million cells", lambda: table.exact_sum(query.partial))
     _timed(seconds, "ParquetTable: one count", lambda: table.exact_sum(dp.Count(dp.Between("a", 10, 20)).partial))
-    return seconds, _peak(), start
+    return seconds, peak.megabytes(), start
 
 
 def _floor(path: str) -> dict[str, float]:
@@ -83,9 +93,5 @@ def _timed(into: dict[str, float], what: str, act):
     return found
 
 
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 if __name__ == "__main__":
-    main()
+    print("\n".join(section()))

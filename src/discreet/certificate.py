@@ -80,7 +80,11 @@ def certificate(ledger: Ledger, entry: int, *, with_answer: bool = False) -> Cer
     """
     if ledger.rolled_back():
         raise LedgerMismatch("this ledger does not agree with its high-water mark: reconcile it, then certify")
-    bodies = list(ledger.entries())
+    return from_entries(list(ledger.entries()), entry, with_answer=with_answer)
+
+
+def from_entries(bodies: Sequence[Body], entry: int, *, with_answer: bool = False) -> Certificate:
+    """The certificate of an entry, from all the entries of a ledger."""
     return Certificate.of(stated(gathered(bodies, entry, len(bodies)), with_answer=with_answer))
 
 

@@ -2,28 +2,40 @@
 
 A plan reads public numbers only: a budget, a relation, how many people, how many cells or candidates. Every row is one
 method with the noise that `calibrate` finds for it (the very mechanism that would be released), the error that its
-theorem promises with probability 1 - beta, and the name of that theorem. Learners add their own kinds to KINDS.
+theorem promises with probability 1 - beta, and the name of that theorem.
+
+    dp.plan("histogram", budget=dp.Budget(1, 1e-6), size=20_000, cells=121)
+    dp.plan("box", ledger=ledger, share="1/3", d=2, bits=16)     # a third of what is left there
+
+What is left in a ledger is not an (epsilon, delta) but an amount in each of its books. So rows of such a plan are
+calibrated by the test that a charge would meet, "within this share of every book", and by no (epsilon, delta).
+
+KINDS is the list; their rows are made in `mechanisms/plans.py`, `erm/plans.py`, `pac/plans.py` and `pmw/plans.py`.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from discreet import exact
 from discreet.data import Facts
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.domain import Category, Domain
 from discreet.errors import ParameterError
-from discreet.guarantee import Budget, Neighbours
-from discreet.mechanism import Mechanism, calibrate, within
-from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
-from discreet.mechanisms.selection import Exponential, PermuteAndFlip
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
-from discreet.query import Count, Equals, Histogram, Query, VectorSum
+from discreet.guarantee import Budget, Neighbours, Share
+from discreet.mechanism import within
+
+if TYPE_CHECKING:
+    from discreet.ledger import Ledger
+
+IMAGINED = "a row of the plan only"
+"""Said of a method that cannot be run at this size: a row to compare with."""
+
+PURE = "it has no pure guarantee: give the budget a delta > 0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +61,41 @@ class Row:
     mechanism: Any = None
     assuming: str = ""
 
+    @property
+    def imagined(self) -> bool:
+        return IMAGINED in self.theorem or IMAGINED in self.assuming
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A share of what is left in a ledger at one moment: what a charge must stay within, in every book."""
+
+    ledger: Ledger
+    share: Share
+
+    def admits(self, facts: Facts) -> Callable[[Any], bool]:
+        """Whether a charge is within the share; then the ledger admits it too, for its books have that much left."""
+        caps = self.ledger.remaining().share(self.share.part)
+        return lambda mechanism: self.ledger.price(mechanism.guarantee(facts)).within(caps)
+
+    @property
+    def failure(self) -> Fraction:
+        from discreet.ledger.price import ATTO
+
+        return Fraction(self.ledger.remaining().share(self.share.part).failure, ATTO)
+
+    def __str__(self) -> str:
+        left, part = self.ledger.remaining(), "all" if self.share.part == 1 else str(self.share.part)
+        caps = left.share(self.share.part)
+        books = [f"pure epsilon {_shown(Fraction(caps.pure, 10**9))}"] if caps.pure else []
+        if caps.renyi:
+            books.insert(0, f"Renyi divergence {_shown(Fraction(caps.renyi, 10**9))} at order {left.order}")
+        return f"{part} of what is left for {self.ledger.identity.name!r} ({' or '.join(books) or 'nothing'})"
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All methods side by side, the smallest promised error first."""
+    """All methods side by side, the smallest promised error first; what can only be imagined after the others."""
 
     kind: str
     budget: Budget
@@ -61,35 +104,95 @@ class Plan:
     rows: tuple[Row, ...]
     size: int | None = None
     alpha: Fraction | None = None
+    numbers: tuple[tuple[str, int], ...] = ()
+    left: Left | None = None
+
+    @property
+    def promising(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if not row.refusal)
+
+    @property
+    def refused(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.refusal)
+
+    @property
+    def head(self) -> str:
+        """What was asked, in a sentence."""
+        how = "in expectation" if KINDS[self.kind].expected else f"with probability {float(1 - self.beta):g}"
+        return f"{self.kind}: {self.left or self.budget}, {self.neighbours}, each promise {how}"
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Titles, and the rows that promise something, without the columns that are empty in all of them."""
+        named = self.alpha is not None and self.kind != "interior"
+        columns: list[tuple[str, Callable[[Row], str | Fraction | float | None]]] = [
+            ("method", lambda row: row.method),
+            ("noise", lambda row: row.noise),
+            (f"{KINDS[self.kind].error} <=", lambda row: row.error),
+            ("of them" if self.size is None else f"of {self.size:,}", lambda row: row.alpha),
+            (f"size for {float(self.alpha or 0):g}" if named else "size", lambda row: row.needed),
+            ("rests on", lambda row: row.theorem),
+        ]
+        shown = [(title, cell) for title, cell in columns if any(cell(row) is not None for row in self.promising)]
+        return [title for title, _ in shown], [[_shown(cell(row)) for _, cell in shown] for row in self.promising]
+
+    def notes(self) -> list[str]:
+        """What the promises suppose, each assumption once; then why the other methods promise nothing."""
+        supposed = [row for row in self.promising if row.assuming]
+        known = dict.fromkeys(row.assuming for row in supposed)
+        assumed = [f"{', '.join(row.method for row in supposed if row.assuming == each)}: {each}" for each in known]
+        return [*assumed, *(f"{row.method}: {row.refusal}" for row in self.refused)]
 
     def __str__(self) -> str:
-        how = "in expectation" if self.kind in LEARNERS else f"with probability {float(1 - self.beta):g}"
-        head = f"{self.kind}: {self.budget}, {self.neighbours}, each promise {how}"
-        refused = [f"{row.method}: {row.refusal}" for row in self.rows if row.refusal]
-        return "\n".join([head, *_table(self), *_assumptions(self), *refused])
+        titles, rows = self.table()
+        lines = [titles, *rows] if rows else []
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        body = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        ]
+        return "\n".join([self.head, *body, *self.notes()])
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The public numbers of one plan."""
+    """The public numbers of one plan. With `left` the budget is the ledger's, of which this much may be spent."""
 
     budget: Budget
     facts: Facts
     beta: Fraction
     alpha: Fraction | None
     numbers: dict[str, int]
+    left: Left | None = None
 
     def number(self, name: str) -> int:
         if name not in self.numbers:
             raise ParameterError(f"this plan needs {name}=, a whole number")
         return exact.whole(**{name: self.numbers[name]})
 
+    @property
+    def pure(self) -> bool:
+        """Whether only pure epsilons count: without a delta, or with nothing left in the Renyi book."""
+        return self.budget.delta == 0 or (self.left is not None and not self.left.ledger.remaining().renyi)
+
+    @property
+    def failure(self) -> Fraction:
+        """What the failures of one mechanism may add up to."""
+        return self.budget.delta if self.left is None else self.left.failure
+
+    def admits(self, facts: Facts) -> Callable[[Any], bool]:
+        """The test "this alone is within what may be spent", for `calibrate`."""
+        return within(self.budget, facts=facts) if self.left is None else self.left.admits(facts)
+
+    def with_domain(self, domain: Domain) -> Facts:
+        return Facts(domain, self.facts.neighbours, self.facts.size)
+
 
 def plan(
     kind: str,
     *,
-    budget: Budget,
-    neighbours: Neighbours | str = "replace-one",
+    budget: Budget | None = None,
+    ledger: Ledger | None = None,
+    share: Share | exact.Exact = 1,
+    neighbours: Neighbours | str | None = None,
     size: int | None = None,
     alpha: exact.Exact | None = None,
     beta: exact.Exact = 0.05,
@@ -97,115 +200,93 @@ def plan(
 ) -> Plan:
     """Promised accuracy for a budget, and with alpha the size that it needs; no data, nothing spent.
 
-    kind     "count" | "histogram" (cells=) | "vector" (d=) | "select" (candidates=) | "threshold" (questions=), or a
-             learner: "mean" | "median" | "linear" (d=) | "logistic" (d=), whose promise is its mean excess risk; or a
-             learner of rules: "interior" (bits=), "box" (d=, bits=), "conjunction" (d=, k=), "rule" (conditions=, k=),
-             "finite" (hypotheses=), whose promise is the share of rows that it labels wrong; or "questions"
-             (questions=, bits= or cells=): so many counts, chosen one by one, about a domain of 2^bits or so many cells
+    kind     what is wanted; `discreet plan` lists the kinds and the numbers that each of them needs
+    budget   what may be spent; or ledger= and share=: this share of what is left there
+    size     the public number of persons; with a ledger its own
     """
     if kind not in KINDS:
         raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
-    if not isinstance(budget, Budget):
-        raise ParameterError(f"budget must be a Budget(epsilon, delta), found {budget!r}")
-    needs, rows_of = KINDS[kind]
-    if set(numbers) - set(needs):
-        takes = ", ".join(f"{name}=" for name in needs) or "no other number"
+    found = KINDS[kind]
+    if set(numbers) - set(found.numbers):
+        takes = ", ".join(f"{name}=" for name in found.numbers) or "no other number"
         raise ParameterError(f"a plan for {kind!r} takes {takes}; found {', '.join(sorted(numbers))}")
-    relation = Neighbours.of(neighbours)
+    left, relation, size = _whose(budget, ledger, share, neighbours, size)
     facts = Facts(Domain(it=Category("no", "yes")), relation, None if size is None else exact.whole(size=size))
     wanted = None if alpha is None else exact.probability(alpha=alpha)
-    asked = Asked(budget, facts, exact.probability(beta=beta), wanted, numbers)
-    by_size = size is None or (kind in RULES and wanted is not None)
-    rows = sorted(rows_of(asked), key=_order_by_size if by_size else _order)
-    return Plan(kind, budget, relation, asked.beta, tuple(rows), size, wanted)
+    promised = left.ledger.budget if left is not None else budget
+    assert promised is not None
+    asked = Asked(promised, facts, exact.probability(beta=beta), wanted, numbers, left)
+    by_size = size is None or kind == "interior" or (kind in RULES and wanted is not None)
+    rows = sorted(found.rows(asked), key=functools.partial(_order, by_size))
+    return Plan(kind, promised, relation, asked.beta, tuple(rows), size, wanted, tuple(numbers.items()), left)
 
 
-def _order(row: Row) -> float:
-    return math.inf if row.error is None else row.error
+def _whose(
+    budget: Budget | None,
+    ledger: Ledger | None,
+    share: Share | exact.Exact,
+    neighbours: Neighbours | str | None,
+    size: int | None,
+) -> tuple[Left | None, Neighbours, int | None]:
+    """What may be spent, which relation, how many: from the arguments, or from a ledger."""
+    from discreet.ledger import Ledger
+
+    if ledger is None:
+        if not isinstance(budget, Budget):
+            raise ParameterError(f"budget must be a Budget(epsilon, delta), found {budget!r}")
+        return None, Neighbours.of(neighbours or "replace-one"), size
+    if not isinstance(ledger, Ledger):
+        raise ParameterError(f"ledger must be a Ledger, found a {type(ledger).__name__}")
+    if budget is not None:
+        raise ParameterError("give a budget, or a ledger and a share of what is left there, not both")
+    relation = ledger.identity.neighbours
+    if neighbours is not None and Neighbours.of(neighbours) != relation:
+        raise ParameterError(f"this ledger counts {relation}, found neighbours={str(neighbours)!r}")
+    with ledger.store.reading() as state:
+        ledger.store.check_mark(state)
+    known = None if ledger.facts is None else ledger.facts.size
+    return Left(ledger, share if isinstance(share, Share) else Share(share)), relation, known if size is None else size
 
 
-def _order_by_size(row: Row) -> float:
-    return _order(row) if row.needed is None else row.needed
+def _order(by_size: bool, row: Row) -> tuple[bool, float]:
+    """The best first: by the size that is needed, or by the error."""
+    if by_size and row.needed is not None:
+        return row.imagined, row.needed
+    return row.imagined, math.inf if row.error is None else row.error
 
 
-def _count(asked: Asked) -> list[Row]:
-    return _additive(asked, asked.facts, Count(Equals("it", "yes")), 1, (Laplace, Gaussian))
+def _shown(value: str | Fraction | float | None) -> str:
+    if value is None or isinstance(value, str):
+        return value or "-"
+    return f"{float(value):,.0f}" if value >= 1000 else f"{float(value):.4g}"
 
 
-def _histogram(asked: Asked) -> list[Row]:
-    cells = asked.number("cells")
-    facts = _with(asked, Domain(it=Number(0, max(1, cells - 1), step=1)))
-    return _additive(asked, facts, Histogram("it"), cells, (Laplace, Gaussian))
+# The kinds. Their rows are made elsewhere, and brought in when they are asked for.
 
 
-def _questions(asked: Asked) -> list[Row]:
-    from discreet.pmw import plans
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of plan: what it is about, the numbers that it needs or may be given, and what makes its rows.
 
-    return plans.rows(asked)
+    error     what an error is measured in          expected   whether the promise is about the expectation
+    """
 
+    about: str
+    rows: Callable[[Asked], list[Row]]
+    needs: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+    error: str = "error"
+    expected: bool = False
 
-def _vector(asked: Asked) -> list[Row]:
-    dimension = asked.number("d")
-    facts = _with(asked, Domain(it=Vector(dimension, norm=1)))
-    kinds = (CoordinateLaplace, ProductLaplace, Gaussian)
-    return _additive(asked, facts, VectorSum("it"), dimension, kinds)
-
-
-def _additive(asked: Asked, facts: Facts, query: Query, cells: int, kinds: Sequence[Any]) -> list[Row]:
-    """Noise of each kind on all coordinates at once: the error is a union bound over them."""
-    rows = []
-    for kind in kinds:
-        theorem = f"{kind.__name__}, theorem and accuracy"
-        row = _calibrated(asked, kind.__name__, theorem, functools.partial(kind, query), facts)
-        if row.mechanism is not None:
-            inside = 1 - asked.beta / cells
-            row = _promising(asked, row, row.mechanism.noise_range(inside, facts))
-        rows.append(row)
-    return rows
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        return (*self.needs, *self.may)
 
 
-def _select(asked: Asked) -> list[Row]:
-    candidates = asked.number("candidates")
-    facts = _with(asked, Domain(it=Number(0, max(1, candidates - 1), step=1)))
-    rows = []
-    for kind in (Exponential, PermuteAndFlip):
-        row = _calibrated(
-            asked,
-            kind.__name__,
-            f"{kind.__name__}, accuracy: best - score <= ln(m/beta) / rate",
-            functools.partial(_selecting, kind),
-            facts,
-        )
-        if row.noise is not None:
-            row = _promising(asked, row, float(row.noise) * math.log(candidates / asked.beta))
-        rows.append(row)
-    return rows
+def _noise(kind: str, asked: Asked) -> list[Row]:
+    from discreet.mechanisms.plans import rows
 
-
-def _selecting(kind: Any, noise: Fraction) -> Any:
-    return kind(Histogram("it"), 1 / noise)
-
-
-def _questioning(kind: Any, sensitivity: int, noise: Fraction) -> Any:
-    return kind(noise, 2 * noise, sensitivity=sensitivity)
-
-
-def _threshold(asked: Asked) -> list[Row]:
-    """The window inside which a yes or a no may be wrong, over all questions of one conversation."""
-    questions = asked.number("questions")
-    rows = []
-    for kind in (AboveThreshold, AboveThresholdLaplace):
-        row = _calibrated(
-            asked,
-            kind.__name__,
-            f"{kind.__name__}, accuracy over {questions} questions",
-            functools.partial(_questioning, kind, Count().sensitivity(asked.facts).linf),
-            asked.facts,
-        )
-        if row.mechanism is not None:
-            row = _promising(asked, row, float(row.mechanism.window(asked.beta, questions=questions)))
-        rows.append(row)
-    return rows
+    return rows(kind, asked)
 
 
 def _learner(kind: str, asked: Asked) -> list[Row]:
@@ -220,77 +301,55 @@ def _rules(kind: str, asked: Asked) -> list[Row]:
     return rows(kind, asked)
 
 
-LEARNERS = ("linear", "logistic", "mean", "median")
-RULES = ("box", "conjunction", "finite", "interior", "rule")
+def _answers(kind: str, asked: Asked) -> list[Row]:
+    from discreet.pmw.plans import rows
 
-KINDS: dict[str, tuple[tuple[str, ...], Callable[[Asked], list[Row]]]] = {
-    "box": (("d", "bits"), functools.partial(_rules, "box")),
-    "conjunction": (("d", "k"), functools.partial(_rules, "conjunction")),
-    "count": ((), _count),
-    "finite": (("hypotheses",), functools.partial(_rules, "finite")),
-    "histogram": (("cells",), _histogram),
-    "interior": (("bits",), functools.partial(_rules, "interior")),
-    "linear": (("d",), functools.partial(_learner, "linear")),
-    "logistic": (("d",), functools.partial(_learner, "logistic")),
-    "mean": ((), functools.partial(_learner, "mean")),
-    "median": ((), functools.partial(_learner, "median")),
-    "rule": (("conditions", "k"), functools.partial(_rules, "rule")),
-    "select": (("candidates",), _select),
-    "questions": (("questions", "bits", "cells"), _questions),
-    "threshold": (("questions",), _threshold),
-    "vector": (("d",), _vector),
-}
-"""Each kind: the numbers it needs, and the function that makes its rows."""
+    return rows(asked, kind)
 
 
-def _with(asked: Asked, domain: Domain) -> Facts:
-    return Facts(domain, asked.facts.neighbours, asked.facts.size)
+def _kind(make: Callable[[str, Asked], list[Row]], name: str, about: str, *needs: str, **more: Any) -> tuple[str, Kind]:
+    return name, Kind(about, functools.partial(make, name), needs, **more)
 
 
-def _calibrated(asked: Asked, method: str, theorem: str, make: Callable[[Fraction], Mechanism], facts: Facts) -> Row:
-    try:
-        mechanism = calibrate(make, admits=within(asked.budget, facts=facts))
-    except ParameterError as refused:
-        pure = "it has no pure guarantee: give the budget a delta > 0"
-        return Row(method, theorem, refusal=pure if asked.budget.delta == 0 else str(refused))
-    noise = next(
-        getattr(mechanism, field) for field in ("scale", "threshold_scale", "rate") if hasattr(mechanism, field)
+_RISK: dict[str, Any] = {"error": "excess risk", "expected": True}
+_WRONG: dict[str, Any] = {"error": "wrong rows"}
+_DOMAIN: dict[str, Any] = {"may": ("bits", "cells")}
+
+KINDS: dict[str, Kind] = dict(
+    (
+        _kind(_noise, "count", "how many rows satisfy a condition"),
+        _kind(_noise, "sum", "the sum of a column whose values lie in [0, 1]"),
+        _kind(_noise, "average", "the mean of such a column, its error with probability 1 - beta"),
+        _kind(_noise, "histogram", "how many rows there are in each of so many cells", "cells"),
+        _kind(_noise, "keys", "the same for cells that nobody can list: only those of many people appear"),
+        _kind(_noise, "vector", "the sum of vectors of norm 1 in d dimensions", "d"),
+        _kind(_noise, "select", "the best of so many candidates, by a count", "candidates"),
+        _kind(_noise, "threshold", "yes or no to so many questions, until the first yes", "questions"),
+        _kind(_learner, "mean", "the mean of values in [0, 1], by its squared error", **_RISK),
+        _kind(_learner, "median", "the median of values in [0, 1], by the absolute loss", **_RISK),
+        _kind(_learner, "quantile", "the percent % quantile of values in [0, 1]", "percent", **_RISK),
+        _kind(_learner, "linear", "linear regression, d features of norm 1, targets in [-1, 1]", "d", **_RISK),
+        _kind(_learner, "logistic", "logistic regression on d features of norm 1", "d", **_RISK),
+        _kind(_learner, "network", "a neural network on d features: private, but no bound is proved", "d", **_RISK),
+        _kind(
+            _rules, "bounds", "bounds for a column without any (or of so many bits)", may=("bits",), error="rows beyond"
+        ),
+        _kind(_rules, "interior", "a point between the smallest and the largest value of so many bits", "bits"),
+        _kind(_rules, "box", "a box in d columns of 2^bits values", "d", "bits", **_WRONG),
+        _kind(_rules, "conjunction", "at most k of d booleans or their opposites, joined by and", "d", "k", **_WRONG),
+        _kind(_rules, "rule", "at most k of so many conditions, joined by and", "conditions", "k", **_WRONG),
+        _kind(_rules, "finite", "the best of so many hypotheses", "hypotheses", **_WRONG),
+        _kind(_answers, "questions", "counts, each chosen after the answers before it", "questions", **_DOMAIN),
+        _kind(
+            _answers,
+            "workload",
+            "counts that are all known beforehand; also so many marginals of `each` cells",
+            "questions",
+            may=("bits", "cells", "marginals", "each"),
+        ),
+        _kind(_answers, "synthetic", "made-up rows: so many counts of them", "questions", may=("rows",)),
     )
-    return Row(method, theorem, 1 / noise if hasattr(mechanism, "rate") else noise, mechanism=mechanism)
+)
+"""Every kind of plan."""
 
-
-def _promising(asked: Asked, row: Row, error: float) -> Row:
-    alpha = None if asked.facts.size is None else error / asked.facts.size
-    needed = None if asked.alpha is None else math.ceil(error / asked.alpha)
-    return Row(row.method, row.theorem, row.noise, error, alpha, needed, mechanism=row.mechanism)
-
-
-def _table(found: Plan) -> list[str]:
-    """The rows that promise something, without the columns that are empty in all of them."""
-    promising = [row for row in found.rows if not row.refusal]
-    rules, named = found.kind in RULES, found.alpha is not None and found.kind != "interior"
-    columns: list[tuple[str, Callable[[Row], str | Fraction | float | None]]] = [
-        ("method", lambda row: row.method),
-        ("noise", lambda row: row.noise),
-        ("wrong rows <=" if rules else "error <=", lambda row: row.error),
-        ("of them" if found.size is None else f"of {found.size:,}", lambda row: row.alpha),
-        (f"size for {float(found.alpha or 0):g}" if named else "size", lambda row: row.needed),
-        ("rests on", lambda row: row.theorem),
-    ]
-    shown = [(title, cell) for title, cell in columns if any(cell(row) is not None for row in promising)]
-    lines = [[title for title, _ in shown], *([_shown(cell(row)) for _, cell in shown] for row in promising)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(shown))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-
-
-def _assumptions(found: Plan) -> list[str]:
-    """What the promises suppose, each assumption once."""
-    supposed = [row for row in found.rows if row.assuming and not row.refusal]
-    known = dict.fromkeys(row.assuming for row in supposed)
-    return [f"{', '.join(row.method for row in supposed if row.assuming == each)}: {each}" for each in known]
-
-
-def _shown(value: str | Fraction | float | None) -> str:
-    if value is None or isinstance(value, str):
-        return value or "-"
-    return f"{float(value):,.0f}" if value >= 1000 else f"{float(value):.4g}"
+RULES = ("box", "conjunction", "finite", "interior", "rule")

@@ -21,7 +21,7 @@ from discreet import exact
 from discreet.data import Dataset
 from discreet.data.distinct import DistinctRows
 from discreet.domain import label_of
-from discreet.errors import ParameterError, Unproven, UnsupportedQuery
+from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.ledger.opening import check_table
@@ -30,7 +30,7 @@ from discreet.predicate import EVERYTHING
 from discreet.query import Count, Histogram, Sum
 
 if TYPE_CHECKING:
-    from discreet.pmw.reply import Answer
+    from discreet.pmw.reply import Answer, Make
     from discreet.pmw.sql import Select
 
 METHODS = ("auto", "pmw", "lecture")
@@ -49,10 +49,11 @@ class Session:
     sample     True: the owner states that the rows are a random sample, so that answers bound the population too, with
                probability 1 - beta - 0.05; replace-one only. A small beta makes that bound smaller
     allowance  the name under which the ledger counts these charges
+    max_price  a part of the budget: a question that could cost more is refused, by `ask`; "auto" without scopes only
     rng        for testing ledgers only
     """
 
-    __slots__ = ("_answers", "_heard", "_how", "_rows", "_sample", "_terms", "ledger", "method", "table")
+    __slots__ = ("_answers", "_heard", "_how", "_most", "_rows", "_sample", "_terms", "ledger", "method", "table")
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class Session:
         method: str = "auto",
         sample: bool = False,
         allowance: str | None = None,
+        max_price: Exact | None = None,
         rng: Rng | None = None,
     ) -> None:
         if not isinstance(ledger, Ledger):
@@ -78,6 +80,8 @@ class Session:
             raise ParameterError(f"sample must be True or False, found {sample!r}")
         if sample and not table.facts.neighbours.replace_one:
             raise Unproven("a bound for the population needs the number of persons, which add-remove keeps private")
+        if max_price is not None and (method != "auto" or scopes is not None):
+            raise ParameterError('max_price needs method="auto" without scopes: only there is a price known before')
         with ledger.store.reading() as state:
             check_table(state, table)
         self.table, self.ledger, self.method = table, ledger, method
@@ -87,6 +91,7 @@ class Session:
             "questions": None if questions is None else exact.whole(questions=questions),
             "scopes": None if scopes is None else exact.whole(scopes=scopes),
         }
+        self._most = None if max_price is None else exact.positive(max_price=max_price)
         self._sample = sample
         self._how: dict[str, Any] = {"allowance": allowance, "rng": rng}
         self._rows = DistinctRows(table)
@@ -99,16 +104,18 @@ class Session:
 
     def ask(self, question: str | Count | Sum | Histogram) -> Answer:
         """One answer. Everything that can be wrong with the question is found before anything is spent."""
-        from discreet.pmw.reply import put_together
-
         select = self._read(question)
         answering = self._answering()
         if _is_quantile(select):
+            if self._most is not None:
+                raise _no_forecast()
             with answering.transcript.alone():
                 return self._finished(self._quantile(select, str(question)))
-        parts, make = put_together(select, self.table.facts, str(question) if isinstance(question, str) else "")
+        parts, make = self._parts(select, question)
         with answering.transcript.alone():
             answering.require(parts)
+            if self._most is not None:
+                self._refuse_above(self._most, answering.at_most(parts))
             return self._finished(make([answering.answer(part) for part in parts]))
 
     def answer_all(self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1) -> list[Answer]:
@@ -117,12 +124,7 @@ class Session:
         Noisy marginals, a noisy histogram of everything, the questions themselves or averaged multiplicative weights:
         whichever has the least proven bound at the public sizes. Later questions of the session profit from it too.
         """
-        from discreet.pmw.answering import Answers
-        from discreet.pmw.reply import put_together
-
-        answering = self._answering()
-        if not isinstance(answering, Answers):
-            raise ParameterError('a workload is answered by a session with method="auto"')
+        answering = self._auto("a workload is answered")
         if isinstance(questions, (str, Count, Sum, Histogram)) or not isinstance(questions, Iterable):
             raise ParameterError(f"answer_all takes several questions in a list, found a {type(questions).__name__}")
         found = []
@@ -130,7 +132,7 @@ class Session:
             select = self._read(question)
             if _is_quantile(select):
                 raise ParameterError("a workload is made of counts, sums and averages; ask for quantiles one by one")
-            found.append(put_together(select, self.table.facts, question if isinstance(question, str) else ""))
+            found.append(self._parts(select, question))
         parts = [each for questions_of, _ in found for each in questions_of]
         part = exact.positive(share=share)
         if part > 1:
@@ -138,6 +140,51 @@ class Session:
         with answering.transcript.alone():
             given = iter(answering.answer_all(parts, share=part))
         return [self._finished(make([next(given) for _ in questions_of])) for questions_of, make in found]
+
+    def check(self, question: str | Count | Sum | Histogram) -> None:
+        """Refuse, with the reason, what cannot be asked. Looks at public things only and spends nothing."""
+        select = self._read(question)
+        if not _is_quantile(select):
+            self._parts(select, question)
+
+    def price(self, question: str | Count | Sum | Histogram) -> int:
+        """What `ask` would charge for this question now, at most, in nano-units of the ledger's first book.
+
+        Free, and nothing is written: it follows from the question, the declaration and what was released before.
+        """
+        select = self._read(question)
+        if self.method != "auto" or self._terms["scopes"] is not None or _is_quantile(select):
+            raise _no_forecast()
+        return int(self._answering().at_most(self._parts(select, question)[0]))
+
+    def more_like(self, answer: Answer) -> int | None:
+        """About how many more answers at this price fit into what is left; after a free one, how many counts of
+        something new. None where the next price is not known."""
+        left, _ = self.budget()
+        if answer.price:
+            return left // answer.price
+        if self.method != "auto" or self._terms["alpha"] is None:
+            return None
+        answering = self._answering()
+        return left // int(answering.shop.price(answering.shop.alone(Count(), answering.transcript.next_order)))
+
+    def budget(self) -> tuple[int, int]:
+        """What is left for this session and what the whole budget was, in nano-units of the ledger's first book."""
+        left = self.ledger.remaining(allowance=self._how["allowance"])
+        if left.caps.renyi is None:
+            return left.pure or 0, left.caps.pure
+        return left.renyi or 0, left.caps.renyi
+
+    def known(self) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+        """The largest sets of columns that synthetic rows follow; and those that were measured too, but that the
+        hypothesis leaves out, since together with the others they would take too large a table."""
+        followed, left_out = self._auto("what rows know is told").scopes()
+        return _largest(followed), _largest(left_out)
+
+    def tangled(self, tables: Sequence[Histogram]) -> list[tuple[str, ...]]:
+        """Which of these tables synthetic rows could not follow, with what is known and the others, if they were
+        measured now. Looks at public sizes only."""
+        return list(self._auto("what rows can follow is told").tangled(tables))
 
     def synthetic(self, rows: int, *, seed: int | None = None, backend: str = "pandas") -> Any:
         """A frame of made-up rows drawn from the hypothesis: free, since they are made of what was released.
@@ -201,6 +248,12 @@ class Session:
                 self._answers = ClassicAnswers(program, self._rows, self.ledger, **self._how)
         return self._answers
 
+    def _auto(self, what: str) -> Any:
+        """What answers, if it can do this."""
+        if self.method != "auto":
+            raise ParameterError(f'{what} by a session with method="auto"')
+        return self._answering()
+
     def _read(self, question: object) -> Select | Count | Sum | Histogram:
         """What is asked: a query as it is, a text as SQL."""
         if isinstance(question, (Count, Sum, Histogram)):
@@ -211,9 +264,14 @@ class Session:
 
         return parse(question, self.table.facts.domain, table=self.table.identity.name)
 
+    def _parts(self, select: Any, question: object) -> tuple[list[Any], Make]:
+        """The linear questions that a question consists of, and what makes its answer of theirs."""
+        from discreet.pmw.reply import put_together
+
+        return put_together(select, self.table.facts, question if isinstance(question, str) else "")
+
     def _quantile(self, select: Any, text: str) -> Answer:
         """A quantile of a whole column, by the exponential mechanism on ranks, within alpha * size ranks."""
-        from discreet.pmw.answering import Answers
         from discreet.pmw.quantiles import quantile
         from discreet.pmw.reply import Answer
 
@@ -224,12 +282,19 @@ class Session:
                 "a quantile is answered for a whole column, without WHERE",
                 "Leave WHERE out, or ask how many rows lie below some values: COUNT(*) ... AND column <= 40.",
             )
-        answering = self._answering()
-        if not isinstance(answering, Answers):
-            raise ParameterError('quantiles are answered by a session with method="auto"')
+        answering = self._auto("quantiles are answered")
         given = quantile(answering, self.table, str(select.column), select.probability or Fraction(1, 2))
         unit = f"{select.column}; the bound in ranks"
         return Answer(float(given.value), given.bound, given.source, given.price, unit=unit)
+
+    def _refuse_above(self, part: Fraction, price: int) -> None:
+        _, cap = self.budget()
+        if price > part * cap:
+            left = self.ledger.remaining(allowance=self._how["allowance"])
+            book = "pure epsilon" if left.caps.renyi is None else "Renyi"
+            more = f"{100 * price / cap:.3g} % of the budget, and {float(100 * part):.3g} % was allowed"
+            asked = f"up to {book} {exact.shown(Fraction(price, 10**9))}"
+            raise BudgetExceeded(asked, left.amounts(), f"The answer could cost up to {more}: nothing was spent.")
 
     def _finished(self, answer: Answer) -> Answer:
         population = self._population(answer) if self._sample and answer.fraction is not None else None
@@ -247,6 +312,17 @@ class Session:
         beta = float(self._terms["beta"])
         away = drift(facts, told, beta=beta, failure=FAILURE, random_sample=self._sample)
         return min(1.0, answer.error_bound / max(1, facts.size or 1) + away.fraction)
+
+
+def _largest(scopes: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Each set once, without those that lie inside another."""
+    return [one for one in dict.fromkeys(scopes) if one and not any(set(one) < set(other) for other in scopes)]
+
+
+def _no_forecast() -> ParameterError:
+    return ParameterError(
+        'a price is known before only for counts, sums, averages and tables, with method="auto" and without scopes'
+    )
 
 
 def _is_quantile(select: Any) -> bool:

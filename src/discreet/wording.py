@@ -2,6 +2,7 @@
 
 does(record)    what the mechanism does: the first sentence of its class
 asked(record)   what was asked: a count in words, a sum, a histogram; else the columns that the record names
+one_line(text)  somebody's text on one line
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from discreet.records import Json, revive
 _PREDICATES: dict[str, type] = {each.NAME: each for each in (Among, And, Between, Equals, Missing, Not, Or)}
 _FOREIGN = "not one of discreet's own mechanisms"
 _MANY = 3  # questions of a workload that are spelled out
+
+
+def one_line(text: object) -> str:
+    """Somebody's text, so that it cannot look like a line of ours or speak to the terminal."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in str(text)).split())
 
 
 def does(stored: Json) -> str:

@@ -51,14 +51,6 @@ def test_the_audit_passes_and_names_the_twins_it_caught():
     assert "every broken twin was caught" in found.stdout
 
 
-@pytest.mark.parametrize("columns", [pytest.param("120", marks=pytest.mark.slow), "40"])
-def test_the_tour_runs_to_its_end(columns):
-    found = discreet("tour", COLUMNS=columns)
-    assert found.returncode == 0, found.stderr
-    assert "verified" in found.stdout
-    assert "refused before anything is read" in " ".join(found.stdout.split())
-
-
 def test_help_of_every_command_works():
     commands = [
         "plan",

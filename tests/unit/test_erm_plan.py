@@ -56,7 +56,8 @@ def test_an_unknown_solver_is_named():
 
 
 @pytest.mark.parametrize(
-    ("kind", "numbers"), [("logistic", {"d": 5}), ("linear", {"d": 5}), ("mean", {}), ("median", {})]
+    ("kind", "numbers"),
+    [("logistic", {"d": 5}), ("linear", {"d": 5}), ("mean", {}), ("median", {}), ("quantile", {"percent": 90})],
 )
 def test_a_plan_for_a_learner_shows_every_solver_with_its_theorem_or_its_refusal(kind, numbers):
     found = dp.plan(kind, budget=BUDGET, size=20_000, **numbers)
@@ -101,4 +102,32 @@ def test_the_names_of_the_solvers_are_those_of_the_documentation():
 def test_a_plan_finds_small_sizes_too(kind):
     rows = {row.method: row.needed for row in dp.plan(kind, budget=dp.Budget(1), size=1000, alpha=0.2).rows}
     assert 1 < rows["exponential"] < 1000
-    assert 1 < rows[{"mean": "noisy sum", "median": "rank"}[kind]] < 1000
+    assert 1 < rows[{"mean": "laplace", "median": "rank"}[kind]] < 1000
+
+
+def test_for_a_mean_the_names_of_noises_are_noisy_sums_as_the_estimator_takes_them():
+    rows = {row.method: row for row in dp.plan("mean", budget=BUDGET, size=1000).rows}
+    for name, kind in (("laplace", dp.Laplace), ("gaussian", dp.Gaussian)):
+        fitted = dp.Mean(epsilon=1, delta=1e-6, bounds=(0, 1), solver=name).fit([0.5] * 1000)
+        assert isinstance(rows[name].mechanism, kind)
+        assert rows[name].error == pytest.approx(fitted.bound_.excess, rel=0.02)  # which a ledger prices at one order
+
+
+def test_a_quantile_is_planned_by_its_percentage():
+    low, high = (
+        {row.method: row.error for row in dp.plan("quantile", budget=BUDGET, size=5000, percent=percent).rows}
+        for percent in (50, 99)
+    )
+    median = {row.method: row.error for row in dp.plan("median", budget=BUDGET, size=5000).rows}
+    assert low["rank"] == pytest.approx(median["rank"] / 2)  # the pinball loss of the median is half of |u|
+    assert high["gaussian"] > low["gaussian"]  # a steeper loss
+    with pytest.raises(dp.ParameterError, match="between 1 and 99"):
+        dp.plan("quantile", budget=BUDGET, size=5000, percent=100)
+
+
+def test_a_network_is_private_and_no_bound_is_proved():
+    (row,) = dp.plan("network", budget=BUDGET, size=5000, d=10).rows
+    assert "no bound" in row.refusal
+    assert "steps" in row.refusal
+    assert row.mechanism.guarantee(facts(dp.Domain(x=dp.Vector(10, norm=1), y=dp.Category(0, 1)))).within(BUDGET)
+    assert "No method" not in str(dp.plan("network", budget=BUDGET, d=10))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 
 import pytest
-from click.testing import CliRunner
 
 import discreet as dp
-from discreet.cli import commands
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.rulelists import FiniteClassClassifier, RuleClassifier
@@ -56,34 +54,60 @@ def test_the_table_of_interior_points_is_reproduced(bits, added, replaced):
         assert 0.95 * table[2] <= found["prefix"] <= table[2]
 
 
+# The same at epsilon 0.1, add-remove.
+@pytest.mark.parametrize(
+    ("bits", "exponential", "search", "prefix"), slow_but(64)([(64, 948, 999, 1236), (1024, 14_256, 4921, 1378)])
+)
+def test_at_a_smaller_epsilon_they_grow_nearly_tenfold(bits, exponential, search, prefix):
+    found = sizes("interior", "add-remove", bits=bits, budget=dp.Budget("0.1", 1e-6))
+    assert exponential - 1 <= found["exponential"] <= exponential
+    assert search <= found["binary-search"] <= 1.001 * search + 1
+    assert 0.95 * prefix <= found["prefix"] <= prefix
+
+
+@pytest.mark.parametrize(("epsilon", "bits"), [(1, 95), (0.1, 85)])
+def test_prefixes_beat_the_exponential_mechanism_from_some_number_of_bits_on(epsilon, bits):
+    """By hand from 95 and 85 bits on; the prefix search came out up to 5 % better here, so a little earlier."""
+    budget = dp.Budget(epsilon, 1e-6)
+    before, after = (sizes("interior", "add-remove", bits=each, budget=budget) for each in (bits - 10, bits + 1))
+    assert before["prefix"] > before["exponential"]
+    assert after["prefix"] < after["exponential"]
+
+
 def test_pairs_of_prefixes_are_shown_and_never_the_smallest():
     found = sizes("interior", bits=64)
     assert found["pair-prefix"] > max(found[name] for name in ("exponential", "binary-search", "prefix"))
 
 
-# Rows for a box at alpha 0.1, columns of 32 bits: (d, basic, zCDP, prefixes: replace-one; Reorder-Slice-Compute:
-# add-remove; all boxes: replace-one). In two dimensions Renyi currency costs more than adding up: then "zcdp" is the
+# Rows for a box at alpha 0.1: (d, bits, basic, zCDP, prefixes: replace-one; Reorder-Slice-Compute: add-remove; all
+# boxes: replace-one). In two dimensions Renyi currency costs more than adding up: then "zcdp" is the
 # same as "basic", and prefixes gain as well (10 % less than by hand). Reorder-Slice-Compute pays for its noisy count of
 # positives, which was free by hand: up to 10 % more. g (g + 1) / 2 intervals are counted where it was g^2 by hand: 2 %
-# less; in two dimensions all boxes of a coarse grid of 64 cells are listed, a smaller class.
+# less; in two dimensions all boxes of a coarse grid of 64 cells are listed, a smaller class. Slices for 1024 bits are
+# so long that the noise on their lengths is a small part: the search for its share finds 18 % fewer rows.
 BOXES = [
-    (2, 1.7e4, 1.9e4, 4.7e4, 4.0e4, None),
-    (5, 1.1e5, 7.9e4, 2.0e5, 9.3e4, 4.5e3),
-    (10, 4.5e5, 2.3e5, 6.2e5, 1.8e5, 8.9e3),
-    (30, 4.2e6, 1.2e6, 3.6e6, 5.2e5, 2.7e4),
-    (100, 4.9e7, 7.8e6, 2.4e7, 1.7e6, 8.9e4),
+    (2, 32, 1.7e4, 1.9e4, 4.7e4, 4.0e4, 1.8e3),
+    (5, 32, 1.1e5, 7.9e4, 2.0e5, 9.3e4, 4.5e3),
+    (10, 32, 4.5e5, 2.3e5, 6.2e5, 1.8e5, 8.9e3),
+    (30, 32, 4.2e6, 1.2e6, 3.6e6, 5.2e5, 2.7e4),
+    (100, 32, 4.9e7, 7.8e6, 2.4e7, 1.7e6, 8.9e4),
+    (10, 1024, 1.2e7, 5.8e6, 6.7e5, 2.5e6, 2.8e5),
 ]
 
 
-@pytest.mark.parametrize(("d", "basic", "zcdp", "prefix", "reorder", "everything"), slow_but(10)(BOXES))
-def test_the_table_of_boxes_is_reproduced(d, basic, zcdp, prefix, reorder, everything):
-    found = sizes("box", d=d, bits=32, alpha=0.1)
+def slow_but_wide(rows):
+    return [pytest.param(*row, marks=[] if row[:2] == (10, 32) else [pytest.mark.slow]) for row in rows]
+
+
+@pytest.mark.parametrize(("d", "bits", "basic", "zcdp", "prefix", "reorder", "everything"), slow_but_wide(BOXES))
+def test_the_table_of_boxes_is_reproduced(d, bits, basic, zcdp, prefix, reorder, everything):
+    found = sizes("box", d=d, bits=bits, alpha=0.1)
     assert found["basic"] == pytest.approx(basic, rel=0.05)
     assert found["zcdp"] == pytest.approx(min(basic, zcdp), rel=0.05)
     assert (0.9 if d == 2 else 0.97) * prefix <= found["prefix"] <= 1.03 * prefix
-    assert reorder <= sizes("box", "add-remove", d=d, bits=32, alpha=0.1)["reorder-slice"] <= 1.1 * reorder
-    if everything is not None:
-        assert 0.96 * everything <= found["exhaustive"] <= everything
+    sliced = sizes("box", "add-remove", d=d, bits=bits, alpha=0.1)["reorder-slice"]
+    assert (1.0 if bits == 32 else 0.8) * reorder <= sliced <= 1.1 * reorder
+    assert (0.15 if d == 2 else 0.96) * everything <= found["exhaustive"] <= 1.02 * everything
 
 
 def test_binary_search_for_each_face_is_the_best_of_the_middle():
@@ -131,6 +155,34 @@ def test_a_finite_class_needs_the_logarithm_of_its_size():
     # (ln 1000 + ln 20) / (alpha epsilon) under add-remove, twice that under replace-one
     assert sizes("finite", "add-remove", hypotheses=1000, alpha=0.1)["exponential"] == 100
     assert sizes("finite", hypotheses=1000, alpha=0.1)["exponential"] == 199
+
+
+# Bounds for a column.
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_bounds_need_four_times_the_ranks_that_they_may_miss(relation):
+    (row,) = plan("bounds", relation=relation, alpha=0.01).rows
+    facts = dp.Facts(dp.Domain(x=dp.Number.any()), dp.Neighbours(relation), None)
+    missed = row.mechanism.missed(facts, 0.05)
+    assert row.error == 2 * missed + 1
+    assert row.needed == max(4 * missed, 100 * row.error)
+    assert row.mechanism.guarantee(facts).within(BUDGET)
+    (short,) = plan("bounds", relation=relation, bits=10).rows
+    assert short.error < row.error / 2  # a column with few values is easier
+    assert short.needed == 2 * (short.error - 1)
+    (few,) = plan("bounds", relation=relation, size=short.needed).rows
+    assert f"{few.mechanism or ''}{few.refusal}".startswith(f"{2 * (row.error - 1):,.0f} rows are needed")
+
+
+def test_planned_bounds_are_what_suggest_bounds_gives():
+    size, domain = 40_000, dp.Domain(x=dp.Number.any())
+    table = dp.Table({"x": [float(each % 1000) for each in range(size)]}, domain, name="numbers")
+    budget = dp.Budget(1)
+    (row,) = plan("bounds", budget=budget, size=size).rows
+    found = dp.suggest_bounds(table, "x", ledger=dp.Ledger.in_memory(dp.Budget(2), table), epsilon=1)
+    missed = int((row.error - 1) / 2)
+    assert f"plus {missed:,} lie below" in found.promise
 
 
 # How a plan reads.
@@ -189,13 +241,6 @@ def test_without_delta_the_methods_that_may_fail_are_refused_by_name():
         assert "delta > 0" in rows[name].refusal
         assert "basic" in rows[name].refusal
     assert rows["basic"].needed > 0
-
-
-def test_the_command_line_shows_the_same_plan():
-    arguments = ["plan", "box", "--epsilon", "1", "--delta", "1e-6", "--alpha", "0.1", "--number", "d=10"]
-    got = CliRunner().invoke(commands, [*arguments, "--number", "bits=32"])
-    assert got.exit_code == 0
-    assert got.output == f"{plan('box', d=10, bits=32, alpha=0.1)}\n"
 
 
 BAD = {

@@ -6,11 +6,12 @@ sampled      lower bounds on epsilon from runs, for laws that cannot be listed
 search       hill-climbing for the worst pair of neighbouring tables
 mutants      broken twins, which every audit must catch
 rules        attacks on the learners of rules
+learners     attacks on fitted models and on workloads
 programs     the exact law of a whole session, charges and refusals included
 questions    attacks on sessions that answer questions
 
-`attack` runs a fixed set of attacks on this installation, each beside a twin that it must catch. It touches made-up
-rows only and needs no ledger.
+`attack` runs a fixed set of attacks on this installation, each beside a twin that it must catch, and says for both the
+epsilon that is certain and the epsilon that was claimed. It touches made-up rows only and needs no ledger.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.audit import mutants
-from discreet.audit.divergence import Finding, compare
+from discreet.audit.divergence import Finding, epsilon_finding
 from discreet.audit.laws import Law, Row, Setting, conversation_law, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.domain import Category, Domain
+from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
 from discreet.mechanisms.additive import Gaussian, Laplace, ProductLaplace
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
@@ -33,6 +35,7 @@ from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdL
 from discreet.query import Count, Equals, Histogram, KeyCount
 
 if TYPE_CHECKING:
+    from discreet.audit.learners import Attempts, Sampled
     from discreet.audit.questions import Asking
 
 REPLACE = Setting(Domain(v=Category("a", "b")), Neighbours("replace-one"))
@@ -49,15 +52,19 @@ class Attack:
     second: tuple[Row, ...]
     mistake: Mistake
     asks: tuple[Above, ...] = ()
+    reach: int = 16
 
     def finding(self, mechanism: Any) -> Finding:
         p, q = (self._law(mechanism, table) for table in (self.first, self.second))
-        return compare(p, q, mechanism.guarantee(self.setting.facts(self.first)))
+        return epsilon_finding(p, q, mechanism.guarantee(self.setting.facts(self.first)))
 
     def _law(self, mechanism: Any, table: tuple[Row, ...]) -> Law:
         if self.asks:
             return conversation_law(mechanism, self.asks, table, self.setting, reach=32)
-        return law(mechanism, table, self.setting, reach=16)
+        return law(mechanism, table, self.setting, reach=self.reach)
+
+
+AnyAttack: TypeAlias = "Attack | Attempts | Asking | Sampled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +82,36 @@ class Result:
         return self.broken.violates and not self.honest.violates
 
 
-def attack(progress: Callable[[str], None] = lambda name: None) -> Iterator[Result]:
-    """Run every attack; each result says what was certain at its worst epsilon, what was claimed, and the twin's."""
-    for each in attacks():
-        name = type(each.honest).__name__
+def attack(progress: Callable[[str], None] = lambda name: None, *, only: str | None = None) -> Iterator[Result]:
+    """Run every attack, or those on mechanisms of one name; `progress` is told each name before its attack."""
+    for each in chosen(only):
+        name = name_of(each)
         progress(name)
         twin = Twin(each.honest, each.mistake)  # type: ignore[arg-type]  # a session's mistake is a Slip
         honest, broken = each.finding(each.honest), each.finding(twin)
         yield Result(name, each.setting.neighbours.kind, honest, each.mistake.label, broken)
 
 
-def attacks() -> tuple[Attack | Asking, ...]:
-    """The fixed set."""
-    from discreet.audit import questions, rules  # learners and sessions bring much with them
+def chosen(only: str | None) -> tuple[AnyAttack, ...]:
+    """The attacks on mechanisms of this name, or all."""
+    found = tuple(each for each in attacks() if only is None or name_of(each).lower() == only.lower())
+    if not found:
+        known = ", ".join(dict.fromkeys(name_of(each) for each in attacks()))
+        raise ParameterError(f"there is no attack on {only!r}; there are attacks on {known}")
+    return found
 
-    return (*_mechanism_attacks(), *(Attack(*each) for each in rules.told()), *questions.told())
+
+def name_of(each: AnyAttack) -> str:
+    return type(each.honest).__name__
+
+
+def attacks() -> tuple[AnyAttack, ...]:
+    """The fixed set."""
+    from discreet.audit import learners, questions, rules  # learners and sessions bring much with them
+
+    few = (Attack(*told, asks=(), reach=reach) for told, reach in learners.listed())
+    by_rules = (Attack(*told) for told in rules.told())
+    return (*_mechanism_attacks(), *few, *learners.told(), *by_rules, *questions.told())
 
 
 def _mechanism_attacks() -> tuple[Attack, ...]:
@@ -101,7 +123,7 @@ def _mechanism_attacks() -> tuple[Attack, ...]:
         Attack(Laplace(a, scale), REPLACE, _rows("ab"), _rows("bb"), mutants.HALVED_NOISE),
         Attack(Laplace(a, scale), ADD, _rows("ab"), _rows("b"), mutants.ONE_SIDED_NOISE),
         Attack(Laplace(Histogram("v"), scale), REPLACE, _rows("ab"), _rows("bb"), mutants.ADD_REMOVE_PRICE),
-        Attack(Gaussian(Histogram("v"), scale), REPLACE, _rows("ab"), _rows("bb"), mutants.ADD_REMOVE_PRICE),
+        Attack(Gaussian(Histogram("v"), 1), REPLACE, _rows("ab"), _rows("bb"), mutants.ADD_REMOVE_PRICE),
         Attack(ProductLaplace(Histogram("v"), scale), REPLACE, _rows("ab"), _rows("bb"), mutants.HALVED_NOISE),
         Attack(Exponential(Histogram("v"), 1), REPLACE, _rows("abbb"), _rows("bbbb"), mutants.ADD_REMOVE_PRICE),
         Attack(PermuteAndFlip(Histogram("v"), 1), REPLACE, _rows("abbb"), _rows("bbbb"), mutants.ADD_REMOVE_PRICE),

@@ -3,6 +3,9 @@
 delta(epsilon) between laws P and Q is the hockey-stick divergence: the sum over outcomes of (P - e^epsilon Q)+. Laws
 found by enumeration miss a known probability each, so what is computed is a pair of bounds; an attack is believed only
 from the lower one, an acquittal only from the upper one.
+
+Read the other way round: whoever claims (epsilon, delta) is refuted by an event that has more than e^epsilon times its
+probability under the other law, plus delta. `epsilon_at` is the largest epsilon that the laws rule out at a delta.
 """
 
 from __future__ import annotations
@@ -43,13 +46,15 @@ def _one_way(p: Law, q: Law) -> float:
 class Finding:
     """The worst point of a comparison: at `epsilon`, `found` is certain and `claimed` was promised.
 
-    what  "delta" at that epsilon; or "loss", the logarithm of a ratio of probabilities, where epsilon is nothing
+    what  "delta" at that epsilon; or "loss", the logarithm of a ratio of probabilities, where epsilon is nothing; or
+          "epsilon" at the stated delta, from laws, and "sampled", from runs, where epsilon is what was promised
     """
 
     epsilon: float
     found: float
     claimed: float
     what: str = "delta"
+    delta: float = 0.0
 
     @property
     def violates(self) -> bool:
@@ -70,3 +75,51 @@ def compare(p: Law, q: Law, guarantee: Guarantee, *, epsilons: Sequence[float] =
         found = max(hockey_stick(p, q, epsilon)[0], hockey_stick(q, p, epsilon)[0])
         findings.append(Finding(epsilon, found, guarantee.delta(epsilon)))
     return max(findings, key=lambda each: (each.violates, each.ratio))
+
+
+# The largest epsilon that is ruled out.
+
+
+def claims(guarantee: Guarantee, *, epsilons: Sequence[float] = EPSILONS) -> list[tuple[float, float]]:
+    """Pairs (epsilon, delta) that a guarantee claims; its pure one first, if it has one."""
+    pure = [] if guarantee.pure is None else [(float(guarantee.pure), float(guarantee.failure))]
+    curve = [(epsilon, guarantee.delta(epsilon)) for epsilon in epsilons]
+    return [*pure, *((epsilon, delta) for epsilon, delta in curve if delta < 1)]
+
+
+def epsilon_at(p: Law, q: Law, delta: float) -> float:
+    """No epsilon below this makes the laws (epsilon, delta)-close, in either direction; what was cut off of a law is
+    counted against the finding."""
+    return max(_epsilon_one_way(p, q, delta), _epsilon_one_way(q, p, delta))
+
+
+def _epsilon_one_way(p: Law, q: Law, delta: float) -> float:
+    """The best event holds the outcomes with the largest ratios, down to some ratio: all of those are tried."""
+    pairs = [(mass, q.mass.get(outcome, 0.0)) for outcome, mass in p.mass.items() if mass > 0]
+    pairs.sort(key=lambda pair: math.inf if pair[1] == 0 else pair[0] / pair[1], reverse=True)
+    allowed = delta + (_SUMMED if delta > 0 else 0.0)
+    worst = here = there = 0.0
+    for mass, other in pairs:
+        here, there = here + mass, there + other
+        if here > allowed:
+            worst = max(worst, math.log((here - allowed) / (there + q.missing)))
+    return worst
+
+
+_SUMMED = 1e-12
+"""What sums of floats near a delta may be off by."""
+
+
+def epsilon_finding(p: Law, q: Law, guarantee: Guarantee) -> Finding:
+    """The claim that the laws come nearest to ruling out, or rule out: a pure one if there is one, unless only another
+    is refuted."""
+    findings = [
+        Finding(claimed, epsilon_at(p, q, delta), claimed, "epsilon", delta) for claimed, delta in claims(guarantee)
+    ]
+    first = guarantee.pure is not None
+    ranked = enumerate(findings)
+    return max(ranked, key=lambda each: (each[1].violates, first and each[0] == 0, _finite(each[1].ratio)))[1]
+
+
+def _finite(ratio: float) -> float:
+    return 0.0 if math.isinf(ratio) else ratio

@@ -26,6 +26,7 @@ from discreet.cli.audits import audit
 from discreet.cli.learning import fit, learn, suggest_bounds
 from discreet.cli.ledgers import ledger
 from discreet.cli.plans import plan
+from discreet.cli.reporting import report
 from discreet.cli.schemas import schema
 from discreet.cli.touring import tour
 from discreet.errors import BudgetExceeded, DiscreetError, ParameterError, SchemaError, UnsupportedQuery
@@ -44,10 +45,11 @@ def commands() -> None:
              ledger create  fix the budget, for good
              plan           what a budget buys, before anything is spent
              ask, fit, learn, synth, suggest-bounds      use it; --rehearse tries all of them on made-up rows
+             ledger show, report                         look at it
     """
 
 
-for _command in (ask, audit, fit, learn, ledger, plan, schema, suggest_bounds, synth, tour):
+for _command in (ask, audit, fit, learn, ledger, plan, report, schema, suggest_bounds, synth, tour):
     commands.add_command(_command)
 
 

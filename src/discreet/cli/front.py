@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 import click
 
 from discreet.errors import LedgerMismatch, ParameterError
+from discreet.wording import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -222,11 +223,6 @@ class _Marked(io.TextIOBase):
 
     def isatty(self) -> bool:
         return self._stream.isatty()
-
-
-def one_line(text: object) -> str:
-    """Somebody's text, so that it cannot look like a line of ours or speak to the terminal."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in str(text)).split())
 
 
 def percent(part: int | None, cap: int | None) -> str:

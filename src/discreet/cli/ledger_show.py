@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet import exact
-from discreet.cli.front import Output, one_line
+from discreet.cli.front import Output
 from discreet.ledger.price import Books
 from discreet.ledger.state import price_from
-from discreet.wording import asked
+from discreet.wording import asked, one_line
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger

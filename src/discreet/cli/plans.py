@@ -1,62 +1,380 @@
-"""`discreet plan`: what a budget buys, before anything is spent."""
+"""`discreet plan`: what a budget buys, before anything is spent. Reads no rows; with a schema, its declarations."""
 
 from __future__ import annotations
 
+import math
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from discreet.cli.front import FILE, Command, Output
 from discreet.errors import ParameterError
+from discreet.plan import KINDS
+
+if TYPE_CHECKING:
+    from discreet.domain import Column
+    from discreet.ledger import Ledger
+    from discreet.plan import Plan, Row
+    from discreet.schema import Schema
+
+_NARROW = 76  # columns: below this a table of six is not readable, and every method gets its own lines
+
+_NUMBERS = {
+    "bits": "2^bits values, or cells of the domain.",
+    "candidates": "How many to choose from.",
+    "cells": "How many cells.",
+    "conditions": "How many conditions a rule may choose from.",
+    "d": "How many columns, features or booleans.",
+    "each": "Cells of each marginal.",
+    "hypotheses": "How many to choose from.",
+    "k": "At most so many parts of a rule.",
+    "marginals": "How many sets of columns are asked about.",
+    "percent": "Which quantile.",
+    "questions": "How many questions.",
+    "rows": "How many made-up rows.",
+}
+
+
+class _Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer versions only
+    """A whole number, also as 1e6 or 1_000_000."""
+
+    name = "n"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            found = value if isinstance(value, int) else Fraction(str(value))
+        except (ValueError, ZeroDivisionError):
+            found = Fraction(1, 2)
+        if found != int(found):
+            self.fail(f"{value!r} is not a whole number", param, ctx)
+        return int(found)
+
+
+def _number_options(command: Command) -> Command:
+    for name in sorted({name for kind in KINDS.values() for name in kind.numbers}, reverse=True):
+        command = click.option(f"--{name}", name, type=_Whole(), help=_NUMBERS[name])(command)
+    return command
 
 
 @click.command()
-@click.argument("kind")
-@click.option("--epsilon", required=True, help="The budget of this one release.")
-@click.option("--delta", default="0", show_default=True)
-@click.option("--neighbours", default="replace-one", show_default=True, help="replace-one or add-remove.")
-@click.option("--rows-per-unit", default=1, show_default=True, help="How many rows a person may hold.")
-@click.option("--size", default=None, type=int, help="How many people there are: shows errors as fractions of it.")
-@click.option("--alpha", default=None, help="A wanted error, as a fraction: shows the size that it needs.")
+@click.argument("kind", required=False)
+@click.option("--list", "listed", is_flag=True, help="All kinds with the numbers that they need; also without a KIND.")
+@click.option("--epsilon", help="What this one release may cost.")
+@click.option("--delta", help="It may fail with this probability; 0 unless it is given.")
+@click.option("--share", help="Instead: so much of what is left in the ledger of --schema, as 1/3.")
+@click.option("--schema", "schema_path", type=FILE, help="Who is protected, how many, and numbers from the columns.")
+@click.option("--features", help="With --schema: the columns, as age,sex; all but the target unless named.")
+@click.option("--target", help="With --schema: the column to predict, which is no feature.")
+@click.option("--neighbours", type=click.Choice(["replace-one", "add-remove"]), help="What is protected.")
+@click.option("--rows-per-unit", type=_Whole(), help="How many rows a person may hold.")
+@click.option("--size", type=_Whole(), help="How many people there are: shows errors as fractions of it.")
+@click.option("--alpha", help="A wanted error, as a fraction: shows the size that it needs.")
 @click.option("--beta", default="0.05", show_default=True, help="Each promise may fail with this probability.")
-@click.option("--number", "numbers", multiple=True, metavar="NAME=N", help="What the kind needs: cells=100, d=50.")
+@_number_options
+@click.option("--number", "named", multiple=True, metavar="NAME=N", help="A number by its name: cells=100.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
 def plan(
-    kind: str,
-    epsilon: str,
-    delta: str,
-    neighbours: str,
-    rows_per_unit: int,
+    kind: str | None,
+    listed: bool,
+    epsilon: str | None,
+    delta: str | None,
+    share: str | None,
+    schema_path: Path | None,
+    features: str | None,
+    target: str | None,
+    neighbours: str | None,
+    rows_per_unit: int | None,
     size: int | None,
     alpha: str | None,
     beta: str,
-    numbers: tuple[str, ...],
+    named: tuple[str, ...],
+    as_json: bool,
+    **numbers: int | None,
 ) -> None:
-    """What a budget buys, before anything is spent. Reads no data.
+    """What a budget buys, before anything is spent. Reads no rows.
 
-    KIND is count, histogram (cells), vector (d), select (candidates) or threshold (questions); or a learner: mean,
-    median, linear (d) or logistic (d), in units where rows have norm 1, targets lie in [-1, 1] and values in [0, 1];
-    or a learner of rules: interior (bits), box (d, bits), conjunction (d, k), rule (conditions, k), finite
-    (hypotheses), whose error is the share of rows that it labels wrong; or questions (questions, and bits or cells of
-    the domain): so many counts, each chosen after the answers before it. For example:
+    Every method for one KIND of release side by side, the best first: the error that it promises for --size people,
+    the size that it needs for an error of --alpha, and the theorem that it rests on. Without a KIND: all kinds.
 
-        \b
-        discreet plan histogram --epsilon 0.5 --delta 1e-6 --size 20000 --number cells=121
-        discreet plan logistic --epsilon 1 --delta 1e-6 --size 10000 --number d=10
-        discreet plan box --epsilon 1 --delta 1e-6 --alpha 0.05 --number d=2 --number bits=16
-        discreet plan questions --epsilon 1 --delta 1e-6 --alpha 0.05 --number questions=1000000 --number bits=20
+    Learners are planned in units where rows have norm 1, targets lie in [-1, 1] and values in [0, 1].
+
+    \b
+        discreet plan
+        discreet plan histogram --epsilon 0.5 --delta 1e-6 --size 20000 --cells 121
+        discreet plan logistic --epsilon 1 --delta 1e-6 --size 10000 --d 10
+        discreet plan box --epsilon 1 --delta 1e-6 --alpha 0.05 --d 2 --bits 16
+        discreet plan questions --epsilon 1 --delta 1e-6 --size 5912 --alpha 0.05 --questions 100 --bits 20
+
+    With a schema, people and columns are known, and a share of what is left in its ledger may be planned with:
+
+    \b
+        discreet plan linear --schema people.toml --target visits --features age,sex --epsilon 0.5 --delta 1e-7
+        discreet plan histogram --schema people.toml --features sex,health --share 1/3
     """
+    output = Output(as_json=as_json)
+    if kind is None or listed:
+        _list(output)
+        return
+    given = {name: value for name, value in numbers.items() if value is not None} | _by_name(named)
+    told = _Told.of(schema_path, kind, features, target)
+    known = {name: value for name, value in told.numbers.items() if not (name == "cells" and "bits" in given)}
+    found = _planned(
+        kind,
+        told,
+        cost=(epsilon, delta, share),
+        relation=(neighbours, rows_per_unit),
+        size=size,
+        asked={"alpha": alpha, "beta": beta, **known, **given},
+    )
+    _show(found, told, output)
+    output.result(_record(found))
+
+
+def _by_name(pairs: tuple[str, ...]) -> dict[str, int]:
+    found = {}
+    for pair in pairs:
+        name, _, value = pair.partition("=")
+        if not name.isidentifier() or not (value.isascii() and value.isdecimal()):
+            raise ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
+        found[name] = int(value)
+    return found
+
+
+# What a schema tells.
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a schema says about people and columns; nothing without one."""
+
+    schema: Schema | None
+    numbers: dict[str, int]
+    from_columns: str
+
+    @staticmethod
+    def of(path: Path | None, kind: str, features: str | None, target: str | None) -> _Told:
+        from discreet.schema import Schema
+
+        if path is None:
+            if features is not None or target is not None:
+                raise ParameterError("--features and --target are columns of a schema: give --schema people.toml")
+            return _Told(None, {}, "")
+        schema = Schema.read(path)
+        if target is not None:
+            schema.domain.column(target)
+        names = [name for name in schema.domain.names if name != target]
+        if features is not None:
+            names = [name.strip() for name in features.split(",")]
+        columns = {name: schema.domain.column(name) for name in names}
+        read = _READ.get(kind)
+        numbers = {} if read is None else read(schema, columns)
+        shown = ", ".join(f"{name} {value:,}" for name, value in numbers.items())
+        about = ", ".join(columns) if len(columns) <= 4 else f"{len(columns)} columns"
+        return _Told(schema, numbers, f"from {path.name} ({about}): {shown}" if shown else "")
+
+    def ledger(self) -> Ledger | None:
+        """The ledger that the schema names, if it is there."""
+        from discreet.ledger import Ledger
+
+        where = None if self.schema is None else self.schema.ledger
+        return None if where is None or not where.exists() else Ledger.open(where)
+
+
+def _cells(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
+    return {"cells": math.prod(column.size for column in columns.values())}
+
+
+def _candidates(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
+    return {"candidates": _cells(schema, columns)["cells"]}
+
+
+def _coordinates(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
+    """As an estimator encodes them: a category has a coordinate for each level."""
+    from discreet.erm.features import Declared
+
+    return {"d": Declared(tuple(columns), 1, False).dimension(schema.domain)}
+
+
+def _bits(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
+    return {"bits": max(1, *((column.size - 1).bit_length() for column in columns.values()))}
+
+
+def _box(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
+    from discreet.domain import Number
+
+    wrong = [name for name, column in columns.items() if not isinstance(column, Number)]
+    if wrong:
+        raise ParameterError(f"a box is about numbers, and {wrong[0]!r} is none: name numbers with --features")
+    return {"d": len(columns), **_bits(schema, columns)}
+
+
+def _bounds(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
+    from discreet.domain import AnyNumber
+
+    if len(columns) != 1:
+        raise ParameterError("this plan is about one column: name it with --features")
+    (column,) = columns.values()
+    return {} if isinstance(column, AnyNumber) else _bits(schema, columns)
+
+
+def _booleans(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
+    from discreet.pac.conditions import Literals
+
+    literals = Literals(tuple(columns))
+    literals.check(schema.domain)
+    return {"d": literals.variables(schema.domain)}
+
+
+def _conditions(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
+    from discreet.pac.conditions import Thresholds
+
+    return {"conditions": Thresholds(tuple(columns)).size(schema.domain)}
+
+
+_READ: dict[str, Callable[[Schema, dict[str, Column]], dict[str, int]]] = {
+    "bounds": _bounds,
+    "box": _box,
+    "conjunction": _booleans,
+    "histogram": _cells,
+    "interior": _bounds,
+    "linear": _coordinates,
+    "logistic": _coordinates,
+    "network": _coordinates,
+    "questions": _cells,
+    "rule": _conditions,
+    "select": _candidates,
+    "workload": _cells,
+}
+"""How the numbers of a kind follow from declared columns."""
+
+
+def _planned(
+    kind: str,
+    told: _Told,
+    *,
+    cost: tuple[str | None, str | None, str | None],
+    relation: tuple[str | None, int | None],
+    size: int | None,
+    asked: dict[str, Any],
+) -> Plan:
+    """The plan, with what the arguments leave open taken from the schema and its ledger."""
     from discreet.guarantee import Budget, Neighbours
     from discreet.plan import plan as planned
 
-    pairs = [pair.partition("=") for pair in numbers]
-    for name, _, value in pairs:
-        if not name.isidentifier() or not (value.isascii() and value.isdecimal()):
-            raise ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
-    budget = Budget(epsilon, delta)
-    found = planned(
-        kind,
-        budget=budget,
-        neighbours=Neighbours(neighbours, rows_per_unit),
-        size=size,
-        alpha=alpha,
-        beta=beta,
-        **{name: int(value) for name, _, value in pairs},
-    )
-    click.echo(str(found))
+    epsilon, delta, share = cost
+    missing = [name for name in KINDS[kind].needs if name not in asked] if kind in KINDS else []
+    if missing:
+        raise ParameterError(
+            f"a plan for {kind} needs {' and '.join(f'--{name}' for name in missing)}, a whole number each"
+        )
+    if (epsilon is None) == (share is None):
+        raise ParameterError(
+            "say what it may cost: either --epsilon 1 (and --delta 1e-6), or --schema people.toml with --share 1/3"
+        )
+    ledger = told.ledger()
+    if share is not None:
+        if delta is not None or ledger is None:
+            raise ParameterError(
+                "--delta goes with --epsilon; a share is of the ledger's own epsilon and delta"
+                if delta is not None
+                else "a share of which ledger? Give --schema with one that names a ledger which is there"
+            )
+        if told.schema is not None and size is None:
+            size = told.schema.size
+        return planned(kind, ledger=ledger, share=share, neighbours=_same(relation), size=size, **asked)
+    if told.schema is not None:
+        known = None if ledger is None or ledger.facts is None else ledger.facts.size
+        size = size or told.schema.size or known
+        relation = (relation[0] or told.schema.neighbours, relation[1] or told.schema.rows_per_unit)
+    neighbours = Neighbours(relation[0] or "replace-one", relation[1] or 1)
+    return planned(kind, budget=Budget(epsilon or 0, delta or 0), neighbours=neighbours, size=size, **asked)
+
+
+def _same(relation: tuple[str | None, int | None]) -> Any:
+    """With a ledger the relation is its own; another one that is named is refused by the plan."""
+    from discreet.guarantee import Neighbours
+
+    return None if relation == (None, None) else Neighbours(relation[0] or "replace-one", relation[1] or 1)
+
+
+# How it is shown.
+
+
+def _list(output: Output) -> None:
+    rows = [(name, _takes(name), kind.about) for name, kind in KINDS.items()]
+    if output.console.width >= _NARROW:
+        output.table(("kind", "needs", "about"), rows)
+    else:
+        for name, takes, about in rows:
+            output.say(f"{name} {takes}".rstrip(), style="bold")
+            output.say(_hanging(about, output.console.width))
+    output.result({"kinds": {name: {"needs": k.needs, "may": k.may, "about": k.about} for name, k in KINDS.items()}})
+
+
+def _takes(name: str) -> str:
+    kind = KINDS[name]
+    either = [" or ".join(f"--{each}" for each in ("bits", "cells"))] if {"bits", "cells"} <= set(kind.may) else []
+    others = [f"[--{each}]" for each in kind.may if not (either and each in ("bits", "cells"))]
+    return " ".join([*(f"--{each}" for each in kind.needs), *either, *others])
+
+
+def _show(found: Plan, told: _Told, output: Output) -> None:
+    titles, rows = found.table()
+    output.say(found.head)
+    if told.from_columns:
+        output.say(told.from_columns, style="dim")
+    if rows and output.console.width >= _NARROW:
+        output.table(titles, rows)
+    for row in rows if output.console.width < _NARROW else ():
+        output.say(row[0], style="bold")
+        for title, cell in list(zip(titles, row, strict=True))[1:]:
+            output.say(_hanging(f"{title} {cell}", output.console.width))
+    if not rows:
+        output.say("No method promises anything here.")
+    for note in found.notes():
+        output.say(note, style="dim")
+
+
+def _hanging(text: str, width: int) -> str:
+    return textwrap.fill(text, width, initial_indent="  ", subsequent_indent="    ")
+
+
+def _record(found: Plan) -> dict[str, Any]:
+    left = found.left
+    caps = None if left is None else left.ledger.remaining().share(left.share.part)
+    cost: dict[str, Any] = {"epsilon": str(found.budget.epsilon), "delta": str(found.budget.delta)}
+    if left is not None and caps is not None:
+        amounts = {"renyi_nano": caps.renyi, "pure_nano": caps.pure, "failure_atto": caps.failure}
+        cost = {"ledger": left.ledger.id, "share": str(left.share.part), **amounts}
+    return {
+        "kind": found.kind,
+        "cost": cost,
+        "neighbours": found.neighbours.kind,
+        "rows_per_unit": found.neighbours.rows,
+        "size": found.size,
+        "alpha": None if found.alpha is None else float(found.alpha),
+        "beta": float(found.beta),
+        "promise": "in expectation" if KINDS[found.kind].expected else "with probability 1 - beta",
+        "error_in": KINDS[found.kind].error,
+        "numbers": dict(found.numbers),
+        "methods": [_row(row) for row in found.promising],
+        "refused": [{"method": row.method, "reason": row.refusal} for row in found.refused],
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    return {
+        "method": row.method,
+        "noise": None if row.noise is None else float(row.noise),
+        "error": row.error,
+        "of_size": row.alpha,
+        "size_for_alpha": row.needed,
+        "rests_on": row.theorem,
+        "assuming": row.assuming,
+        "can_be_run": not row.imagined,
+    }

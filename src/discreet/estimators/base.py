@@ -12,11 +12,12 @@ is one release: a mechanism is built from public numbers alone, charged, and run
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from discreet import exact
+from discreet.certificate import Certificate, certificate, from_entries
 from discreet.data import Dataset
 from discreet.erm.promise import Promise
 from discreet.errors import ParameterError
@@ -24,6 +25,7 @@ from discreet.exact import Exact
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.ledger.price import ATTO
+from discreet.ledger.state import Body
 from discreet.mechanism import Mechanism
 from discreet.release import Released, release
 
@@ -37,6 +39,21 @@ class FitGuarantee:
     guarantee: Guarantee
     budget: Budget
     scope: str
+    entry: int = field(repr=False)
+    source: Ledger | tuple[Body, ...] = field(repr=False, compare=False)  # alone: all the entries of its own ledger
+
+    @staticmethod
+    def of(got: Any, budget: Budget, terms: Terms, ledger: Ledger, what: str) -> FitGuarantee:
+        """What a release promises: `what` alone, or as an entry of the ledger that the terms name."""
+        scope = f"this {what} alone" if terms.ledger is None else f"entry {got.entry} of the ledger of {terms.name!r}"
+        source = tuple(ledger.entries()) if terms.ledger is None else ledger
+        return FitGuarantee(got.guarantee, budget, scope, got.entry, source)
+
+    def certificate(self) -> Certificate:
+        """What this promises, to whom and what not, for people who do not have the ledger: docs/certificates.md."""
+        if isinstance(self.source, Ledger):
+            return certificate(self.source, self.entry)
+        return from_entries(self.source, self.entry)
 
     @property
     def neighbours(self) -> Neighbours:
@@ -131,8 +148,7 @@ def books(terms: Terms, data: Dataset, *, failing: Fraction = Fraction(0)) -> Bo
 def charged(estimator: Any, terms: Terms, where: Books, mechanism: Mechanism, data: Dataset) -> Released:
     """Charge and run the mechanism; what is public about the release becomes the estimator's."""
     got = release(mechanism, data, ledger=where.ledger, memo=type(estimator).__name__)
-    scope = "this fit alone" if terms.ledger is None else f"entry {got.entry} of the ledger of {terms.name!r}"
-    estimator.guarantee_ = FitGuarantee(got.guarantee, terms.budget or where.ledger.budget, scope)
+    estimator.guarantee_ = FitGuarantee.of(got, terms.budget or where.ledger.budget, terms, where.ledger, "fit")
     estimator.entry_ = None if terms.ledger is None else got.entry
     estimator.mechanism_ = mechanism
     return got

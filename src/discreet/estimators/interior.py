@@ -120,8 +120,7 @@ def charged_once(terms: Terms, data: Dataset, mechanism: Any, *, memo: str) -> t
     fails = mechanism.guarantee(data.facts).failure > 0
     where: Books = books(terms, data, failing=FAILING if fails else Fraction(0))
     got = release(mechanism, data, ledger=where.ledger, memo=memo)
-    scope = "this release alone" if terms.ledger is None else f"entry {got.entry} of the ledger of {terms.name!r}"
-    return got, FitGuarantee(got.guarantee, terms.budget or where.ledger.budget, scope)
+    return got, FitGuarantee.of(got, terms.budget or where.ledger.budget, terms, where.ledger, "release")
 
 
 def _promised(taken: Method, facts: Facts, name: str) -> str:

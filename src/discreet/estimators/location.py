@@ -21,7 +21,7 @@ from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, public_size
 from discreet.erm.sampling import RankQuantile, promise
 from discreet.erm.sets import interval
-from discreet.errors import ParameterError
+from discreet.errors import ParameterError, Unproven
 from discreet.estimators import rows as reading
 from discreet.estimators.base import Admits, Books, books, charged, per_row, refuse, terms_of
 from discreet.mechanism import calibrate
@@ -254,6 +254,11 @@ def _least_noisy_sum(column: Column, where: Books) -> Offer:
 
 def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
     """The sum plus the least noise of this kind that is admitted."""
+    if column.data.facts.neighbours.rows > 1:
+        raise Unproven(
+            "a mean is a sum over a number of rows, which is private where a person may have several: ask a session "
+            f"for AVG({column.name}), or take Median"
+        )
     query = Sum(column.name)
     if solver == "laplace":
         laplace = calibrate(lambda scale: Laplace(query, scale), admits=admits)

@@ -444,8 +444,8 @@ def certified(estimator: Any, read_rows: Callable[[Terms], Examples], *, epsilon
     book = Ledger.in_memory(budget, rows.data.identity) if terms.ledger is None else terms.ledger
     got = certify(estimator.rule_.rule, rows.labels, rows.data, epsilon=budget.epsilon, beta=allowed, ledger=book)
     entry = None if terms.ledger is None else got.entry
-    scope = "this certificate alone" if entry is None else f"entry {entry} of the ledger of {terms.name!r}"
     share = reading.share_of(rows.data)
     several = rows.facts.neighbours.rows > 1  # then the number of rows is private
     error = None if got.error is None or several else min(1.0, float(got.error / share))
-    return Certified(got.mistakes, got.rows, error, float(allowed), FitGuarantee(got.guarantee, budget, scope), entry)
+    guarantee = FitGuarantee.of(got, budget, terms, book, "certificate")
+    return Certified(got.mistakes, got.rows, error, float(allowed), guarantee, entry)

@@ -96,13 +96,11 @@ def select(
     where = books(terms, data)
     mechanism = calibrate(lambda noise: Exponential(score, 1 / noise), admits=where.admits)
     got = release(mechanism, data, ledger=where.ledger, memo="select")
-    alone = terms.ledger is None
-    scope = "this choice alone" if alone else f"entry {got.entry} of the ledger of {terms.name!r}"
     return Selected(
         model=list(named.values())[got.value],
         index=got.value,
-        guarantee=FitGuarantee(got.guarantee, terms.budget or where.ledger.budget, scope),
-        entry=None if alone else got.entry,
+        guarantee=FitGuarantee.of(got, terms.budget or where.ledger.budget, terms, where.ledger, "choice"),
+        entry=None if terms.ledger is None else got.entry,
         shortfall=_shortfall(mechanism, data, len(named)),
     )
 

@@ -1,5 +1,6 @@
 """Plans for learners of rules: how many rows every method needs, and what it promises for a size. No data.
 
+    bounds        bits or nothing: a column of so many bits, or one without bounds
     interior      bits         a point between the smallest and the largest of values of so many bits
     box           d, bits      a box in d columns of 2^bits values
     conjunction   d, k         at most k literals of d booleans
@@ -19,16 +20,17 @@ from typing import Any
 
 from discreet import exact
 from discreet.data import Facts
-from discreet.domain import Bits, Category, Column, Domain, Number, Whole
+from discreet.domain import AnyNumber, Bits, Category, Column, Domain, Number, Whole
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanism import calibrate
 from discreet.pac import allboxes, choose, conjunctions, enumeration, interior
+from discreet.pac.bounds import RankBounds
 from discreet.pac.conditions import Literals
 from discreet.pac.finite import FiniteClass, Predictions, empirical_size
 from discreet.pac.labels import Labels
-from discreet.pac.methods import USELESS, Method, Refused, Spend, alone, named
-from discreet.plan import Asked, Row
+from discreet.pac.methods import USELESS, Method, Refused, Spend, Spending, alone, named
+from discreet.plan import IMAGINED, Asked, Row
 
 Methods = list[Method | Refused]
 
@@ -54,6 +56,8 @@ class Posed:
 
 def rows(kind: str, asked: Asked) -> list[Row]:
     """One row for each method: the rows that it labels wrong, or how many it needs, or why it does not apply."""
+    if kind == "bounds":
+        return [_bounds(asked)]
     if kind == "interior" and asked.alpha is not None:
         raise ParameterError("an interior point is found or not: a plan for it takes no alpha")
     if kind != "interior" and asked.facts.size is None and asked.alpha is None:
@@ -110,12 +114,41 @@ def _interior_row(method: Method | Refused, asked: Asked) -> Row:
     return Row(method.name, method.theorem, needed=method.needed(USELESS))
 
 
+def _bounds(asked: Asked) -> Row:
+    """Two quantiles by ranks, as far out as they are sure to lie among the rows: `suggest_bounds`."""
+    theorem = "exponential mechanism on ranks, twice"
+    column: Column = AnyNumber()
+    if "bits" in asked.numbers:
+        bits = asked.number("bits")
+        if bits > NUMBER_BITS:
+            raise ParameterError(f"bits must be at most {NUMBER_BITS}, found {bits}")
+        column = Number(0, 2**bits - 1, step=1)
+    facts = Facts(Domain(x=column), asked.facts.neighbours, asked.facts.size)
+    try:
+        found = calibrate(lambda noise: RankBounds("x", Fraction(1, 2), 1 / noise), admits=asked.admits(facts))
+    except ParameterError as refused:
+        return Row("ranks", theorem, refusal=str(refused))
+    missed = found.missed(facts, float(asked.beta))
+    least, beyond, size = 4 * missed, 2 * missed + 1, asked.facts.size
+    needed = least if asked.alpha is None else max(least, math.ceil(beyond / asked.alpha))
+    if size is not None and size < least:
+        return Row("ranks", theorem, refusal=f"{least:,} rows are needed to find bounds among them, found {size:,}")
+    share = None if size is None else beyond / size
+    return Row("ranks", theorem, 1 / found.rate, float(beyond), share, needed, mechanism=found, assuming=_BEYOND)
+
+
+_BEYOND = "so many rows lie below the low bound at most, and as many above the high one"
+
+
 # The problems, from their numbers.
 
 
 def _stated(asked: Asked, **columns: Column) -> tuple[Facts, Spend]:
     facts = Facts(Domain(**columns, y=_TARGET), asked.facts.neighbours, asked.facts.size)
-    return facts, alone(asked.budget, facts=facts)
+    left = asked.left
+    if left is None:
+        return facts, alone(asked.budget, facts=facts)
+    return facts, lambda share: Spending(left.admits(facts), left.failure)
 
 
 def _interior(asked: Asked) -> Posed:
@@ -168,8 +201,6 @@ _POSED: dict[str, Callable[[Asked], Posed]] = {
 }
 
 # Going through all boxes or conjunctions when that would take too long: a row to compare with.
-
-IMAGINED = "a row of the plan only"
 
 
 def _marked(method: Method | Refused) -> Method | Refused:

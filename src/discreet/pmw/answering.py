@@ -39,7 +39,8 @@ from discreet.ledger import Ledger
 from discreet.mechanism import Mechanism
 from discreet.mechanisms.threshold import Far
 from discreet.noise import Rng
-from discreet.pmw.fit import Fitted, fit
+from discreet.pmw.expected import Scope
+from discreet.pmw.fit import Fitted, fit, listed_sizes, tangled
 from discreet.pmw.marginals import Marginals
 from discreet.pmw.measured import Measured
 from discreet.pmw.memory import Memory
@@ -49,7 +50,7 @@ from discreet.pmw.shop import Shop, Terms
 from discreet.pmw.transcript import Given, Transcript
 from discreet.pmw.workload import choose
 from discreet.predicate import in_words
-from discreet.query import Count, Sum
+from discreet.query import Count, Histogram, Sum
 from discreet.release import Released, converse, release, reopen
 
 MANNER = "rent-or-buy/1"
@@ -113,6 +114,20 @@ class Answers:
             left = self.shop.ledger.remaining(allowance=self.shop.allowance)
             raise self._told_what_fits(BudgetExceeded(str(price), left.amounts(), left.fits(price)))
 
+    def at_most(self, questions: Sequence[Question]) -> int:
+        """What answering these could cost, at most, in nano-units of the first book. Buys nothing, reads no rows.
+
+        A later one of them may be answered from what is known now, or find what the earlier ones leave behind.
+        """
+        self.memory.catch_up()
+        needed, paid = [each for each in questions if not self._free(each)], 0
+        for place, question in enumerate(needed):
+            ways = self._purchase(question), self._purchase(question, place, paid)
+            paid += max(self.shop.price(way) for way in ways)
+        seen = len(needed) > 1 or any(self._seen(each) for each in needed)
+        opens = seen and self.transcript.open_run is None and self._worth_opening(paid if len(needed) > 1 else 0)
+        return paid + (self.shop.price(self.shop.threshold(self.transcript.runs + 1)) if opens else 0)
+
     def _free(self, question: Question) -> bool:
         if self._cached(question) or self._public(question):
             return True
@@ -164,6 +179,27 @@ class Answers:
         self.memory.catch_up()
         known = self.transcript.measured
         return self._fit(len(known)).hypothesis if known else None
+
+    def scopes(self) -> tuple[list[Scope], list[Scope]]:
+        """The sets of columns that the hypothesis follows; and those that were measured too, but together with the
+        others would take too large a table: it leaves them out."""
+        self.memory.catch_up()
+        known = self.transcript.measured
+        out = self._fit(len(known)).left_out if known else ()
+        held = [scope_of(each.query, self.facts.domain) for each in known]
+        return [one for at, one in enumerate(held) if at not in out], [held[at] for at in out]
+
+    def tangled(self, tables: Sequence[Histogram]) -> list[Scope]:
+        """Those of these tables that the hypothesis would leave out if they were measured now; public sizes alone."""
+        domain = self.facts.domain
+        held, out = self.scopes()[0], []
+        for table in tables:
+            form = linear(table, domain)
+            if form is not None and tangled([*held, form.scope], listed_sizes(domain)):
+                out.append(form.scope)
+            elif form is not None:
+                held.append(form.scope)
+        return out
 
     def fitted(self) -> Fitted | None:
         """The hypothesis that guesses are taken from; None before the first measurement."""
@@ -240,13 +276,14 @@ class Answers:
     def _seen(self, question: Question) -> bool:
         return self.memory.columns.issuperset(scope_of(question, self.facts.domain))
 
-    def _worth_opening(self) -> bool:
+    def _worth_opening(self, soon: int = 0) -> bool:
+        """Whether a threshold is worth its price now, or when so much more was paid for single answers."""
         number = self.transcript.runs + 1
         conversation = self.shop.threshold(number)
         price, left = self.shop.price(conversation), self.shop.left()
         if self.shop.theta(conversation, number) <= 0 or 4 * price > left:
             return False
-        return self.memory.saved >= price
+        return self.memory.saved + soon >= price
 
     def _below(self, question: Question, guess: Any) -> bool | None:
         """Whether the open threshold says that the guess is near enough; None if it turns out to be over."""
@@ -302,15 +339,16 @@ class Answers:
                 return found
         raise ParameterError("what was measured does not cover the question")  # public: which queries were measured
 
-    def _purchase(self, question: Question) -> Mechanism:
-        """A marginal if the plan or the prices say so, else the question itself."""
+    def _purchase(self, question: Question, place: int = 0, paid: int = 0) -> Mechanism:
+        """A marginal if the plan or the prices say so, else the question itself; now, or after so many measurements
+        and payments more."""
         if self._planned(question):
             return self.shop.share(question, self._scopes_left())
-        order = self.transcript.next_order
+        order = self.transcript.next_order + place
         count, marginal = self.shop.alone(question, order), self.shop.marginal(question, order)
         if marginal is None or not self.shop.admits(marginal):
             return count
-        rented = self.memory.rented[scope_of(question, self.facts.domain)]
+        rented = self.memory.rented[scope_of(question, self.facts.domain)] + paid
         return marginal if self.shop.price(marginal) <= rented + _FEW * self.shop.price(count) else count
 
     def _planned(self, question: Question) -> bool:

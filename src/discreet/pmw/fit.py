@@ -110,7 +110,7 @@ def _parts(measured: Sequence[Measured], domain: Domain, sizes: dict[str, int]) 
     for index, each in enumerate(measured):
         if each.query not in forms:
             form = each.form(domain)
-            if form is None or _tangled([*(held.scope for held in forms.values()), form.scope], sizes):
+            if form is None or tangled([*(held.scope for held in forms.values()), form.scope], sizes):
                 left_out.append(index)
                 continue
             forms[each.query] = form
@@ -152,7 +152,7 @@ def _averaged(form: Linear, repeated: list[tuple[Floats, float]]) -> _Part:
     return _Part(form, value, 1 / precision, plain)
 
 
-def _tangled(scopes: list[Scope], sizes: dict[str, int]) -> bool:
+def tangled(scopes: list[Scope], sizes: dict[str, int]) -> bool:
     columns = {name for scope in scopes for name in scope}
     return math.prod(sizes[name] for name in columns) > _DENSE and tree_cells(sizes, scopes) > _TREE
 

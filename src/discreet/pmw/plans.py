@@ -1,10 +1,14 @@
 """Plans for counting questions: what every way of answering k of them promises, before anything is spent. No data.
 
-    questions   how many                bits or cells   log2 of, or the number of cells of the domain
+    questions   auto, pmw, lecture, noise for each: chosen as the answers come; two ways that need them beforehand
+    workload    all questions are known: noise for each, marginals, a histogram of everything, averaged weights
+    synthetic   made-up rows that are drawn from what a session knows
 
-pmw and lecture answer questions that are chosen as the answers come, and so does noise for each question; averaged
-multiplicative weights and the noisy histogram need all the questions beforehand. The first two are priced as the
-ledger would charge them in the worst case, all thresholds and all updates; a run pays for what it opens.
+    questions=  how many            bits=, cells=  log2 of, or the number of cells of the domain
+    marginals=, each=   of a workload: so many marginals of so many cells         rows=   made-up rows
+
+pmw and lecture are priced as the ledger would charge them in the worst case, all thresholds and all updates; a run pays
+for what it opens. auto is priced as if no answer were free.
 """
 
 from __future__ import annotations
@@ -12,21 +16,34 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from discreet import exact
-from discreet.data import Facts
+from discreet.data import Facts, Identity
 from discreet.domain import Category, Domain
 from discreet.errors import ParameterError
-from discreet.guarantee import Budget, Guarantee, Neighbours
-from discreet.mechanism import calibrate, within
+from discreet.guarantee import Budget, Neighbours
+from discreet.ledger import Ledger
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.plan import Asked, Row
+from discreet.pmw.beforehand import (
+    AVERAGED,
+    COUNTED,
+    PUBLIC,
+    TABLE,
+    TOO_FEW,
+    TOO_LARGE,
+    averaged,
+    direct_error,
+    each_question,
+    marginals,
+    noisy_histogram,
+    one_row,
+    promising,
+    repeated,
+)
 from discreet.pmw.hypothesis import MAX_DENSE
-from discreet.pmw.measured import noise_bound
-from discreet.pmw.mwem import MAX_CELLS as MAX_AVERAGED
 from discreet.pmw.programs import (
     BETTER,
     LECTURE,
@@ -37,38 +54,40 @@ from discreet.pmw.programs import (
     lecture_for,
     needed,
 )
-from discreet.query import MAX_CELLS, Count, Histogram
+from discreet.pmw.shop import Shop, Terms
+from discreet.query import Count, Equals, Histogram
 
+__all__ = ["AVERAGED", "TABLE", "crossover", "rows"]
+
+AUTO, DRAWN = "auto", "drawn rows"
 MOST_BITS = 2**20
 MOST_QUESTIONS = 10**30
-AVERAGED, TABLE = "averaged weights", "noisy histogram"
-_BEFOREHAND = "all questions are known beforehand"
-_PUBLIC = "needs replace-one with one row a person, where the number of rows is public"
-_IMAGINED = "the hypothesis would have more than {:,} cells: a row of the plan only"
-_TOO_FEW = "no alpha below 1 fits this budget at this size"
-_GAPS = 200  # sizes of the last gap that are compared
 
 
-def rows(asked: Asked) -> list[Row]:
+def rows(asked: Asked, kind: str = "questions") -> list[Row]:
     """One row for each way: the error that it promises for a size, the size that it needs for an alpha."""
-    if asked.facts.size is None and asked.alpha is None:
-        raise ParameterError("a plan for questions needs size=, or alpha= to find the size")
-    questions, cells = asked.number("questions"), _cells(asked)
+    questions = asked.number("questions")
     if questions > MOST_QUESTIONS:
         raise ParameterError(f"questions must be at most 10**30, found {questions}")
-    if not _one_row(asked.facts.neighbours):
-        return [
-            *(Row(method, "", refusal=_PUBLIC) for method in (BETTER, LECTURE, AVERAGED)),
-            _each(asked, questions),
-            _table(asked, questions, cells),
-        ]
-    return [
-        _classic(asked, BETTER, questions, cells),
-        _classic(asked, LECTURE, questions, cells),
-        _each(asked, questions),
-        _averaged(asked, questions, cells),
-        _table(asked, questions, cells),
-    ]
+    if kind == "synthetic":
+        return _synthetic(asked, questions)
+    if asked.facts.size is None and asked.alpha is None:
+        raise ParameterError(
+            f"a plan for {'questions' if kind == 'questions' else 'a workload'} needs size=, or alpha= to find the size"
+        )
+    cells = _cells(asked)
+    each = [each_question(asked, questions, of) for of in (Gaussian, Laplace)]
+    known = [averaged(asked, questions, cells), noisy_histogram(asked, questions, cells)]
+    if kind == "workload":
+        return [*each, *known, *_marginals(asked, questions)]
+    programs = [_classic(asked, method, questions, cells) for method in (BETTER, LECTURE)]
+    return [_auto(asked, questions), *programs, *each, *known]
+
+
+def _marginals(asked: Asked, questions: int) -> list[Row]:
+    if not {"marginals", "each"} & set(asked.numbers):
+        return []
+    return [marginals(asked, questions, tables=asked.number("marginals"), cells=asked.number("each"))]
 
 
 def crossover(
@@ -84,25 +103,31 @@ def crossover(
     alpha   both promise it: pmw needs fewer persons            size   pmw promises a smaller alpha
     Two digits; replace-one, one row a person.
     """
-    sure, facts = exact.probability(beta=beta), Facts(_DOMAIN, Neighbours("replace-one"), None)
-    one = _direct(budget, facts, 1)
+    facts = Facts(COUNTED, Neighbours("replace-one"), None)
+    wanted = None if alpha is None else exact.probability(alpha=alpha)
+    return _crossing(Asked(budget, facts, exact.probability(beta=beta), wanted, {}), cells, size)
+
+
+def _crossing(asked: Asked, cells: int, size: int | None) -> int | None:
+    facts, sure, pure, alpha = asked.with_domain(COUNTED), asked.beta, asked.pure, asked.alpha
+    admits = asked.admits(facts)
+    one = repeated(Laplace if pure else Gaussian, Count(), 1, admits)
     if one is None:
         return None
 
     def wins(questions: int) -> bool:
         # k counts with Gaussian noise cost what one costs with 1/sqrt(k) of it, in pure epsilons with 1/k.
-        times = Fraction(questions) if budget.delta == 0 else Fraction(math.sqrt(questions))
-        error = Fraction(_direct_error(type(one)(Count(), one.scale * times), sure, questions, facts))
-        wanted = error / exact.whole(size=size) if alpha is None else exact.probability(alpha=alpha)
+        times = Fraction(questions) if pure else Fraction(math.sqrt(questions))
+        error = Fraction(direct_error(type(one)(Count(), one.scale * times), sure, questions, facts))
+        wanted = error / exact.whole(size=size) if alpha is None else alpha
         persons = math.ceil(error / wanted)
-        make = _maker(BETTER, cells, sure, questions, budget)
-        return _possible(make, persons, min(wanted, _ALL), functools.partial(_within, budget, facts))
+        make = _maker(BETTER, cells, sure, questions, pure)
+        return _possible(make, persons, min(wanted, _ALL), admits)
 
     return _first(wins)
 
 
 _ALL = Fraction(999, 1000)
-_DOMAIN = Domain(it=Category("no", "yes"))  # of a question: whom it counts, and whom not
 Make = Callable[[int, Fraction], Classic]
 
 
@@ -119,16 +144,14 @@ def _cells(asked: Asked) -> int:
     return cells
 
 
-def _one_row(relation: Neighbours) -> bool:
-    return relation.replace_one and relation.rows == 1
-
-
 # pmw and lecture: the program itself says what it costs.
 
 
 def _classic(asked: Asked, method: str, questions: int, cells: int) -> Row:
-    fits = functools.partial(_within, asked.budget, asked.facts)
-    make = _maker(method, cells, asked.beta, questions, asked.budget)
+    if not one_row(asked.facts.neighbours):
+        return Row(method, "", refusal=PUBLIC)
+    fits = asked.admits(asked.facts)
+    make = _maker(method, cells, asked.beta, questions, asked.pure)
     size, found, enough = asked.facts.size, None, None
     if asked.alpha is not None:
         wanted = asked.alpha
@@ -137,7 +160,7 @@ def _classic(asked: Asked, method: str, questions: int, cells: int) -> Row:
         best = least_alpha(functools.partial(make, size), fits)
         found = None if best is None else make(size, best)
     if found is None and enough is None:
-        return Row(method, "", refusal=_TOO_FEW)
+        return Row(method, "", refusal=TOO_FEW)
     shown = found or (make(enough, asked.alpha) if enough and asked.alpha else None)
     assert shown is not None
     error = None if found is None else float(max(found.near, found.error))
@@ -149,16 +172,16 @@ def _classic(asked: Asked, method: str, questions: int, cells: int) -> Row:
         None if error is None or size is None else error / size,
         enough,
         mechanism=shown,
-        assuming=_IMAGINED.format(MAX_DENSE) if cells > MAX_DENSE else _compared(asked, method, cells),
+        assuming=TOO_LARGE.format(MAX_DENSE) if cells > MAX_DENSE else _compared(asked, method, cells),
     )
 
 
-def _maker(method: str, cells: int, beta: Fraction, questions: int, budget: Budget) -> Make:
+def _maker(method: str, cells: int, beta: Fraction, questions: int, pure: bool) -> Make:
     def make(size: int, alpha: Fraction) -> Classic:
         problem = Posed(size, ("it",), cells)
         if method == LECTURE:
             return lecture_for(problem, alpha, beta, questions)
-        return better_for(problem, alpha, beta, questions, pure=budget.delta == 0)
+        return better_for(problem, alpha, beta, questions, pure=pure)
 
     return make
 
@@ -172,15 +195,10 @@ def _compared(asked: Asked, method: str, cells: int) -> str:
     """From how many questions on the better one of the two beats noise for each question."""
     if method == LECTURE:
         return ""
-    wanted, size = asked.alpha, asked.facts.size if asked.alpha is None else None
-    found = crossover(cells, beta=asked.beta, budget=asked.budget, alpha=wanted, size=size)
+    found = _crossing(asked, cells, asked.facts.size if asked.alpha is None else None)
     if found is None:
         return "in the worst case no better than noise for each question, however many there are"
     return f"in the worst case better than noise for each question from about {found:.1e} questions on"
-
-
-def _within(budget: Budget, facts: Facts, program: Classic) -> bool:
-    return program.guarantee(facts).within(budget)
 
 
 def _possible(make: Make, size: int, alpha: Fraction, fits: Callable[[Classic], bool]) -> bool:
@@ -201,119 +219,113 @@ def _first(holds: Callable[[int], bool]) -> int | None:
     return math.ceil(math.exp(high))
 
 
-# Noise for each question.
+# auto: what a session does unless told otherwise, if no answer is free.
+
+_GROUPS = 10  # of a table that somebody may ask for
+_TABLES = Domain(it=Category("no", "yes"), group=Category(*range(_GROUPS)))
+_TOO_MANY = "a ledger counts in nano-units, and so many charges do not fit however small each of them is"
+_GROWTH = 1.25  # prices grow with the logarithm of how many were paid: the last of so many more is dearer by 1 % or so
+_UNSAID = 10**12  # persons, if nobody says how many: only alpha times their number matters
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """So many releases: a price, nothing that runs."""
+def _auto(asked: Asked, questions: int) -> Row:
+    """The least window A = alpha * size for which the budget pays for all questions as single counts."""
+    paid = _Paid(asked)
+    low, high = 1.0, 2.0
+    while paid.counts(high, questions) < questions:
+        low, high = high, 2 * high
+        if high > 2.0**200:
+            return Row(AUTO, "", refusal=_TOO_MANY)
+    while high - low > high / 500:
+        middle = (low + high) / 2
+        low, high = (low, middle) if paid.counts(middle, questions) >= questions else (middle, high)
+    last = paid.shop(high).alone(_ONE, questions)
+    row = Row(AUTO, "noise of each count from alpha, a union over all that are paid", last.scale, mechanism=last)
+    found = promising(asked, row, high)
+    return found if found.refusal else replace(found, assuming=_offered(asked, paid))
 
-    one: Gaussian | Laplace
-    times: int
 
-    def guarantee(self, facts: Facts) -> Guarantee:
-        return self.times * self.one.guarantee(facts)
+def _offered(asked: Asked, paid: _Paid) -> str:
+    """How many answers of each kind fit, when none is free."""
+    worst = "if none of them is free; what earlier answers prove is, and so is a question asked again"
+    size, alpha = asked.facts.size, asked.alpha
+    if size is None or alpha is None:
+        return worst
+    window = float(alpha * size)
+    counts, tables = paid.counts(window, MOST_QUESTIONS), paid.tables(window, MOST_QUESTIONS)
+    paid_for = f"{_many(counts)} counts, or {_many(tables)} tables of {_GROUPS} groups"
+    return f"{worst}. At alpha {float(alpha):g} of {size:,} the budget pays for {paid_for}"
 
-    def run(self, data: Any, rng: Any) -> Any:
-        raise ParameterError("this is a price, not a mechanism")
+
+def _many(count: int) -> str:
+    return f"{count:,}" if count < 10**6 else f"{count:.1e}"
 
 
-def _direct(budget: Budget, facts: Facts, questions: int) -> Gaussian | Laplace | None:
-    """The noise that every one of k counts gets."""
-    kind = Laplace if budget.delta == 0 else Gaussian
+class _Paid:
+    """How many counts, or tables, a budget pays for when every answer shall be within a window of so many persons."""
+
+    def __init__(self, asked: Asked) -> None:
+        neighbours = asked.facts.neighbours
+        self._facts = Facts(_TABLES, neighbours, asked.facts.size or _UNSAID)
+        self._beta = asked.beta
+        whose = Identity("a plan", neighbours, None)
+        self._ledger = Ledger.in_memory(asked.budget, whose) if asked.left is None else asked.left.ledger
+        self._left = self.shop(1.0).left()
+        if asked.left is not None:
+            self._left = math.floor(self._left * asked.left.share.part)
+
+    def shop(self, window: float) -> Shop:
+        assert self._facts.size is not None
+        return Shop(self._facts, self._ledger, Terms(Fraction(window) / self._facts.size, self._beta))
+
+    def counts(self, window: float, most: int) -> int:
+        shop = self.shop(window)
+        return self._fitting(lambda order: shop.price(shop.alone(_ONE, order)), most)
+
+    def tables(self, window: float, most: int) -> int:
+        shop, table = self.shop(window), Histogram("group")
+        return self._fitting(lambda order: shop.price(shop.marginal(table, order) or shop.alone(table, order)), most)
+
+    def _fitting(self, price: Callable[[int], int], most: int) -> int:
+        """At least how many fit: in blocks, each priced as its last and dearest."""
+        left, first = self._left, 1
+        while first <= most:
+            last = min(most, max(first, math.floor(first * _GROWTH)))
+            each = _tried(price, last)
+            if each is None or each * (last - first + 1) > left:
+                return first - 1 + (0 if each is None else left // each)
+            left, first = left - each * (last - first + 1), last + 1
+        return most
+
+
+_ONE = Count(Equals("it", "yes"))
+
+
+def _tried(price: Callable[[int], int], order: int) -> int | None:
+    """None if no such noise can be drawn: the window is too narrow."""
     try:
-        found = calibrate(lambda noise: Repeated(kind(Count(), noise), questions), admits=within(budget, facts=facts))
+        return price(order)
     except ParameterError:
         return None
-    return found.one
 
 
-def _direct_error(each: Gaussian | Laplace, beta: Fraction, questions: int, facts: Facts) -> float:
-    return each.noise_range(1 - beta / questions, facts)  # type: ignore[arg-type]
+# Made-up rows.
 
 
-def _each(asked: Asked, questions: int) -> Row:
-    method = f"{'Laplace' if asked.budget.delta == 0 else 'Gaussian'} for each"
-    facts = Facts(_DOMAIN, asked.facts.neighbours, asked.facts.size)
-    found = _direct(asked.budget, facts, questions)
-    if found is None:
-        return Row(method, "", refusal="more noise than can be drawn")
-    error = _direct_error(found, asked.beta, questions, facts)
-    return _promising(asked, Row(method, "noise on every count", found.scale, mechanism=found), error)
-
-
-def _promising(asked: Asked, row: Row, error: float) -> Row:
-    """An error that does not depend on the size, in both directions."""
-    size, useless = asked.facts.size, asked.facts.size is not None and error >= asked.facts.size
-    if useless and asked.alpha is None:
-        return Row(row.method, "", refusal=_TOO_FEW)
-    enough = None if asked.alpha is None else math.ceil(Fraction(error) / asked.alpha)
-    shown = None if useless else error
-    alpha = None if shown is None or size is None else shown / size
-    return replace(row, error=shown, alpha=alpha, needed=enough)
-
-
-# Questions that are known beforehand.
-
-
-def _averaged(asked: Asked, questions: int, cells: int) -> Row:
-    """gamma n + 2 ln(2 k T / beta) / e + 1: T choices of a question and a sign, each by the exponential mechanism."""
-    total = _zcdp(asked.budget)
-    log_cells, beta, size = math.log(cells), float(asked.beta), asked.facts.size
-
-    def noise(gamma: float) -> float:
-        """The second term, in persons."""
-        rounds = math.ceil(log_cells / (2 * gamma * gamma))
-        epsilon = float(asked.budget.epsilon) / rounds if total is None else math.sqrt(8 * total / rounds)
-        return 2 * (math.log(2 * questions / beta) + math.log(rounds)) / epsilon + 1  # guesses are rounded
-
-    shares = [(step + 1) / (_GAPS + 1) for step in range(_GAPS)]
-    enough = error = None
-    if asked.alpha is not None:
-        wanted = float(asked.alpha)
-        enough = math.ceil(min(noise(wanted * share) / (wanted * (1 - share)) for share in shares))
-    if size is not None:
-        gammas = [math.exp(math.log(1e-6) * share) for share in shares]
-        error = min(size * gamma + noise(gamma) for gamma in gammas)
-    if error is not None and size is not None and error >= size:
-        error = None
-    if enough is None and error is None:
-        return Row(AVERAGED, "", refusal=_TOO_FEW)
-    alpha = None if error is None or size is None else error / size
-    imagined = f"; {_IMAGINED.format(MAX_AVERAGED)}" if cells > MAX_AVERAGED else ""
-    theorem = "regret of multiplicative weights, exponential mechanism"
-    return Row(AVERAGED, theorem, None, error, alpha, enough, assuming=_BEFOREHAND + imagined)
-
-
-def _zcdp(budget: Budget) -> float | None:
-    """The most zCDP that this budget is proved to allow; None if it is pure."""
-    if budget.delta == 0:
-        return None
-    low, high = 0.0, float(budget.epsilon) + 1.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        inside = Guarantee.of_zcdp(middle, neighbours="replace-one").within(budget)
-        low, high = (middle, high) if inside else (low, middle)
-    return low
-
-
-def _table(asked: Asked, questions: int, cells: int) -> Row:
-    """Noise on every cell. Half a question is added up when the total is public: weights 1/2 and -1/2 for 1 and 0."""
-    if cells > MAX_CELLS:
-        return Row(TABLE, "", refusal=f"a histogram has at most {MAX_CELLS:,} cells")
-    facts = Facts(_DOMAIN, asked.facts.neighbours, asked.facts.size)
-    kind = Laplace if asked.budget.delta == 0 else Gaussian
-    try:
-        found = calibrate(lambda noise: kind(Histogram("it"), noise), admits=within(asked.budget, facts=facts))
-    except ParameterError as refused:
-        return Row(TABLE, "", refusal=str(refused))
-    error = noise_bound(
-        "laplace" if kind is Laplace else "gaussian",
-        float(found.scale),
-        copies=cells,
-        log_sets=math.log(questions),
-        failure=float(asked.beta),
+def _synthetic(asked: Asked, questions: int) -> list[Row]:
+    """Hoeffding's inequality for rows drawn from a hypothesis; about the hypothesis nothing is proved beforehand."""
+    log_sets = math.log(2 * questions) - math.log(float(asked.beta))
+    rows = asked.number("rows") if "rows" in asked.numbers else None
+    if rows is None and asked.alpha is None:
+        raise ParameterError("a plan for synthetic rows needs rows=, or alpha= to find how many")
+    share = None if rows is None else math.sqrt(log_sets / (2 * rows))
+    enough = None if asked.alpha is None else math.ceil(log_sets / (2 * float(asked.alpha) ** 2))
+    supposed = "from the hypothesis that they are drawn from, as shares; rows cost nothing, and more of them are nearer"
+    unproved = (
+        "how near it is to the table is not proved before it is fitted: it follows what a session measured, and what "
+        "nobody asked about is spread evenly. Ask for the counts that matter; each answer says its own bound"
     )
-    weight = 0.5 if _one_row(asked.facts.neighbours) else 1.0
-    row = Row(TABLE, "noise on every cell, summed", found.scale, mechanism=found, assuming=_BEFOREHAND)
-    return _promising(asked, row, weight * error)
+    return [
+        Row(DRAWN, "Hoeffding's inequality, a union over the counts", None, share, None, enough, assuming=supposed),
+        Row("hypothesis", "", refusal=unproved),
+    ]

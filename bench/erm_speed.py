@@ -1,6 +1,6 @@
 """How long a fit takes: ours, diffprivlib and Opacus side by side in one run, on the same arrays.
 
-    python -m bench.erm          prints markdown
+    python -m bench.erm_speed          prints markdown
 
 Ours is measured before and after the peers, so that a busy machine is busy for all; of each, the best of several fits
 counts. All run on one thread. Opacus' time holds its search for the noise and its training, at the epochs and batches

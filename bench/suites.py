@@ -1,0 +1,65 @@
+"""What `make bench` measures: one suite after the other, each in a process of its own, each with a part of the results.
+
+A suite is a function that returns lines of markdown. Its name begins with its family: `make bench SUITE=pmw` runs every
+suite of that family, `make bench SUITE=pmw_single` that one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """`section` of a module, with these arguments, beside these peers."""
+
+    name: str
+    module: str
+    arguments: tuple[Any, ...] = ()
+    peers: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        """Measure: this takes seconds or minutes."""
+        found: list[str] = importlib.import_module(self.module).section(*self.arguments)
+        return found
+
+
+_BOTH = ("diffprivlib", "opacus")
+SUITES = (
+    Suite("noise", "bench.noise", peers=("opendp",)),
+    Suite("ledger", "bench.ledger"),
+    Suite("tables", "bench.tables"),
+    Suite("memory", "bench.memory", peers=(*_BOTH, "opendp", "aim")),
+    Suite("erm_speed", "bench.erm_speed", peers=_BOTH),
+    Suite("erm_growth", "bench.erm_growth"),
+    Suite("erm_breast", "bench.erm_accuracy", ("breast",), _BOTH),
+    Suite("erm_logistic", "bench.erm_accuracy", ("logistic",), _BOTH),
+    Suite("erm_diabetes", "bench.erm_accuracy", ("diabetes",), ("diffprivlib",)),
+    Suite("erm_linear", "bench.erm_accuracy", ("linear",), ("diffprivlib",)),
+    Suite("erm_numbers", "bench.erm_accuracy", ("numbers",), ("diffprivlib", "opendp")),
+    Suite("pac_accuracy", "bench.pac", ("accuracy",), ("diffprivlib",)),
+    Suite("pac_boxes", "bench.pac", ("boxes",)),
+    Suite("pac_conjunctions", "bench.pac", ("conjunctions",)),
+    Suite("pac_parquet", "bench.pac", ("parquet",)),
+    Suite("pmw_tables", "bench.pmw_tables"),
+    Suite("pmw_single", "bench.pmw_single"),
+    Suite("pmw_peers", "bench.pmw_peers", peers=("aim",)),
+    Suite("pmw_curves", "bench.pmw_curves"),
+    Suite("pmw_cells", "bench.pmw_cells"),
+    Suite("pmw_speed", "bench.pmw_speed"),
+)
+
+
+def chosen(names: Sequence[str]) -> list[Suite]:
+    """The suites of these names or families, in the order above; all if none is named."""
+    for name in names:
+        if not any(_called(suite, name) for suite in SUITES):
+            raise SystemExit(f"no suite {name!r}; there are {', '.join(suite.name for suite in SUITES)}")
+    return [suite for suite in SUITES if not names or any(_called(suite, name) for name in names)]
+
+
+def _called(suite: Suite, name: str) -> bool:
+    return suite.name == name or suite.name.startswith(f"{name}_")

@@ -1,0 +1,21 @@
+"""How sphinx builds these pages: plain markdown in, HTML that loads nothing from elsewhere out. `make docs` runs it."""
+
+from importlib.metadata import version as installed
+
+project = "discreet"
+release = version = installed("discreet")
+extensions = ["myst_parser"]
+exclude_patterns = ["_build"]
+language = "en"
+
+myst_heading_anchors = 4  # [text](page.md#a-heading), as on the web pages of a repository
+nitpicky = True
+
+html_theme = "furo"
+html_title = "discreet"
+html_static_path = ["_static"]
+html_css_files = ["wide.css"]
+html_show_sphinx = False
+html_show_copyright = False
+html_copy_source = False
+html_theme_options = {"navigation_with_keys": True}

@@ -1,0 +1,156 @@
+"""`discreet fit`: a model of columns of the table, for one charge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli import models, rules
+from discreet.cli.estimating import (
+    chosen_columns,
+    column_options,
+    cost_of,
+    features_said,
+    fitted,
+    kept,
+    opened_with,
+    save_options,
+)
+from discreet.cli.front import price_options, table_options
+from discreet.cli.receipts import receipt, reserved
+from discreet.errors import ParameterError
+
+if TYPE_CHECKING:
+    from discreet.domain import Domain
+
+
+@click.command("fit")
+@table_options
+@click.argument("kind", type=click.Choice(["logistic", "linear", "network", "mean", "median", "quantile"]))
+@column_options
+@price_options
+@click.option("--q", help="quantile: which one, as 0.9.")
+@click.option("--hidden", type=click.IntRange(1, 4096), help="network: how many hidden units.  [default: 8]")
+@click.option("--radius", help="logistic, linear: how long the coefficients of scaled features may be together.")
+@click.option("--huber", help="linear: misses above this count linearly.  [default: a tenth of the target's bound]")
+@save_options
+def fit(
+    schema: Path,
+    kind: str,
+    target: str,
+    features: str | None,
+    q: str | None,
+    hidden: int | None,
+    radius: str | None,
+    huber: str | None,
+    save: Path | None,
+    force: bool,
+    **options: Any,
+) -> None:
+    """Fit a model to columns of the table, for one charge.
+
+    KIND is logistic or network (the target is a category), linear (a number), or mean, median, quantile of the target
+    alone. Bounds and levels are those of the schema. Prints the coefficients in the units of the columns, the bound of
+    a theorem, the price and what is left; never an accuracy on the table, which would be an unpaid release. Few
+    features need less noise: name them. For example:
+
+    \b
+        discreet fit people.toml mean --target visits --epsilon 0.05
+        discreet fit people.toml logistic --target limited --features age,diseases,health --share 1/4
+        discreet fit people.toml linear --target age --features family,health --share 1/3 --save age.json
+    """
+    from discreet.schema import Schema
+
+    cost = cost_of(options)
+    declared = Schema.read(schema)
+    columns = _features(kind, declared.domain, target, features)
+    estimator = _estimator(kind, declared.domain, target, columns, cost, q=q, hidden=hidden, radius=radius, huber=huber)
+    found = opened_with(schema, options)
+    with reserved(save, force=force) as write:
+        model = fitted(found, estimator, target, columns, f"fitting {kind}")
+        paid = receipt(found.ledger, found.table.facts, model.guarantee_, model.entry_)
+        source = [] if columns is None else [features_said(columns, features is None)]
+        saved = [] if save is None else [("saved", save)]
+        made = models.record(kind, model, target, declared.domain)
+        kept(found, made, paid, write, lambda: models.show(found.output, kind, made, [*source, *paid.lines(), *saved]))
+
+
+def _estimator(
+    kind: str,
+    domain: Domain,
+    target: str,
+    columns: Sequence[str] | None,
+    cost: dict[str, Any],
+    **chosen: Any,
+) -> Any:
+    """The estimator of this kind, with defaults for a few thousand people and a part of a budget of 1."""
+    from discreet import estimators
+
+    _check_kind(kind, domain, target)
+    _only(kind, chosen)
+    if kind == "mean":
+        return estimators.Mean(**cost)
+    if kind == "median":
+        return estimators.Median(**cost)
+    if kind == "quantile":
+        if chosen["q"] is None:
+            raise ParameterError("which quantile? --q 0.9 is the value that nine of ten people are below")
+        return estimators.Quantile(chosen["q"], **cost)
+    if kind == "network":
+        return estimators.MLPClassifier((chosen["hidden"] or 8,), **cost)
+    if kind == "logistic":
+        return estimators.LogisticRegression(radius=chosen["radius"], **cost)
+    return _linear(domain.column(target), len(columns or ()), cost, chosen)
+
+
+def _linear(column: Any, features: int, cost: dict[str, Any], chosen: dict[str, Any]) -> Any:
+    """Shorter slopes and coefficients than the library's defaults: at a few thousand people noise is what hurts."""
+    from discreet.estimators import LinearRegression
+
+    bound = max(abs(column.low), abs(column.high))
+    radius = chosen["radius"] or f"{float(bound) / math.sqrt(features):.6g}"
+    return LinearRegression(radius=radius, huber=chosen["huber"] or bound / 10, **cost)
+
+
+def _check_kind(kind: str, domain: Domain, target: str) -> None:
+    """The target is of the kind that the model is for."""
+    from discreet.domain import Category
+
+    category = isinstance(domain.column(target), Category)
+    if kind in ("logistic", "network") and not category:
+        raise ParameterError(
+            f"the target {target!r} is a number: linear, mean, median and quantile are for numbers, {kind} is for "
+            f"categories. {rules.categories(domain, target)}"
+        )
+    if kind not in ("logistic", "network") and category:
+        raise ParameterError(f"the target {target!r} is a category: {kind} is for numbers, logistic is for categories")
+    if kind != "linear":
+        return
+    column: Any = domain.column(target)
+    if not hasattr(column, "low") or column.missing:
+        raise ParameterError(
+            f"the target {target!r} is declared {column!r}: linear needs bounds, and a value in every row"
+        )
+
+
+def _only(kind: str, chosen: dict[str, Any]) -> None:
+    """An option is refused where it means nothing."""
+    serves = {"q": ("quantile",), "hidden": ("network",), "radius": ("logistic", "linear"), "huber": ("linear",)}
+    for name, value in chosen.items():
+        if value is not None and kind not in serves[name]:
+            raise ParameterError(f"--{name} is for {' and '.join(serves[name])}, not for {kind}")
+
+
+def _features(kind: str, domain: Domain, target: str, features: str | None) -> list[str] | None:
+    from discreet.domain import Category, Number
+
+    if kind in models.LOCATION:
+        domain.column(target)
+        if features is not None:
+            raise ParameterError(f"{kind} is about the target alone: leave --features out")
+        return None
+    return chosen_columns(domain, target, features, (Category, Number), "levels, or a number with bounds")

@@ -1,0 +1,169 @@
+"""What a release cost and what is left, for people and for programs; files that are sure before anything is spent."""
+
+from __future__ import annotations
+
+import json
+import os
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from discreet.cli.front import Output
+from discreet.errors import ParameterError
+from discreet.wording import one_line
+
+if TYPE_CHECKING:
+    from discreet.data import Facts
+    from discreet.estimators.base import FitGuarantee
+    from discreet.ledger import Ledger
+    from discreet.ledger.price import Books, Price
+
+_LINE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One charge: what it promises, its entry in the ledger, its price, and what was left after it.
+
+    part  which part of the budget it took: of the book that decides (`ledger.price.Books.counting`)
+    more  about how many releases like this one still fit
+    """
+
+    guarantee: FitGuarantee
+    unit: str | None
+    entry: int
+    hash: str
+    price: Price
+    left: Books
+    part: Fraction | None
+    more: int
+
+    def record(self) -> dict[str, Any]:
+        """Everything as plain numbers and texts; amounts are integers in nano-units, failures in units of 1e-18."""
+        amounts = {"renyi_nano": self.price.renyi, "pure_nano": self.price.pure, "failure_atto": self.price.failure}
+        left = {"renyi_nano": self.left.renyi, "pure_nano": self.left.pure, "failure_atto": self.left.failure}
+        return {
+            "guarantee": {
+                "epsilon": self.guarantee.epsilon(self.guarantee.budget.delta),
+                "delta": float(self.guarantee.budget.delta),
+                "neighbours": str(self.guarantee.neighbours),
+                "unit": self.unit or "a row",
+            },
+            "entry": self.entry,
+            "entry_hash": self.hash,
+            "price": {**amounts, "percent_of_budget": None if self.part is None else 100 * float(self.part)},
+            "left": {**left, "percent_of_budget": 100 * float(1 - self.left.used())},
+            "more_like_this": self.more,
+        }
+
+    def lines(self) -> list[tuple[str, str]]:
+        """The same for people, as names and sentences."""
+        return [
+            ("guarantee", str(self.guarantee)),
+            ("price", self.took()),
+            ("left", f"{shown(1 - self.left.used())} of the budget: about {self.more:,} more like this"),
+        ]
+
+    def took(self) -> str:
+        """Which part of the budget it took."""
+        return "none in the book that decides" if self.part is None else f"{shown(self.part)} of the budget"
+
+
+def receipt(ledger: Ledger, facts: Facts, guarantee: FitGuarantee, entry: int) -> Receipt:
+    """The receipt of an entry that was just charged."""
+    charge = next(ledger.entries(after=entry - 1))
+    left, price = ledger.remaining(), ledger.price(guarantee.guarantee)
+    again: Any = SimpleNamespace(guarantee=lambda facts: guarantee.guarantee)  # another release with the same price
+    more = left.how_many(again, facts=facts)
+    return Receipt(guarantee, ledger.identity.unit, entry, charge["hash"], price, left, left.part_of(price), more)
+
+
+def shown(part: Fraction) -> str:
+    """A part as a percentage for the eye."""
+    return f"{100 * float(part):.3g} %"
+
+
+Lines = Sequence[tuple[str, object]]
+
+
+def facts_about(output: Output, lines: Lines) -> None:
+    """Names and sentences in two columns; a sentence is wrapped under itself."""
+    if output.as_json:
+        return
+    wide = max(len(name) for name, _ in lines) + 2
+    for name, text in lines:
+        rest = " " * wide
+        wrapped = textwrap.wrap(
+            one_line(text), max(wide + 12, output.console.width), initial_indent=rest, subsequent_indent=rest
+        )
+        unwrapped(output, "\n".join([name.ljust(wide) + wrapped[0][wide:], *wrapped[1:]]))
+
+
+def unwrapped(output: Output, text: str) -> None:
+    """A line that somebody may copy: the terminal may break it, we do not."""
+    if not output.as_json:
+        output.console.print(text, soft_wrap=True)
+
+
+Write = Callable[[dict[str, Any]], None]
+
+
+@contextmanager
+def reserved(path: Path | None, *, force: bool) -> Iterator[Write]:
+    """A way to write one JSON file, found to work now. What fails before it is used leaves no file and the old one.
+
+    Without force the file must be new, and its name is taken at once.
+    """
+    if path is None:
+        if force:
+            raise ParameterError("--force goes with --save")
+        yield lambda record: None
+        return
+    taken = _taken(path, force=force)
+    try:
+        yield lambda record: _written(taken, path, record)
+    finally:
+        if taken != path or (path.exists() and not path.stat().st_size):
+            taken.unlink(missing_ok=True)
+
+
+def _taken(path: Path, *, force: bool) -> Path:
+    """The file that is written to: the new one itself, or with force one beside it that will replace it."""
+    taken = path.with_name(f".{path.name}.{os.getpid()}") if force else path
+    try:
+        taken.open("x").close()
+    except FileExistsError:
+        raise ParameterError(f"{path.name} is there already: choose another name, or --force to replace it") from None
+    except OSError as error:
+        raise ParameterError(f"{path} cannot be written ({error.strerror}): nothing was spent") from None
+    return taken
+
+
+def _written(taken: Path, path: Path, record: dict[str, Any]) -> None:
+    try:
+        taken.write_text(pretty(record) + "\n", encoding="utf-8")
+    except OSError:  # half a model is none
+        taken.unlink(missing_ok=True)
+        raise
+    if taken != path:
+        os.replace(taken, path)
+
+
+def pretty(value: Any, indent: str = "") -> str:
+    """JSON for people: what fits on a line is on one."""
+    flat = json.dumps(value, ensure_ascii=False)
+    inner = indent + "  "
+    if not isinstance(value, (dict, list)) or len(indent) + len(flat) <= _LINE:
+        return flat
+    if isinstance(value, list):
+        if not any(isinstance(each, (dict, list)) for each in value):
+            return flat
+        parts = [f"{inner}{pretty(each, inner)}" for each in value]
+        return "[\n" + ",\n".join(parts) + f"\n{indent}]"
+    named = [f"{inner}{json.dumps(key, ensure_ascii=False)}: {pretty(each, inner)}" for key, each in value.items()]
+    return "{\n" + ",\n".join(named) + f"\n{indent}}}"

@@ -1,0 +1,197 @@
+"""How an answer is shown: what it is and how near, where it came from, what it cost, what is left; and wrong questions.
+
+± is the error bound: all bounds that were ever given through a ledger to sessions with this beta hold together with
+probability 1 - beta. Counts are whole, so their bound is shown without what is behind the decimal point.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from discreet.cli.front import Output, percent
+from discreet.wording import one_line
+
+if TYPE_CHECKING:
+    from discreet.errors import UnsupportedQuery
+    from discreet.pmw.reply import Answer
+
+_WORDS = {
+    "cache": "asked before",
+    "hypothesis": "known from earlier answers",
+    "public": "public",
+    "workload": "paid together with the others",
+}
+_ROWS_SHOWN = 1_000  # of a table; --json has all of them
+_NARROW = 50  # on a screen of fewer columns a table has no shares
+LITTLE = "the bound is larger than the answer: this tells little"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is left of a budget, in nano-units of the first book, for somebody, and how many more answers that buys."""
+
+    nano: int
+    cap: int
+    whose: str | None = None
+    more: int | None = None
+    more_of: str = "questions like this"
+
+    def __str__(self) -> str:
+        whose = "" if self.whose is None else f" for {one_line(self.whose)}"
+        more = "" if self.more is None else f", about {self.more:,} more {self.more_of}"
+        return f"left{whose}: {percent(self.nano, self.cap)}{more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, its answer, and what is left after it; size: the public number of persons."""
+
+    question: str
+    answer: Answer
+    left: Left
+    size: int
+
+    @property
+    def cost(self) -> str:
+        """Where the answer came from and what it cost."""
+        source, price = self.answer.source, self.answer.price
+        if price:
+            guard = ", for a threshold that lets later questions pass free" if source == "hypothesis" else ""
+            return f"paid: {percent(price, self.left.cap)} of the budget{guard}"
+        words = " and ".join(dict.fromkeys(_WORDS.get(each, each) for each in source.split(" and ")))
+        return words if source == "workload" else f"free: {words}"
+
+    @property
+    def one(self) -> str:
+        """The answer in one line; of a table how many groups there are."""
+        answer = self.answer
+        if answer.groups:
+            return f"{len(answer.value):,} groups, each {self.bound}, all at once"
+        if answer.fraction is not None:
+            share, near = 100 * answer.fraction, 100 * answer.error_bound / self.size
+            return f"{_number(answer.value)} {self.bound} ({share:.3g} % ± {_up(near)} % of the people)"
+        unit = "" if self.counts else f" ({one_line(answer.unit.partition(';')[0])})"
+        return f"{_number(answer.value)} {self.bound}{unit}"
+
+    @property
+    def counts(self) -> bool:
+        return self.answer.unit in ("persons", "rows")
+
+    @property
+    def bound(self) -> str:
+        answer = self.answer
+        if answer.unit.endswith("in ranks"):
+            return f"± {math.floor(answer.error_bound):,} ranks"
+        if math.isinf(answer.error_bound):
+            return "± no bound: there may be nobody to average over"
+        return f"± {math.floor(answer.error_bound):,} {answer.unit}" if self.counts else f"± {_up(answer.error_bound)}"
+
+    @property
+    def little(self) -> str:
+        """What to say if the bound is larger than what it is about; nothing otherwise."""
+        answer, bound = self.answer, self.answer.error_bound
+        if answer.unit.endswith("in ranks"):
+            return ""
+        if not answer.groups:
+            return LITTLE if bound > abs(answer.value) else ""
+        small = sum(bound > count for count in answer.value.values())
+        return (
+            f"the bound is larger than {small:,} of the {len(answer.value):,} counts: those tell little"
+            if small
+            else ""
+        )
+
+
+def show(asked: Asked, output: Output) -> None:
+    """An answer for people."""
+    if asked.answer.testing:
+        output.say("NOT PRIVATE: a testing ledger")
+    output.say(asked.one, style="bold")
+    if asked.answer.groups:
+        _table(asked, output)
+    if asked.little:
+        output.say(asked.little)
+    if asked.answer.population is not None:
+        output.say(f"± {100 * asked.answer.population:.3g} % of the population, if the rows are a random sample of it")
+    output.say(f"{asked.cost}; {asked.left}")
+
+
+def _table(asked: Asked, output: Output) -> None:
+    answer = asked.answer
+    shown = list(answer.value.items())[:_ROWS_SHOWN]
+    share = () if answer.fraction is None or output.console.width < _NARROW else ("of the people",)
+    rows = [(*_labels(key), count, *(f"{100 * answer.fraction[key]:.3g} %" for _ in share)) for key, count in shown]
+    output.table([*map(one_line, answer.groups), "count", *share], rows)
+    if len(shown) < len(answer.value):
+        output.say(f"... and {len(answer.value) - len(shown):,} groups more: --json has all of them")
+
+
+def _labels(key: Any) -> list[str]:
+    return ["missing" if each is None else str(each) for each in (key if isinstance(key, tuple) else (key,))]
+
+
+def as_json(asked: Asked) -> dict[str, Any]:
+    """An answer for programs: everything, numbers as they are. A bound of null is infinite."""
+    answer = asked.answer
+    return {
+        **({"warning": "NOT PRIVATE"} if answer.testing else {}),
+        "question": asked.question,
+        **_values(answer),
+        "error_bound": _finite(answer.error_bound),
+        "error_bound_fraction": _finite(answer.error_bound / asked.size) if asked.counts else None,
+        "unit": answer.unit,
+        "tells_little": asked.little or None,
+        "population_bound_fraction": answer.population,
+        "source": answer.source,
+        "cost": asked.cost,
+        "price_nano": answer.price,
+        "budget_nano": asked.left.cap,
+        "left_nano": asked.left.nano,
+        "more_like_this": asked.left.more,
+    }
+
+
+def _values(answer: Answer) -> dict[str, Any]:
+    if not answer.groups:
+        return {"value": answer.value, "fraction": answer.fraction}
+    found = []
+    for key, count in answer.value.items():
+        labels = key if isinstance(key, tuple) else (key,)
+        fraction = None if answer.fraction is None else answer.fraction[key]
+        found.append({"group": dict(zip(answer.groups, labels, strict=True)), "count": count, "fraction": fraction})
+    return {"groups": found}
+
+
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def _up(bound: float) -> str:
+    """Three digits, rounded up: a bound must not be shown as less than it is."""
+    if bound == 0:
+        return "0"
+    unit = 10.0 ** (math.floor(math.log10(bound)) - 2)
+    return f"{math.ceil(bound / unit) * unit:,.6g}"
+
+
+# Questions that are not understood.
+
+
+def caret(refused: UnsupportedQuery, width: int) -> str:
+    """The question, or as much of it as fits, with a sign under the place; below it the reason and a hint."""
+    from rich.cells import cell_len
+
+    text = "".join(sign if sign.isprintable() else " " for sign in refused.text)
+    place = min(max(0, refused.position), len(text))
+    room = max(20, width) - 2
+    first = 0 if len(text) <= room else max(0, min(place - room // 2, len(text) - room))
+    shown = text[first : first + room]
+    before, after = "…" if first else " ", "…" if first + room < len(text) else ""
+    indent = " " * cell_len(before + shown[: place - first])
+    return f"{before}{shown}{after}\n{indent}^\n{one_line(refused.reason)}. {one_line(refused.hint)}"

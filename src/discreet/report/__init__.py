@@ -1,0 +1,35 @@
+"""Plots of public things, and a page that holds them: what a data owner shows to others.
+
+    from discreet import report
+
+    shown = [report.odds(epsilons=[1]), report.budget(ledger), "All of it is about one table."]
+    report.write_page("report.html", report.page("People", shown))
+
+Every function of a plot reads public things only (budgets, sizes, ledgers, released models; never a table) and returns
+a `Plot`: a picture as SVG, what it shows in words, and its numbers as a table. matplotlib, the extra `report`, draws;
+it is imported when something is drawn.
+"""
+
+from discreet.report.asking import questions
+from discreet.report.boxes import box
+from discreet.report.learning import risk, sample_sizes
+from discreet.report.page import Grid, Heading, page, write_page
+from discreet.report.plot import Plot
+from discreet.report.promises import noise_range, odds
+from discreet.report.spending import budget, left
+
+__all__ = [
+    "Grid",
+    "Heading",
+    "Plot",
+    "box",
+    "budget",
+    "left",
+    "noise_range",
+    "odds",
+    "page",
+    "questions",
+    "risk",
+    "sample_sizes",
+    "write_page",
+]

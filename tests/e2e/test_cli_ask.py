@@ -1,0 +1,642 @@
+"""`discreet ask` and `discreet synth` from outside: answers, prices, prompts, files, and all that can be wrong."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import select
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import discreet as dp
+from discreet import cli, example
+from discreet.cli.asking import Asking, part_of, questions_in
+from discreet.cli.front import opened
+from discreet.cli.prompt import Prompt, completed, described, keep
+from discreet.cli.showing import LITTLE, Asked, Left, as_json, caret
+from discreet.data import Table
+from discreet.pmw.reply import Answer
+
+POOR = "SELECT COUNT(*) FROM people WHERE age >= 50 AND health = 'poor'"
+OLD = "SELECT COUNT(*) FROM people WHERE age >= 40"
+HEALTH = "SELECT health, COUNT(*) FROM people GROUP BY health"
+SYNTH = ["synth", "people.toml", "10", "--out", "rows.csv", "--share", "1/3"]
+ANSWER = re.compile(r"^([\d,]+) ± ([\d,]+) persons \(([\d.]+) % ± ([\d.]+) % of the people\)$", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """The bundled tables with a ledger each, and the marks of these."""
+    where = tmp_path_factory.mktemp("prepared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DISCREET_STATE", str(where / "state"))
+        example.write(where / "here")
+        patch.chdir(where / "here")
+        created()
+        created(schema="years.toml")
+    return where
+
+
+@pytest.fixture(autouse=True)
+def folder(prepared, tmp_path, monkeypatch):
+    """A copy of that, nobody else's state, a screen of 100 columns without colour."""
+    shutil.copytree(prepared, tmp_path, dirs_exist_ok=True)
+    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def created(budget=None, schema="people.toml"):
+    declared = dp.Schema.read(schema)
+    declared.ledger.unlink(missing_ok=True)
+    Path(f"{declared.data}.discreet.json").unlink(missing_ok=True)
+    dp.Ledger.create(declared.ledger, budget or dp.Budget(1, "1e-6"), declared.table()).close()
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Exit code, output and errors of one command; what a pipe says to it."""
+
+    def discreet(*arguments, stdin=""):
+        monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stopped:
+            code = stopped.code
+        return code, *capsys.readouterr()
+
+    return discreet
+
+
+def spent():
+    with dp.Ledger.open("people.ledger") as ledger:
+        return ledger.spent()
+
+
+def sound(path="people.ledger"):
+    with dp.Ledger.open(path) as ledger:
+        return ledger.verify() == ()
+
+
+def digest(path):
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+# One question.
+
+
+def test_an_answer_has_its_bound_its_price_and_what_is_left(run):
+    code, out, err = run("ask", "people.toml", OLD)
+    assert (code, err) == (0, "")
+    value, bound, share, near = (float(each.replace(",", "")) for each in ANSWER.search(out).groups())
+    assert 0 < bound <= 118
+    assert share == pytest.approx(100 * value / 5912, rel=0.01)
+    assert 100 * bound / 5912 <= near <= 2.01
+    assert re.search(r"^paid: [\d.]+ % of the budget; left: [\d.]+ %, about \d+ more questions like this$", out, re.M)
+    assert "all answers at once with probability 95 %" in out
+    code, again, _ = run("ask", "people.toml", f"{OLD} ;")
+    assert ANSWER.search(again).group() == ANSWER.search(out).group()
+    assert re.search(r"^free: asked before; left: [\d.]+ %, about \d+ more paid counts$", again, re.M)
+
+
+def test_json_says_everything_in_plain_numbers(run):
+    found = json.loads(run("ask", "people.toml", OLD, "--json")[1])
+    assert found["question"] == OLD
+    assert found["fraction"] == found["value"] / 5912
+    assert found["error_bound_fraction"] == found["error_bound"] / 5912
+    assert found["source"] == "direct"
+    assert found["price_nano"] == spent().renyi == found["budget_nano"] - found["left_nano"]
+    assert found["more_like_this"] == found["left_nano"] // found["price_nano"]
+    assert found["tells_little"] is None
+    again = json.loads(run("ask", "people.toml", OLD, "--json")[1])
+    assert (again["value"], again["source"], again["price_nano"]) == (found["value"], "cache", 0)
+
+
+def test_a_group_by_is_a_table_with_one_bound(run):
+    code, out, _ = run("ask", "people.toml", HEALTH, "--alpha", "0.03")
+    assert code == 0
+    assert re.search(r"^4 groups, each ± \d+ persons, all at once$", out, re.M)
+    for name in ("excellent", "good", "fair", "poor"):
+        assert re.search(rf"{name} +[\d,]+ +[\d.]+ %", out)
+    found = json.loads(run("ask", "people.toml", HEALTH, "--alpha", "0.03", "--json")[1])
+    assert [each["group"]["health"] for each in found["groups"]] == ["excellent", "good", "fair", "poor"]
+    assert found["groups"][0]["count"] > 2000  # of 3,500 or so: more than ten bounds away
+    assert found["error_bound"] <= 0.03 * 5912
+
+
+def test_a_bound_that_is_larger_than_the_answer_is_said(run):
+    question = "SELECT COUNT(*) FROM people WHERE age = 65 AND visits = 50"
+    found = json.loads(run("ask", "people.toml", question, "--json")[1])
+    little = found["error_bound"] > found["value"]  # nearly always: there is nobody
+    assert (found["tells_little"] is not None) == little
+    assert ("this tells little" in run("ask", "people.toml", question)[1]) == little
+
+
+def shown(value, bound, **more):
+    answer = Answer(value, bound, "direct", 10**6, **more)
+    return Asked("?", answer, Left(9 * 10**8, 10**9, None, 900), 1000)
+
+
+def test_what_tells_little_is_what_is_below_its_bound():
+    assert shown(10, 10.5).little == LITTLE
+    assert shown(-10, 10.5, unit="income").little == LITTLE
+    assert shown(10, 10.0).little == ""
+    assert shown(10, 50.0, unit="age; the bound in ranks").little == ""
+    table = {"a": 5, "b": 50, "c": 7}
+    assert shown(table, 20.0, groups=("x",)).little == "the bound is larger than 2 of the 3 counts: those tell little"
+
+
+def test_no_bound_is_words_for_people_and_null_for_programs():
+    found = shown(3.5, math.inf, unit="visits")
+    assert "no bound" in found.one
+    assert as_json(found)["error_bound"] is None
+    assert json.loads(json.dumps(as_json(found), allow_nan=False))["value"] == 3.5
+
+
+def test_a_bound_is_never_shown_as_less_than_it_is():
+    assert shown(3.5, 0.12341, unit="visits").bound == "± 0.124"
+    assert shown(3.5, 1234.1, unit="visits").bound == "± 1,240"
+    assert shown(3, 12.9).bound == "± 12 persons"  # both are whole
+
+
+def test_averages_and_medians_are_in_their_own_units(run):
+    code, out, _ = run("ask", "people.toml", "SELECT AVG(visits) FROM people WHERE sex = 'F'", "--max-price", "50%")
+    assert code == 0
+    assert re.search(r"^[\d.]+ ± [\d.]+ \(visits\)$", out, re.M)
+    code, out, _ = run("ask", "people.toml", "SELECT MEDIAN(age) FROM people")
+    assert re.search(r"^\d+ ± 118 ranks \(age\)$", out, re.M)
+    assert "tells little" not in out
+
+
+def test_the_rows_of_a_sample_bound_the_population_too(run):
+    out = run("ask", "people.toml", OLD, "--sample")[1]
+    assert re.search(r"^± [\d.]+ % of the population", out, re.M)
+    assert json.loads(run("ask", "people.toml", OLD, "--sample", "--json")[1])["population_bound_fraction"] > 0.02
+
+
+def test_an_allowance_is_what_is_left_for_its_name(run):
+    with dp.Ledger.open("people.ledger") as ledger:
+        ledger.allow("ana", share="1/4")
+    out = run("ask", "people.toml", OLD, "--allowance", "ana")[1]
+    assert 20 < float(re.search(r"left for ana: ([\d.]+) %", out).group(1)) < 25
+    assert run("ask", "people.toml", OLD, "--allowance", "bob")[0] == 2
+
+
+def test_several_rows_a_person_are_counted_as_rows(run):
+    code, out, _ = run("ask", "years.toml", "SELECT COUNT(*) FROM years WHERE age >= 40", "--alpha", "0.1")
+    assert code == 0
+    assert re.search(r"^[\d,]+ ± \d+ rows$", out, re.M)
+
+
+# Several questions.
+
+
+def test_a_file_is_asked_one_after_the_other_or_together(run):
+    Path("q.sql").write_text(f"-- two; of them\n{OLD};\nSELECT COUNT(*) FROM people\n  WHERE sex = 'F';\n")
+    code, out, _ = run("ask", "people.toml", "--file", "q.sql")
+    assert code == 0
+    assert out.count("\npaid: ") == 2
+    assert f"> {OLD}\n" in out
+    Path("more.sql").write_text("\n".join(f"SELECT COUNT(*) FROM people WHERE visits >= {n}" for n in range(1, 9)))
+    before = spent().renyi
+    found = json.loads(run("ask", "people.toml", "--file", "more.sql", "--together", "--share", "1/3", "--json")[1])
+    prices = [each["price_nano"] for each in found["answers"]]
+    assert len(prices) == 8
+    assert prices[0] == sum(prices) == spent().renyi - before <= (found["answers"][0]["budget_nano"] - before) / 3
+    assert found["answers"][1]["cost"] == "paid together with the others"
+
+
+def test_a_wrong_question_in_a_file_is_found_before_the_first_is_asked(run):
+    Path("q.sql").write_text(f"{OLD}\nSELECT MAX(age) FROM people\n")
+    code, out, err = run("ask", "people.toml", "--file", "q.sql")
+    assert (code, out) == (2, "")
+    assert err.splitlines()[0] == " SELECT MAX(age) FROM people"
+    assert spent().renyi == 0
+
+
+def test_what_was_paid_for_is_shown_when_the_budget_ends_in_a_file(run):
+    created(dp.Budget("0.3", "1e-6"))
+    lines = [f"SELECT COUNT(*) FROM people WHERE {name} >= 5" for name in ("visits", "diseases", "schooling", "family")]
+    Path("q.sql").write_text("\n".join([*lines, HEALTH, "SELECT site, COUNT(*) FROM people GROUP BY site"]))
+    code, out, err = run("ask", "people.toml", "--file", "q.sql", "--json")
+    assert code == 3
+    answers = json.loads(out)["answers"]
+    assert 1 <= len(answers) < 6
+    assert sum(each["price_nano"] for each in answers) == spent().renyi
+    assert "fit" in err
+
+
+def test_a_pipe_is_answered_line_by_line(run):
+    code, out, _ = run("ask", "people.toml", stdin=f"{OLD};\n\n-- a comment\n{OLD}\n")
+    assert code == 0
+    assert out.count(f"> {OLD}\n") == 2
+    lines = run("ask", "people.toml", "--json", stdin=f"{OLD}\n{POOR}\n")[1].splitlines()
+    assert [json.loads(line)["question"] for line in lines] == [OLD, POOR]
+    code, out, err = run("ask", "people.toml", stdin=f"{OLD}\nSELECT\n{POOR}\n")
+    assert code == 2
+    assert out.count("> SELECT") == 1
+    assert "^" in err
+
+
+def test_questions_of_a_file_end_with_a_line_or_a_semicolon(tmp_path):
+    file = tmp_path / "q.sql"
+    file.write_text("a\n\n  b  \n-- c\n")
+    assert questions_in(file) == ["a", "b"]
+    file.write_text("a\nb; c = 'x;y' ;\n;\n-- d;\nit's; \n")
+    assert questions_in(file) == ["a b", "c = 'x;y'", "it's"]
+    for text in ("", "-- nothing\n;"):
+        file.write_text(text)
+        with pytest.raises(dp.ParameterError, match="no question"):
+            questions_in(file)
+
+
+# The prompt.
+
+
+@pytest.fixture
+def prompt(capsys):
+    """Lines go in, what is printed comes out."""
+
+    def talk(*lines, rehearse=False, **terms):
+        given = iter(lines)
+
+        def read(_):
+            try:
+                line = next(given)
+            except StopIteration:
+                raise EOFError from None
+            if line is KeyboardInterrupt:
+                raise line
+            return line
+
+        found = opened(Path("people.toml"), data_path=None, ledger_path=None, rehearse=rehearse, as_json=False)
+        terms = {"alpha": "1/50", "beta": "0.05", "allowance": None, **terms}
+        made = Prompt(Asking(found, terms), read)
+        made.greet()
+        while made.turn():
+            pass
+        return capsys.readouterr().out
+
+    return talk
+
+
+def test_the_prompt_answers_tells_prices_and_remembers(prompt):
+    out = prompt("\\history", f"\\price {OLD}", OLD + ";", "", f"\\price {OLD}", "\\history", "\\left", "\\quit", POOR)
+    assert out.startswith("people: a table of 5,912 people, 13 columns. Answers are within 2 % of the people.")
+    said = re.search(r"^at most ([\d.]+) % of the budget$", out, re.M).group(1)
+    assert f"paid: {said} % of the budget; left:" in out
+    assert re.search(r"about \d+ more questions like this", out)
+    assert "nothing was asked yet" in out
+    assert "free: known already" in out
+    assert out.count(ANSWER.search(out).group()) == 2  # when it was asked, and in the history with its price:
+    assert re.search(rf"^> {re.escape(OLD)}\n[\d,]+ ± .*; paid: {said} % of the budget$", out, re.M)
+    assert "Renyi at order" in out
+    assert sound()
+
+
+def test_the_prompt_describes_the_columns_and_itself(prompt):
+    out = prompt("\\columns", "\\help", "\\nonsense", "\\price")
+    for words in (
+        "0 to 65 in steps of 1",
+        "excellent, good, fair, poor",
+        "or missing",
+        "\\history",
+        "needs a question",
+    ):
+        assert words in out
+    assert "there is no \\nonsense here" in out
+
+
+def test_errors_and_an_interrupted_line_do_not_end_the_prompt(prompt):
+    out = prompt("SELECT MAX(age) FROM people", KeyboardInterrupt, "SELECT COUNT(*) FROM people WHERE agee = 3", OLD)
+    assert "\n SELECT MAX(age) FROM people\n        ^\n" in out
+    assert "Did you mean 'age'?" in out
+    assert ANSWER.search(out)
+
+
+def test_an_interrupted_question_stays_charged_and_the_prompt_goes_on(prompt, monkeypatch):
+    real = Table.exact_sum
+
+    def interrupted(*arguments, **named):
+        monkeypatch.setattr(Table, "exact_sum", real)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Table, "exact_sum", interrupted)
+    out = prompt("SELECT AVG(visits) FROM people WHERE sex = 'F'", OLD, "\\left")
+    assert "stopped: what was charged before stays charged" in out
+    assert ANSWER.search(out)
+    assert sound()
+    with dp.Ledger.open("people.ledger") as ledger:
+        kinds = [body["kind"] for body in ledger.entries()]
+    assert kinds.count("burn") == 1
+    assert kinds.count("charge") == kinds.count("answer") + 1
+
+
+def test_a_prompt_opens_on_a_terminal_and_keeps_its_lines_to_its_user(folder):
+    """Through a real terminal: the prompt, Ctrl-D, and the file of old lines."""
+    import pty
+
+    process, terminal = pty.fork()
+    if process == 0:
+        environment = {**os.environ, "TERM": "dumb"}
+        program = "from discreet.cli import main; import sys; sys.argv = ['discreet', 'ask', 'people.toml']; main()"
+        os.execve(sys.executable, [sys.executable, "-c", program], environment)
+    seen = b""
+    for line in (b"\\left\n", b"\x04", None):
+        seen += _until_prompt(terminal, last=line is None)
+        if line is not None:
+            os.write(terminal, line)
+    assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+    os.close(terminal)
+    assert seen.count(b"people> ") == 2
+    assert b"left: 100 % of the budget" in seen
+    kept = folder.parent / "state" / "questions"
+    assert kept.read_text() == "\\left\n"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def _until_prompt(terminal, *, last):
+    seen = b""
+    while last or not seen.endswith(b"people> "):
+        assert select.select([terminal], [], [], 60)[0], seen  # rather than wait for ever
+        try:
+            found = os.read(terminal, 65536)
+        except OSError:  # the other end was closed
+            return seen
+        if not found:
+            return seen
+        seen += found
+    return seen
+
+
+def test_old_lines_are_few_and_private(tmp_path):
+    path = tmp_path / "new" / "questions"
+    keep(path, [str(number) for number in range(1500)])
+    assert path.read_text().splitlines() == [str(number) for number in range(500, 1500)]
+    path.chmod(0o644)
+    keep(path, ["one"])
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("one\n", 0o600)
+
+
+def test_columns_are_completed_and_described():
+    domain = dp.Domain(Age=dp.Number(0, 1, step=0.5, missing=True), ages=dp.Category("x", other="y", missing="z"))
+    assert [completed("ag", number, domain) for number in range(3)] == ["Age", "ages", None]
+    assert described(domain["Age"]) == ("number", "0 to 1 in steps of 0.5, or missing")
+    assert described(domain["ages"]) == ("category", "x, y (everything else), z (missing)")
+    assert described(dp.Number.any()) == ("any number", "without bounds")
+
+
+# Wrong use.
+
+
+@pytest.mark.parametrize("width", [40, 100])
+@pytest.mark.parametrize("place", [0, 30, 300, 599])
+def test_a_caret_stands_under_the_place(width, place):
+    text = "".join(chr(ord("a") + number % 26) for number in range(600))
+    shown, sign, reason = caret(dp.UnsupportedQuery(text, place, "no", "Try."), width).split("\n")
+    assert max(len(shown), len(sign)) <= width
+    assert shown[len(sign) - 1] == text[place]
+    assert reason == "no. Try."
+
+
+def test_a_caret_counts_wide_signs_and_drops_control_signs():
+    shown, sign, _ = caret(dp.UnsupportedQuery("名前\x1b[2J\n= ?", 8, "no", "Try."), 80).split("\n")
+    assert shown == " 名前 [2J = ?"
+    assert len(sign) == len(" 名前 [2J = ") + 2
+
+
+def test_a_question_that_is_not_understood_is_shown_with_its_place(run):
+    code, out, err = run("ask", "people.toml", "SELECT COUNT(*) FROM people HAVING age > 3")
+    assert (code, out) == (2, "")
+    assert err.startswith(f" SELECT COUNT(*) FROM people HAVING age > 3\n{'':29}^\nHAVING is not answered.")
+    assert spent().renyi == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["ask", "nowhere.toml", OLD], 2, "there is no schema at nowhere.toml"),
+        (["ask", "draft.toml", OLD], 2, "still say FILL IN: columns.age.low"),
+        (["ask", "people.toml", "SELECT COUNT(*) FROM people WHERE agee > 3"], 2, "Did you mean 'age'?"),
+        (["ask", "people.toml", OLD, "--ledger", "new.ledger"], 2, "discreet ledger create people.toml"),
+        (["ask", "people.toml", OLD, "--ledger", "years.ledger"], 1, "'years', found 'people'"),
+        (["ask", "people.toml", OLD, "--data", "gone.parquet"], 2, "gone.parquet"),
+        (["ask", "people.toml", OLD, "--alpha", "0.0001"], 2, "alpha=0.00"),
+        (["ask", "people.toml", OLD, "--alpha", "much"], 2, "alpha must be a finite number"),
+        (["ask", "people.toml", OLD, "--beta", "2"], 2, "beta"),
+        (["ask", "people.toml", OLD, "--method", "guess"], 2, "--method"),
+        (["ask", "people.toml", OLD, "--method", "pmw"], 2, "cells"),
+        (["ask", "people.toml", OLD, "--max-price", "0.01%"], 3, "could cost up to"),
+        (["ask", "people.toml", OLD, "--max-price", "1%%"], 2, "as 1% or 0.01"),
+        (["ask", "people.toml", OLD, "--max-price", "1%", "--scopes", "3"], 2, "without scopes"),
+        (["ask", "people.toml", OLD, "--file", "people.toml"], 2, "not both"),
+        (["ask", "people.toml", "--file", "nowhere.sql"], 2, "no file nowhere.sql"),
+        (["ask", "people.toml", "--file", "people.parquet"], 2, "not a text"),
+        (["ask", "people.toml", "--file", "people.toml", "--together"], 2, "--share 1/3"),
+        (["ask", "people.toml", OLD, "--together", "--share", "1/3"], 2, "--file"),
+        (["ask", "people.toml", OLD, "--share", "1/3"], 2, "--together"),
+        (["synth", "people.toml", "10", "--out", "rows.csv"], 2, "no column was measured yet"),
+        (["synth", "people.toml", "10", "--out", "rows.csv", "--measure", "age,sex"], 2, "--share"),
+        (SYNTH, 2, "--measure"),
+        ([*SYNTH, "--measure", "agee"], 2, "'age'"),
+        ([*SYNTH, "--measure", "age,age"], 2, "different"),
+        ([*SYNTH, "--measure", "age,"], 2, "commas"),
+        (["synth", "people.toml", "10", "--out", "rows.csv", "--measure", "age", "--share", "2"], 2, "at most 1"),
+        ([*SYNTH, "--measure", "age,income,spending,visits"], 2, "too many cells"),
+        (
+            [*SYNTH, "--measure", "age,income,visits", "--measure", "spending,age"],
+            2,
+            "rows cannot follow age, spending",
+        ),
+        (["synth", "people.toml", "0", "--out", "rows.csv"], 2, "ROWS"),
+        (["synth", "people.toml", "10", "--out", "rows.txt"], 2, ".csv or .parquet"),
+        (["synth", "people.toml", "10", "--out", "gone/rows.csv"], 2, "no folder"),
+        (["synth", "people.toml", "10", "--out", "here.csv"], 2, "--force"),
+        (["synth", "people.toml", "10", "--out", "-", "--json"], 2, "--json"),
+    ],
+)
+def test_wrong_use_is_said_costs_nothing_and_leaves_nothing(run, arguments, code, says):
+    Path("here.csv").write_text("somebody's work")
+    Path("draft.toml").write_text(Path("people.toml").read_text().replace("low = 0", 'low = "FILL IN"'))
+    before = sorted(os.listdir())
+    found, out, err = run(*arguments)
+    assert (found, out) == (code, "")
+    assert says in err
+    assert "Traceback" not in err
+    assert spent().renyi == 0
+    assert set(os.listdir()) - set(before) <= {"people.ledger.asking"}
+    assert Path("here.csv").read_text() == "somebody's work"
+
+
+def test_over_budget_is_exit_code_3_and_nothing_is_spent(run):
+    run("ask", "people.toml", OLD, "--alpha", "0.0035")
+    before = spent()
+    code, out, err = run("ask", "people.toml", POOR, "--alpha", "0.0025")
+    assert (code, out) == (3, "")
+    assert re.search(r"alpha=0\.\d+ could still ask", err)
+    assert spent() == before
+    assert sound()
+
+
+def test_a_price_limit_reads_as_people_write_it():
+    assert part_of("1%") == part_of("1 %") == part_of("0.01") == part_of("1/100") == dp.Share("1/100").part
+    for text in ("-1%", "0", "one", "%"):
+        with pytest.raises(dp.ParameterError):
+            part_of(text)
+
+
+def test_ctrl_c_in_a_question_leaves_a_sound_ledger(run, monkeypatch):
+    def interrupted(*arguments, **named):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Table, "exact_sum", interrupted)
+    code, out, err = run("ask", "people.toml", OLD)
+    assert (code, out) == (130, "")
+    assert "what was charged stays charged" in err
+    assert spent().renyi > 0
+    assert sound()
+
+
+def test_a_reader_who_leaves_is_exit_code_141_and_the_ledger_is_sound():
+    program = (
+        f"from discreet.cli import main; import sys; sys.argv = ['discreet', 'ask', 'people.toml', {OLD!r}]; main()"
+    )
+    reading, writing = os.pipe()
+    os.close(reading)
+    found = subprocess.run(
+        [sys.executable, "-c", program], stdout=writing, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(writing)
+    assert (found.returncode, found.stderr) == (141, "")
+    assert sound()
+
+
+def test_forty_columns_are_enough(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    long = "SELECT health, COUNT(*) FROM people WHERE age BETWEEN 10 AND 60 AND sex = 'F' GROUP BY health"
+    Path("q.sql").write_text(long)
+    code, out, _ = run("ask", "people.toml", "--file", "q.sql", "--rehearse")
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 40
+    assert "excellent" in out
+    assert "\x1b" not in out
+    err = run("ask", "people.toml", f"{long} HAVING health = 'poor'")[2]
+    assert max(map(len, err.splitlines()[:2])) <= 40
+    assert "HAVING" in err.splitlines()[0]
+
+
+# Rehearsals.
+
+
+def test_a_rehearsal_is_marked_on_every_line_and_touches_nothing_real(run):
+    Path("people.parquet").unlink()
+    before = digest("people.ledger")
+    Path("q.sql").write_text(f"{OLD}\n{HEALTH}\n")
+    for arguments in (
+        ["ask", "people.toml", OLD],
+        ["ask", "people.toml", "--file", "q.sql"],
+        ["synth", "people.toml", "10", "--out", "rows.csv", "--measure", "age,sex", "--share", "1/3"],
+    ):
+        code, out, err = run(*arguments, "--rehearse")
+        assert (code, err) == (0, "")
+        assert all(line.startswith("rehearsal | ") for line in out.splitlines())
+    assert json.loads(run("ask", "people.toml", OLD, "--rehearse", "--json")[1])["rehearsal"] is True
+    assert json.loads(run("ask", "people.toml", "--rehearse", "--json", stdin=OLD)[1])["rehearsal"] is True
+    rows = list(csv.DictReader(io.StringIO(Path("rows.csv").read_text())))
+    assert {row["rehearsal"] for row in rows} == {"True"}
+    assert digest("people.ledger") == before
+    assert sound("people.rehearsal.ledger")
+
+
+def test_a_prompt_in_a_rehearsal_is_marked(prompt):
+    out = prompt(OLD, "\\columns", "SELECT", rehearse=True)
+    assert all(line.startswith("rehearsal | ") for line in out.splitlines() if line)
+
+
+# Synthetic rows.
+
+
+def test_rows_are_bought_and_written_in_one_command(run):
+    code, out, err = run(
+        "synth", "people.toml", "4000", "--out", "rows.csv", "--measure", "health", "--measure", "sex,age", "--share",
+        "1/2", "--seed", "1",
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    assert "rows.csv: 4,000 made-up rows" in out
+    assert "known together: health; age, sex" in out
+    assert re.search(
+        r"spread evenly: site, coinsurance, income, [a-z, ]+ and everything between", " ".join(out.split())
+    )
+    assert re.search(r"measured: sex, age, each count ± \d+", out)
+    paid = float(re.search(r"paid: ([\d.]+) % of the budget", out).group(1))
+    assert 40 < paid <= 50
+    rows = list(csv.DictReader(io.StringIO(Path("rows.csv").read_text())))
+    assert len(rows) == 4000
+    assert list(rows[0]) == list(dp.Schema.read("people.toml").domain.names)
+    share = sum(row["health"] == "excellent" for row in rows) / 4000
+    assert 0.4 < share < 0.7  # of the people it is 0.54; an even spread has 0.25
+    assert not list(Path().glob("*.part"))
+
+
+def test_rows_of_what_is_known_are_free_and_the_same_for_a_seed(run):
+    run("ask", "people.toml", HEALTH)
+    before = spent()
+    assert run("synth", "people.toml", "50", "--out", "one.csv", "--seed", "7")[0] == 0
+    code, out, err = run("synth", "people.toml", "50", "--out", "-", "--seed", "7")
+    assert code == 0
+    assert out == Path("one.csv").read_text()
+    assert "free: made of what was released before" in err
+    found = json.loads(run("synth", "people.toml", "50", "--out", "one.parquet", "--seed", "7", "--json")[1])
+    assert found["columns_known_together"] == [["health"]]
+    assert "age" in found["columns_spread_evenly"]
+    assert found["price_nano"] == 0
+    assert spent() == before
+    import pyarrow.parquet
+
+    frame = pyarrow.parquet.read_table("one.parquet")
+    assert frame.column("health").to_pylist() == [row["health"] for row in csv.DictReader(io.StringIO(out))]
+
+
+def test_a_column_without_bounds_is_not_drawn_and_that_is_said(run):
+    text = Path("people.toml").read_text().replace('"people.ledger"', '"other.ledger"')
+    head, _, tail = text.partition("[columns.spending]")
+    Path("other.toml").write_text(f'{head}[columns.spending]\nkind = "any number"\n')
+    assert "low = 0" in tail
+    arguments = ["--rehearse", "--measure", "sex", "--share", "1/3"]
+    out = run("synth", "other.toml", "5", "--out", "rows.csv", *arguments)[1]
+    assert "not in the rows, since without bounds: spending" in " ".join(out.split())
+    assert "spending" not in Path("rows.csv").read_text()
+
+
+def test_a_file_is_overwritten_only_by_force(run):
+    Path("rows.csv").write_text("somebody's work")
+    arguments = ["synth", "people.toml", "5", "--out", "rows.csv", "--measure", "sex", "--share", "1/10"]
+    assert run(*arguments)[0] == 2
+    assert spent().renyi == 0
+    assert run(*arguments, "--force")[0] == 0
+    assert len(Path("rows.csv").read_text().splitlines()) == 6
+
+
+def test_every_example_of_the_help_runs(run):
+    for command in ("ask", "synth"):
+        lines = [line.strip() for line in run(command, "--help")[1].splitlines()]
+        examples = [line for line in lines if line.startswith("discreet ")]
+        assert len(examples) >= 2
+        for line in examples:
+            code, out, err = run(*shlex.split(line)[1:])
+            assert (code, bool(out)) == (0, True), (line, err)

@@ -1,0 +1,192 @@
+"""`discreet plan` from outside: lists, tables, narrow terminals, JSON, schemas, shares, and wrong use."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+
+import pytest
+
+import discreet as dp
+from discreet import cli, example
+from discreet.cli.plans import plan as command
+from discreet.plan import KINDS
+
+COST = ["--epsilon", "1", "--delta", "1e-6"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    def discreet(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stopped:
+            code = stopped.code
+        return code, *capsys.readouterr()
+
+    return discreet
+
+
+@pytest.fixture
+def people():
+    """The bundled table and its ledger."""
+    schema = dp.Schema.read(example.write("."))
+    return schema, dp.Ledger.create(schema.ledger, dp.Budget(1, 1e-6), schema.table())
+
+
+def test_without_a_kind_all_kinds_are_listed_with_the_numbers_that_they_need(run, monkeypatch):
+    code, out, err = run("plan")
+    assert (code, err) == (0, "")
+    assert run("plan", "--list")[1] == out
+    for name, kind in KINDS.items():
+        (line,) = [line for line in out.splitlines() if line.split()[:1] == [name]]
+        assert all(f"--{number}" in line for number in kind.needs)
+    known = json.loads(run("plan", "--json")[1])["kinds"]
+    assert known["box"]["needs"] == ["d", "bits"]
+    monkeypatch.setenv("COLUMNS", "40")
+    assert max(map(len, run("plan")[1].splitlines())) <= 40
+
+
+def test_a_plan_is_a_table_with_the_best_line_first_and_the_refused_below(run):
+    code, out, err = run("plan", "box", *COST, "--alpha", "0.1", "--d", "10", "--bits", "32")
+    assert (code, err) == (0, "")
+    planned = dp.plan("box", budget=dp.Budget(1, 1e-6), alpha=0.1, d=10, bits=32)
+    assert out.splitlines()[0] == planned.head
+    places = [out.index(f"\n {row.method} ") for row in planned.promising]
+    assert places == sorted(places)
+    assert places[0] < places[-1] < out.index("faces: nothing is proved")
+    for row in planned.promising:
+        assert f"{row.needed:,}" in out
+
+
+def test_numbers_may_be_options_or_names_and_powers_of_ten(run):
+    one = run("plan", "questions", *COST, "--size", "1e6", "--questions", "1e3", "--bits", "10")
+    assert one == run(
+        "plan", "questions", *COST, "--size", "1000000", "--number", "questions=1000", "--number", "bits=10"
+    )
+    assert one[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["box", "questions", "network"])
+def test_forty_columns_are_enough(run, monkeypatch, kind):
+    monkeypatch.setenv("COLUMNS", "40")
+    numbers = {
+        "box": ["--d", "2", "--bits", "16"],
+        "network": ["--d", "3"],
+        "questions": ["--questions", "9", "--bits", "9"],
+    }
+    code, out, _ = run("plan", kind, *COST, "--size", "100000", *numbers[kind])
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 40
+    if kind == "network":
+        assert "No method promises anything here." in out
+    else:
+        assert "rests on" in out
+
+
+def test_json_holds_every_row_as_plain_numbers(run):
+    code, out, _ = run("plan", "mean", *COST, "--size", "5000", "--alpha", "0.01", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["cost"] == {"epsilon": "1", "delta": "1/1000000"}
+    assert found["promise"] == "in expectation"
+    best = found["methods"][0]
+    assert best["method"] == "laplace"
+    assert best["error"] == pytest.approx(2 / 5000**2, rel=0.2)
+    assert best["size_for_alpha"] < 100
+    assert {"method", "reason"} == set(found["refused"][0])
+
+
+# With a schema.
+
+
+def test_a_schema_tells_people_and_numbers(run, people):
+    code, out, _ = run("plan", "linear", *COST, "--schema", "people.toml", "--features", "age,sex,schooling", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert (found["size"], found["neighbours"]) == (5912, "replace-one")  # the ledger knows how many
+    assert found["numbers"] == {"d": 1 + 2 + 2}  # a number, two levels, a number that may be missing
+    found = json.loads(
+        run("plan", "histogram", *COST, "--schema", "people.toml", "--features", "sex, health", "--json")[1]
+    )
+    assert found["numbers"] == {"cells": 8}
+    found = json.loads(run("plan", "box", *COST, "--schema", "people.toml", "--features", "age,visits", "--json")[1])
+    assert found["numbers"] == {"d": 2, "bits": 7}
+    rule = run("plan", "rule", *COST, "--schema", "people.toml", "--target", "health", "--k", "2", "--json")[1]
+    every = run("plan", "rule", *COST, "--schema", "people.toml", "--k", "2", "--json")[1]
+    assert json.loads(every)["numbers"]["conditions"] == json.loads(rule)["numbers"]["conditions"] + 8  # is, is not
+    found = json.loads(
+        run("plan", "questions", *COST, "--schema", "people.toml", "--questions", "5", "--bits", "3", "--json")[1]
+    )
+    assert found["numbers"] == {"questions": 5, "bits": 3}  # what is said counts
+
+
+def test_a_person_with_several_rows_is_planned_as_one(run):
+    example.write(".")
+    found = json.loads(run("plan", "count", *COST, "--schema", "years.toml", "--json")[1])
+    assert found["rows_per_unit"] == 5
+    once = json.loads(run("plan", "count", *COST, "--json")[1])
+    assert found["methods"][0]["noise"] == pytest.approx(5 * once["methods"][0]["noise"], rel=1e-4)
+
+
+def test_a_share_is_of_what_is_left_and_says_what_was_taken(run, people):
+    schema, ledger = people
+    code, out, _ = run("plan", "histogram", "--schema", "people.toml", "--features", "sex", "--share", "1/3")
+    assert code == 0
+    assert "1/3 of what is left for 'people' (Renyi divergence 0.1758 at order 23)" in out
+    first = json.loads(run("plan", "count", "--schema", "people.toml", "--share", "1/3", "--json")[1])
+    assert first["cost"]["renyi_nano"] == ledger.remaining().renyi // 3
+    dp.release(dp.Gaussian(dp.Count(), 10), schema.table(), ledger=ledger)
+    second = json.loads(run("plan", "count", "--schema", "people.toml", "--share", "1/3", "--json")[1])
+    assert second["cost"]["renyi_nano"] < first["cost"]["renyi_nano"]
+    assert second["methods"][0]["error"] > first["methods"][0]["error"]
+    assert len(list(ledger.entries())) == 4  # a plan writes nothing: open, facts, charge, answer
+
+
+def test_the_examples_of_the_help_run(run, people):
+    examples = re.findall(r"^ +(discreet .*)$", command.help or "", re.MULTILINE)
+    assert len(examples) >= 6
+    for line in examples:
+        code, out, err = run(*shlex.split(line)[1:])
+        assert (code, err) == (0, ""), line
+        assert out
+
+
+WRONG = {
+    "no cost": (["count"], "--epsilon 1"),
+    "two costs": (["count", "--epsilon", "1", "--share", "1/2"], "either --epsilon"),
+    "a share of nothing": (["count", "--share", "1/2"], "of which ledger"),
+    "a share and a delta": (["count", "--share", "1/2", "--delta", "1e-6"], "own epsilon and delta"),
+    "an unknown kind": (["everything", *COST], "kind must be one of"),
+    "a number that is missing": (["conjunction", *COST], "needs --d and --k"),
+    "a number too many": (["count", *COST, "--k", "3"], "no other number"),
+    "half a cell": (["histogram", *COST, "--cells", "2.5"], "not a whole number"),
+    "a word for a number": (["histogram", *COST, "--cells", "many"], "not a whole number"),
+    "columns without a schema": (["histogram", *COST, "--features", "sex"], "--schema"),
+    "no such schema": (["count", *COST, "--schema", "none.toml"], "no schema at none.toml"),
+    "no such column": (["histogram", *COST, "--schema", "people.toml", "--features", "agee"], "age"),
+    "a box of categories": (["box", *COST, "--schema", "people.toml", "--features", "sex"], "a box is about numbers"),
+    "bounds of two columns": (["bounds", *COST, "--schema", "people.toml", "--features", "age,visits"], "one column"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_use_is_one_sentence_and_exit_code_2(run, name):
+    example.write(".")
+    arguments, says = WRONG[name]
+    code, out, err = run("plan", *arguments)
+    assert (code, out) == (2, "")
+    assert says in err
+    assert "Traceback" not in err
