@@ -103,8 +103,8 @@ def _beside(found: Sequence[Ratio]) -> list[str]:
         "Figures of peers in `pmw_tables` were measured earlier, of one seed each: the best of opendp's AIM and fixed",
         "marginals and of Gaussian noise on every marginal, clipped; two constants of ours were chosen with those",
         "tables in view (`bench/pmw_tables.py`). Everything else was measured side by side. Ours has a small",
-        "delta where diffprivlib is pure in `memory`, `erm_speed` and `pac_accuracy`; elsewhere the guarantees are of one",
-        "kind.",
+        "delta where diffprivlib is pure in `memory`, `erm_speed` and `pac_accuracy`; elsewhere the guarantees are of",
+        "one kind.",
     ]
 
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli.declared import Told
 from discreet.cli.front import FILE, Command, Output
 from discreet.errors import ParameterError
 from discreet.plan import KINDS
 
 if TYPE_CHECKING:
-    from discreet.domain import Column
-    from discreet.ledger import Ledger
     from discreet.plan import Plan, Row
-    from discreet.schema import Schema
 
 _NARROW = 76  # columns: below this a table of six is not readable, and every method gets its own lines
 
@@ -121,7 +116,7 @@ def plan(
         _list(output)
         return
     given = {name: value for name, value in numbers.items() if value is not None} | _by_name(named)
-    told = _Told.of(schema_path, kind, features, target)
+    told = Told.of(schema_path, kind, features, target)
     known = {name: value for name, value in told.numbers.items() if not (name == "cells" and "bits" in given)}
     found = _planned(
         kind,
@@ -145,117 +140,9 @@ def _by_name(pairs: tuple[str, ...]) -> dict[str, int]:
     return found
 
 
-# What a schema tells.
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What a schema says about people and columns; nothing without one."""
-
-    schema: Schema | None
-    numbers: dict[str, int]
-    from_columns: str
-
-    @staticmethod
-    def of(path: Path | None, kind: str, features: str | None, target: str | None) -> _Told:
-        from discreet.schema import Schema
-
-        if path is None:
-            if features is not None or target is not None:
-                raise ParameterError("--features and --target are columns of a schema: give --schema people.toml")
-            return _Told(None, {}, "")
-        schema = Schema.read(path)
-        if target is not None:
-            schema.domain.column(target)
-        names = [name for name in schema.domain.names if name != target]
-        if features is not None:
-            names = [name.strip() for name in features.split(",")]
-        columns = {name: schema.domain.column(name) for name in names}
-        read = _READ.get(kind)
-        numbers = {} if read is None else read(schema, columns)
-        shown = ", ".join(f"{name} {value:,}" for name, value in numbers.items())
-        about = ", ".join(columns) if len(columns) <= 4 else f"{len(columns)} columns"
-        return _Told(schema, numbers, f"from {path.name} ({about}): {shown}" if shown else "")
-
-    def ledger(self) -> Ledger | None:
-        """The ledger that the schema names, if it is there."""
-        from discreet.ledger import Ledger
-
-        where = None if self.schema is None else self.schema.ledger
-        return None if where is None or not where.exists() else Ledger.open(where)
-
-
-def _cells(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    return {"cells": math.prod(column.size for column in columns.values())}
-
-
-def _candidates(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    return {"candidates": _cells(schema, columns)["cells"]}
-
-
-def _coordinates(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    """As an estimator encodes them: a category has a coordinate for each level."""
-    from discreet.erm.features import Declared
-
-    return {"d": Declared(tuple(columns), 1, False).dimension(schema.domain)}
-
-
-def _bits(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    return {"bits": max(1, *((column.size - 1).bit_length() for column in columns.values()))}
-
-
-def _box(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.domain import Number
-
-    wrong = [name for name, column in columns.items() if not isinstance(column, Number)]
-    if wrong:
-        raise ParameterError(f"a box is about numbers, and {wrong[0]!r} is none: name numbers with --features")
-    return {"d": len(columns), **_bits(schema, columns)}
-
-
-def _bounds(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.domain import AnyNumber
-
-    if len(columns) != 1:
-        raise ParameterError("this plan is about one column: name it with --features")
-    (column,) = columns.values()
-    return {} if isinstance(column, AnyNumber) else _bits(schema, columns)
-
-
-def _booleans(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.pac.conditions import Literals
-
-    literals = Literals(tuple(columns))
-    literals.check(schema.domain)
-    return {"d": literals.variables(schema.domain)}
-
-
-def _conditions(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.pac.conditions import Thresholds
-
-    return {"conditions": Thresholds(tuple(columns)).size(schema.domain)}
-
-
-_READ: dict[str, Callable[[Schema, dict[str, Column]], dict[str, int]]] = {
-    "bounds": _bounds,
-    "box": _box,
-    "conjunction": _booleans,
-    "histogram": _cells,
-    "interior": _bounds,
-    "linear": _coordinates,
-    "logistic": _coordinates,
-    "network": _coordinates,
-    "questions": _cells,
-    "rule": _conditions,
-    "select": _candidates,
-    "workload": _cells,
-}
-"""How the numbers of a kind follow from declared columns."""
-
-
 def _planned(
     kind: str,
-    told: _Told,
+    told: Told,
     *,
     cost: tuple[str | None, str | None, str | None],
     relation: tuple[str | None, int | None],
@@ -323,7 +210,7 @@ def _takes(name: str) -> str:
     return " ".join([*(f"--{each}" for each in kind.needs), *either, *others])
 
 
-def _show(found: Plan, told: _Told, output: Output) -> None:
+def _show(found: Plan, told: Told, output: Output) -> None:
     titles, rows = found.table()
     output.say(found.head)
     if told.from_columns:
