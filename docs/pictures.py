@@ -5,6 +5,7 @@ python docs/pictures.py     writes docs/pictures/*.svg, and numbers.md with what
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -48,9 +49,13 @@ def box() -> Plot:
 
 
 def questions() -> Plot:
-    """A session as `bench/pmw_curves.py` measured one: 100,000 made-up persons, every answer within 1,000 of them."""
-    spent = {1: 0.000136, 10: 0.00239, 100: 0.0429, 500: 0.253, 1_000: 0.412, 16_000: 0.412}
-    return report.questions([(number, 1_000, None, share) for number, share in spent.items()], budget=BUDGET)
+    """A session as `make bench` measured one: 100,000 made-up persons, every answer within 1,000 of them."""
+    measured = json.loads((HERE.parents[1] / "bench" / "parts" / "pmw_curves.json").read_text())["grids"][0]
+    (ours,) = (row for row in measured["rows"] if row[0] == "ours")
+    points = [
+        (int(n.replace(",", "")), float(share)) for n, share in zip(measured["columns"][1:10], ours[1:10], strict=True)
+    ]
+    return report.questions([(number, 1_000, None, share) for number, share in points], budget=BUDGET)
 
 
 PICTURES: dict[str, Callable[[], Plot]] = {

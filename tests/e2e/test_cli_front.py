@@ -20,7 +20,7 @@ def test_a_plan_is_a_table_with_its_theorems():
         "plan", "histogram", "--epsilon", "0.5", "--delta", "1e-6", "--size", "20000", "--number", "cells=121"
     )
     assert found.returncode == 0
-    assert re.search(r"^Laplace +4 +31 ", found.stdout, re.MULTILINE)
+    assert re.search(r"^ *Laplace +4 +31 ", found.stdout, re.MULTILINE)
     assert "Gaussian" in found.stdout
     assert found.stderr == ""
 

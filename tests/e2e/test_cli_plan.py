@@ -105,7 +105,9 @@ def test_json_holds_every_row_as_plain_numbers(run):
     best = found["methods"][0]
     assert best["method"] == "laplace"
     assert best["error"] == pytest.approx(2 / 5000**2, rel=0.2)
-    assert json.loads(run("plan", "count", *COST, "--alpha", "0.01", "--json")[1])["methods"][0]["size_for_alpha"] == 300
+    assert (
+        json.loads(run("plan", "count", *COST, "--alpha", "0.01", "--json")[1])["methods"][0]["size_for_alpha"] == 300
+    )
     assert {"method", "reason"} == set(found["refused"][0])
 
 
