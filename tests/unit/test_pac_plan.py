@@ -83,8 +83,8 @@ def test_pairs_of_prefixes_are_shown_and_never_the_smallest():
 # boxes: replace-one). In two dimensions Renyi currency costs more than adding up: then "zcdp" is the
 # same as "basic", and prefixes gain as well (10 % less than by hand). Reorder-Slice-Compute pays for its noisy count of
 # positives, which was free by hand: up to 10 % more. g (g + 1) / 2 intervals are counted where it was g^2 by hand: 2 %
-# less; in two dimensions all boxes of a coarse grid of 64 cells are listed, a smaller class. Slices for 1024 bits are
-# so long that the noise on their lengths is a small part: the search for its share finds 18 % fewer rows.
+# less; in two dimensions all boxes of a coarse grid of 64 cells are listed, a smaller class. For 1024 bits the
+# search over the parts of the budget finds slices of 18 % fewer rows than by hand.
 BOXES = [
     (2, 32, 1.7e4, 1.9e4, 4.7e4, 4.0e4, 1.8e3),
     (5, 32, 1.1e5, 7.9e4, 2.0e5, 9.3e4, 4.5e3),

@@ -73,7 +73,7 @@ def test_the_table_of_sizes_is_reproduced(k, bits, alpha, pmw, lecture, averaged
     ("cells", "alpha", "updates"), slow_but(0)([(2**20, 0.1, 2515), (2**20, 0.05, 10_060), (10**7, 0.1, 2924)])
 )
 def test_the_numbers_of_updates_are_reproduced(cells, alpha, updates):
-    """The gap is tuned a little further than by hand: 3 % fewer."""
+    """Never more than by hand, and at most 3 % fewer."""
     assert 0.97 * updates <= plan(questions=10**6, cells=cells, alpha=alpha)[BETTER].mechanism.updates <= updates
 
 
