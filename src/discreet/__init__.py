@@ -171,6 +171,10 @@ _ESTIMATORS = (
 _LATER = {"Answer": "discreet.pmw.reply", **dict.fromkeys(_ESTIMATORS, "discreet.estimators")}
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> Any:
     """Estimators bring scikit-learn and answers bring SQL, which take a second to import: only when asked for."""
     if name not in _LATER:

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
-from discreet.certified import FORMAT, gathered, stated
+from discreet import exact
+from discreet.certified import FORMAT, gathered, readable, stated
 from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, ParameterError
 from discreet.ledger import Ledger
 from discreet.ledger.state import GENESIS, Body, Row, State, advance, chained
@@ -45,10 +47,11 @@ class Certificate:
     def read(text: str) -> Certificate:
         """The certificate in this text. Whether it is true is for `check` to say."""
         try:
-            found = json.loads(text)
+            found = json.loads(text, object_pairs_hook=_different)
             spelled = canonical(found)
-        except (ValueError, RecursionError):
-            raise ParameterError("this is no certificate: it is not JSON") from None
+        except (ValueError, RecursionError) as error:
+            why = str(error) if isinstance(error, ParameterError) else "it is not JSON"
+            raise ParameterError(f"this is no certificate: {why}") from None
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             what = found.get("format") if isinstance(found, dict) else None
             raise ParameterError(f"this is no certificate: expected the format {FORMAT!r}, found {_short(what)}")
@@ -56,7 +59,7 @@ class Certificate:
 
     @property
     def record(self) -> dict[str, Any]:
-        return dict(json.loads(self.text))
+        return dict(json.loads(self.text, object_pairs_hook=_different))
 
     def to_json(self) -> str:
         """For files and eyes; the digest is of the canonical spelling (sorted keys, no spaces) without itself."""
@@ -69,8 +72,17 @@ class Certificate:
         epsilon = "nothing" if alone["epsilon"] is None else f"epsilon {float(alone['epsilon']):.4g}"
         return (
             f"{warning}entry {said['entry']} of the ledger of {said['table']!r}: {what}. Alone it promises {epsilon} "
-            f"at delta {float(Fraction(alone['delta'])):g}. Its state: {said['status']}"
+            f"at delta {exact.shown(exact.number(delta=alone['delta']))}. Its state: {said['status']}"
         )
+
+
+def _different(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, if no key stands in it twice: of such a key a person reads the first value, a program the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
+        raise ParameterError(f"the key {_short(twice)} stands there twice")
+    return found
 
 
 def certificate(ledger: Ledger, entry: int, *, with_answer: bool = False) -> Certificate:
@@ -81,6 +93,14 @@ def certificate(ledger: Ledger, entry: int, *, with_answer: bool = False) -> Cer
     if ledger.rolled_back():
         raise LedgerMismatch("this ledger does not agree with its high-water mark: reconcile it, then certify")
     return from_entries(list(ledger.entries()), entry, with_answer=with_answer)
+
+
+def certified_by(ledger: Ledger, entry: int, entry_hash: str) -> Certificate:
+    """The certificate of an entry with this hash; another ledger is refused."""
+    made = certificate(ledger, entry)
+    if made.record["entry_hash"] != entry_hash:
+        raise LedgerMismatch("this was released through another ledger")
+    return made
 
 
 def from_entries(bodies: Sequence[Body], entry: int, *, with_answer: bool = False) -> Certificate:
@@ -100,15 +120,11 @@ def check(claimed: Certificate, against: Ledger | Iterable[str]) -> str:
         return _checked(claimed, list(against.entries()), _IN_THE_LEDGER)
     if isinstance(against, str):
         raise ParameterError("expected a Ledger or the lines of an export, found one text: give text.splitlines()")
-    try:
-        bodies, whole = read_export(against)
+    bodies, whole = read_export(against)
+    with _of_an_export():
         if whole:
             return _checked(claimed, bodies, _IN_THE_EXPORT)
         return _checked(claimed, _filled_in(bodies, claimed), _IN_THE_REDACTED_EXPORT)
-    except DiscreetError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        raise LedgerCorrupt(None, "an export as `discreet ledger export` writes it", "another shape") from None
 
 
 _NEVER = (
@@ -117,20 +133,24 @@ _NEVER = (
 )
 _IN_THE_LEDGER = (
     "Checked: every entry, hash and sum of the ledger and its high-water mark; that it has this entry and this head; "
-    f"every field of the certificate, the price computed again. Not checked: {_NEVER}"
+    f"every field of the certificate, {{price}}. Not checked: {_NEVER}"
 )
 _IN_THE_EXPORT = (
     "Checked: every entry, hash and sum of the export; that it has this entry and this head; every field of the "
-    "certificate, the price computed again. Not checked: that the export goes as far as the ledger does, and the "
-    f"ledger's high-water mark; {_NEVER}"
+    "certificate, {price}. Not checked: that the export goes as far as the ledger does, and the ledger's high-water "
+    f"mark; {_NEVER}"
 )
 _IN_THE_REDACTED_EXPORT = (
     "Checked: that the exported entries name each other's hashes without a gap, and that those from which nothing was "
     "left out have the hash they claim; that they contain this entry and this head; every field of the certificate as "
-    "far as the export shows it, the price computed again. Not checked: what the export leaves out, that is, the query "
-    "inside the mechanism, and so whether this entry has the hash it claims (an export with --everything shows it, and "
-    f"so does the ledger); that the export goes as far as the ledger does, the sums, the high-water mark; {_NEVER}"
+    "far as the export shows it, {price}; that its words about what was asked follow from its own record. Not checked: "
+    "what the export leaves out, that is, what was asked, for which there is the certificate's word only, and so "
+    "whether this entry has the hash it claims (an export with --everything shows it, and so does the ledger); that "
+    f"the export goes as far as the ledger does, the sums, the high-water mark; {_NEVER}"
 )
+_PRICED = "the price computed again from the mechanism and the schema"
+_AS_CHARGED = "the price as it was charged: it was not computed again, since this version cannot read the mechanism"
+_NO_PRICE = "that an answer of a session costs nothing"
 
 
 # Reading exports.
@@ -142,6 +162,25 @@ def read_export(lines: Iterable[str]) -> tuple[list[Body], bool]:
     An entry's hash is of the hash before it and its whole body. A redacted entry cannot be hashed again, but the entry
     after it names its hash. As long as nothing was left out, the sums are checked too.
     """
+    with _of_an_export():
+        bodies, whole = _folded(lines)
+    if not bodies or bodies[0]["kind"] != "open":
+        raise ParameterError("this is no export of a ledger: `discreet ledger export` writes one")
+    return bodies, whole
+
+
+@contextmanager
+def _of_an_export() -> Iterator[None]:
+    """An export is somebody's text, and may have any shape: whatever that breaks is LedgerCorrupt."""
+    try:
+        yield
+    except DiscreetError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        raise LedgerCorrupt(None, "an export as `discreet ledger export` writes it", "another shape") from None
+
+
+def _folded(lines: Iterable[str]) -> tuple[list[Body], bool]:
     bodies: list[Body] = []
     state, whole, last = State(), True, GENESIS
     for number, line in enumerate((line for line in lines if line.strip()), 1):
@@ -155,11 +194,21 @@ def read_export(lines: Iterable[str]) -> tuple[list[Body], bool]:
             raise LedgerCorrupt(number, "an entry with the hash it claims", "an edited one")
         whole, last = whole and same, body["hash"]
         if whole:
+            _check_numbers(body, number)
             advance(state, _row(body, text))
         bodies.append(body)
-    if not bodies or bodies[0]["kind"] != "open":
-        raise ParameterError("this is no export of a ledger: `discreet ledger export` writes one")
     return bodies, whole
+
+
+_NUMBERS = {"open": ("epsilon", "delta", "failure_share", "order"), "allow": ("share",)}
+_FRACTION = re.compile("[0-9]{1,4000}(/[0-9]{1,4000})?")
+
+
+def _check_numbers(body: Body, number: int) -> None:
+    """Fractions spelled as a ledger spells them, before one is made: a text such as 1e99999999 would take for ever."""
+    for key in _NUMBERS.get(body["kind"], ()):
+        if body[key] is not None and not _FRACTION.fullmatch(body[key]):
+            raise LedgerCorrupt(number, f"{key} as whole numbers, p or p/q", "another spelling")
 
 
 def _row(body: Body, text: bytes) -> Row:
@@ -171,9 +220,11 @@ def _row(body: Body, text: bytes) -> Row:
 
 def _parsed(line: str, number: int) -> Body:
     try:
-        body = json.loads(line)
+        body = json.loads(line, object_pairs_hook=_different)
         if type(body["seq"]) is int and all(type(body[key]) is str for key in ("kind", "hash", "previous")):
             return dict(body)
+    except ParameterError as twice:
+        raise LedgerCorrupt(number, "every key once", str(twice)) from None
     except (ValueError, RecursionError, TypeError, KeyError):
         pass
     raise ParameterError(f"line {number} is no entry of a ledger: `discreet ledger export` writes them")
@@ -195,12 +246,37 @@ def _checked(claimed: Certificate, bodies: Sequence[Body], words: str) -> str:
         raise LedgerMismatch(f"this certificate is of the ledger {_short(said.get('ledger'))}, not {bodies[0]['id']}")
     found = gathered(bodies, said.get("entry"), head.get("entry") if isinstance(head, dict) else None)
     expected = json.loads(canonical(stated(found, with_answer="answer" in said)))
+    price = _price_words(expected)
+    if words == _IN_THE_REDACTED_EXPORT and price == _AS_CHARGED:
+        _refuse_unreadable(expected)
     differing = list(_differences(said, expected, "")) or _differences(own, digest(said), "digest")
     shown = [f"{name} is {_short(theirs)}, expected {_short(ours)}" for name, theirs, ours in differing]
     if shown:
         more = f"; and {len(shown) - 3} more" if len(shown) > 3 else ""
         raise LedgerMismatch(f"the certificate is not what the entries say: {'; '.join(shown[:3])}{more}")
-    return f"The certificate of entry {said['entry']} is true to the entries. {words}"
+    return f"The certificate of entry {said['entry']} is true to the entries. {words.format(price=price)}"
+
+
+def _price_words(expected: dict[str, Any]) -> str:
+    """What was done about the price."""
+    if expected["status"] == "said":
+        return _NO_PRICE
+    return _PRICED if expected["alone"]["priced_again"] else _AS_CHARGED
+
+
+def _refuse_unreadable(expected: dict[str, Any]) -> None:
+    """Nothing but its price ties the certificate's record to a redacted entry: a record without one could say anything.
+
+    Mechanisms under other names are somebody else's, which no version can read.
+    """
+    from discreet.catalogue import CATALOGUE
+
+    name = expected["mechanism"]["name"]
+    if name in CATALOGUE:
+        raise LedgerMismatch(
+            f"the certificate's record of {_short(name)} in entry {expected['entry']} cannot be priced again, so a "
+            "redacted export proves nothing about it: check it against the ledger or an export with --everything"
+        )
 
 
 _ABSENT = object()
@@ -237,7 +313,14 @@ def _filled_in(bodies: list[Body], claimed: Certificate) -> list[Body]:
     shown = body["mechanism"] if body["kind"] == "charge" else {}
     if not isinstance(mechanism, dict) or not _shows(shown, mechanism):
         raise LedgerMismatch(f"the certificate's mechanism is not the one that entry {entry} of the export shows")
+    if body["kind"] == "said" and not readable(mechanism, _facts_of(bodies, body)):
+        raise LedgerMismatch(f"the certificate's mechanism is no question about the table of entry {entry}")
     return [*bodies[: entry - 1], {**body, _FILLED[body["kind"]]: mechanism}, *bodies[entry:]]
+
+
+def _facts_of(bodies: Sequence[Body], body: Body) -> Json:
+    found = (each for each in bodies if each["kind"] == "facts" and each["facts_hash"] == body["facts_hash"])
+    return next((each["facts"] for each in found), None)
 
 
 _FILLED = {"charge": "mechanism", "said": "question"}

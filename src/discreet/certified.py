@@ -13,14 +13,21 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet.errors import LedgerCorrupt, LedgerMismatch, ParameterError
+from discreet.errors import LedgerCorrupt, LedgerMismatch, ParameterError, SchemaError
 from discreet.guarantee import Budget, Guarantee, Neighbours, renyi_to_epsilon
 from discreet.ledger.price import ATTO, NANO, Price, price_of
 from discreet.ledger.state import Body, price_from
-from discreet.records import revive
+from discreet.records import Json, revive
 from discreet.wording import asked, does
 
 FORMAT = "discreet-certificate/1"
+_UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    ParameterError,
+    TypeError,
+)  # what `revive` makes of others'
 _ENDS = {"answer": "answered", "burn": "burned", "top": "ended", "close": "ended", "reconcile": "ended"}
 
 
@@ -167,9 +174,22 @@ def _guarantee(found: Found) -> Guarantee | None:
     try:
         mechanism = revive(found.body["mechanism"], CATALOGUE)
         guarantee = mechanism.guarantee(revive(found.facts["facts"], CATALOGUE))
-    except (ParameterError, TypeError, AttributeError):
+    except _UNREADABLE:
         return None
     return guarantee if isinstance(guarantee, Guarantee) else None
+
+
+def readable(question: Json, facts: Json) -> bool:
+    """Whether this is the record of a question that can be asked about a table with these facts."""
+    from discreet.catalogue import CATALOGUE
+
+    try:
+        asks = revive(question, CATALOGUE)
+        looked_at = asks.guarantee if hasattr(asks, "guarantee") else asks.sensitivity  # a quantile is a mechanism
+        looked_at(revive(facts, CATALOGUE))
+    except (SchemaError, *_UNREADABLE):
+        return False
+    return True
 
 
 def _from_price(

@@ -372,10 +372,9 @@ class Domain(Mapping[str, Column]):
         for each, column in self.columns:
             if each == name:
                 return column
-        raise SchemaError(
-            f"column {name!r} is not declared.{near_misses(name, self.names)} To use it, add to the domain: "
-            f"{name!r}: Number(low, high, step)  or  {name!r}: Category(level, ...)"
-        )
+        near = near_misses(name, self.names) or f" Declared: {', '.join(self.names[:_SHOWN])}"
+        more = "" if len(self.names) <= _SHOWN or "mean" in near else ", ..."
+        raise SchemaError(f"column {name!r} is not declared.{near}{more}")
 
     def project(self, names: Iterable[str]) -> Domain:
         """The domain of these columns, in this order."""

@@ -106,9 +106,9 @@ class Share:
     part: Fraction
 
     def __init__(self, part: Exact) -> None:
-        exact.freeze(self, part=exact.writable(part=exact.positive(part=part)))
+        exact.freeze(self, part=exact.writable(share=exact.positive(share=part)))
         if self.part > 1:
-            raise ParameterError(f"a share of what is left is at most 1, found {exact.shown(self.part)}")
+            raise ParameterError(f"share must be at most 1, found {exact.shown(self.part)}")
 
     def __str__(self) -> str:
         return f"{self.part} of what is left"

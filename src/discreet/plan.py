@@ -6,6 +6,10 @@ theorem promises with probability 1 - beta, and the name of that theorem.
 
     dp.plan("histogram", budget=dp.Budget(1, 1e-6), size=20_000, cells=121)
     dp.plan("box", ledger=ledger, share="1/3", d=2, bits=16)     # a third of what is left there
+    dp.plan("linear", ledger=ledger, share="1/3", domain=people.facts.domain, target="age", features=["visits"])
+
+A model may be planned for declared columns, as in the last line: then it is the very problem that the estimator solves,
+in the units of the target. Without them it is that of d features in units where the bounds are 1.
 
 What is left in a ledger is not an (epsilon, delta) but an amount in each of its books. So rows of such a plan are
 calibrated by the test that a charge would meet, "within this share of every book", and by no (epsilon, delta).
@@ -17,7 +21,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -49,6 +53,7 @@ class Row:
     needed   the size for which the error is the alpha that was asked for, when one is given
     refusal  why this method promises nothing here; the numbers are None then
     assuming what the promise supposes about the rows, or whom it compares with
+    taken    a model: whether its estimator takes this method unasked, solver="auto"
     """
 
     method: str
@@ -60,6 +65,7 @@ class Row:
     refusal: str = ""
     mechanism: Any = None
     assuming: str = ""
+    taken: bool = False
 
     @property
     def imagined(self) -> bool:
@@ -94,8 +100,38 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
+class Model:
+    """What a model is planned for: declared columns, or none; radius and huber as its estimator takes them."""
+
+    domain: Domain | None = None
+    target: str | None = None
+    features: tuple[str, ...] = ()
+    radius: Fraction | None = None
+    huber: Fraction | None = None
+
+    def check(self, kind: str, numbers: Iterable[str]) -> None:
+        """Whether this kind takes what is given."""
+        given = {"domain": self.domain, "target": self.target, "features": self.features or None}
+        found = [name for name, value in given.items() if value is not None]
+        takes = {name: kind in MODELS for name in found}
+        takes |= {"radius": kind in _BALLS} if self.radius is not None else {}
+        takes |= {"huber": kind == "linear"} if self.huber is not None else {}
+        for name in (name for name, taken in takes.items() if not taken):
+            serving = {"radius": _BALLS, "huber": ("linear",)}.get(name, MODELS)
+            raise ParameterError(f"{name}= is for {', '.join(serving)}; a plan for {kind!r} does not take it")
+        if found and (self.domain is None or self.target is None):
+            raise ParameterError(f"domain= and target= belong together, found {' and '.join(found)} alone")
+        if self.domain is not None and "d" in numbers:
+            raise ParameterError("d= is counted from the columns when domain= is given: leave it out")
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """All methods side by side, the smallest promised error first; what can only be imagined after the others."""
+    """All methods side by side, the smallest promised error first; what can only be imagined after the others.
+
+    units   of a model's promises: what its errors are measured in
+    radius  of its feasible set: its coefficients are no longer than this, and neither are those that it is compared to
+    """
 
     kind: str
     budget: Budget
@@ -106,6 +142,13 @@ class Plan:
     alpha: Fraction | None = None
     numbers: tuple[tuple[str, int], ...] = ()
     left: Left | None = None
+    units: str = ""
+    radius: Fraction | None = None
+
+    @property
+    def taken(self) -> Row | None:
+        """What the estimator of a model takes unasked."""
+        return next((row for row in self.rows if row.taken), None)
 
     @property
     def promising(self) -> tuple[Row, ...]:
@@ -126,6 +169,7 @@ class Plan:
         named = self.alpha is not None and self.kind != "interior"
         columns: list[tuple[str, Callable[[Row], str | Fraction | float | None]]] = [
             ("method", lambda row: row.method),
+            ("fit takes", lambda row: "this" if row.taken else None),
             ("noise", lambda row: row.noise),
             (f"{KINDS[self.kind].error} <=", lambda row: row.error),
             ("of them" if self.size is None else f"of {self.size:,}", lambda row: row.alpha),
@@ -140,7 +184,8 @@ class Plan:
         supposed = [row for row in self.promising if row.assuming]
         known = dict.fromkeys(row.assuming for row in supposed)
         assumed = [f"{', '.join(row.method for row in supposed if row.assuming == each)}: {each}" for each in known]
-        return [*assumed, *(f"{row.method}: {row.refusal}" for row in self.refused)]
+        taken = {row.method: " (fit takes this)" for row in self.refused if row.taken}
+        return [*assumed, *(f"{row.method}{taken.get(row.method, '')}: {row.refusal}" for row in self.refused)]
 
     def __str__(self) -> str:
         titles, rows = self.table()
@@ -149,7 +194,7 @@ class Plan:
         body = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         ]
-        return "\n".join([self.head, *body, *self.notes()])
+        return "\n".join([self.head, *([f"units: {self.units}"] if self.units else []), *body, *self.notes()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +207,7 @@ class Asked:
     alpha: Fraction | None
     numbers: dict[str, int]
     left: Left | None = None
+    model: Model = Model()
 
     def number(self, name: str) -> int:
         if name not in self.numbers:
@@ -196,6 +242,11 @@ def plan(
     size: int | None = None,
     alpha: exact.Exact | None = None,
     beta: exact.Exact = 0.05,
+    domain: Domain | None = None,
+    target: str | None = None,
+    features: Sequence[str] = (),
+    radius: exact.Exact | None = None,
+    huber: exact.Exact | None = None,
     **numbers: int,
 ) -> Plan:
     """Promised accuracy for a budget, and with alpha the size that it needs; no data, nothing spent.
@@ -203,6 +254,9 @@ def plan(
     kind     what is wanted; `discreet plan` lists the kinds and the numbers that each of them needs
     budget   what may be spent; or ledger= and share=: this share of what is left there
     size     the public number of persons; with a ledger its own
+    alpha    a wanted error, as a fraction; for a model its excess risk, for declared columns in the target's units
+    domain   for a model: the declaration of a table; with target= and features= (all others unless they are named)
+    radius   for linear and logistic: how long the coefficients may be, and huber= for linear, as the estimator has them
     """
     if kind not in KINDS:
         raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
@@ -212,13 +266,25 @@ def plan(
         raise ParameterError(f"a plan for {kind!r} takes {takes}; found {', '.join(sorted(numbers))}")
     left, relation, size = _whose(budget, ledger, share, neighbours, size)
     facts = Facts(Domain(it=Category("no", "yes")), relation, None if size is None else exact.whole(size=size))
-    wanted = None if alpha is None else exact.probability(alpha=alpha)
+    model = Model(domain, target, tuple(features), *_lengths(radius, huber))
+    model.check(kind, numbers)
+    wanted = None
+    if alpha is not None:  # in a target's own units it is no fraction
+        wanted = exact.probability(alpha=alpha) if domain is None else exact.positive(alpha=alpha)
     promised = left.ledger.budget if left is not None else budget
     assert promised is not None
-    asked = Asked(promised, facts, exact.probability(beta=beta), wanted, numbers, left)
+    asked = Asked(promised, facts, exact.probability(beta=beta), wanted, numbers, left, model)
     by_size = size is None or kind == "interior" or (kind in RULES and wanted is not None)
     rows = sorted(found.rows(asked), key=functools.partial(_order, by_size))
-    return Plan(kind, promised, relation, asked.beta, tuple(rows), size, wanted, tuple(numbers.items()), left)
+    told = _measured(kind, asked) if kind in MODELS else {"numbers": tuple(numbers.items())}
+    return Plan(kind, promised, relation, asked.beta, tuple(rows), size, wanted, left=left, **told)
+
+
+def _lengths(radius: exact.Exact | None, huber: exact.Exact | None) -> tuple[Fraction | None, Fraction | None]:
+    return (
+        None if radius is None else exact.moderate(radius=radius),
+        None if huber is None else exact.positive(huber=huber),
+    )
 
 
 def _whose(
@@ -295,6 +361,12 @@ def _learner(kind: str, asked: Asked) -> list[Row]:
     return rows(kind, asked)
 
 
+def _measured(kind: str, asked: Asked) -> dict[str, Any]:
+    from discreet.erm.posed import told
+
+    return told(kind, asked)
+
+
 def _rules(kind: str, asked: Asked) -> list[Row]:
     from discreet.pac.plans import rows
 
@@ -351,5 +423,9 @@ KINDS: dict[str, Kind] = dict(
     )
 )
 """Every kind of plan."""
+
+MODELS = ("mean", "median", "quantile", "linear", "logistic", "network")
+_BALLS = ("linear", "logistic")
+"""Models, and those whose feasible set is a ball."""
 
 RULES = ("box", "conjunction", "finite", "interior", "rule")

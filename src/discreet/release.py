@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar
 
-from discreet.certificate import Certificate, certificate
+from discreet.certificate import Certificate, certified_by
 from discreet.data import Dataset, Facts
 from discreet.errors import DiscreetError, LedgerMismatch, NotPrivate, ParameterError
 from discreet.guarantee import Guarantee
@@ -67,10 +67,7 @@ class Released:
 
     def certificate(self, ledger: Ledger) -> Certificate:
         """What this release promises, for people who do not have the ledger."""
-        made = certificate(ledger, self.entry)
-        if made.record["entry_hash"] != self.hash:
-            raise LedgerMismatch("this was released through another ledger")
-        return made
+        return certified_by(ledger, self.entry, self.hash)
 
     def __str__(self) -> str:
         return f"{self.value}{' (NOT PRIVATE: a testing ledger)' if self.testing else ''}"

@@ -28,7 +28,6 @@ FILL IN where the owner has to say what is known without looking. Decimals are e
 
 from __future__ import annotations
 
-import json
 import os
 import tomllib
 from collections.abc import Callable
@@ -43,6 +42,7 @@ from discreet.data.files import Scan, parquet_types
 from discreet.domain import AnyNumber, Category, Column, Domain, Number, near_misses
 from discreet.errors import DiscreetError, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
+from discreet.wording import one_line
 
 FILL_IN = "FILL IN"
 _IN_MEMORY = 2**28  # a Parquet file of more bytes is read again for every sum instead of being held in memory
@@ -77,7 +77,7 @@ class Schema:
         """The schema in this file; SchemaError says what is missing or wrong, and where."""
         where = Path(path)
         try:
-            declared = tomllib.loads(where.read_text(encoding="utf-8"), parse_float=Fraction)
+            declared = tomllib.loads(where.read_text(encoding="utf-8"), parse_float=_decimal)
         except FileNotFoundError:
             raise ParameterError(f"there is no schema at {where.name}; `discreet schema DATA` drafts one") from None
         except ValueError as error:  # not TOML, not UTF-8, or a number that is not finite
@@ -117,8 +117,9 @@ class Schema:
             if relation.replace_one
             else "Public: everything in the schema. How many persons there are is protected."
         )
+        names = one_line(", ".join(self.domain.names))
         return (
-            f"Protected: what the rows of a person say ({', '.join(self.domain.names)}), against whoever sees the "
+            f"Protected: what the rows of a person say ({names}), against whoever sees the "
             f"releases. {whose} {count} Not protected: what follows about a person from facts about everybody, and "
             "whatever is released about the same people without this ledger."
         )
@@ -129,17 +130,20 @@ def draft(path: str | os.PathLike[str]) -> str:
     source = Path(path)
     types = _types(source)
     name = source.stem if source.stem.isidentifier() else "people"
+    header = "# The names are the first line of the file: if that is a row about somebody, add a line of names first."
     head = [
-        f"# What is public about {source.name}. Nothing here may come from looking at the rows: write what is known",
-        "# without them (a questionnaire's answers, the law, physics). Replace every FILL IN, remove columns that",
-        "# nobody will ask about.",
+        f"# What is public about {one_line(source.name)}. Nothing here may come from looking at the rows:",
+        "# write what is known without them (a questionnaire's answers, the law, physics). Replace every FILL IN,",
+        "# and remove columns that nobody will ask about.",
+        *([header] if source.suffix.lower() == ".csv" else []),
         "",
         f"name = {_quoted(name)}",
         f"data = {_quoted(source.name)}",
         f"ledger = {_quoted(name + '.ledger')}",
         'neighbours = "replace-one"          # how many people there are is public; "add-remove" hides it',
+        "# size = 5000                       # add-remove: a public number near theirs, which sessions and models need",
         f"each_row_is_a_person = {_quoted(FILL_IN)}   # true; or instead of this line:",
-        f"# unit = {_quoted(next(iter(types)))}",
+        '# unit = "person"                   # the column that names a person',
         "# rows_per_unit = 5                 # so many rows of a person are used, chosen at random",
     ]
     body = [line for column, kind in types.items() for line in ("", f"[columns.{_key(column)}]", *_drafted(kind))]
@@ -163,10 +167,14 @@ def _drafted(kind: str) -> list[str]:
         return [*number, "step = 1", '# missing = true; if the bounds are not known: kind = "any number" alone']
     if kind == "number":
         return [*number, f"step = {fill}", '# missing = true; if the bounds are not known: kind = "any number" alone']
-    text = ['kind = "category"', f"levels = [{fill}]", '# other = "elsewhere"', '# missing = "unknown"']
     if kind == "text":
-        return text
-    return [f"kind = {fill}              # number: low, high, step; category: levels; or any number", *text[1:]]
+        return ['kind = "category"', f"levels = [{fill}]", '# other = "elsewhere"', '# missing = "unknown"']
+    return [
+        f"kind = {fill}",
+        '# "number":      low = 0, high = 120, step = 1, each on a line of its own; missing = true',
+        '# "category":    levels = ["north", "south"]; other = "elsewhere", missing = "unknown"',
+        '# "any number":  nothing more; its bounds are not known',
+    ]
 
 
 def _schema(declared: dict[str, Any], folder: Path) -> Schema:
@@ -233,9 +241,15 @@ def _gaps(found: object, place: str) -> list[str]:
     return [place] if found == FILL_IN else []
 
 
+def _decimal(text: str) -> Fraction:
+    """A number of the file, exact; one of a thousand digits is refused."""
+    return exact.number(number=text)
+
+
 def _quoted(text: str) -> str:
-    """A TOML string; JSON's escapes are TOML's."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """A TOML string; what cannot be printed is escaped."""
+    signs = (f"\\{sign}" if sign in '\\"' else sign for sign in text)
+    return '"' + "".join(sign if sign.isprintable() else f"\\U{ord(sign):08X}" for sign in signs) + '"'
 
 
 def _key(name: str) -> str:

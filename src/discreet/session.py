@@ -213,6 +213,8 @@ class Session:
         Features are scaled by their declared bounds, categories become 0/1 coordinates; all declared columns but the
         target unless they are named. The estimator's ledger parameter becomes the session's.
         """
+        if self._how["allowance"] is not None:
+            raise ParameterError("models are charged to the whole ledger: fit in a session without an allowance")
         if not (hasattr(estimator, "set_params") and "ledger" in estimator.get_params(deep=False)):
             raise ParameterError(f"estimator must be one of discreet's, found a {type(estimator).__name__}")
         if estimator.ledger is not None and estimator.ledger.id != self.ledger.id:

@@ -22,9 +22,11 @@ import pytest
 import discreet as dp
 from discreet import cli, example
 from discreet.cli.asking import Asking, part_of, questions_in
+from discreet.cli.clipping import clipped
 from discreet.cli.front import opened
 from discreet.cli.prompt import Prompt, completed, described, keep
 from discreet.cli.showing import LITTLE, Asked, Left, as_json, caret
+from discreet.cli.synthesis import Bought, _lines
 from discreet.data import Table
 from discreet.pmw.reply import Answer
 
@@ -72,7 +74,7 @@ def run(capsys, monkeypatch):
 
     def discreet(*arguments, stdin=""):
         monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin) if isinstance(stdin, str) else stdin)
         code = 0
         try:
             cli.main()
@@ -168,6 +170,48 @@ def test_no_bound_is_words_for_people_and_null_for_programs():
     assert json.loads(json.dumps(as_json(found), allow_nan=False))["value"] == 3.5
 
 
+def test_no_bound_is_not_called_a_large_one():
+    found = shown(3.5, math.inf, unit="visits")
+    assert found.little == ""
+    assert as_json(found)["tells_little"] == "no bound: there may be nobody to average over"
+
+
+def test_one_more_question_is_one():
+    assert str(Left(1, 10, None, 1)).endswith("about 1 more question like this")
+    assert str(Left(1, 10, None, 2)).endswith("about 2 more questions like this")
+    assert str(Left(1, 10, None, 1, "paid count")).endswith("about 1 more paid count")
+    assert str(Left(1, 10, None, 1000, "paid count")).endswith("about 1,000 more paid counts")
+
+
+def test_what_an_average_was_put_together_from_was_not_asked_before(run):
+    women = "FROM people WHERE sex = 'F'"
+    run("ask", "people.toml", f"SELECT SUM(visits) {women}")
+    run("ask", "people.toml", f"SELECT COUNT(*) {women}")
+    out = run("ask", "people.toml", f"SELECT AVG(visits) {women}")[1]
+    assert "free: known from earlier answers; left" in " ".join(out.split())
+    assert "free: asked before" in run("ask", "people.toml", f"SELECT COUNT(*) {women}")[1]
+
+
+def test_a_sum_and_an_average_say_that_clipping_is_not_in_their_bound(run):
+    said = "visits is read between 0 and 50: what lies beyond counts as the bound, and ± does not include that"
+    for what in ("SUM(visits)", "AVG(visits)"):
+        question = f"SELECT {what} FROM people WHERE sex = 'F'"
+        assert said in " ".join(run("ask", "people.toml", question)[1].split())
+        found = json.loads(run("ask", "people.toml", question, "--json")[1])["clipped"]
+        assert found == {"column": "visits", "low": 0, "high": 50, "step": 1, "note": said}
+    assert "is read between" not in run("ask", "people.toml", OLD)[1]
+    assert json.loads(run("ask", "people.toml", OLD, "--json")[1])["clipped"] is None
+
+
+def test_steps_other_than_1_are_said_with_the_bounds():
+    domain = dp.Domain(pay=dp.Number(-1000, "130000.5", step="0.5"))
+    found = clipped("SELECT SUM(pay) FROM people", domain, "people")
+    assert found["note"] == (
+        "pay is read between -1,000 and 130,000.5 in steps of 0.5: what lies beyond counts as the bound, what lies "
+        "between as the step below, and ± does not include that"
+    )
+
+
 def test_a_bound_is_never_shown_as_less_than_it_is():
     assert shown(3.5, 0.12341, unit="visits").bound == "± 0.124"
     assert shown(3.5, 1234.1, unit="visits").bound == "± 1,240"
@@ -247,10 +291,42 @@ def test_a_pipe_is_answered_line_by_line(run):
     assert out.count(f"> {OLD}\n") == 2
     lines = run("ask", "people.toml", "--json", stdin=f"{OLD}\n{POOR}\n")[1].splitlines()
     assert [json.loads(line)["question"] for line in lines] == [OLD, POOR]
-    code, out, err = run("ask", "people.toml", stdin=f"{OLD}\nSELECT\n{POOR}\n")
+
+
+def test_a_refused_line_of_a_pipe_does_not_stop_the_others(run):
+    wrong = ["SELECT MAX(age) FROM people", "SELECT COUNT(*) FROM people WHERE agee = 3"]
+    code, out, err = run("ask", "people.toml", stdin="\n".join([wrong[0], OLD, wrong[1], POOR, ""]))
     assert code == 2
-    assert out.count("> SELECT") == 1
-    assert "^" in err
+    assert out.count("> SELECT") == len(ANSWER.findall(out)) == 2
+    assert f" {wrong[0]}\n        ^\nthe function 'MAX' is not answered." in err
+    assert f" {wrong[1]}\n" in err
+    assert "Did you mean 'age'?" in err
+
+
+def test_what_does_not_fit_does_not_stop_a_pipe_and_programs_read_why(run):
+    run("ask", "people.toml", OLD)
+    before = spent()
+    wrong = "SELECT COUNT(*) FROM people ORDER BY age DESC"
+    code, out, err = run("ask", "people.toml", "--json", "--max-price", "0.01%", stdin=f"{POOR}\n{wrong}\n{OLD}\n")
+    assert (code, err) == (3, "")
+    dear, refused, answered = map(json.loads, out.splitlines())
+    assert (dear["error"], dear["question"], dear["position"]) == ("BudgetExceeded", POOR, None)
+    assert "does not fit" in dear["reason"]
+    assert "could cost up to" in dear["hint"]
+    assert (refused["error"], refused["question"]) == ("UnsupportedQuery", wrong)
+    assert (refused["reason"], refused["position"]) == ("ORDER BY is not answered", wrong.index("ORDER"))
+    assert "sort" in refused["hint"]
+    assert "error" not in answered
+    assert answered["cost"] == "free: asked before"
+    assert spent() == before
+
+
+def test_a_pipe_that_is_no_text_is_said(run):
+    lines = f"{OLD}\n".encode() * 1000 + b"\xff\n"  # more than is read at once
+    code, out, err = run("ask", "people.toml", stdin=io.TextIOWrapper(io.BytesIO(lines), encoding="utf-8"))
+    assert code == 2
+    assert ANSWER.search(out)
+    assert "not a text in UTF-8" in err
 
 
 def test_questions_of_a_file_end_with_a_line_or_a_semicolon(tmp_path):
@@ -320,6 +396,14 @@ def test_the_prompt_describes_the_columns_and_itself(prompt):
     ):
         assert words in out
     assert "there is no \\nonsense here" in out
+
+
+@pytest.mark.parametrize("word", ["quit", "exit", "QUIT;", "\\quit", "\\q"])
+def test_the_prompt_is_left_and_asked_for_help_in_plain_words_too(prompt, word):
+    out = prompt("help", word, OLD)
+    assert "what was asked and answered at this prompt" in out
+    assert not ANSWER.search(out)
+    assert "a question begins with" not in out
 
 
 def test_errors_and_an_interrupted_line_do_not_end_the_prompt(prompt):
@@ -418,6 +502,18 @@ def test_a_caret_counts_wide_signs_and_drops_control_signs():
     shown, sign, _ = caret(dp.UnsupportedQuery("名前\x1b[2J\n= ?", 8, "no", "Try."), 80).split("\n")
     assert shown == " 名前 [2J = ?"
     assert len(sign) == len(" 名前 [2J = ") + 2
+
+
+def test_a_reason_that_ends_with_a_mark_gets_no_second_one():
+    for reason, said in (("no", "no. Try."), ("no.", "no. Try."), ("this?", "this? Try.")):
+        assert caret(dp.UnsupportedQuery("a", 0, reason, "Try."), 40).split("\n")[2] == said
+
+
+def test_a_level_that_is_not_declared_is_one_sentence_and_then_a_hint(run):
+    err = run("ask", "people.toml", "SELECT COUNT(*) FROM people WHERE health = 'xyz'")[2]
+    assert "'xyz' is not a declared level. Declared: Category('excellent', 'good', 'fair', 'poor'). Ask with" in err
+    err = run("ask", "people.toml", "SELECT COUNT(*) FROM people WHERE health = 'Poor'")[2]
+    assert "'Poor' is not a declared level. Did you mean 'poor'? Ask with" in err
 
 
 def test_a_question_that_is_not_understood_is_shown_with_its_place(run):
@@ -630,6 +726,38 @@ def test_a_file_is_overwritten_only_by_force(run):
     assert spent().renyi == 0
     assert run(*arguments, "--force")[0] == 0
     assert len(Path("rows.csv").read_text().splitlines()) == 6
+
+
+def test_what_is_no_plain_file_is_refused_and_a_link_is_followed(run, tmp_path):
+    arguments = ["synth", "people.toml", "5", "--measure", "sex", "--share", "1/10", "--force", "--out"]
+    os.mkfifo("pipe.csv")
+    Path("device.csv").symlink_to("/dev/full")
+    Path("circle.csv").symlink_to("circle.csv")
+    for name in ("pipe.csv", "device.csv", "circle.csv"):
+        code, out, err = run(*arguments, name)
+        assert (code, out) == (2, "")
+        assert "not a plain file" in err
+    assert stat.S_ISFIFO(os.stat("pipe.csv").st_mode)
+    assert Path("device.csv").is_symlink()
+    assert spent().renyi == 0
+    Path("lost.csv").symlink_to("gone/rows.csv")
+    assert "no such folder" in run(*arguments, "lost.csv")[2]
+    (tmp_path / "real.csv").write_text("old")
+    Path("link.csv").symlink_to(tmp_path / "real.csv")
+    assert run(*arguments, "link.csv")[0] == 0
+    assert Path("link.csv").is_symlink()
+    assert len((tmp_path / "real.csv").read_text().splitlines()) == 6
+
+
+def test_nothing_but_what_is_between_columns_may_be_spread_evenly(tmp_path):
+    summary = {
+        "budget_nano": 10, "price_nano": 0, "left_nano": 10, "columns_known_together": [["a"], ["b"]],
+        "columns_left_out": [], "columns_spread_evenly": [], "columns_not_drawn": [],
+    }  # fmt: skip
+    told = _lines(Bought(None, []), summary)
+    assert "spread evenly: everything between columns that are not known together" in told
+    told = _lines(Bought(None, []), {**summary, "columns_spread_evenly": ["c", "d"]})
+    assert "spread evenly: c, d, and everything between columns that are not known together" in told
 
 
 def test_every_example_of_the_help_runs(run):

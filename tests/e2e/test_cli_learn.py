@@ -6,8 +6,10 @@ import json
 import math
 import os
 import re
+import stat
 import sys
 import tomllib
+from fractions import Fraction
 from pathlib import Path
 
 import click
@@ -18,6 +20,9 @@ import pytest
 import discreet as dp
 from discreet import cli, example
 from discreet.catalogue import CATALOGUE
+from discreet.cli.front import Output
+from discreet.cli.models import show
+from discreet.cli.rules import covers
 from discreet.data import Identity
 from discreet.ledger.price import Price
 from discreet.mechanisms.additive import Laplace
@@ -292,6 +297,49 @@ def test_a_file_that_cannot_be_written_is_found_before_anything_is_spent(run):
     assert "cannot be written" in err
 
 
+def test_what_is_no_plain_file_is_not_replaced_and_a_link_is_followed(run, tmp_path):
+    fit = ("fit", "people.toml", "mean", "--target", "visits", "--epsilon", "0.05", "--force", "--save")
+    os.mkfifo("pipe.json")
+    Path("device.json").symlink_to("/dev/full")
+    for name in ("pipe.json", "device.json", "/dev/full"):
+        code, out, err = run(*fit, name)
+        assert (code, out) == (2, "")
+        assert "not a plain file" in err
+    assert stat.S_ISFIFO(os.stat("pipe.json").st_mode)
+    assert stat.S_ISCHR(os.stat("device.json").st_mode)
+    assert charges() == []
+    for name, there in (("new.json", False), ("old.json", True)):
+        (tmp_path / "elsewhere").mkdir(exist_ok=True)
+        if there:
+            (tmp_path / "elsewhere" / name).write_text("old")
+        Path(name).symlink_to(tmp_path / "elsewhere" / name)
+        assert run(*fit, name)[0] == 0
+        assert Path(name).is_symlink()
+        assert json.loads((tmp_path / "elsewhere" / name).read_text())["model"] == "mean"
+    assert sorted(os.listdir("elsewhere")) == ["new.json", "old.json"]
+
+
+@pytest.mark.parametrize("width", [40, 100])
+@pytest.mark.parametrize("classes", [3, 12])
+def test_no_number_of_a_model_of_many_classes_is_broken(capsys, monkeypatch, width, classes):
+    monkeypatch.setenv("COLUMNS", str(width))
+    about = [{"column": "age", "value": -0.00123}, {"column": "health", "level": "excellent", "value": 12.34}]
+    outputs = [
+        {"class": f"town number {each}", "intercept": -0.743 - each, "coefficients": about} for each in range(classes)
+    ]
+    made = {"target": {"column": "town"}, "outputs": outputs, "bound": "none", "method": "descent"}
+    show(Output(), "logistic", made, [])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= width
+    assert out.count("-0.00123") == out.count("+12.3") == classes
+    assert (
+        out.count("intercept") == out.count("health = excellent") == (1 if classes == 3 and width == 100 else classes)
+    )
+    for each in outputs:
+        assert each["class"] in out
+        assert f"{each['intercept']:+.3g}" in out
+
+
 # Rules.
 
 
@@ -303,12 +351,14 @@ def test_a_rule_is_printed_in_words_and_as_a_question(run, run_json):
     assert re.search(r'^discreet ask people.toml "SELECT COUNT\(\*\) FROM people WHERE .*"$', out, re.MULTILINE)
     assert "at most 4.10% of these rows more are wrong than by the best of all boxes" in words(out)
     assert "method     exhaustive" in out
+    assert re.search(r"^covers +[0-9.e-]+ % of the declared values", out, re.MULTILINE)
     assert "about " in out
     assert "accura" not in out
     found = run_json("learn", "people.toml", "rule", "--target", "limited", "--k", "3", "--share", "1/3")
     assert found["method"] == "practical"
     assert found["target"]["positive"] == "yes"
     assert found["certificate"] is None
+    assert 0 <= found["covers"] <= 1
     assert len(charges()) == 2
     with dp.Ledger.open("people.ledger") as ledger:
         assert ledger.verify(CATALOGUE) == ()
@@ -365,6 +415,7 @@ def test_the_condition_of_every_rule_of_two_conditions_means_the_rule():
         for other in range(one + 1):
             rule = Conjunction(conditions, (one, other))
             assert (_asked(_learned(rule)) == rule.mask(rows)).all(), rule.said(SMALL)
+            assert covers(_learned(rule)) == Fraction(int(rule.mask(rows).sum()), rows.rows), rule.said(SMALL)
 
 
 def test_the_condition_of_every_box_and_conjunction_means_the_rule():
@@ -379,6 +430,8 @@ def test_the_condition_of_every_box_and_conjunction_means_the_rule():
     pairs = [(one, other) for one in range(4) for other in range(4)]
     for rule in [*boxes, *(Conjunction(literals, pair) for pair in pairs), Conjunction(literals, ())]:
         assert (_asked(_learned(rule)) == rule.mask(rows)).all(), rule.said(SMALL)
+        assert covers(_learned(rule)) == Fraction(int(rule.mask(rows).sum()), rows.rows), rule.said(SMALL)
+    assert covers(_learned(Conjunction(literals, (), never=True))) == 0
     assert sentence(_learned(Conjunction(literals, (0, 3)))) == "old = True and sex = F"
     assert sentence(_learned(Conjunction(literals, (0, 1)))) == "never"
 

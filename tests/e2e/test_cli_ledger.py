@@ -186,7 +186,7 @@ def test_what_is_shown_begins_with_percentages_and_ends_with_what_was_asked(run,
     assert code == 0
     assert said.index("% used") < said.index("Renyi at order") < said.index("ana:") < said.index("60 <= age <= 120")
     assert "in the name of ana [a [31m memo]" in said
-    assert "answers 1 given by sessions, free" in said
+    assert "answers 1 given by sessions, from the charges above" in said
     assert "\x1b" not in out
     assert "how many rows where 21 <= age <= 22" in said[said.index("answers") :]
 

@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 
 from discreet import cli, example
-from discreet.cli.reporting import report
 from discreet.data import Identity
 from discreet.errors import DiscreetError
 from discreet.guarantee import Budget, Neighbours
@@ -37,7 +36,7 @@ def people(tmp_path, monkeypatch):
 
 def run(*arguments: str) -> tuple[int, str]:
     """The exit code that `discreet` would give, and what is printed."""
-    found = CliRunner().invoke(report, arguments)
+    found = CliRunner().invoke(cli.commands, ["report", *arguments])
     if isinstance(found.exception, DiscreetError):
         return cli.exit_code(found.exception), str(found.exception)
     assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
@@ -50,7 +49,7 @@ def test_a_page_about_a_schemas_ledger(people):
     assert "people.html: 3 plots" in out
     page = Path("people.html").read_text()
     assert "The privacy budget of people" in page
-    assert "the chance of any outcome is about the same whether or not you take part" in page
+    assert "the chance of any outcome is about the same whether or not what is written about you is yours" in page
     assert Schema.read("people.toml").protects().split(".")[0] in page
     assert "73.1 % sure at epsilon 1" in page
     with Ledger.open("people.ledger") as ledger:
@@ -162,5 +161,5 @@ def test_several_rows_a_person_are_told(tmp_path, monkeypatch):
 
 
 def test_the_help_has_an_example():
-    found = CliRunner().invoke(report, ["--help"])
+    found = CliRunner().invoke(cli.commands, ["report", "--help"])
     assert "discreet report people.toml --out people.html" in found.output

@@ -30,7 +30,7 @@ from discreet.session import Session
 from discreet.tour import folder, models, questions
 from discreet.tour.analyst import Interview, drill, sql, upper_half
 from discreet.tour.desk import real, rehearsal
-from discreet.tour.showing import Line, Screen, percent, price
+from discreet.tour.showing import Line, Screen, percent, price, program
 from discreet.tour.truth import Truth, apart, huber_slope, minimised, ranked_right
 
 SIZE = 5912
@@ -116,6 +116,16 @@ def test_the_tour_runs_to_its_end_on_40_columns_and_is_silent_on_the_error_strea
     too_long = [line for line in toured.out.splitlines() if len(line) > 40 and not line.startswith("  discreet ")]
     assert too_long == []
     assert "\x1b" not in toured.out
+
+
+def test_what_next_can_be_typed_where_the_program_is_not_on_the_path(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [".venv/bin/discreet", "tour"])
+    assert program() == ".venv/bin/discreet"
+    monkeypatch.setattr(sys, "argv", ["/somewhere/my discreet/__main__.py", "tour"])
+    assert shlex.split(program()) == [sys.executable, "-m", "discreet"]
+    (tmp_path / "discreet").touch(mode=0o755)
+    assert program() == "discreet"
 
 
 def test_the_plan_comes_before_the_first_charge(toured):

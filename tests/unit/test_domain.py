@@ -195,10 +195,8 @@ def test_a_domain_is_a_mapping_with_a_size_and_projections():
     assert hash(domain) == hash(Domain(dict(domain)))
 
 
-def test_an_undeclared_column_is_a_schema_error_with_near_misses_and_the_line_to_add():
-    with pytest.raises(
-        SchemaError, match=r"'agee' is not declared. Did you mean 'age'\?.*'agee': Number\(low, high, step\)"
-    ):
+def test_an_undeclared_column_is_a_schema_error_with_near_misses_or_what_is_declared():
+    with pytest.raises(SchemaError, match=r"'agee' is not declared. Did you mean 'age'\?$"):
         Domain(age=Number(0, 4, step=1)).column("agee")
     with pytest.raises(SchemaError, match="not declared"):
         Domain(age=Number(0, 4, step=1)).project(["age", "sex"])

@@ -27,8 +27,10 @@ def left(renyi, pure, failure=0, caps=CAPS):
     ("amounts", "used", "book"),
     [
         ((0, 0), 0, "renyi"),
-        ((100, 400), Fraction(1, 10), "renyi"),  # a tenth of one book, a fifth of the other: one is enough
-        ((500, 400), Fraction(1, 5), "pure"),
+        ((100, 400), Fraction(1, 10), "renyi"),
+        ((500, 400), Fraction(1, 2), "renyi"),  # the other is used less, but the next Gaussian closes it
+        ((999, 0), Fraction(999, 1000), "renyi"),
+        ((1000, 400), Fraction(1, 5), "pure"),
         ((None, 400), Fraction(1, 5), "pure"),
         ((300, None), Fraction(3, 10), "renyi"),
         ((None, None), 1, None),
@@ -37,7 +39,7 @@ def left(renyi, pure, failure=0, caps=CAPS):
         ((1500, 4000), Fraction(3, 2), "renyi"),  # a reconciliation found more than was ever allowed
     ],
 )
-def test_the_book_that_is_used_least_decides(amounts, used, book):
+def test_the_renyi_book_counts_while_anything_is_left_there(amounts, used, book):
     assert spent(*amounts).used() == used
     assert spent(*amounts).counting() == book
 
@@ -85,6 +87,7 @@ def test_a_part_is_of_the_book_that_decides():
         (left(0, 0, 49), Price(1, 1, 2), "It takes 4 % of what is kept for failures, and 2 % is left."),
         (left(0, 0), Price(10**9, 10**9, 0), "It takes more than 100 times all of the budget, and 100 % is left."),
         (left(1000, 2000), Price(1, 1, 0), "It takes 0.05 % of the budget, and 0 % is left."),
+        (left(4, 2000), Price(3600, 4000, 0), "It takes 360 % of the budget, and 99.6 % is left."),
     ],
 )
 def test_a_refusal_says_percentages_of_one_book(books, asked, says):

@@ -260,8 +260,8 @@ def test_what_was_measured_and_said_under_another_declaration_is_not_this_sessio
     other = dp.Session(PEOPLE, session.ledger, alpha="0.1", beta=BETA)
     transcript = other._answers.transcript
     transcript.catch_up()
-    assert (transcript.measured, transcript.next_order, transcript.said) == ([], 1, {})
-    assert (transcript.runs, transcript.open_run) == (0, None)
+    assert (transcript.measured, transcript.said, transcript.open_run) == ([], {}, None)
+    assert (transcript.next_order, transcript.runs) == (3, 1), "one beta covers what was promised before, too"
     again = other.ask("SELECT region, COUNT(*) FROM people WHERE age = 3 GROUP BY region")
     assert again.source == "direct"
 
@@ -348,3 +348,50 @@ def test_a_far_cell_counts_wherever_it_is():
 def test_a_guess_has_one_number_for_each_of_the_query_s(guess):
     with pytest.raises(dp.ParameterError, match="guess must have 4 numbers"):
         AboveThreshold(1, 1).check(Far(Histogram("region"), guess, 10), PEOPLE.facts)
+
+
+# Declared anew.
+
+
+def declared_anew(**changed):
+    return dp.Table(ROWS, dp.Domain({**DOMAIN, **changed}), name="people")
+
+
+def test_what_a_new_declaration_leaves_alone_stays_known():
+    session = opened()
+    first = session.ask("SELECT COUNT(*) FROM people WHERE region = 'N'")
+    groups = session.ask("SELECT left, COUNT(*) FROM people GROUP BY left")
+    middle = session.ask("SELECT MEDIAN(age) FROM people")
+    spent = session.ledger.spent()
+    turned = dp.Session(declared_anew(right=dp.Category("y", "n")), session.ledger, alpha="0.1", beta=BETA)
+    assert turned.ask("SELECT COUNT(*) FROM people WHERE region = 'N'").value == first.value
+    assert turned.ask("SELECT left, COUNT(*) FROM people GROUP BY left").value == groups.value
+    assert turned.ask("SELECT MEDIAN(age) FROM people").value == middle.value
+    assert session.ledger.spent() == spent
+    assert turned.known()[0] == session.known()[0] != []
+
+
+def test_a_column_that_is_declared_otherwise_is_asked_about_anew():
+    session = opened()
+    session.ask("SELECT MEDIAN(age) FROM people")
+    session.ask("SELECT SUM(age) FROM people WHERE left = 'y'")
+    session.ask("SELECT left, COUNT(*) FROM people WHERE age >= 3 GROUP BY left")
+    coarse = dp.Session(declared_anew(age=dp.Number(0, 10, step=2)), session.ledger, alpha="0.1", beta=BETA)
+    assert coarse.known() == ([], [])
+    for question in (
+        "SELECT MEDIAN(age) FROM people",
+        "SELECT SUM(age) FROM people WHERE left = 'y'",
+        "SELECT left, COUNT(*) FROM people WHERE age >= 4 GROUP BY left",
+    ):
+        assert coarse.ask(question).price > 0
+
+
+def test_with_several_rows_a_person_nothing_is_known_after_a_new_declaration():
+    """Which rows of a person are kept depends on all declared columns."""
+    table, whole = of_several("replace-one")
+    session = opened(on=table)
+    assert session.ask("SELECT COUNT(*) FROM people WHERE region = 'N'").price > 0
+    domain = dp.Domain({**DOMAIN, "right": dp.Category("y", "n")})
+    other = dp.Table(whole, domain, name="people", unit="id", rows_per_unit=3)
+    again = dp.Session(other, session.ledger, alpha="0.1", beta=BETA)
+    assert again.ask("SELECT COUNT(*) FROM people WHERE region = 'N'").price > 0

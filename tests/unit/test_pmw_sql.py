@@ -79,6 +79,24 @@ def test_a_question_outside_the_language_is_refused_at_its_place_with_a_reason_a
     assert error.hint
 
 
+def test_a_text_that_looks_like_a_number_is_asked_for_in_quotes():
+    domain = Domain(postcode=Category("1000", "01000", "-1.5", "true"), size=Category(1, 2))
+    for written in ("1000", "01000", "-1.5", "TRUE"):
+        error = refusal(f"SELECT COUNT(*) FROM people WHERE postcode = {written}", domain)
+        assert error.reason.endswith("is not a declared level")
+        assert error.hint == f"Its levels are texts, which are written in quotes: '{written.lower()}'."
+    assert "in quotes" not in refusal("SELECT COUNT(*) FROM people WHERE postcode = 1001", domain).hint
+    assert "in quotes" not in refusal("SELECT COUNT(*) FROM people WHERE size = 3", domain).hint
+    assert where("postcode IN ('1000', '01000')", domain) == Among("postcode", ["1000", "01000"])
+
+
+def test_near_misses_are_a_hint_of_their_own():
+    assert refusal("SELECT COUNT(*) FROM people WHERE sex = 'f'").hint.startswith("Did you mean 'F'? Ask with")
+    assert refusal("SELECT COUNT(*) FROM people WHERE region = 'X'").hint.startswith("Declared: Category('N', 'S'")
+    assert "itself. A condition" in refusal("SELECT COUNT(*) FROM people WHERE age = ?").hint
+    assert "sort" in refusal("SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY COUNT(*) DESC").hint
+
+
 def test_counts_sums_averages_and_quantiles_are_told_apart():
     seen = Not(Missing("visits"))
     assert ask("SELECT COUNT(*) FROM people") == Select("count")

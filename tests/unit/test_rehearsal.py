@@ -105,6 +105,49 @@ def test_a_share_needs_a_ledger_and_brings_its_own_delta():
     ledger, table = ledger_and_table()
     with pytest.raises(dp.ParameterError, match="delta goes with a number"):
         dp.Mean(epsilon=dp.Share("1/3"), delta="1e-7", ledger=ledger).fit(table, "x")
-    with pytest.raises(dp.ParameterError, match="epsilon must be given"):
+    with pytest.raises(dp.ParameterError, match="a share is of what a ledger has left: give ledger="):
         dp.Mean(epsilon=dp.Share("1/3"), bounds=(0, 1)).fit([0.5, 0.2])
     assert ledger.spent().pure == 0
+
+
+# What a referee found.
+
+
+def test_a_file_is_no_rehearsal(tmp_path):
+    (tmp_path / "people.csv").write_text("sex\nF\n")
+    with pytest.raises(dp.ParameterError, match="a rehearsal is on made-up rows"):
+        dp.Table(tmp_path / "people.csv", dp.Domain(sex=dp.Category("F")), rehearsal=True)
+
+
+def test_only_looking_at_a_ledger_burns_no_charges_of_others(tmp_path, monkeypatch):
+    table = made_up(DOMAIN, name="people", people=20)
+    dp.Ledger.create(tmp_path / "people.ledger", BUDGET, table).close()
+    burned = []
+    monkeypatch.setattr("discreet.ledger.store.Store.burn_orphans", lambda store: burned.append(store))
+    assert dp.Ledger.open(tmp_path / "people.ledger", look=True).budget == BUDGET
+    assert burned == []
+    dp.Ledger.open(tmp_path / "people.ledger")
+    assert len(burned) == 1
+
+
+def test_a_model_is_not_fitted_under_an_allowance_that_would_not_be_charged():
+    ledger, table = ledger_and_table()
+    ledger.allow("ana", share="1/100")
+    session = dp.Session(table, ledger, allowance="ana")
+    with pytest.raises(dp.ParameterError, match="models are charged to the whole ledger"):
+        session.fit(dp.LogisticRegression(epsilon="0.5", delta="1e-7"), target="y")
+    assert ledger.spent().renyi == 0
+
+
+def test_a_workload_that_was_answered_is_free_when_it_is_asked_again():
+    ledger, table = ledger_and_table()
+    session = dp.Session(table, ledger, alpha="0.0015")
+    questions = ["SELECT y, COUNT(*) FROM people GROUP BY y", "SELECT COUNT(*) FROM people WHERE x >= 0.5"]
+    first = session.answer_all(questions, share="1/50")
+    spent = ledger.spent()
+    assert spent.renyi > 0
+    again = session.answer_all(questions, share="1/50")
+    assert [answer.value for answer in again] == [answer.value for answer in first]
+    assert ledger.spent() == spent
+    better = session.answer_all(questions, share="1/2")
+    assert max(answer.error_bound for answer in better) < max(answer.error_bound for answer in first)

@@ -185,3 +185,34 @@ def test_the_person_s_number_is_not_in_the_people():
     names = pq.read_schema(example.HERE / "people.parquet").names
     assert "person" not in names
     assert "person" in pq.read_schema(example.HERE / "years.parquet").names
+
+
+def test_what_a_name_says_to_a_terminal_is_not_printed(tmp_path):
+    odd = "x\x1b[31m\u202e\x9b"
+    pq.write_table(pa.table([[True]], names=[odd]), tmp_path / "people.parquet")
+    text = draft(tmp_path / "people.parquet")
+    assert not {"\x1b", "\u202e", "\x9b"} & set(text)
+    found = dp.Schema.read(written(tmp_path, text.replace('"FILL IN"', "true")))
+    assert found.domain.names == (odd,)
+    assert not {"\x1b", "\u202e", "\x9b"} & set(found.protects())
+
+
+def test_the_name_of_a_file_adds_no_line_to_its_draft(tmp_path):
+    path = tmp_path / 'people"\nneighbours = "add-remove"\n.csv'
+    path.write_text("age\n")
+    lines = draft(path).splitlines()
+    assert sum(line.startswith("neighbours = ") for line in lines) == 1
+
+
+def test_a_number_of_a_thousand_digits_is_refused_at_once(tmp_path):
+    with pytest.raises(dp.SchemaError, match="not TOML"):
+        dp.Schema.read(written(tmp_path, WHOLE.replace("high = 120", "high = 1.0e99999999")))
+
+
+def test_a_draft_of_csv_has_lines_for_every_kind(tmp_path):
+    (tmp_path / "people.csv").write_text("age,town\n")
+    text = draft(tmp_path / "people.csv")
+    for word in ("low", "levels", "any number", "size = 5000", "add a line of names first"):
+        assert word in text
+    with pytest.raises(dp.SchemaError, match=r"FILL IN: each_row_is_a_person, columns\.age\.kind, columns\.town\.kind"):
+        dp.Schema.read(written(tmp_path, text))

@@ -82,7 +82,10 @@ def main() -> None:
             _nobody_reads_on()
         raise
     except OSError as error:
-        _complain(f"discreet: {error.strerror or error}", 1)
+        where = (
+            f": {error.filename}" if error.filename else "; what was charged is in the ledger: `discreet ledger show`"
+        )
+        _complain(f"discreet: {error.strerror or error}{where}", 1)
 
 
 def _complain(text: str, code: int) -> None:

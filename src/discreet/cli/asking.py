@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import sys
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli.clipping import clipped
 from discreet.cli.front import FILE, Opened, opened, table_options
 from discreet.cli.showing import Asked, Left, as_json, caret, show
 from discreet.cli.synthesis import synth
@@ -58,8 +58,8 @@ def ask(
     """Ask the people of SCHEMA a QUESTION in SQL; without one, a prompt, or questions line by line from a pipe.
 
     An answer comes with ± its error bound, where it came from, its price as a percentage of the budget and what is
-    left. What earlier answers prove already is free, and so is a question that was asked before. Without QUESTION and
-    with --json every line of a pipe is answered with one line of JSON.
+    left. What earlier answers prove already is free, and so is a question that was asked before. From a pipe every line
+    is answered, with --json by one line of JSON; one that is refused does not stop the others.
 
     \b
         discreet ask people.toml "SELECT COUNT(*) FROM people WHERE age >= 50 AND health = 'poor'"
@@ -132,9 +132,11 @@ class Asking:
         return Left(*self.session.budget(), self.terms["allowance"])
 
     def _asked(self, question: str, answer: Answer, more: int | None) -> Asked:
-        kind = "questions like this" if answer.price else "paid counts"
+        kind = "question like this" if answer.price else "paid count"
         left = Left(*self.session.budget(), self.terms["allowance"], more, kind)
-        return Asked(question, answer, left, max(1, self.found.table.facts.size or 1))
+        facts = self.found.table.facts
+        beyond = clipped(question, facts.domain, self.found.table.identity.name)
+        return Asked(question, answer, left, max(1, facts.size or 1), beyond)
 
 
 def promise(asking: Asking) -> str:
@@ -156,18 +158,19 @@ def _one_by_one(asking: Asking, questions: Sequence[str]) -> None:
     try:
         for number, question in enumerate(questions, 1):
             given.append(asking.ask(question, f"asking {number:,} of {len(questions):,}"))
-            _show_with_question(asking, given[-1])
+            show_with_question(asking, given[-1])
     finally:
         _finish(asking, given)
 
 
 def _report(asking: Asking, given: Sequence[Asked]) -> None:
     for asked in given:
-        _show_with_question(asking, asked)
+        show_with_question(asking, asked)
     _finish(asking, given)
 
 
-def _show_with_question(asking: Asking, asked: Asked) -> None:
+def show_with_question(asking: Asking, asked: Asked) -> None:
+    """An answer for people, below its question."""
     asking.output.say(f"> {one_line(asked.question)}")
     show(asked, asking.output)
 
@@ -180,20 +183,13 @@ def _finish(asking: Asking, given: Sequence[Asked]) -> None:
 
 def _converse(asking: Asking) -> None:
     """Questions one after the other: at a prompt, or line by line from a pipe, each answered before the next."""
+    from discreet.cli.piped import answer_lines
     from discreet.cli.prompt import talk
 
     if sys.stdin.isatty() and sys.stdout.isatty() and not asking.output.as_json:
         talk(asking)
-        return
-    for question in filter(None, map(bare, sys.stdin)):
-        with pointed_out():
-            asked = asking.ask(question)
-        if not asking.output.as_json:
-            _show_with_question(asking, asked)
-            continue
-        mark = {"rehearsal": True} if asking.output.rehearsal else {}
-        click.echo(json.dumps({**mark, **as_json(asked)}, default=str))
-        sys.stdout.flush()
+    elif code := answer_lines(asking, sys.stdin):
+        raise click.exceptions.Exit(code)
 
 
 @contextmanager

@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import ParameterError
+from discreet.plan import MODELS
 
 if TYPE_CHECKING:
-    from discreet.domain import Column
+    from discreet.domain import Column, Domain
     from discreet.ledger import Ledger
     from discreet.schema import Schema
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a schema says about people and columns; nothing without one."""
+    """What a schema says about people and columns; nothing without one.
+
+    model  of a model with a target: what it is planned for, exactly as `discreet fit` would fit it
+    """
 
     schema: Schema | None
     numbers: dict[str, int]
     from_columns: str
+    model: dict[str, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of(path: Path | None, kind: str, features: str | None, target: str | None) -> Told:
+    def of(
+        path: Path | None,
+        kind: str,
+        features: str | None,
+        target: str | None,
+        radius: str | None = None,
+        huber: str | None = None,
+    ) -> Told:
         from discreet.schema import Schema
 
         if path is None:
@@ -35,6 +47,8 @@ class Told:
         schema = Schema.read(path)
         if target is not None:
             schema.domain.column(target)
+        if kind in MODELS and target is not None:
+            return Told(schema, {}, "", _model(kind, schema.domain, target, features, radius, huber))
         names = [name for name in schema.domain.names if name != target]
         if features is not None:
             names = [name.strip() for name in features.split(",")]
@@ -51,6 +65,17 @@ class Told:
 
         where = None if self.schema is None else self.schema.ledger
         return None if where is None or not where.exists() else Ledger.open(where)
+
+
+def _model(
+    kind: str, domain: Domain, target: str, features: str | None, radius: str | None, huber: str | None
+) -> dict[str, Any]:
+    from discreet.cli.fitting import check_kind, features_of, shape_of
+
+    columns = features_of(kind, domain, target, features)
+    check_kind(kind, domain, target)
+    shape = shape_of(kind, domain, target, len(columns or ()), radius, huber)
+    return {"domain": domain, "target": target, "features": columns or (), **shape}
 
 
 def _cells(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:

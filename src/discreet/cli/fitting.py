@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @click.option("--hidden", type=click.IntRange(1, 4096), help="network: how many hidden units.  [default: 8]")
 @click.option("--radius", help="logistic, linear: how long the coefficients of scaled features may be together.")
 @click.option("--huber", help="linear: misses above this count linearly.  [default: a tenth of the target's bound]")
+@click.option("--method", metavar="NAME", help="One that `discreet plan` lists; unless named, the one it marks.")
 @save_options
 def fit(
     schema: Path,
@@ -47,6 +48,7 @@ def fit(
     hidden: int | None,
     radius: str | None,
     huber: str | None,
+    method: str | None,
     save: Path | None,
     force: bool,
     **options: Any,
@@ -62,13 +64,19 @@ def fit(
         discreet fit people.toml mean --target visits --epsilon 0.05
         discreet fit people.toml logistic --target limited --features age,diseases,health --share 1/4
         discreet fit people.toml linear --target age --features family,health --share 1/3 --save age.json
+        discreet fit people.toml median --target age --method exponential --epsilon 0.1
+
+    What each method promises here, before anything is spent: `discreet plan KIND --schema people.toml --target ...`.
     """
     from discreet.schema import Schema
 
     cost = cost_of(options)
     declared = Schema.read(schema)
-    columns = _features(kind, declared.domain, target, features)
-    estimator = _estimator(kind, declared.domain, target, columns, cost, q=q, hidden=hidden, radius=radius, huber=huber)
+    columns = features_of(kind, declared.domain, target, features)
+    _check_method(kind, method)
+    cost["solver"] = method or "auto"
+    chosen = {"q": q, "hidden": hidden, "radius": radius, "huber": huber}
+    estimator = _estimator(kind, declared.domain, target, columns, cost, **chosen)
     found = opened_with(schema, options)
     with reserved(save, force=force) as write:
         model = fitted(found, estimator, target, columns, f"fitting {kind}")
@@ -90,7 +98,7 @@ def _estimator(
     """The estimator of this kind, with defaults for a few thousand people and a part of a budget of 1."""
     from discreet import estimators
 
-    _check_kind(kind, domain, target)
+    check_kind(kind, domain, target)
     _only(kind, chosen)
     if kind == "mean":
         return estimators.Mean(**cost)
@@ -101,22 +109,38 @@ def _estimator(
             raise ParameterError("which quantile? --q 0.9 is the value that nine of ten people are below")
         return estimators.Quantile(chosen["q"], **cost)
     if kind == "network":
-        return estimators.MLPClassifier((chosen["hidden"] or 8,), **cost)
-    if kind == "logistic":
-        return estimators.LogisticRegression(radius=chosen["radius"], **cost)
-    return _linear(domain.column(target), len(columns or ()), cost, chosen)
+        return estimators.MLPClassifier((chosen["hidden"] or 8,), epsilon=cost["epsilon"], delta=cost["delta"])
+    shape = shape_of(kind, domain, target, len(columns or ()), chosen["radius"], chosen["huber"])
+    return {"logistic": estimators.LogisticRegression, "linear": estimators.LinearRegression}[kind](**shape, **cost)
 
 
-def _linear(column: Any, features: int, cost: dict[str, Any], chosen: dict[str, Any]) -> Any:
-    """Shorter slopes and coefficients than the library's defaults: at a few thousand people noise is what hurts."""
-    from discreet.estimators import LinearRegression
+def shape_of(
+    kind: str, domain: Domain, target: str, features: int, radius: str | None, huber: str | None
+) -> dict[str, Any]:
+    """How long slopes and coefficients may be, for the estimator or for its plan.
 
+    Of a linear regression shorter than the library's defaults: at a few thousand people noise is what hurts.
+    """
+    if kind != "linear":
+        return {} if radius is None else {"radius": radius}
+    column: Any = domain.column(target)
     bound = max(abs(column.low), abs(column.high))
-    radius = chosen["radius"] or f"{float(bound) / math.sqrt(features):.6g}"
-    return LinearRegression(radius=radius, huber=chosen["huber"] or bound / 10, **cost)
+    return {"radius": radius or f"{float(bound) / math.sqrt(features):.6g}", "huber": huber or bound / 10}
 
 
-def _check_kind(kind: str, domain: Domain, target: str) -> None:
+def _check_method(kind: str, method: str | None) -> None:
+    """Only what a plan lists: refused before anything is spent."""
+    from discreet.erm.plans import methods
+
+    listed = methods(kind)
+    if method is None or method in (*listed, "auto"):
+        return
+    if not listed:
+        raise ParameterError(f"--method is not for {kind}: there is one method")
+    raise ParameterError(f"--method of {kind} is one of auto, {', '.join(listed)}; found {method!r}")
+
+
+def check_kind(kind: str, domain: Domain, target: str) -> None:
     """The target is of the kind that the model is for."""
     from discreet.domain import Category
 
@@ -145,7 +169,8 @@ def _only(kind: str, chosen: dict[str, Any]) -> None:
             raise ParameterError(f"--{name} is for {' and '.join(serves[name])}, not for {kind}")
 
 
-def _features(kind: str, domain: Domain, target: str, features: str | None) -> list[str] | None:
+def features_of(kind: str, domain: Domain, target: str, features: str | None) -> list[str] | None:
+    """The columns that a model of this kind is fitted to, besides its target; None for a location."""
     from discreet.domain import Category, Number
 
     if kind in models.LOCATION:

@@ -72,14 +72,22 @@ def opened(schema: Path, *, data_path: Path | None, ledger_path: Path | None, re
     if rehearse:
         return Opened(declared, *_rehearsal(declared, where, output), output)
     if not where.exists():
-        raise ParameterError(
-            f"there is no ledger at {where.name} yet: `discreet ledger create {schema} --epsilon 1 --delta 1e-6` "
-            "makes one; --rehearse works without"
-        )
+        raise ParameterError(_no_ledger(where, schema, declared.data))
     book = Ledger.open(where)
     with output.working("reading the rows"):
         table = declared.table(data_path)
     return Opened(declared, table, book, output)
+
+
+def _no_ledger(where: Path, schema: Path, data: Path | None) -> str:
+    from discreet.ledger.sidecar import sidecar
+
+    if data is not None and sidecar(data).exists():
+        return f"there is no ledger at {where.name}, and {data.name} had one: restore it from a backup"
+    return (
+        f"there is no ledger at {where.name} yet: `discreet ledger create {schema} --epsilon 1 --delta 1e-6` makes "
+        "one; --rehearse works without"
+    )
 
 
 def ledger_at(path: Path) -> Ledger:
@@ -101,7 +109,7 @@ def _rehearsal(schema: Schema, real: Path, output: Output) -> tuple[Table, Ledge
     from discreet.ledger import Ledger
     from discreet.rehearsal import PEOPLE, made_up
 
-    found = Ledger.open(real) if real.exists() else None
+    found = Ledger.open(real, look=True) if real.exists() else None
     budget = Budget(1, "1e-6") if found is None else found.budget
     known = schema.size or (None if found is None or found.facts is None else found.facts.size)
     table = made_up(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ from discreet.cli.estimating import (
 )
 from discreet.cli.fitting import fit
 from discreet.cli.front import Opened, price_options, table_options
-from discreet.cli.receipts import Lines, Receipt, facts_about, receipt, reserved, unwrapped
+from discreet.cli.receipts import Lines, Receipt, facts_about, receipt, reserved, shown, unwrapped
 from discreet.errors import DiscreetError, ParameterError
 from discreet.wording import one_line
 
@@ -176,7 +177,9 @@ def _show_rule(found: Opened, schema: Path, made: dict[str, Any], paid: Receipt,
     output.say(f"{one_line(target['column'])} = {one_line(target['positive'])} where")
     output.say(f"    {one_line(made['sentence'])}")
     unwrapped(output, _question(found, schema, made["sql"]))
-    lines: list[tuple[str, object]] = [("promise", made["promise"]), ("method", made["method"]), *paid.lines()]
+    covered = f"{shown(Fraction(made['covers']))} of the declared values (which is not of the people)"
+    lines: list[tuple[str, object]] = [("covers", covered), ("promise", made["promise"]), ("method", made["method"])]
+    lines += paid.lines()
     if bought is not None:
         lines[-1:-1] = [("certificate", bought["said"]), ("its price", bought["cost"])]
     if made["rule"] == "box" and len(made["columns"]) > 2:

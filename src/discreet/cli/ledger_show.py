@@ -125,7 +125,7 @@ def _display_questions(questions: list[dict[str, Any]], output: Output, last: in
         return
     shown = questions if last is None else questions[-last:]
     rest = "" if len(shown) == len(questions) else f", the last {len(shown)} (--all shows all)"
-    output.say(f"answers    {len(questions)} given by sessions, free{rest}")
+    output.say(f"answers    {len(questions)} given by sessions, from the charges above{rest}")
     for each in shown:
         output.say(f"  {each['entry']}  {one_line(each['asked'])}")
 

@@ -40,6 +40,7 @@ NETWORK = (
     "each class, and the largest is predicted."
 )
 LOCATION = ("mean", "median", "quantile")
+_BETWEEN = 3  # signs between two columns of a table, of which one is left at each end
 
 
 def plain(value: Any) -> Any:
@@ -179,7 +180,20 @@ def _show_coefficients(output: Output, kind: str, found: dict[str, Any], target:
         [name, *(f"{column[place]:+.3g}" for column in columns)] for place, name in enumerate(["intercept", *names])
     ]
     output.say(title)
-    output.table(["", *heads], rows)
+    if len(outputs) == 1 or output.as_json or _width([["", *heads], *rows]) <= output.console.width:
+        output.table(["", *heads], rows)
+        return
+    for place, head in enumerate(heads, 1):  # numbers would be broken: each class gets a table of its own
+        output.say(f"{target} = {head}")
+        output.table(["", "coefficient"], [(row[0], row[place]) for row in rows])
+
+
+def _width(lines: list[list[str]]) -> int:
+    """How many columns of a screen a table of these lines takes, with what stands between its columns."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    return sum(widths) + _BETWEEN * len(widths) - 1
 
 
 def _named(about: dict[str, Any]) -> str:

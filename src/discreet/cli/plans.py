@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import re
 import textwrap
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,14 +14,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.declared import Told
-from discreet.cli.front import FILE, Command, Output
+from discreet.cli.front import FILE, Command, Output, one_line
 from discreet.errors import ParameterError
 from discreet.plan import KINDS
 
 if TYPE_CHECKING:
+    from discreet.guarantee import Budget
+    from discreet.ledger import Ledger
     from discreet.plan import Plan, Row
 
 _NARROW = 76  # columns: below this a table of six is not readable, and every method gets its own lines
+
+_BY_NAME = "`discreet fit` takes another by its name: --method NAME. In several dimensions the exponential is slow."
 
 _NUMBERS = {
     "bits": "2^bits values, or cells of the domain.",
@@ -65,6 +73,8 @@ def _number_options(command: Command) -> Command:
 @click.option("--schema", "schema_path", type=FILE, help="Who is protected, how many, and numbers from the columns.")
 @click.option("--features", help="With --schema: the columns, as age,sex; all but the target unless named.")
 @click.option("--target", help="With --schema: the column to predict, which is no feature.")
+@click.option("--radius", help="linear, logistic: how long the coefficients of (scaled) features may be together.")
+@click.option("--huber", help="linear: misses above this count linearly.")
 @click.option("--neighbours", type=click.Choice(["replace-one", "add-remove"]), help="What is protected.")
 @click.option("--rows-per-unit", type=_Whole(), help="How many rows a person may hold.")
 @click.option("--size", type=_Whole(), help="How many people there are: shows errors as fractions of it.")
@@ -82,6 +92,8 @@ def plan(
     schema_path: Path | None,
     features: str | None,
     target: str | None,
+    radius: str | None,
+    huber: str | None,
     neighbours: str | None,
     rows_per_unit: int | None,
     size: int | None,
@@ -96,7 +108,8 @@ def plan(
     Every method for one KIND of release side by side, the best first: the error that it promises for --size people,
     the size that it needs for an error of --alpha, and the theorem that it rests on. Without a KIND: all kinds.
 
-    Learners are planned in units where rows have norm 1, targets lie in [-1, 1] and values in [0, 1].
+    Models are planned in units where rows have norm 1, targets lie in [-1, 1] and values in [0, 1]; with --schema and
+    --target as `discreet fit` fits them, in the target's own units. The method that it takes unasked is marked.
 
     \b
         discreet plan
@@ -116,18 +129,37 @@ def plan(
         _list(output)
         return
     given = {name: value for name, value in numbers.items() if value is not None} | _by_name(named)
-    told = Told.of(schema_path, kind, features, target)
+    told = Told.of(schema_path, kind, features, target, radius, huber)
+    if told.model and "d" in given:
+        raise ParameterError("--d is counted from the columns when there is a --target: leave it out")
     known = {name: value for name, value in told.numbers.items() if not (name == "cells" and "bits" in given)}
-    found = _planned(
-        kind,
-        told,
-        cost=(epsilon, delta, share),
-        relation=(neighbours, rows_per_unit),
-        size=size,
-        asked={"alpha": alpha, "beta": beta, **known, **given},
-    )
+    shape = {name: value for name, value in (("radius", radius), ("huber", huber)) if value is not None}
+    with _speaking_of_options():
+        found = _planned(
+            kind,
+            told,
+            cost=(epsilon, delta, share),
+            relation=(neighbours, rows_per_unit),
+            size=size,
+            asked={"alpha": alpha, "beta": beta, **known, **shape, **given, **told.model},
+        )
     _show(found, told, output)
     output.result(_record(found))
+
+
+@contextlib.contextmanager
+def _speaking_of_options() -> Iterator[None]:
+    """The library's errors name arguments, as size=; here they are options."""
+    try:
+        yield
+    except ParameterError as refused:
+        raise type(refused)(_with_options(str(refused))) from refused
+
+
+def _with_options(text: str) -> str:
+    """size= is --size here, and solver="output" is --method output."""
+    said = re.sub(r"\bsolver=\"([a-z-]+)\"", r"--method \1", text)
+    return re.sub(r"\b([a-z]+)=(['\"\w]?)", lambda found: f"--{found[1]}{found[2] and ' '}{found[2]}", said)
 
 
 def _by_name(pairs: tuple[str, ...]) -> dict[str, int]:
@@ -154,7 +186,8 @@ def _planned(
     from discreet.plan import plan as planned
 
     epsilon, delta, share = cost
-    missing = [name for name in KINDS[kind].needs if name not in asked] if kind in KINDS else []
+    counted = ("d",) if told.model else ()
+    missing = [name for name in KINDS[kind].needs if name not in (*asked, *counted)] if kind in KINDS else []
     if missing:
         raise ParameterError(
             f"a plan for {kind} needs {' and '.join(f'--{name}' for name in missing)}, a whole number each"
@@ -177,9 +210,19 @@ def _planned(
     if told.schema is not None:
         known = None if ledger is None or ledger.facts is None else ledger.facts.size
         size = size or told.schema.size or known
+        if told.model and ledger is not None and relation == (None, None):
+            alone = _as_charged(ledger, Budget(epsilon or 0, delta or 0))
+            return dataclasses.replace(planned(kind, ledger=alone, size=size, **asked), left=None)
         relation = (relation[0] or told.schema.neighbours, relation[1] or told.schema.rows_per_unit)
     neighbours = Neighbours(relation[0] or "replace-one", relation[1] or 1)
     return planned(kind, budget=Budget(epsilon or 0, delta or 0), neighbours=neighbours, size=size, **asked)
+
+
+def _as_charged(ledger: Ledger, budget: Budget) -> Ledger:
+    """An empty ledger with this budget: a fit reads its own epsilon and delta so, with the same part for failures."""
+    from discreet.ledger import Ledger
+
+    return Ledger.in_memory(budget, ledger.identity, failure_share=next(ledger.entries())["failure_share"])
 
 
 def _same(relation: tuple[str | None, int | None]) -> Any:
@@ -213,18 +256,31 @@ def _takes(name: str) -> str:
 def _show(found: Plan, told: Told, output: Output) -> None:
     titles, rows = found.table()
     output.say(found.head)
-    if told.from_columns:
-        output.say(told.from_columns, style="dim")
+    for about in (told.from_columns, _columns(found, told), f"units: {found.units}" if found.units else ""):
+        if about:
+            output.say(about, style="dim")
     if rows and output.console.width >= _NARROW:
         output.table(titles, rows)
     for row in rows if output.console.width < _NARROW else ():
         output.say(row[0], style="bold")
         for title, cell in list(zip(titles, row, strict=True))[1:]:
-            output.say(_hanging(f"{title} {cell}", output.console.width))
+            if cell != "-":
+                output.say(_hanging(f"{title} {cell}", output.console.width))
     if not rows:
         output.say("No method promises anything here.")
     for note in found.notes():
-        output.say(note, style="dim")
+        output.say(_with_options(note), style="dim")
+    if found.taken is not None and found.taken.method != found.rows[0].method:
+        output.say(_BY_NAME, style="dim")
+
+
+def _columns(found: Plan, told: Told) -> str:
+    """What a model with a target is planned for."""
+    if not told.model:
+        return ""
+    target, columns = one_line(told.model["target"]), told.model["features"]
+    about = ", ".join(map(one_line, columns)) if len(columns) <= 4 else f"{len(columns)} columns"
+    return f"{target} from {about}: d {dict(found.numbers)['d']}, and an intercept" if columns else ""
 
 
 def _hanging(text: str, width: int) -> str:
@@ -248,6 +304,9 @@ def _record(found: Plan) -> dict[str, Any]:
         "beta": float(found.beta),
         "promise": "in expectation" if KINDS[found.kind].expected else "with probability 1 - beta",
         "error_in": KINDS[found.kind].error,
+        "units": found.units or None,
+        "radius": None if found.radius is None else float(found.radius),
+        "fit_takes": None if found.taken is None else found.taken.method,
         "numbers": dict(found.numbers),
         "methods": [_row(row) for row in found.promising],
         "refused": [{"method": row.method, "reason": row.refusal} for row in found.refused],
@@ -264,4 +323,5 @@ def _row(row: Row) -> dict[str, Any]:
         "rests_on": row.theorem,
         "assuming": row.assuming,
         "can_be_run": not row.imagined,
+        "fit_takes_this": row.taken,
     }

@@ -31,8 +31,9 @@ _HELP = (
     ("\\columns", "what may be asked about: the declared columns and their values"),
     ("\\history", "what was asked and answered at this prompt"),
     ("\\help", "this"),
-    ("\\quit", "leave; so does Ctrl-D. Ctrl-C drops a line or stops a question"),
+    ("\\quit", "leave; so do exit and Ctrl-D. Ctrl-C drops a line or stops a question"),
 )
+_PLAINLY = {"quit": "\\quit", "exit": "\\quit", "\\exit": "\\quit", "\\q": "\\quit", "help": "\\help", "?": "\\help"}
 
 
 def talk(asking: Asking) -> None:
@@ -90,7 +91,8 @@ class Prompt:
         except EOFError:
             click.echo()
             return False
-        if line in ("\\quit", "\\q"):
+        line = _PLAINLY.get(line.lower(), line)
+        if line == "\\quit":
             return False
         try:
             self._do(line)

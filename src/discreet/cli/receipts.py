@@ -124,12 +124,24 @@ def reserved(path: Path | None, *, force: bool) -> Iterator[Write]:
             raise ParameterError("--force goes with --save")
         yield lambda record: None
         return
-    taken = _taken(path, force=force)
+    place = regular(path)
+    taken = _taken(place, force=force)
     try:
-        yield lambda record: _written(taken, path, record)
+        yield lambda record: _written(taken, place, record)
     finally:
-        if taken != path or (path.exists() and not path.stat().st_size):
+        if taken != place or (place.exists() and not place.stat().st_size):
             taken.unlink(missing_ok=True)
+
+
+def regular(path: Path) -> Path:
+    """The file that a path stands for, links followed: a link keeps pointing to what is written.
+
+    What is there and is no plain file (a device, a pipe, a folder) is refused: it would be replaced by one.
+    """
+    place = Path(os.path.realpath(path))
+    if place.is_symlink() or (place.exists() and not place.is_file()):  # a link that is left leads in a circle
+        raise ParameterError(f"{path} is there, and is not a plain file: choose another name; nothing was spent")
+    return place
 
 
 def _taken(path: Path, *, force: bool) -> Path:

@@ -85,10 +85,12 @@ def _parts(ledger: Ledger, protects: str, everything: bool) -> list[Part]:
     entry, hash_, time = _head(ledger)
     agrees = not ledger.rolled_back()
     budget = ledger.budget
+    replaced = ledger.identity.neighbours.replace_one
+    without = "what is written about you is yours" if replaced else "you take part"
     return [
         *_warnings(ledger, agrees),
         made.Heading("What is promised, and to whom"),
-        "To every person in the table: the chance of any outcome is about the same whether or not you take part, for "
+        f"To every person in the table: the chance of any outcome is about the same whether or not {without}, for "
         "everything that is released here, however cleverly it is asked for.",
         protects,
         made.odds([budget.epsilon], budget.delta),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.models import declared, plain
@@ -110,11 +112,41 @@ def record(kind: str, model: Any, target: str, domain: Domain) -> dict[str, Any]
         "sentence": sentence(model.rule_),
         "sql": sql(model.rule_),
         "columns": [declared(name, features.column(name)) for name in used],
+        "covers": float(covers(model.rule_)),
         "learned_from": list(features.names),
         "how_to_use": READING,
         "method": model.method_,
         "promise": str(model.error_bound_).replace("with alpha=", "with --alpha "),
     }
+
+
+def covers(found: LearnedRule) -> Fraction:
+    """The part of the declared values that the rule holds for, every value of a column counted once: public, and no
+    number of people. Columns are independent here, and on each the rule is an interval without some others."""
+    from discreet.pac.boxes import BoxRule
+    from discreet.pac.conditions import Literals
+
+    rule: Any = found.rule
+    if isinstance(rule, BoxRule):
+        parts = [(*side, True) for side in zip(rule.columns, rule.low, rule.high, strict=True)]
+    elif rule.never:
+        return Fraction(0)
+    elif isinstance(rule.conditions, Literals):
+        parts = [(name, code, code, True) for name, code in _literals(rule)]
+    else:
+        parts = [rule.conditions.meaning(found.domain, each) for each in rule.numbers]
+    names = dict.fromkeys(part[0] for part in parts)
+    return math.prod((_covered(found.domain, name, parts) for name in names), start=Fraction(1))
+
+
+def _covered(domain: Domain, name: str, parts: list[tuple[str, int, int, bool]]) -> Fraction:
+    """The part of a column's codes that all conditions on it leave; those outside of something name a single code."""
+    column: Any = domain.column(name)
+    here = [part[1:] for part in parts if part[0] == name]
+    low = max((first for first, _, inside in here if inside), default=0)
+    high = min((last for _, last, inside in here if inside), default=column.size - 1)
+    out = {first for first, last, inside in here if not inside and low <= first == last <= high}
+    return Fraction(max(0, high - low + 1 - len(out)), column.size)
 
 
 # Which class is positive.

@@ -26,6 +26,7 @@ _WORDS = {
 _ROWS_SHOWN = 1_000  # of a table; --json has all of them
 _NARROW = 50  # on a screen of fewer columns a table has no shares
 LITTLE = "the bound is larger than the answer: this tells little"
+NO_BOUND = "no bound: there may be nobody to average over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +37,34 @@ class Left:
     cap: int
     whose: str | None = None
     more: int | None = None
-    more_of: str = "questions like this"
+    more_of: str = "question like this"
 
     def __str__(self) -> str:
         whose = "" if self.whose is None else f" for {one_line(self.whose)}"
-        more = "" if self.more is None else f", about {self.more:,} more {self.more_of}"
+        more = "" if self.more is None else f", about {self.more:,} more {_counted(self.more, self.more_of)}"
         return f"left{whose}: {percent(self.nano, self.cap)}{more}"
+
+
+def _counted(number: int, words: str) -> str:
+    """The words for one thing, or for several of it."""
+    if number == 1:
+        return words
+    return words.replace("question", "questions") if "question" in words else f"{words}s"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, its answer, and what is left after it; size: the public number of persons."""
+    """A question, its answer, and what is left after it.
+
+    size     the public number of persons
+    clipped  how the column of a sum or an average is read (`cli.clipping`)
+    """
 
     question: str
     answer: Answer
     left: Left
     size: int
+    clipped: dict[str, Any] | None = None
 
     @property
     def cost(self) -> str:
@@ -60,8 +73,12 @@ class Asked:
         if price:
             guard = ", for a threshold that lets later questions pass free" if source == "hypothesis" else ""
             return f"paid: {percent(price, self.left.cap)} of the budget{guard}"
-        words = " and ".join(dict.fromkeys(_WORDS.get(each, each) for each in source.split(" and ")))
-        return words if source == "workload" else f"free: {words}"
+        if source == "workload":
+            return _WORDS[source]
+        parts = {_WORDS.get(each, each) for each in source.split(" and ")}
+        if len(parts) > 1 or (self.clipped and source == "cache"):  # a sum or a count of some other question
+            return f"free: {_WORDS['hypothesis']}"
+        return f"free: {parts.pop()}"
 
     @property
     def one(self) -> str:
@@ -85,14 +102,14 @@ class Asked:
         if answer.unit.endswith("in ranks"):
             return f"± {math.floor(answer.error_bound):,} ranks"
         if math.isinf(answer.error_bound):
-            return "± no bound: there may be nobody to average over"
+            return f"± {NO_BOUND}"
         return f"± {math.floor(answer.error_bound):,} {answer.unit}" if self.counts else f"± {_up(answer.error_bound)}"
 
     @property
     def little(self) -> str:
         """What to say if the bound is larger than what it is about; nothing otherwise."""
         answer, bound = self.answer, self.answer.error_bound
-        if answer.unit.endswith("in ranks"):
+        if answer.unit.endswith("in ranks") or math.isinf(bound):
             return ""
         if not answer.groups:
             return LITTLE if bound > abs(answer.value) else ""
@@ -113,6 +130,8 @@ def show(asked: Asked, output: Output) -> None:
         _table(asked, output)
     if asked.little:
         output.say(asked.little)
+    if asked.clipped is not None:
+        output.say(asked.clipped["note"])
     if asked.answer.population is not None:
         output.say(f"± {100 * asked.answer.population:.3g} % of the population, if the rows are a random sample of it")
     output.say(f"{asked.cost}; {asked.left}")
@@ -142,7 +161,8 @@ def as_json(asked: Asked) -> dict[str, Any]:
         "error_bound": _finite(answer.error_bound),
         "error_bound_fraction": _finite(answer.error_bound / asked.size) if asked.counts else None,
         "unit": answer.unit,
-        "tells_little": asked.little or None,
+        "tells_little": NO_BOUND if math.isinf(answer.error_bound) else asked.little or None,
+        "clipped": asked.clipped,
         "population_bound_fraction": answer.population,
         "source": answer.source,
         "cost": asked.cost,
@@ -194,4 +214,6 @@ def caret(refused: UnsupportedQuery, width: int) -> str:
     shown = text[first : first + room]
     before, after = "…" if first else " ", "…" if first + room < len(text) else ""
     indent = " " * cell_len(before + shown[: place - first])
-    return f"{before}{shown}{after}\n{indent}^\n{one_line(refused.reason)}. {one_line(refused.hint)}"
+    reason = one_line(refused.reason)
+    ended = reason if reason.endswith((".", "?", "!")) else f"{reason}."
+    return f"{before}{shown}{after}\n{indent}^\n{ended} {one_line(refused.hint)}"

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from discreet.cli.front import Opened, opened, percent, table_options
+from discreet.cli.receipts import regular
 from discreet.errors import ParameterError
 from discreet.wording import one_line
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from discreet.session import Session
 
 STDOUT = Path("-")
-_BETWEEN = "and everything between columns that are not known together"
+_BETWEEN = "everything between columns that are not known together"
 
 
 @click.command()
@@ -71,10 +72,10 @@ def synth(
         )
     if out == STDOUT and as_json:
         raise ParameterError("--out - prints rows, --json a summary: give --out a file")
-    _check_place(out, force=force)
+    place = _checked_place(out, force=force)
     quiet = as_json or out == STDOUT
     found = opened(schema, data_path=data_path, ledger_path=ledger_path, rehearse=rehearse, as_json=quiet)
-    with _written(out) as file:
+    with _written(place) as file:
         bought = _measured(found, measure, share, {"beta": beta, "allowance": allowance})
         with found.output.working(f"drawing {rows:,} rows"):
             frame = bought.session.synthetic(rows, seed=seed, backend="pyarrow")
@@ -166,12 +167,12 @@ def _lines(bought: Bought, summary: dict[str, Any]) -> list[str]:
     cap = summary["budget_nano"]
     price = percent(summary["price_nano"], cap)
     cost = f"paid: {price} of the budget" if summary["price_nano"] else "free: made of what was released before"
-    left_out, missing = summary["columns_left_out"], summary["columns_not_drawn"]
+    left_out, even, missing = (summary[f"columns_{which}"] for which in ("left_out", "spread_evenly", "not_drawn"))
     return [
         *(f"measured: {_named([one])}, each count ± {int(answer.error_bound):,}" for one, answer in bought.tables),
         f"known together: {_named(summary['columns_known_together'])}",
         *([f"measured, but too large a hypothesis to follow: {_named(left_out)}"] if left_out else []),
-        f"spread evenly: {_named([[*summary['columns_spread_evenly'], _BETWEEN]])}",
+        f"spread evenly: {_named([even]) + ', and ' if even else ''}{_BETWEEN}",
         *([f"not in the rows, since without bounds: {_named([missing])}"] if missing else []),
         f"{cost}; left: {percent(summary['left_nano'], cap)}",
     ]
@@ -180,15 +181,20 @@ def _lines(bought: Bought, summary: dict[str, Any]) -> list[str]:
 # The file.
 
 
-def _check_place(out: Path, *, force: bool) -> None:
+def _checked_place(out: Path, *, force: bool) -> Path:
+    """The file to write, links followed, if rows may be put there."""
     if out == STDOUT:
-        return
+        return out
     if out.suffix.lower() not in (".csv", ".parquet"):
         raise ParameterError(f"--out must end in .csv or .parquet, or be - for CSV on the screen; found {out.name!r}")
     if not out.parent.is_dir():
         raise ParameterError(f"there is no folder {str(out.parent)!r} for {out.name}")
-    if out.exists() and not force:
+    place = regular(out)
+    if not place.parent.is_dir():
+        raise ParameterError(f"{out.name} is a link into {str(place.parent)!r}, and there is no such folder")
+    if place.exists() and not force:
         raise ParameterError(f"{out.name} is there already: choose another name, or --force to overwrite it")
+    return place
 
 
 @contextmanager

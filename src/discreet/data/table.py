@@ -68,6 +68,8 @@ class Table:
         domain = checked_domain(domain)
         self.identity = replace(identity_of(name, neighbours, unit, rows_per_unit), rehearsal=flag(rehearsal=rehearsal))
         self.source = Path(rows).resolve() if isinstance(rows, (str, os.PathLike)) else None
+        if rehearsal and self.source is not None:
+            raise ParameterError("a rehearsal is on made-up rows, and a file may hold real ones: discreet.rehearsal")
         if self.source is None:
             block = frame_block(rows, domain, self.identity)
         else:

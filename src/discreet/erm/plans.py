@@ -1,11 +1,13 @@
 """Plans for learners: what every solver promises for a budget and a size, and the size that a promise needs.
 
-The problems are those of the estimators at their defaults, in units where the bounds are 1: rows of norm 1 with an
-intercept, targets in [-1, 1], values in [0, 1]. A row's name is what `solver=` of the estimator takes.
+The problems are those of the estimators (`posed`). A row's name is what `solver=` of the estimator takes, and the row
+that is marked is the one that it takes unasked. That need not be the smallest promise: the exponential mechanism in
+several dimensions is slow, so it is taken by name only (`choose`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -13,15 +15,14 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.data import Facts
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.domain import Domain
 from discreet.erm import choose, neural
-from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.line import RankQuantile
-from discreet.erm.losses import Absolute, Huber, Logistic, Pinball, Squared
+from discreet.erm.losses import Absolute, Pinball, Squared
+from discreet.erm.posed import LOCATION, RANKED, problem, unit_vectors, vectors
 from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk
 from discreet.erm.sampling import promise
-from discreet.erm.sets import Ball, interval
 from discreet.errors import ParameterError
 from discreet.mechanism import calibrate
 from discreet.mechanisms.additive import Gaussian, Laplace
@@ -29,14 +30,22 @@ from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
 from discreet.plan import PURE, Asked, Row
 from discreet.query import Sum
 
-_ALIASES = ("average", "descent")  # "gaussian" by another name, and the best schedule of the list
-_RANKED = ("median", "quantile")
+_ALIAS = "average"  # "gaussian" by another name
 _SUMS: dict[str, tuple[Any, Any]] = {  # how the Mean means these names
     "laplace": (Laplace, LaplaceNoise),
     "gaussian": (Gaussian, GaussianNoise),
 }
 _HIDDEN = (32,)  # the layers of a network, unless somebody says otherwise
 _LARGEST = 2**36  # persons: a size that is not found below this is not offered
+
+
+def methods(kind: str) -> tuple[str, ...]:
+    """What a plan of this kind lists, and `solver=` of its estimator takes."""
+    if kind == "network":
+        return ()
+    ranks = ("rank",) if kind in RANKED else ()
+    left_out = (_ALIAS, "descent") if kind in LOCATION else (_ALIAS,)  # of one number auto is never a descent
+    return (*ranks, *(solver for solver in choose.SOLVERS if solver not in left_out))
 
 
 def rows(kind: str, asked: Asked) -> list[Row]:
@@ -46,21 +55,23 @@ def rows(kind: str, asked: Asked) -> list[Row]:
     risk, domain = problem(kind, asked)
     if asked.facts.size is None and asked.alpha is None:
         raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
-    ranks = ("rank",) if kind in _RANKED else ()
-    solvers = (*ranks, *(solver for solver in choose.SOLVERS if solver not in _ALIASES))
-    return [_row(solver, risk, domain, asked) for solver in solvers]
+    made = [_row(solver, risk, domain, asked) for solver in methods(kind)]
+    taken = _taken_at_all(kind, risk, domain, asked, made)
+    return [dataclasses.replace(row, taken=row.method == taken) for row in made]
 
 
 def _network(asked: Asked) -> Row:
     """A network has a price and a number of steps, and no theorem about its risk."""
-    domain = Domain(x=Vector(asked.number("d"), norm=1), y=Category("no", "yes"))
+    features, _ = vectors(asked)
+    domain = unit_vectors(asked) if asked.model.domain is None else asked.model.domain
     reason = "no bound on the risk of a network is proved, for it is not convex; its privacy is"
     size = asked.facts.size
     if size is None:
         return Row("descent", "", refusal=reason)
     facts = Facts(domain, asked.facts.neighbours, size)
+    target = asked.model.target or "y"
     try:
-        found = neural.propose(VectorColumn(), "y", _HIDDEN, facts=facts, admits=asked.admits(facts))
+        found = neural.propose(features, target, _HIDDEN, facts=facts, admits=asked.admits(facts))
     except ParameterError as refused:
         return Row("descent", "", refusal=f"{reason}; here {refused}")
     kind = type(found.noise).__name__.removesuffix("Noise")
@@ -69,22 +80,29 @@ def _network(asked: Asked) -> Row:
     return Row("descent", "", refusal=f"{reason}: {how}", mechanism=found)
 
 
-def problem(kind: str, asked: Asked) -> tuple[Risk, Domain]:
-    values, targets = Number(0, 1, step=Fraction(1, 2**20)), Number(-1, 1, step=Fraction(1, 2**20))
-    if kind in ("mean", *_RANKED):
-        loss = Squared() if kind == "mean" else Absolute() if kind == "median" else Pinball(_part(asked))
-        return Risk(loss, Constant(), "y", interval(0, 1)), Domain(y=values)
-    vectors = Vector(asked.number("d"), norm=1)
-    if kind == "linear":
-        return Risk(Huber(Fraction(1, 2)), VectorColumn(), "y", Ball(3)), Domain(x=vectors, y=targets)
-    return Risk(Logistic(Fraction(1, 2)), VectorColumn(), "y", Ball(10)), Domain(x=vectors, y=Category("no", "yes"))
+# What the estimator takes unasked.
 
 
-def _part(asked: Asked) -> Fraction:
-    percent = asked.number("percent")
-    if percent > 99:
-        raise ParameterError(f"percent must be between 1 and 99, found {percent}")
-    return Fraction(percent, 100)
+def _taken_at_all(kind: str, risk: Risk, domain: Domain, asked: Asked, made: list[Row]) -> str | None:
+    """Its name, for the size that is given; without one, for the fewest people with whom what is taken keeps alpha."""
+    if asked.facts.size is not None:
+        return _taken(kind, risk, domain, asked, made, asked.facts.size)
+    enough = sorted((row.needed, row.method) for row in made if row.needed is not None)
+    found = ((_taken(kind, risk, domain, asked, made, size), method) for size, method in enough)
+    return next((taken for taken, method in found if taken == method), None)
+
+
+def _taken(kind: str, risk: Risk, domain: Domain, asked: Asked, made: list[Row], size: int) -> str | None:
+    if kind in RANKED:
+        return "rank"
+    if kind == "mean":
+        sums = [row for row in made if row.method in _SUMS and row.error is not None]
+        return min(sums, key=lambda row: (row.needed or 0, row.error or 0.0)).method if sums else None
+    facts = Facts(domain, asked.facts.neighbours, size)
+    try:
+        return choose.choose(risk, facts=facts, admits=asked.admits(facts)).solver
+    except ParameterError:  # nothing is left that could be spent
+        return None
 
 
 def _row(solver: str, risk: Risk, domain: Domain, asked: Asked) -> Row:
@@ -118,18 +136,27 @@ def _offered(solver: str, risk: Risk, domain: Domain, asked: Asked, made: dict[s
         found = Promise(excess, promised.theorem, promised.reason)
     elif solver in _SUMS and isinstance(risk.loss, Squared):
         release, noise = _SUMS[solver]
-        mechanism = made.setdefault(solver, None) or calibrate(lambda scale: release(Sum("y"), scale), admits=admits)
-        variance = noise(mechanism.scale).variance() / size**2
-        found = Promise(variance, "the variance of the noise on the sum, over the squared size")
+        if facts.neighbours.rows > 1:
+            raise ParameterError("a mean is a sum over a number of rows, private where a person may have several")
+        query = Sum(risk.target)
+        mechanism = made.setdefault(solver, None) or calibrate(lambda scale: release(query, scale), admits=admits)
+        found = _mean_promise(noise(mechanism.scale).variance() / size**2, risk)
     else:
         return choose.offer(solver, risk, facts=facts, admits=admits)
     made[solver] = mechanism
     return choose.Offer(solver, mechanism, found)
 
 
+def _mean_promise(variance: float, risk: Risk) -> Promise:
+    theorem, known = "the variance of the noise on the sum, over the squared size", risk.feasible.diameter(1) ** 2 / 4
+    if variance >= known:
+        return Promise(None, theorem, f"{variance:.3g} is no better than the middle of the bounds, {known:.3g}")
+    return Promise(variance, theorem)
+
+
 def _rank(risk: Risk, noise: Fraction) -> RankQuantile:
     part = risk.loss.q if isinstance(risk.loss, Pinball) else Fraction(1, 2)
-    return RankQuantile("y", part, 1 / noise)
+    return RankQuantile(risk.target, part, 1 / noise)
 
 
 def _refusal(offered: Callable[[int], choose.Offer], asked: Asked) -> str:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import exact
-from discreet.certificate import Certificate, certificate, from_entries
+from discreet.certificate import Certificate, certified_by
 from discreet.data import Dataset
 from discreet.erm.promise import Promise
 from discreet.errors import ParameterError
@@ -25,8 +25,8 @@ from discreet.exact import Exact
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.ledger.price import ATTO
-from discreet.ledger.state import Body
 from discreet.mechanism import Mechanism
+from discreet.pac.certificate import Certificate as Certified
 from discreet.release import Released, release
 
 Admits = Callable[[Any], bool]
@@ -40,20 +40,28 @@ class FitGuarantee:
     budget: Budget
     scope: str
     entry: int = field(repr=False)
-    source: Ledger | tuple[Body, ...] = field(repr=False, compare=False)  # alone: all the entries of its own ledger
+    hash: str = field(repr=False, compare=False)
+    alone: Certificate | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
-    def of(got: Any, budget: Budget, terms: Terms, ledger: Ledger, what: str) -> FitGuarantee:
+    def of(got: Released | Certified, budget: Budget, terms: Terms, ledger: Ledger, what: str) -> FitGuarantee:
         """What a release promises: `what` alone, or as an entry of the ledger that the terms name."""
-        scope = f"this {what} alone" if terms.ledger is None else f"entry {got.entry} of the ledger of {terms.name!r}"
-        source = tuple(ledger.entries()) if terms.ledger is None else ledger
-        return FitGuarantee(got.guarantee, budget, scope, got.entry, source)
+        if terms.ledger is None:
+            made = certified_by(ledger, got.entry, got.hash)
+            return FitGuarantee(got.guarantee, budget, f"this {what} alone", got.entry, got.hash, made)
+        scope = f"entry {got.entry} of the ledger of {terms.name!r}"
+        return FitGuarantee(got.guarantee, budget, scope, got.entry, got.hash)
 
-    def certificate(self) -> Certificate:
-        """What this promises, to whom and what not, for people who do not have the ledger: docs/certificates.md."""
-        if isinstance(self.source, Ledger):
-            return certificate(self.source, self.entry)
-        return from_entries(self.source, self.entry)
+    def certificate(self, ledger: Ledger | None = None) -> Certificate:
+        """What this promises, to whom and what not, for people who do not have the ledger: docs/certificates.md.
+
+        ledger  where it was charged; a fit alone needs none
+        """
+        if self.alone is not None:
+            return self.alone
+        if ledger is None:
+            raise ParameterError(f"this is {self.scope}: give that ledger")
+        return certified_by(ledger, self.entry, self.hash)
 
     @property
     def neighbours(self) -> Neighbours:
@@ -116,6 +124,8 @@ def terms_of(estimator: Any) -> Terms:
 def _budget(estimator: Any, ledger: Ledger | None) -> Budget | None:
     if estimator.epsilon is not None and not isinstance(estimator.epsilon, Share):
         return Budget(estimator.epsilon, estimator.delta)
+    if ledger is None and estimator.epsilon is not None:
+        raise ParameterError("a share is of what a ledger has left: give ledger=, or a number as epsilon")
     if ledger is None:
         raise ParameterError("epsilon must be given: a number > 0, or with a ledger None for all that is left there")
     if exact.nonnegative(delta=estimator.delta) != 0:

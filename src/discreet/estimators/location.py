@@ -192,7 +192,10 @@ def _table_column(estimator: Any, terms: Any, table: Any, name: Any) -> Column:
         raise ParameterError("bounds and step belong to arrays; the column's declaration in the table has them")
     number = data.facts.domain.column(exact.text(column=name))
     if not isinstance(number, (Number, AnyNumber)) or number.missing:
-        raise ParameterError(f"column {name!r} must be a Number that is never missing, it is declared {number!r}")
+        raise ParameterError(
+            f"column {name!r} must be a Number that is never missing, it is declared {number!r}; a session's "
+            "SELECT AVG(...) leaves missing values out"
+        )
     return Column(data, name, number, Fraction(0))
 
 

@@ -97,10 +97,14 @@ class Ledger:
         return Ledger(store)
 
     @staticmethod
-    def open(path: str | os.PathLike[str], *, state_dir: str | os.PathLike[str] | None = None) -> Ledger:
+    def open(
+        path: str | os.PathLike[str], *, state_dir: str | os.PathLike[str] | None = None, look: bool = False
+    ) -> Ledger:
         """The ledger in this file, after checking every entry; charges of processes that are gone are burned.
 
         A ledger behind its mark opens, so that it can be looked at and reconciled, but refuses to be charged.
+
+        look  only look: nothing is written now, not even that
         """
         where = Path(os.path.realpath(path))
         try:
@@ -110,7 +114,7 @@ class Ledger:
         if not found:
             raise ParameterError(f"there is no ledger at {where.name}")
         ledger = Ledger(Store(where, state_dir=state_directory(state_dir)))
-        if not ledger.rolled_back():
+        if not look and not ledger.rolled_back():
             ledger.store.burn_orphans()
         return ledger
 
@@ -269,7 +273,7 @@ class Ledger:
             if body["kind"] == "charge":
                 assert catalogue is not None
                 if all(name in catalogue for name in _names(body["mechanism"])):
-                    _check_price(body, self._facts_with(body["facts_hash"]), catalogue, self._header.order)
+                    _check_price(body, self.facts_with(body["facts_hash"]), catalogue, self._header.order)
                 else:
                     unknown.append(body["seq"])
         return tuple(unknown)
@@ -303,7 +307,8 @@ class Ledger:
             self._last_facts = (facts, found)
         return found
 
-    def _facts_with(self, facts_hash: str) -> Facts:
+    def facts_with(self, facts_hash: str) -> Facts:
+        """The facts that an entry names by their hash."""
         with self.store.reading() as state:
             return self._facts(state, facts_hash)
 

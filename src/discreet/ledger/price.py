@@ -137,17 +137,21 @@ class Books:
         return replace(self, renyi=renyi, pure=pure, failure=min(self.failure, other.failure))
 
     def used(self) -> Fraction:
-        """Which part of the budget is used: of the two books the one that is used least, since a charge needs only one
-        of them; or of what is kept for failures, if that is more. At 1 nothing fits any more; above 1 it is only if
-        `reconcile` found that more was spent than was ever allowed."""
+        """Which part of the budget is used, in the book that counts; or of what is kept for failures, if that is more.
+        At 1 nothing fits any more; above 1 it is only if `reconcile` found that more was spent than was ever allowed.
+        """
         book = self.counting()
         failures = self._used_of("failure") if self.caps.failure else Fraction(0)
         return max(failures, Fraction(1) if book is None else self._used_of(book))
 
     def counting(self) -> str | None:
-        """The book that is used least, "renyi" or "pure": the one that decides. None if both are closed."""
+        """The book that counts, "renyi" or "pure": the Renyi book while anything is left there, since that is where
+        sessions and shares are counted, and the next Gaussian closes the other. None if both are closed.
+
+        The pure book may be used less; to show that would understate what most later releases find spent.
+        """
         books = [each for each in ("renyi", "pure") if getattr(self.caps, each) and getattr(self, each) is not None]
-        return min(books, key=self._used_of, default=None)
+        return next((each for each in books if self._used_of(each) < 1), books[0] if books else None)
 
     def part_of(self, price: Price) -> Fraction | None:
         """Which part of the budget a price is, in the book that decides: the parts of all charges add up to `used`,
@@ -176,7 +180,8 @@ class Books:
         return f"{self._compared(asked)}{self._admitted(asked)}"
 
     def _compared(self, asked: Price) -> str:
-        """The price and what is left, both as parts of the book in which the price comes nearest to fitting."""
+        """The price and what is left, both as parts of the book in which the price comes nearest to fitting; a book
+        with nothing left counts only if the other has nothing either."""
         if asked.failure > self.failure and self.caps.failure:
             part, left = Fraction(asked.failure, self.caps.failure), Fraction(self.failure, self.caps.failure)
             return f"It takes {_up(part)} of what is kept for failures, and {_down(left)} is left. "
@@ -190,7 +195,7 @@ class Books:
         ]
         if not parts:
             return ""
-        part, left = min(parts, key=lambda each: each[0] - each[1])
+        part, left = min([each for each in parts if each[1]] or parts, key=lambda each: each[0] - each[1])
         return f"It takes {_up(part)} of the budget, and {_down(left)} is left. "
 
     def _admitted(self, asked: Price) -> str:

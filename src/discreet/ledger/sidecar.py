@@ -29,7 +29,7 @@ def claim(source: Path, ledger_id: str, *, new: bool) -> None:
     if new:
         raise LedgerMismatch(
             f"{source.name} has a ledger already: {path.name} names it. Two ledgers would be two budgets for the same "
-            "people. If that ledger was never used, delete that file and try again"
+            "people. If it is lost, restore it from a backup; only if it was never used, delete that file and try again"
         )
     if _named(path) != ledger_id:
         raise LedgerMismatch(f"{source.name} belongs to another ledger: {path.name} names it")

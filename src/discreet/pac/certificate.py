@@ -31,7 +31,7 @@ class Certificate:
     mistakes  the noisy number of mistakes, which may be below zero
     rows      mistakes plus what the noise may hide, at least 0
     error     rows as a share of all rows, at most 1; None if the number of rows is private (add-remove)
-    entry     the charge in the ledger
+    entry     the charge in the ledger, and its hash
     """
 
     mistakes: int
@@ -40,6 +40,7 @@ class Certificate:
     beta: Fraction
     guarantee: Guarantee
     entry: int
+    hash: str
 
     def __str__(self) -> str:
         share = "" if self.error is None else f" ({self.error:.2%} of all)"
@@ -69,7 +70,7 @@ def certify(
     rows = max(0, got.value + hidden(mechanism.scale, allowed))
     public = data.facts.size if data.facts.neighbours.replace_one else None
     error = None if public is None else min(1.0, rows / public) if public else 0.0
-    return Certificate(got.value, rows, error, allowed, got.guarantee, got.entry)
+    return Certificate(got.value, rows, error, allowed, got.guarantee, got.entry, got.hash)
 
 
 def certifying(rule: Rule, labels: Labels, *, epsilon: Exact, facts: Facts) -> Laplace:

@@ -73,7 +73,7 @@ class Answers:
         self.shop = Shop(self.facts, ledger, terms, allowance=allowance)
         if terms.alpha is not None and terms.scopes is None:
             self.shop.require_one_count()
-        self.transcript = Transcript(ledger, self.facts, manner=MANNER)
+        self.transcript = Transcript(ledger, self.facts, manner=MANNER, carries=True)
         self.memory = Memory(self.transcript, self.shop)
         self.rng = rng
         self._how: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
@@ -134,7 +134,10 @@ class Answers:
         return self._known(question, self._guess(question), self._needed(question)) is not None
 
     def answer_all(self, questions: Sequence[Question], *, share: Fraction) -> list[Given]:
-        """Answers to questions that are all known now, from one release, for this share of what is left."""
+        """Answers to questions that are all known now, from one release, for this share of what is left.
+
+        Free if all were answered before, as near as this share would make them now.
+        """
         for question in questions:
             question.sensitivity(self.facts)  # says what is wrong with it
         self.memory.catch_up()
@@ -158,6 +161,9 @@ class Answers:
                 f"for this share of what is left the answers would be off by up to {best.bound:,.0f}, with "
                 f"{self.shop.size:,} persons in all: nothing was spent"
             )
+        known = [self._said(each) for each in questions]
+        if questions and all(given is not None and given.bound <= best.bound for given in known):
+            return {question: given for question, given in zip(questions, known, strict=True) if given is not None}
         got = self._released(best.mechanism, f"a workload of {len(questions)} questions")
         read = answers(questions, best.mechanism, got.value, self.facts, beta=beta)
         given = [self._read(question, each) for question, each in zip(questions, read, strict=True)]
@@ -216,8 +222,13 @@ class Answers:
     # Free answers.
 
     def _cached(self, question: Question) -> Given | None:
+        said = self._said(question)
+        return said if said is not None and said.bound <= self._needed(question) else None
+
+    def _said(self, question: Question) -> Given | None:
+        """The answer that was given before, if it was promised with as little doubt."""
         said = self.transcript.said.get(meaning(question, self.facts.domain))
-        if said is None or said.beta > self.shop.terms.beta or said.given.bound > self._needed(question):
+        if said is None or said.beta > self.shop.terms.beta:
             return None
         return replace(said.given, source="cache", price=0)
 

@@ -72,10 +72,14 @@ class Linear:
 
 def scope_of(question: Question, domain: Domain) -> tuple[str, ...]:
     """The columns that a question mentions, in the domain's order."""
-    mentioned = set(question.where.columns) | set(_grouped(question))
-    if isinstance(question, Sum):
-        mentioned.add(question.column)
-    return tuple(name for name in domain.names if name in mentioned)
+    mentions = mentioned(question)
+    return tuple(name for name in domain.names if name in mentions)
+
+
+def mentioned(question: Question) -> frozenset[str]:
+    """The columns that a question mentions."""
+    summed = (question.column,) if isinstance(question, Sum) else ()
+    return frozenset((*question.where.columns, *_grouped(question), *summed))
 
 
 def cells_of(scope: tuple[str, ...], domain: Domain) -> int | None:

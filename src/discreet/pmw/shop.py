@@ -60,7 +60,8 @@ class Shop:
     def __init__(self, facts: Facts, ledger: Ledger, terms: Terms, *, allowance: str | None = None) -> None:
         if facts.size is None:
             raise ParameterError(
-                "alpha is a fraction of a public number of persons: declare size= when the table is made"
+                "alpha is a fraction of a public number of persons, which add-remove hides: declare a size near it, "
+                "with Table(size=) or as size = 5000 in the schema"
             )
         self.facts, self.ledger, self.terms, self.allowance = facts, ledger, terms, allowance
         self.size = max(1, facts.size)

@@ -6,6 +6,11 @@ one ledger share all of it, and a session that was killed goes on where it stopp
 any session are measurements too, if they are counts, sums or histograms with Laplace or Gaussian noise.
 
 `manner` names the rules by which a session answers and states its bounds; answers are shared within a manner.
+
+A table may be declared anew while its ledger goes on (bounds were bought for a column, say). What was measured and said
+before still holds where every column that the question mentions is declared as it was: such columns have the same codes
+in the same rows. Not where persons have several rows: which of them are kept depends on all declared columns. Orders and
+runs are counted over all declarations, so that one beta covers everything that was ever answered.
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
 from discreet.pmw.measured import Measured
 from discreet.pmw.mwem import AveragedWeights
-from discreet.pmw.questions import Floats, Question
+from discreet.pmw.questions import Floats, Question, mentioned
 from discreet.pmw.workload import Marginals
 from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or
 from discreet.query import Count, Histogram, Sum
@@ -101,8 +106,11 @@ class Transcript:
     open_run  the one that is open now, if any; `thresholds` are the entries of all of them
     """
 
-    def __init__(self, ledger: Ledger, facts: Facts, *, manner: str, threshold: type = AboveThreshold) -> None:
-        self.ledger, self.facts, self.manner, self.threshold = ledger, facts, manner, threshold
+    def __init__(
+        self, ledger: Ledger, facts: Facts, *, manner: str, threshold: type = AboveThreshold, carries: bool = False
+    ) -> None:
+        """carries: what was learned under another declaration counts where that says the same."""
+        self.ledger, self.facts, self.manner, self.threshold, self.carries = ledger, facts, manner, threshold, carries
         self.measured: list[Measured] = []
         self.charged = 0
         self.said: dict[str, Said] = {}
@@ -110,7 +118,8 @@ class Transcript:
         self.runs = self.tops = 0
         self.open_run: Run | None = None
         self.thresholds: set[int] = set()
-        self._pending: dict[int, list[tuple[Question, Gaussian | Laplace, int]]] = {}
+        self._pending: dict[int, list[tuple[Question, Gaussian | Laplace, int, bool]]] = {}
+        self._kept: dict[str, frozenset[str]] = {}
         self._seen = 0
         self._hash = ledger.recorded(facts)[1]
 
@@ -150,10 +159,22 @@ class Transcript:
         """The number that the next measurement will get."""
         return self.charged + 1
 
+    def _holds(self, facts_hash: str, question: Asked) -> bool:
+        """Whether what was learned about a question under the facts with this hash holds here."""
+        if facts_hash == self._hash:
+            return True
+        if not self.carries or self.ledger.identity.unit is not None:
+            return False
+        if facts_hash not in self._kept:
+            before, now = self.ledger.facts_with(facts_hash).domain, self.facts.domain
+            self._kept[facts_hash] = frozenset(name for name in now if name in before and before[name] == now[name])
+        names = (question.column,) if isinstance(question, RankQuantile) else mentioned(question)
+        return self._kept[facts_hash].issuperset(names)
+
     # One entry each.
 
     def _charge(self, body: Body) -> None:
-        if body["facts_hash"] != self._hash:
+        if body["facts_hash"] != self._hash and not self.carries:
             return
         if body["mode"] == "conversation":
             self._note_run(body)
@@ -164,7 +185,10 @@ class Transcript:
             self.runs += 1
         parts = additive_parts(body["mechanism"])
         if parts:
-            self._pending[body["seq"]] = [(*part, self.charged + place) for place, part in enumerate(parts, 1)]
+            self._pending[body["seq"]] = [
+                (*part, self.charged + place, self._holds(body["facts_hash"], part[0]))
+                for place, part in enumerate(parts, 1)
+            ]
             self.charged += len(parts)
 
     def _note_run(self, body: Body) -> None:
@@ -174,8 +198,9 @@ class Transcript:
         conversation = revive(body["mechanism"], _READ)
         if conversation.sensitivity >= self.facts.neighbours.rows and not conversation.monotone:
             self.runs += 1
-            self.thresholds.add(body["seq"])
-            self.open_run = Run(body["seq"], conversation, self.runs)
+            if body["facts_hash"] == self._hash:
+                self.thresholds.add(body["seq"])
+                self.open_run = Run(body["seq"], conversation, self.runs)
 
     def _answer(self, body: Body) -> None:
         parts = self._pending.pop(body["charge"], None)
@@ -183,8 +208,10 @@ class Transcript:
             return
         released = decode(body["answer"])
         values = released if isinstance(released, tuple) else (released,)
-        for (question, mechanism, order), value in zip(parts, values, strict=True):
-            self.measured.append(measured(question, mechanism, value, self.facts, entry=body["charge"], order=order))
+        for (question, mechanism, order, holds), value in zip(parts, values, strict=True):
+            if holds:
+                got = measured(question, mechanism, value, self.facts, entry=body["charge"], order=order)
+                self.measured.append(got)
 
     def _ended(self, body: Body) -> None:
         self._pending.pop(body["charge"], None)
@@ -196,7 +223,7 @@ class Transcript:
         self.open_run = None
 
     def _note_said(self, body: Body) -> None:
-        if body["manner"] != self.manner or body["facts_hash"] != self._hash:
+        if body["manner"] != self.manner or (body["facts_hash"] != self._hash and not self.carries):
             return
         try:
             beta, value, bound, source, price, missed = decode(body["answer"])
@@ -204,6 +231,8 @@ class Transcript:
             noted = Said(body["seq"], revive(body["question"], _READ), Fraction(beta), given)
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
             raise LedgerCorrupt(body["seq"], "an answer as a session writes it", "another text") from None
+        if not self._holds(body["facts_hash"], noted.question):
+            return
         self.answers.append(noted)
         self.said[body["meaning"]] = noted
 

@@ -15,7 +15,7 @@ from discreet.domain import Category, Domain
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Neighbours
-from discreet.plan import KINDS, RULES, Asked, plan
+from discreet.plan import KINDS, RULES, Asked, Model, plan
 from discreet.report.plot import (
     INK,
     SERIES,
@@ -30,6 +30,9 @@ from discreet.report.plot import (
 )
 from discreet.report.promises import several
 from discreet.wording import one_line
+
+Numbers = Mapping[str, Any]
+"""Of a plan: whole numbers, and maybe a radius."""
 
 Measured = tuple[Any, int, float]
 """(epsilon, size, excess): what somebody measured on a table that they may look at."""
@@ -55,20 +58,25 @@ def risk(
     beta: Exact = _TWENTIETH,
     neighbours: Neighbours | str = "replace-one",
     measured: Sequence[Measured] = (),
+    radius: Exact | None = None,
     **numbers: int,
 ) -> Plot:
     """The bound that a learner promises, against epsilon for every size, and against the size for every epsilon.
 
     kind, numbers  of `plan`: "logistic" with d=5, "box" with d=2 and bits=16
     measured       points (epsilon, size, excess) to draw in, from a table that is public or made up
+    radius         linear, logistic: of the feasible set, for rows of norm 1; as in `plan`
     """
     if kind not in (*MODELS, *RULES) or kind == "interior":
         raise ParameterError(f"risk is about {', '.join(sorted({*MODELS, *RULES} - {'interior'}))}; found {kind!r}")
     _check_numbers(kind, numbers)
+    shape = _shape(kind, radius)
     found, persons = several(epsilons=epsilons), [exact.whole(sizes=each) for each in several(sizes=sizes)]
     points = [_point(each) for each in measured]
     promise = {
-        (epsilon, size): _promised(kind, Budget(epsilon, delta), Neighbours.of(neighbours), beta, size, numbers)
+        (epsilon, size): _promised(
+            kind, Budget(epsilon, delta), Neighbours.of(neighbours), beta, size, {**numbers, **shape}
+        )
         for epsilon in found
         for size in persons
     }
@@ -77,7 +85,7 @@ def risk(
         *((float(epsilon), size, bound, None) for (epsilon, size), bound in promise.items()),
         *((float(epsilon), size, None, excess) for epsilon, size, excess in points),
     )
-    what = f"{_NAMES.get(kind, f'a {kind}')}{_with(numbers)}"
+    what = f"{_NAMES.get(kind, f'a {kind}')}{_with({**numbers, **shape})}"
     alt = _risk_finding(what, word, promise, points)
 
     def paint(over_epsilon: Any, over_size: Any) -> None:
@@ -101,11 +109,26 @@ def risk(
     return Plot(
         f"What {what} promises",
         alt,
-        _risk_caption(kind, word, exact.nonnegative(delta=delta), exact.probability(beta=beta), neighbours, promise),
+        _ball(shape)
+        + _risk_caption(kind, word, exact.nonnegative(delta=delta), exact.probability(beta=beta), neighbours, promise),
         ("epsilon", "persons", f"{word}, at most", "measured"),
         rows,
         draw(paint, alt=alt, heights=(3.1, 3.1)),
     )
+
+
+def _shape(kind: str, radius: Exact | None) -> dict[str, Fraction]:
+    """The radius among the numbers of a plan, if there is one."""
+    found = {} if radius is None else {"radius": exact.moderate(radius=radius)}
+    Model(radius=found.get("radius")).check(kind, ())
+    return found
+
+
+def _ball(shape: Mapping[str, Fraction]) -> str:
+    if not shape:
+        return ""
+    radius = f"{float(shape['radius']):.3g}"
+    return f"The feasible set, a public choice: all coefficients of length at most {radius} for rows of norm 1. "
 
 
 def _known(line: Sequence[tuple[float, float | None]]) -> list[tuple[float, float]]:
@@ -183,11 +206,13 @@ def _cached_excess(
     kind: str, budget: Budget, relation: Neighbours, size: int, numbers: tuple[Any, ...]
 ) -> float | None:
     from discreet.erm import choose
-    from discreet.erm.plans import problem
+    from discreet.erm.posed import problem
     from discreet.mechanism import within
 
     nobody = Facts(Domain(it=Category("no", "yes")), relation, size)
-    stated, domain = problem(kind, Asked(budget, nobody, _TWENTIETH, None, dict(numbers)))
+    given = dict(numbers)
+    model = Model(radius=given.pop("radius", None))
+    stated, domain = problem(kind, Asked(budget, nobody, _TWENTIETH, None, given, model=model))
     facts = Facts(domain, relation, size)
     try:
         promise = choose.choose(stated, facts=facts, admits=within(budget, facts=facts)).promise
@@ -197,7 +222,7 @@ def _cached_excess(
 
 
 def _promised(
-    kind: str, budget: Budget, relation: Neighbours, beta: Exact, size: int, numbers: Mapping[str, int]
+    kind: str, budget: Budget, relation: Neighbours, beta: Exact, size: int, numbers: Numbers
 ) -> float | None:
     """The bound for this size, or None where nothing is promised."""
     if kind in QUICK:
@@ -230,12 +255,13 @@ def sample_sizes(
     beta: Exact = _TWENTIETH,
     delta: Exact = _DELTA,
     neighbours: Neighbours | str = "replace-one",
-    learners: Mapping[str, tuple[str, Mapping[str, int]]] = EXAMPLES,
+    learners: Mapping[str, tuple[str, Numbers]] = EXAMPLES,
 ) -> Plot:
     """How many persons every learner needs to promise alpha, against epsilon; those that refuse are named.
 
     alpha  of a learner its excess risk, of a learner of rules the share of wrong rows, of questions the error of every
            answer as a fraction of the persons; an interior point is found or not
+    learners  by name: a kind of plan and its numbers, for linear and logistic also the radius
     """
     found, wanted, sure = several(epsilons=epsilons), exact.probability(alpha=alpha), exact.probability(beta=beta)
     if not 1 <= len(learners) <= len(SERIES):
@@ -297,16 +323,19 @@ def _cached_need(
 
 
 def _needed(
-    kind: str, budget: Budget, relation: Neighbours, alpha: Fraction, beta: Fraction, numbers: Mapping[str, int]
+    kind: str, budget: Budget, relation: Neighbours, alpha: Fraction, beta: Fraction, numbers: Numbers
 ) -> int | None:
     known = (*MODELS, *RULES, "questions")
     if kind not in known:
         raise ParameterError(f"a learner is one of {', '.join(sorted(known))}; found {kind!r}")
-    _check_numbers(kind, numbers)
+    shape = _shape(kind, numbers.get("radius"))
+    counts = {name: value for name, value in numbers.items() if name != "radius"}
+    _check_numbers(kind, counts)
+    numbers = {**counts, **shape}
     return _cached_need(kind, budget, relation, alpha, beta, tuple(sorted(numbers.items())))
 
 
-def _check_numbers(kind: str, numbers: Mapping[str, int]) -> None:
+def _check_numbers(kind: str, numbers: Numbers) -> None:
     """A missing number is the caller's mistake, not the learner's refusal."""
     about = KINDS[kind]
     if set(about.needs) - set(numbers) or set(numbers) - set(about.numbers):
@@ -327,5 +356,5 @@ def _smallest(excess: Any, alpha: float) -> int | None:
     return high
 
 
-def _with(numbers: Mapping[str, int]) -> str:
-    return f" ({', '.join(f'{name} = {value:,}' for name, value in numbers.items())})" if numbers else ""
+def _with(numbers: Numbers) -> str:
+    return f" ({', '.join(f'{name} = {shown(float(value))}' for name, value in numbers.items())})" if numbers else ""

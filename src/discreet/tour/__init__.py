@@ -23,7 +23,7 @@ from discreet.tour.analyst import free, within
 from discreet.tour.desk import Desk, real, rehearsal
 from discreet.tour.models import Fitted
 from discreet.tour.questions import ABOUT, ALPHA, BETA, RESERVE, Answered
-from discreet.tour.showing import Screen, percent
+from discreet.tour.showing import Screen, percent, program
 from discreet.tour.truth import Truth, apart, grouped
 
 BUDGET = dp.Budget(epsilon=1, delta="1e-6")
@@ -238,9 +238,9 @@ def _what_next(screen: Screen, where: Path) -> None:
     screen.heading("What next")
     question = "SELECT COUNT(*) FROM people WHERE age >= 40 AND sex = 'F'"
     for command in (
-        f'discreet ask {where / "people.toml"} "{question}" --alpha {float(ALPHA):g}',
-        f"discreet ledger show {where / 'people.ledger'}",
-        f"discreet ledger verify {where / 'people.ledger'}",
-        "discreet schema YOUR.csv --out your.toml",
+        f'ask {where / "people.toml"} "{question}" --alpha {float(ALPHA):g}',
+        f"ledger show {where / 'people.ledger'}",
+        f"ledger verify {where / 'people.ledger'}",
+        "schema YOUR.csv --out your.toml",
     ):
-        screen.command(command)
+        screen.command(f"{program()} {command}")

@@ -110,7 +110,8 @@ def _slopes(model: Any) -> dict[str, float]:
 
 
 def _excess(model: Any) -> str:
-    return f"excess risk at most {float(model.bound_):.3g} on average"
+    among = f"among coefficients of length at most {model.radius}, a public choice"
+    return f"excess risk at most {float(model.bound_):.3g} on average, {among}"
 
 
 def _price(desk: Desk, before: float) -> str:

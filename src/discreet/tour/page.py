@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import discreet as dp
 from discreet import report
@@ -67,21 +69,42 @@ def _row(line: Line) -> tuple[str, str, str]:
 
 
 def _risk(told: Told) -> report.Plot:
-    """The promise against epsilon and size, with the tour's own fit."""
+    """The promise against epsilon and size, with the tour's own fit: there is a curve for its epsilon and its size."""
     fit, delta = told.fitted["logistic"], told.ledger.budget.delta
-    point = (fit.model.guarantee_.epsilon(delta), told.size, fit.measured or 0.0)
-    width = len(fit.model.feature_names_out_)
-    return report.risk("logistic", sizes=(1_000, told.size, 100_000), delta=delta, measured=[point], d=width)
+    epsilon = float(f"{fit.model.guarantee_.epsilon(delta):.2g}")
+    return report.risk(
+        "logistic",
+        epsilons=sorted({0.1, epsilon, 1, 3}),
+        sizes=(1_000, told.size, 100_000),
+        delta=delta,
+        neighbours=told.schema.neighbours,
+        measured=[(epsilon, told.size, fit.measured or 0.0)],
+        radius=_radius(fit.model, told.schema.domain),
+        d=len(fit.model.feature_names_out_),
+    )
 
 
-def _learners(told: Told) -> dict[str, tuple[str, dict[str, int]]]:
+def _radius(model: Any, domain: dp.Domain) -> Fraction:
+    """Of the model's feasible set, in units where rows have norm 1 and a target lies in [-1, 1]."""
+    risk = model.mechanism_.risk
+    bound = risk.target_bound(domain) or 1
+    return Fraction(risk.feasible.radius * risk.features.norm / bound)
+
+
+def _learners(told: Told) -> dict[str, tuple[str, dict[str, Any]]]:
     """The tour's own problems: a name, a kind of plan and its numbers."""
-    logistic, linear = (len(told.fitted[name].model.feature_names_out_) for name in ("logistic", "linear"))
+    models = {name: told.fitted[name].model for name in ("logistic", "linear")}
     bits = (CUTS[len(INVITED) - 1] - 1).bit_length()  # of the grid that the learner of boxes goes through
     asked, values = len(told.asked), cells(told.schema.domain)
+    widths = {name: len(model.feature_names_out_) for name, model in models.items()}
     return {
-        f"logistic, {logistic} features": ("logistic", {"d": logistic}),
-        f"linear, {linear} features": ("linear", {"d": linear}),
+        **{
+            f"{name}, {widths[name]} features": (
+                name,
+                {"d": widths[name], "radius": _radius(model, told.schema.domain)},
+            )
+            for name, model in models.items()
+        },
         f"box, {len(INVITED)} features of {bits} bits": ("box", {"d": len(INVITED), "bits": bits}),
         f"{asked} questions, {values} cells": ("questions", {"questions": asked, "cells": values}),
     }

@@ -5,6 +5,9 @@ Where there is room, results are a table; on a narrow screen each is a small lis
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
@@ -100,3 +103,12 @@ def price(part: float) -> str:
 def percent(share: float) -> str:
     """A part of the budget, or of the people, for the eye."""
     return f"{100 * share:.2g} %" if 0 < abs(share) < 0.001 else f"{100 * share:.1f} %"
+
+
+def program() -> str:
+    """How to call the command line from here: as it was called, where its name alone is not found."""
+    if shutil.which("discreet") is not None:
+        return "discreet"
+    if sys.argv[0] == "-c" or sys.argv[0].endswith("__main__.py"):
+        return f"{shlex.quote(sys.executable)} -m discreet"
+    return shlex.quote(sys.argv[0])

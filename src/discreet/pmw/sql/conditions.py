@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
-from discreet.domain import AnyNumber, Category, Column, Number, spell
+from discreet.domain import AnyNumber, Category, Column, Number, near_misses, spell
 from discreet.errors import ParameterError
 from discreet.pmw.sql.scope import Scope, number
 from discreet.pmw.sql.text import PLAIN, shown
@@ -190,11 +190,15 @@ def _value(scope: Scope, node: Node, name: str, column: Column) -> tuple[int, An
         reason = f"column {name!r} holds numbers, found {shown(str(literal))}"
         scope.refuse(node, reason, "Write numbers without quotes.")
     if isinstance(column, Category) and isinstance(literal, Fraction):
-        scope.refuse(node, f"column {name!r}: {spell(literal)} is not a declared level", _what_would_do(column))
+        reason = f"column {name!r}: {spell(literal)} is not a declared level"
+        scope.refuse(node, reason, _in_quotes(node, column) or _what_would_do(column))
     try:
         code = column.code(literal)
     except ParameterError as error:
-        scope.refuse(node, f"column {name!r}: {error}", _what_would_do(column))
+        if isinstance(column, Number):
+            scope.refuse(node, f"column {name!r}: {error}", _what_would_do(column))
+        reason = f"column {name!r}: {literal!r} is not a declared level"
+        scope.refuse(node, reason, _in_quotes(node, column) or _nearest(literal, column))
     if code == column.missing_code:
         reason = f"column {name!r}: {shown(str(literal))} stands for missing values"
         scope.refuse(node, reason, f"Write {name} IS NULL, or IS NOT NULL.")
@@ -211,6 +215,21 @@ def _literal(scope: Scope, node: Node, name: str, column: Column) -> str | bool 
         scope.refuse(node, "a comparison with NULL is never true", f"Write {name} IS NULL, or IS NOT NULL.")
     value = number(scope, node)
     return int(value) if value.denominator == 1 and isinstance(column, Category) else value
+
+
+def _in_quotes(node: Node, column: Category) -> str:
+    """What to say if somebody wrote a level that is a text as a number; empty otherwise."""
+    if type(node).__name__ == "Literal" and node.is_string:
+        return ""
+    written = f"-{node.this.this}" if type(node).__name__ == "Neg" else str(node.this)
+    texts = [each for each in column.levels if isinstance(each, str)]
+    meant = next((each for each in texts if each.lower() == written.lower()), None)
+    return "" if meant is None else f"Its levels are texts, which are written in quotes: {shown(meant)}."
+
+
+def _nearest(literal: object, column: Category) -> str:
+    near = near_misses(literal, column.levels).strip() or f"Declared: {column!r}."
+    return f"{near} {_what_would_do(column)}"
 
 
 def _what_would_do(column: Category | Number) -> str:

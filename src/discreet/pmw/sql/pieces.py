@@ -62,11 +62,14 @@ def pieces(asked: Source, tokens: Sequence[Any]) -> list[Piece]:
 
 def _pieces(asked: Source, tokens: Sequence[Any]) -> Iterator[Piece]:
     slices = [asked.text[token.start : token.end + 1] for token in tokens]
+    words = [" ".join(each.upper().split()) for each in slices]
     ended = 0
     for place, (token, written) in enumerate(zip(tokens, slices, strict=True)):
         if asked.text[ended : token.start].strip(" \t\r\n"):
             raise asked.refused(ended, f"{shown(asked.text[ended : token.start].strip())} is not read", asked.example)
         ended = token.end + 1
+        if words[place] == "ORDER BY" and words[max(0, place - 2) : place] != ["GROUP", "("]:
+            raise _known(asked, token.start, "ORDER BY")  # now: of what follows it no word is worth a refusal
         following = slices[place + 1] if place + 1 < len(slices) else ""
         last = place > 0 and slices[place - 1].upper() == "AS"
         yield _piece(asked, token, written, called=following == "(", alias=last)
@@ -155,8 +158,6 @@ def _check_sign(asked: Source, pieces: Sequence[Piece], place: int) -> None:
             raise asked.refused(start, "SELECT * is not answered", hint)
         raise _known(asked, start, kind)
     if kind == ";" or (kind == "-" and before not in _BEFORE_MINUS):
-        raise _known(asked, start, kind)
-    if kind == "ORDER BY" and (before != "(" or pieces[place - 2].kind != "GROUP"):
         raise _known(asked, start, kind)
     if kind == "NOT" and (before in _ENDS or before == "IS") and after not in _AFTER_NOT[before == "IS"]:
         hint = "Write column IS NOT NULL, column NOT IN (...), or NOT before a whole condition."

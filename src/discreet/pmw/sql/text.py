@@ -85,8 +85,8 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
         ONE_TABLE,
     ),
     ("+ - * / // % ^ & | << >> ~ ** || !", "arithmetic is not answered", PLAIN),
-    (":: :", "a cast or a named parameter is not answered", "Write the value itself; " + PLAIN),
-    ("? $ @ {", "a parameter is not answered", "Write the value itself; " + PLAIN),
+    (":: :", "a cast or a named parameter is not answered", "Write the value itself. " + PLAIN),
+    ("? $ @ {", "a parameter is not answered", "Write the value itself. " + PLAIN),
     (
         "[ ]",
         "a list in square brackets is not answered",
