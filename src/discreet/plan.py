@@ -111,16 +111,12 @@ class Model:
 
     def check(self, kind: str, numbers: Iterable[str]) -> None:
         """Whether this kind takes what is given."""
-        given = {"domain": self.domain, "target": self.target, "features": self.features or None}
-        found = [name for name, value in given.items() if value is not None]
-        takes = {name: kind in MODELS for name in found}
-        takes |= {"radius": kind in _BALLS} if self.radius is not None else {}
-        takes |= {"huber": kind == "linear"} if self.huber is not None else {}
-        for name in (name for name, taken in takes.items() if not taken):
-            serving = {"radius": _BALLS, "huber": ("linear",)}.get(name, MODELS)
-            raise ParameterError(f"{name}= is for {', '.join(serving)}; a plan for {kind!r} does not take it")
-        if found and (self.domain is None or self.target is None):
-            raise ParameterError(f"domain= and target= belong together, found {' and '.join(found)} alone")
+        given = [name for name in _TAKEN_BY if getattr(self, name) not in (None, ())]
+        for name in given:
+            if kind not in _TAKEN_BY[name]:
+                raise ParameterError(f"{name}= is for {' and '.join(_TAKEN_BY[name])}, not for a plan of {kind!r}")
+        if ("domain" in given) != ("target" in given) or ("features" in given and "domain" not in given):
+            raise ParameterError(f"domain= and target= belong together, found {' and '.join(given)}")
         if self.domain is not None and "d" in numbers:
             raise ParameterError("d= is counted from the columns when domain= is given: leave it out")
 
@@ -425,7 +421,14 @@ KINDS: dict[str, Kind] = dict(
 """Every kind of plan."""
 
 MODELS = ("mean", "median", "quantile", "linear", "logistic", "network")
-_BALLS = ("linear", "logistic")
-"""Models, and those whose feasible set is a ball."""
+_REGRESSIONS = ("linear", "logistic", "network")
+_TAKEN_BY: dict[str, tuple[str, ...]] = {
+    "domain": MODELS,
+    "target": MODELS,
+    "features": _REGRESSIONS,
+    "radius": ("linear", "logistic"),
+    "huber": ("linear",),
+}
+"""Models, and what they may be planned for."""
 
 RULES = ("box", "conjunction", "finite", "interior", "rule")

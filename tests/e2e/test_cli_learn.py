@@ -16,6 +16,7 @@ import click
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import discreet as dp
 from discreet import cli, example
@@ -571,7 +572,7 @@ def test_a_schema_that_cannot_be_rewritten_is_refused_before_anything_is_spent(r
         (LOGISTIC, "either --epsilon 0.5 (and --delta 1e-7), or --share 1/3"),
         ((*LOGISTIC, *PRICE, "--share", "1/2"), "either --epsilon"),
         ((*LOGISTIC, "--share", "3/2"), "at most 1"),
-        ((*LOGISTIC, "--share", "half"), "part must be"),
+        ((*LOGISTIC, "--share", "half"), "must be a finite number"),
         ((*LOGISTIC, "--epsilon", "0"), "epsilon must be > 0"),
         ((*LOGISTIC, *PRICE, "--ledger", "none.ledger"), "there is no ledger at none.ledger yet"),
         (
@@ -711,3 +712,22 @@ def test_the_examples_of_the_help_run(run, command):
         code, out, err = run(*each.split()[1:])
         assert (code, err) == (0, ""), each
         assert "of the budget" in out
+
+
+def test_bounds_are_written_through_a_link_and_the_link_stays(tmp_path, monkeypatch):
+    example.write(tmp_path / "real")
+    monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "state"))
+    schema = tmp_path / "real" / "people.toml"
+    schema.write_text(
+        schema.read_text().replace('kind = "number"\nlow = 0\nhigh = 2000\nstep = 10', 'kind = "any number"')
+    )
+    (tmp_path / "link.toml").symlink_to(schema)
+    monkeypatch.chdir(tmp_path / "real")
+    for line in (
+        "ledger create people.toml --epsilon 5 --delta 1e-6",
+        "suggest-bounds ../link.toml spending --epsilon 1 --write --data people.parquet --ledger people.ledger",
+    ):
+        found = CliRunner().invoke(cli.commands, line.split())
+        assert found.exit_code == 0, (found.output, found.exception)
+    assert (tmp_path / "link.toml").is_symlink()
+    assert 'kind = "any number"' not in schema.read_text()

@@ -10,7 +10,7 @@ import click
 from discreet.cli import models, sections
 from discreet.cli.estimating import cost_of, opened_with
 from discreet.cli.front import Opened, price_options, table_options
-from discreet.cli.receipts import Receipt, facts_about, receipt, unwrapped
+from discreet.cli.receipts import Receipt, facts_about, receipt, regular, unwrapped
 from discreet.errors import ParameterError
 
 
@@ -45,14 +45,15 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
     if write:
         sections.rewritten(text, column, Number(0, 1, step=1, missing=found.missing))  # a trial, before the charge
     at = opened_with(schema, options)
-    new = sections.beside(schema) if write else None
+    place = regular(schema)
+    new = sections.beside(place) if write else None
     try:
         with at.output.working("looking for bounds"):
             given = suggested(at.table, column, ledger=at.ledger, coverage=coverage, **cost)
         paid = receipt(at.ledger, at.table.facts, given.guarantee, given.entry)
         try:
             changes = (
-                None if new is None else _replaced(schema, new, text, sections.rewritten(text, column, given.number))
+                None if new is None else _replaced(place, new, text, sections.rewritten(text, column, given.number))
             )
         except OSError:  # what is paid for is shown anyway
             _show_bounds(at, schema, given, paid, None)

@@ -177,7 +177,7 @@ def _show_rule(found: Opened, schema: Path, made: dict[str, Any], paid: Receipt,
     output.say(f"{one_line(target['column'])} = {one_line(target['positive'])} where")
     output.say(f"    {one_line(made['sentence'])}")
     unwrapped(output, _question(found, schema, made["sql"]))
-    covered = f"{shown(Fraction(made['covers']))} of the declared values (which is not of the people)"
+    covered = f"{shown(Fraction(made['covers']))} of the declared values (not of the people)"
     lines: list[tuple[str, object]] = [("covers", covered), ("promise", made["promise"]), ("method", made["method"])]
     lines += paid.lines()
     if bought is not None:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.declared import Told
-from discreet.cli.front import FILE, Command, Output, one_line
+from discreet.cli.front import FILE, Command, Output
 from discreet.errors import ParameterError
 from discreet.plan import KINDS
+from discreet.wording import one_line
 
 if TYPE_CHECKING:
     from discreet.guarantee import Budget

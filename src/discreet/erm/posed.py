@@ -113,7 +113,7 @@ def told(kind: str, asked: Asked) -> dict[str, Any]:
         numbers["d"] = features.dimension(asked.model.domain) - 1
     if kind == "network":
         return {"numbers": tuple(numbers.items())}
-    risk, domain = problem(kind, asked)
+    risk, _ = problem(kind, asked)
     radius = risk.feasible.radius if isinstance(risk.feasible, Ball) else None
     return {"numbers": tuple(numbers.items()), "units": _units(kind, risk, asked), "radius": radius}
 

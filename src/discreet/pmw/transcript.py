@@ -8,9 +8,9 @@ any session are measurements too, if they are counts, sums or histograms with La
 `manner` names the rules by which a session answers and states its bounds; answers are shared within a manner.
 
 A table may be declared anew while its ledger goes on (bounds were bought for a column, say). What was measured and said
-before still holds where every column that the question mentions is declared as it was: such columns have the same codes
-in the same rows. Not where persons have several rows: which of them are kept depends on all declared columns. Orders and
-runs are counted over all declarations, so that one beta covers everything that was ever answered.
+before still holds where every column that the question mentions is declared as it was: such columns have the same
+codes in the same rows. Not where persons have several rows: which of them are kept depends on all declared columns.
+Orders and runs are counted over all declarations, so that one beta covers everything that was ever answered.
 """
 
 from __future__ import annotations

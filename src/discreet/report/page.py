@@ -70,6 +70,8 @@ def page(title: str, parts: Iterable[Part], *, lead: str = "") -> str:
 def write_page(path: str | os.PathLike[str], text: str, *, force: bool = False) -> None:
     """Write a page to a new file; with force also over an old one."""
     where = Path(path)
+    if where.exists() and not where.is_file():
+        raise ParameterError(f"{where} is there, and is not a plain file: choose another name")
     try:
         with where.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
