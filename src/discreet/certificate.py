@@ -16,17 +16,16 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from discreet import exact
 from discreet.certified import FORMAT, gathered, readable, stated
-from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, ParameterError
+from discreet.errors import LedgerMismatch, ParameterError
+from discreet.exported import different, of_an_export, read_export
 from discreet.ledger import Ledger
-from discreet.ledger.state import GENESIS, Body, Row, State, advance, chained
+from discreet.ledger.state import Body
 from discreet.records import Json, canonical, digest
 
 _ROUNDED = ("alone.epsilon", "original.renyi")  # floats: another machine may differ in their last bits
@@ -47,7 +46,7 @@ class Certificate:
     def read(text: str) -> Certificate:
         """The certificate in this text. Whether it is true is for `check` to say."""
         try:
-            found = json.loads(text, object_pairs_hook=_different)
+            found = json.loads(text, object_pairs_hook=different)
             spelled = canonical(found)
         except (ValueError, RecursionError) as error:
             why = str(error) if isinstance(error, ParameterError) else "it is not JSON"
@@ -59,7 +58,7 @@ class Certificate:
 
     @property
     def record(self) -> dict[str, Any]:
-        return dict(json.loads(self.text, object_pairs_hook=_different))
+        return dict(json.loads(self.text, object_pairs_hook=different))
 
     def to_json(self) -> str:
         """For files and eyes; the digest is of the canonical spelling (sorted keys, no spaces) without itself."""
@@ -74,15 +73,6 @@ class Certificate:
             f"{warning}entry {said['entry']} of the ledger of {said['table']!r}: {what}. Alone it promises {epsilon} "
             f"at delta {exact.shown(exact.number(delta=alone['delta']))}. Its state: {said['status']}"
         )
-
-
-def _different(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, if no key stands in it twice: of such a key a person reads the first value, a program the last."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for place, (key, _) in enumerate(pairs) if key in dict(pairs[:place]))
-        raise ParameterError(f"the key {_short(twice)} stands there twice")
-    return found
 
 
 def certificate(ledger: Ledger, entry: int, *, with_answer: bool = False) -> Certificate:
@@ -121,7 +111,7 @@ def check(claimed: Certificate, against: Ledger | Iterable[str]) -> str:
     if isinstance(against, str):
         raise ParameterError("expected a Ledger or the lines of an export, found one text: give text.splitlines()")
     bodies, whole = read_export(against)
-    with _of_an_export():
+    with of_an_export():
         if whole:
             return _checked(claimed, bodies, _IN_THE_EXPORT)
         return _checked(claimed, _filled_in(bodies, claimed), _IN_THE_REDACTED_EXPORT)
@@ -151,89 +141,6 @@ _IN_THE_REDACTED_EXPORT = (
 _PRICED = "the price computed again from the mechanism and the schema"
 _AS_CHARGED = "the price as it was charged: it was not computed again, since this version cannot read the mechanism"
 _NO_PRICE = "that an answer of a session costs nothing"
-
-
-# Reading exports.
-
-
-def read_export(lines: Iterable[str]) -> tuple[list[Body], bool]:
-    """The entries of an export and whether nothing was left out of them; LedgerCorrupt at the first disagreement.
-
-    An entry's hash is of the hash before it and its whole body. A redacted entry cannot be hashed again, but the entry
-    after it names its hash. As long as nothing was left out, the sums are checked too.
-    """
-    with _of_an_export():
-        bodies, whole = _folded(lines)
-    if not bodies or bodies[0]["kind"] != "open":
-        raise ParameterError("this is no export of a ledger: `discreet ledger export` writes one")
-    return bodies, whole
-
-
-@contextmanager
-def _of_an_export() -> Iterator[None]:
-    """An export is somebody's text, and may have any shape: whatever that breaks is LedgerCorrupt."""
-    try:
-        yield
-    except DiscreetError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        raise LedgerCorrupt(None, "an export as `discreet ledger export` writes it", "another shape") from None
-
-
-def _folded(lines: Iterable[str]) -> tuple[list[Body], bool]:
-    bodies: list[Body] = []
-    state, whole, last = State(), True, GENESIS
-    for number, line in enumerate((line for line in lines if line.strip()), 1):
-        body = _parsed(line, number)
-        if body["seq"] != number or body["previous"] != last:
-            raise LedgerCorrupt(number, "the entry that follows the one before it", "another: lines are missing")
-        text = canonical(_hashed(body)).encode("ascii")
-        same = chained(last, text) == body["hash"]
-        redacted = body["kind"] in ("charge", "said") and not {"memo", "question"} & body.keys()
-        if not same and not redacted:
-            raise LedgerCorrupt(number, "an entry with the hash it claims", "an edited one")
-        whole, last = whole and same, body["hash"]
-        if whole:
-            _check_numbers(body, number)
-            advance(state, _row(body, text))
-        bodies.append(body)
-    return bodies, whole
-
-
-_NUMBERS = {"open": ("epsilon", "delta", "failure_share", "order"), "allow": ("share",)}
-_FRACTION = re.compile("[0-9]{1,4000}(/[0-9]{1,4000})?")
-
-
-def _check_numbers(body: Body, number: int) -> None:
-    """Fractions spelled as a ledger spells them, before one is made: a text such as 1e99999999 would take for ever."""
-    for key in _NUMBERS.get(body["kind"], ()):
-        if body[key] is not None and not _FRACTION.fullmatch(body[key]):
-            raise LedgerCorrupt(number, f"{key} as whole numbers, p or p/q", "another spelling")
-
-
-def _row(body: Body, text: bytes) -> Row:
-    request = None if body.get("request") is None else str(body["request"]).encode("utf-8")
-    return Row(
-        body["seq"], body["kind"].encode("ascii"), request, body.get("charge"), text, body["hash"].encode("ascii")
-    )
-
-
-def _parsed(line: str, number: int) -> Body:
-    try:
-        body = json.loads(line, object_pairs_hook=_different)
-        if type(body["seq"]) is int and all(type(body[key]) is str for key in ("kind", "hash", "previous")):
-            return dict(body)
-    except ParameterError as twice:
-        raise LedgerCorrupt(number, "every key once", str(twice)) from None
-    except (ValueError, RecursionError, TypeError, KeyError):
-        pass
-    raise ParameterError(f"line {number} is no entry of a ledger: `discreet ledger export` writes them")
-
-
-def _hashed(body: Body) -> Body:
-    """What the hash is of: the body without what the export adds."""
-    added = ("seq", "hash") if body["kind"] == "open" else ("seq", "hash", "warning")
-    return {key: value for key, value in body.items() if key not in added}
 
 
 # Comparing.

@@ -21,7 +21,7 @@ Exact = int | float | str | Fraction | Decimal
 
 
 _DIGITS = 4_000  # a ledger must spell its numbers, and Python spells at most 4,300 digits
-_EXPONENT = re.compile(r"[eE][+-]?0*([0-9]+)")
+_EXPONENT = re.compile(r"[eE][+-]?[0_]*([\d_]+)")  # as Fraction reads it: underscores, and digits of any script
 
 
 def number(**named: object) -> Fraction:

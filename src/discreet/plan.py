@@ -74,13 +74,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A share of what is left in a ledger at one moment: what a charge must stay within, in every book."""
+    """A share of what is left in a ledger at one moment: what a charge must stay within, in every book.
+
+    either  all that the ledger admits, in whichever book: a share is of the Renyi book, if anything is left there
+    """
 
     ledger: Ledger
     share: Share
+    either: bool = False
 
     def admits(self, facts: Facts) -> Callable[[Any], bool]:
         """Whether a charge is within the share; then the ledger admits it too, for its books have that much left."""
+        if self.either:
+            return lambda mechanism: self.ledger.admits(mechanism, facts=facts)
         caps = self.ledger.remaining().share(self.share.part)
         return lambda mechanism: self.ledger.price(mechanism.guarantee(facts)).within(caps)
 
@@ -233,7 +239,7 @@ def plan(
     *,
     budget: Budget | None = None,
     ledger: Ledger | None = None,
-    share: Share | exact.Exact = 1,
+    share: Share | exact.Exact | None = 1,
     neighbours: Neighbours | str | None = None,
     size: int | None = None,
     alpha: exact.Exact | None = None,
@@ -248,7 +254,7 @@ def plan(
     """Promised accuracy for a budget, and with alpha the size that it needs; no data, nothing spent.
 
     kind     what is wanted; `discreet plan` lists the kinds and the numbers that each of them needs
-    budget   what may be spent; or ledger= and share=: this share of what is left there
+    budget   what may be spent; or ledger= and share=: this share of what is left there (None: all, in either book)
     size     the public number of persons; with a ledger its own
     alpha    a wanted error, as a fraction; for a model its excess risk, for declared columns in the target's units
     domain   for a model: the declaration of a table; with target= and features= (all others unless they are named)
@@ -286,7 +292,7 @@ def _lengths(radius: exact.Exact | None, huber: exact.Exact | None) -> tuple[Fra
 def _whose(
     budget: Budget | None,
     ledger: Ledger | None,
-    share: Share | exact.Exact,
+    share: Share | exact.Exact | None,
     neighbours: Neighbours | str | None,
     size: int | None,
 ) -> tuple[Left | None, Neighbours, int | None]:
@@ -307,7 +313,8 @@ def _whose(
     with ledger.store.reading() as state:
         ledger.store.check_mark(state)
     known = None if ledger.facts is None else ledger.facts.size
-    return Left(ledger, share if isinstance(share, Share) else Share(share)), relation, known if size is None else size
+    part = share if isinstance(share, Share) else Share(1 if share is None else share)
+    return Left(ledger, part, either=share is None), relation, known if size is None else size
 
 
 def _order(by_size: bool, row: Row) -> tuple[bool, float]:

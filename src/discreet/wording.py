@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from discreet.errors import ParameterError
 from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or, in_words
 from discreet.records import Json, revive
 
@@ -41,7 +40,7 @@ def asked(stored: Any) -> str:
         return ""
     try:
         return _words(stored)
-    except (AttributeError, KeyError, ParameterError, TypeError, ValueError):  # a record of another version
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):  # a record of another version
         return _columns(stored)
 
 

@@ -90,6 +90,39 @@ def words(text: str) -> str:
 # Models.
 
 
+@pytest.mark.parametrize(
+    ("kind", "about", "method"),
+    [
+        ("logistic", ("--target", "limited", "--features", "age"), "output"),
+        ("linear", ("--target", "age", "--features", "family"), "exponential"),
+        ("mean", ("--target", "visits"), "gaussian"),
+        ("median", ("--target", "visits"), "exponential"),
+    ],
+)
+def test_a_method_that_a_plan_lists_is_taken_by_its_name(run_json, kind, about, method):
+    fitted = run_json("fit", "people.toml", kind, *about, *PRICE, "--method", method)
+    assert fitted["method"].partition(",")[0] == method
+    planned = run_json("plan", kind, "--schema", "people.toml", *about, *PRICE, "--size", "5912")
+    (row,) = [row for row in planned["methods"] if row["method"] == method]
+    assert fitted["bound"].startswith(f"excess risk <= {row['error']:.3g} in expectation")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("logistic", "--target", "limited", "--method", "newton"), "--method of logistic is one of auto, descent"),
+        (("mean", "--target", "visits", "--method", "rank"), "--method of mean is one of auto, accelerated"),
+        (("network", "--target", "sex", "--method", "descent"), "--method is not for network"),
+        (("logistic", "--target", "limited", "--method", "exponential"), "dimensions"),
+    ],
+)
+def test_a_method_that_does_not_serve_is_refused_and_costs_nothing(run, arguments, says):
+    code, out, err = run("fit", "people.toml", *arguments, *PRICE)
+    assert (code, out) == (2, "")
+    assert says in err
+    assert charges() == []
+
+
 def test_a_logistic_model_is_printed_with_its_bound_its_price_and_what_is_left(run):
     code, out, err = run("fit", "people.toml", "logistic", "--target", "limited", "--features", "age, health", *PRICE)
     assert (code, err) == (0, "")

@@ -135,6 +135,57 @@ def test_a_schema_tells_people_and_numbers(run, people):
     assert found["numbers"] == {"questions": 5, "bits": 3}  # what is said counts
 
 
+FITS = {
+    "logistic": ("limited", "age,diseases", ()),
+    "linear": ("age", "family,diseases", ()),
+    "median": ("visits", None, ()),
+    "short": ("limited", "age,health", ("--radius", "2.3")),
+    "several classes": ("health", "age", ()),
+}
+
+
+@pytest.mark.parametrize(
+    "cost", [["--share", "1/5"], ["--epsilon", "0.4", "--delta", "1e-7"]], ids=["share", "epsilon"]
+)
+@pytest.mark.parametrize("name", FITS)
+def test_what_the_plan_marks_is_what_fit_takes_and_promises(run, people, name, cost):
+    target, features, shape = FITS[name]
+    kind = name if name in KINDS else "logistic"
+    about = ["--target", target, *(["--features", features] if features else []), *shape, *cost, "--json"]
+    code, out, err = run("plan", kind, "--schema", "people.toml", *about)
+    assert (code, err) == (0, "")
+    planned = json.loads(out)
+    fitted = json.loads(run("fit", "people.toml", kind, *about)[1])
+    (marked,) = [row for row in planned["methods"] if row["fit_takes_this"]]
+    assert marked["method"] == planned["fit_takes"] == fitted["method"].partition(",")[0]
+    assert f"excess risk <= {marked['error']:.3g} in expectation ({marked['rests_on']})" == fitted["bound"]
+
+
+def test_the_table_shows_the_mark_the_units_and_what_it_is_for(run, people, monkeypatch):
+    about = ["--schema", "people.toml", "--target", "age", "--features", "family,diseases", "--share", "1/5"]
+    code, out, _ = run("plan", "linear", *about)
+    assert code == 0
+    assert "age from family, diseases: d 2, and an intercept" in out
+    said = " ".join(out.split())
+    assert "units: those of age, squared (a miss beyond 6.5 counts linearly)" in said
+    assert "of length at most 45.96" in said
+    (line,) = [line for line in out.splitlines() if line.split()[1:2] == ["this"]]
+    assert line.split()[0] == "descent"
+    monkeypatch.setenv("COLUMNS", "40")
+    assert "descent\n  fit takes this\n" in run("plan", "linear", *about)[1]
+    found = json.loads(run("plan", "linear", *about, "--radius", "30", "--huber", "4", "--json")[1])
+    assert found["radius"] == 30
+    assert "a miss beyond 4 counts linearly" in found["units"]
+
+
+def test_units_and_radius_are_said_without_a_schema_and_another_method_is_hinted_at(run):
+    code, out, _ = run("plan", "logistic", *COST, "--size", "5912", "--d", "2", "--radius", "9")
+    assert code == 0
+    assert "features whose rows have norm 1 of length at most 9" in " ".join(out.split())
+    assert "--method NAME" in out  # the exponential promises less than what is taken
+    assert json.loads(run("plan", "count", *COST, "--json")[1])["units"] is None
+
+
 def test_a_person_with_several_rows_is_planned_as_one(run):
     example.write(".")
     found = json.loads(run("plan", "count", *COST, "--schema", "years.toml", "--json")[1])
@@ -167,6 +218,14 @@ def test_the_examples_of_the_help_run(run, people):
 
 
 WRONG = {
+    "no size of a learner": (["mean", *COST], "a plan for a learner needs --size, or --alpha to find the size"),
+    "no size of an average": (["average", *COST], "needs --size, or --alpha"),
+    "no cells": (["questions", *COST, "--questions", "3", "--size", "9"], "takes --bits (log2"),
+    "no rows": (["synthetic", *COST, "--questions", "3", "--size", "9"], "--rows, or --alpha"),
+    "a radius of a count": (["count", *COST, "--radius", "3"], "--radius is for linear and logistic"),
+    "no radius": (["linear", *COST, "--d", "2", "--size", "9", "--radius", "0"], "radius must be > 0"),
+    "d twice": (["linear", *COST, "--schema", "people.toml", "--target", "age", "--d", "2"], "--d is counted"),
+    "a category's line": (["linear", *COST, "--schema", "people.toml", "--target", "sex"], "is a category"),
     "no cost": (["count"], "--epsilon 1"),
     "two costs": (["count", "--epsilon", "1", "--share", "1/2"], "either --epsilon"),
     "a share of nothing": (["count", "--share", "1/2"], "of which ledger"),

@@ -27,7 +27,7 @@ from discreet import cli, example
 from discreet.catalogue import CATALOGUE
 from discreet.certificate import Certificate, check
 from discreet.session import Session
-from discreet.tour import folder, models, questions
+from discreet.tour import folder, models, page, questions
 from discreet.tour.analyst import Interview, drill, sql, upper_half
 from discreet.tour.desk import real, rehearsal
 from discreet.tour.showing import Line, Screen, percent, price, program
@@ -195,6 +195,24 @@ def test_the_report_needs_nothing_from_outside(toured):
     assert "@import" not in page
     assert page.count("<svg") == 7
     assert "True error" in page
+
+
+def test_the_radius_is_said_to_be_a_public_choice_wherever_it_is_promised_with(toured):
+    page = (toured.folder / "report.html").read_text()
+    for radius in ("2.3", "46"):
+        said = f"on average, among coefficients of length at most {radius}, a public choice"
+        assert toured.text.count(said) == 2  # in the plan and in the results
+        assert said in page
+
+
+def test_the_star_of_the_report_is_at_the_curve_of_its_own_fit(desk, schema):
+    fitted = models.logistic(desk)
+    told = page.Told(schema, desk.ledger, {"logistic": fitted}, [], [], 0.0, SIZE)
+    rows = page._risk(told).rows
+    (star,) = [row for row in rows if row[3] is not None]
+    (curve,) = [row for row in rows if row[:2] == star[:2] and row[3] is None]
+    assert star[1:] == (SIZE, None, fitted.measured)
+    assert curve[2] == pytest.approx(float(fitted.model.bound_), rel=0.1)  # a ledger prices at one order
 
 
 def test_nothing_of_the_workplace_is_in_what_the_tour_leaves(toured):

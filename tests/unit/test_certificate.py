@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import discreet as dp
-from discreet.certificate import Certificate, certificate, check, read_export
+from discreet.certificate import Certificate, _filled_in, certificate, check
+from discreet.certified import gathered, stated
 from discreet.erm.descent import Descent
 from discreet.erm.features import Constant
 from discreet.erm.losses import Custom
@@ -19,6 +20,7 @@ from discreet.erm.risk import Risk
 from discreet.erm.schedules import Average
 from discreet.erm.sets import Ball
 from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, ParameterError
+from discreet.exported import read_export
 from discreet.ledger import Ledger
 from discreet.mechanisms.noises import GaussianNoise
 from discreet.noise import SeededRng
@@ -280,6 +282,22 @@ def test_what_is_no_certificate_is_refused(text):
         Certificate.read(text)
 
 
+@pytest.mark.parametrize("key", ["asked", "epsilon", "name"])
+def test_a_certificate_in_which_a_key_stands_twice_is_refused(ledger, count, key):
+    for text in (count.text, count.to_json()):
+        twice = text.replace(f'"{key}":', f'"{key}": "what a person reads first", "{key}":', 1)
+        assert twice != text
+        with pytest.raises(ParameterError, match=f"no certificate: the key '{key}' stands there twice"):
+            Certificate.read(twice)
+        with pytest.raises(ParameterError, match="twice"):
+            check(Certificate(twice), ledger)
+
+
+def test_a_certificate_is_printed_without_computing_what_it_claims(count):
+    with pytest.raises(ParameterError, match="digits"):
+        str(edited(count, ("alone", "delta"), "1e-99999999"))
+
+
 def test_check_takes_a_certificate_and_a_ledger_or_lines(ledger, count):
     with pytest.raises(ParameterError, match="Certificate"):
         check(count.text, ledger)  # type: ignore[arg-type]
@@ -303,6 +321,62 @@ def test_a_redacted_export_cannot_tell_queries_of_one_price_apart_and_the_ledger
     for against in (ledger, ledger.export(redact=False)):
         with pytest.raises(LedgerMismatch, match=r"mechanism.query.where.low"):
             check(other, against)
+
+
+def forged(claimed: Certificate, mechanism: Any, redacted: list[str]) -> Certificate:
+    """The certificate that follows from a redacted export and a record of one's own: every field is made to fit."""
+    said = edited(claimed, ("mechanism",), mechanism)
+    bodies = _filled_in(read_export(redacted)[0], said)
+    return Certificate.of(stated(gathered(bodies, said.record["entry"], len(bodies)), with_answer=False))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"name": "count/1", "column": ["what somebody would like to have asked"]},
+        {"name": "count/1", "where": {"name": "equals/1", "column": "weather"}},
+        {"name": "count/1", "where": {"name": "a-rule-of-nobody/1", "columns": ["weather"]}},
+    ],
+)
+def test_a_record_that_no_version_can_read_is_refused_where_only_its_price_could_speak_for_it(ledger, count, query):
+    redacted = list(ledger.export())
+    false = forged(count, {"name": "laplace/1", "query": query, "scale": "40/1"}, redacted)
+    assert false.record["alone"]["priced_again"] is False
+    with pytest.raises(LedgerMismatch, match="cannot be priced again, so a redacted export proves nothing"):
+        check(false, redacted)
+    for where in ({"name": "equals/1", "column": "age", "value": "1/0"}, [[[]]], "age"):
+        with pytest.raises(DiscreetError):
+            check(edited(count, ("mechanism", "query", "where"), where), redacted)
+
+
+def test_what_was_asked_must_follow_from_the_certificates_own_record(ledger, count):
+    for against in (ledger.export(), ledger.export(redact=False), ledger):
+        with pytest.raises(LedgerMismatch, match="asked is 'how is the weather'"):
+            check(edited(count, ("asked",), "how is the weather"), against)
+
+
+@pytest.mark.parametrize("question", [{"name": "weather/1", "columns": ["rain"]}, {"name": "count/1", "columns": [1]}])
+def test_a_sessions_answer_is_to_a_question_about_its_table(question):
+    table = people([20 + each % 60 for each in range(400)])
+    book = Ledger.in_memory(dp.Budget(10, 1e-6), table)
+    Session(table, book, alpha="0.2").ask("SELECT COUNT(*) FROM people WHERE age >= 65")
+    said = certificate(book, next(each["seq"] for each in book.entries() if each["kind"] == "said"))
+    assert "an answer of a session costs nothing" in check(said, book.export())
+    undeclared = record(Count(Between("height", 60, 120)))
+    for stranger in (question, undeclared):
+        with pytest.raises(LedgerMismatch, match="no question about the table"):
+            check(edited(said, ("mechanism",), stranger), book.export())
+
+
+def test_the_words_about_the_price_are_about_what_was_done(ledger, count):
+    own = Ledger.in_memory(MIXED, people())
+    release(Pure(Fraction(1, 10)), people(), ledger=own)
+    for book, claimed, says in (
+        (ledger, count, "the price computed again from the mechanism and the schema"),
+        (own, certificate(own, 3), "the price as it was charged: it was not computed again"),
+    ):
+        for against in (book, book.export(), book.export(redact=False)):
+            assert says in check(claimed, against)
 
 
 def test_another_mechanism_than_a_redacted_export_shows_is_refused(ledger, count):
@@ -354,6 +428,15 @@ def test_an_export_of_another_shape_is_damaged_and_no_crash(ledger, count):
             check(count, [*lines[:2], without, *lines[3:]])
 
 
+@pytest.mark.parametrize("redact", [True, False])
+def test_an_export_in_which_a_key_stands_twice_is_damaged(ledger, count, redact):
+    lines = list(ledger.export(redact=redact))
+    for place, line in enumerate(lines):
+        twice = line.replace('"time":', '"time":"1999-01-01T00:00:00Z","time":', 1)
+        with pytest.raises(LedgerCorrupt, match=f"entry {place + 1} .*'time' stands there twice"):
+            read_export([*lines[:place], twice, *lines[place + 1 :]])
+
+
 def test_reading_an_export_tells_whether_it_is_whole(ledger):
     assert read_export(ledger.export())[1] is False
     assert read_export(ledger.export(redact=False))[1] is True
@@ -367,4 +450,7 @@ def test_a_mechanism_with_somebodys_function_is_certified_by_its_price():
     said = certificate(book, 3).record
     assert said["alone"]["priced_again"] is False
     assert 0 < float(said["alone"]["epsilon"]) < 1
-    check(certificate(book, 3), book)
+    for against in (book, book.export(redact=False)):
+        assert "it was not computed again" in check(certificate(book, 3), against)
+    with pytest.raises(LedgerMismatch, match="the ledger or an export with --everything"):
+        check(certificate(book, 3), book.export())

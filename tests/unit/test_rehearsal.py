@@ -110,7 +110,7 @@ def test_a_share_needs_a_ledger_and_brings_its_own_delta():
     assert ledger.spent().pure == 0
 
 
-# What a referee found.
+# Edges.
 
 
 def test_a_file_is_no_rehearsal(tmp_path):

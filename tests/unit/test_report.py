@@ -155,6 +155,24 @@ def test_the_risk_is_what_the_plan_promises_and_measured_points_are_drawn():
     well_formed(found)
 
 
+def test_the_radius_is_part_of_the_risk_that_is_promised():
+    found = report.risk("logistic", d=3, epsilons=(1,), sizes=(20_000,), radius="3.5")
+    taken = plan("logistic", budget=Budget(1, 1e-6), size=20_000, d=3, radius="3.5").taken
+    assert found.rows[0] == (1.0, 20_000, taken.error, None)
+    assert taken.error < report.risk("logistic", d=3, epsilons=(1,), sizes=(20_000,)).rows[0][2]
+    assert "a public choice: all coefficients of length at most 3.5 for rows of norm 1" in found.caption
+    assert "radius = 3.5" in found.title
+    for kind, numbers in (("median", {}), ("finite", {"hypotheses": 9})):
+        with pytest.raises(ParameterError, match="radius= is for linear and logistic"):
+            report.risk(kind, radius=3, **numbers)
+
+
+def test_needed_sizes_fall_with_the_radius():
+    learners = {"short": ("logistic", {"d": 2, "radius": 2}), "long": ("logistic", {"d": 2})}
+    short, long = (row[1] for row in report.sample_sizes((1,), learners=learners).rows)
+    assert short < long / 2
+
+
 def test_the_risk_of_a_rule_is_the_plans_share_of_wrong_rows():
     found = report.risk("finite", hypotheses=100, epsilons=(1,), sizes=(50, 5_000))
     (best,) = plan("finite", budget=Budget(1, 1e-6), size=5_000, hypotheses=100).rows

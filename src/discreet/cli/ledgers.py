@@ -157,7 +157,8 @@ def verify(path: Path | None, certificate_path: Path | None, export_path: Path |
 
 
 def _verify_certificate(path: Path | None, certificate_path: Path | None, export_path: Path | None) -> None:
-    from discreet.certificate import Certificate, check, read_export
+    from discreet.certificate import Certificate, check
+    from discreet.exported import read_export
 
     claimed = None if certificate_path is None else Certificate.read(_text(certificate_path))
     lines = [] if export_path is None else _text(export_path).splitlines()
@@ -166,7 +167,8 @@ def _verify_certificate(path: Path | None, certificate_path: Path | None, export
         return
     bodies, whole = read_export(lines)
     redacted = "" if whole else "; what was asked is left out, so the hashes of charges cannot be computed again"
-    Output().say(f"{len(bodies)} entries that follow each other without a gap{redacted}")
+    count = "one entry" if len(bodies) == 1 else f"{len(bodies)} entries that follow each other without a gap"
+    Output().say(f"{count}{redacted}")
 
 
 @ledger.command()

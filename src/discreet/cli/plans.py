@@ -213,7 +213,7 @@ def _planned(
         size = size or told.schema.size or known
         if told.model and ledger is not None and relation == (None, None):
             alone = _as_charged(ledger, Budget(epsilon or 0, delta or 0))
-            return dataclasses.replace(planned(kind, ledger=alone, size=size, **asked), left=None)
+            return dataclasses.replace(planned(kind, ledger=alone, share=None, size=size, **asked), left=None)
         relation = (relation[0] or told.schema.neighbours, relation[1] or told.schema.rows_per_unit)
     neighbours = Neighbours(relation[0] or "replace-one", relation[1] or 1)
     return planned(kind, budget=Budget(epsilon or 0, delta or 0), neighbours=neighbours, size=size, **asked)

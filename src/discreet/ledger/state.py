@@ -147,10 +147,10 @@ def advance(state: State, row: Row) -> Body:
         state.seq, state.hash = row.seq, row.hash.decode("ascii")
         if kind == "charge":
             _note_charge(state, row.seq, body)
+        if body["witness"] is not None:
+            state.witnessed[body["witness"]] = state.spent
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         raise LedgerCorrupt(row.seq, f"a well-formed {kind} entry", "another shape") from None
-    if body["witness"] is not None:
-        state.witnessed[body["witness"]] = state.spent
     return body
 
 
