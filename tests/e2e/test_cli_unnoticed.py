@@ -1,4 +1,4 @@
-"""Mistakes at the command line that could once be made unnoticed: exports that lie, files that fail after the charge."""
+"""Mistakes that could once be made unnoticed at the command line: exports that lie, files that fail after the charge."""
 
 from __future__ import annotations
 
