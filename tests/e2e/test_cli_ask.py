@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 import discreet as dp
-from discreet import cli, example
+from discreet import example
 from discreet.cli.asking import Asking, part_of, questions_in
 from discreet.cli.clipping import clipped
 from discreet.cli.front import opened
@@ -66,23 +66,6 @@ def created(budget=None, schema="people.toml"):
     declared.ledger.unlink(missing_ok=True)
     Path(f"{declared.data}.discreet.json").unlink(missing_ok=True)
     dp.Ledger.create(declared.ledger, budget or dp.Budget(1, "1e-6"), declared.table()).close()
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Exit code, output and errors of one command; what a pipe says to it."""
-
-    def discreet(*arguments, stdin=""):
-        monkeypatch.setattr(sys, "argv", ["discreet", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin) if isinstance(stdin, str) else stdin)
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stopped:
-            code = stopped.code
-        return code, *capsys.readouterr()
-
-    return discreet
 
 
 def spent():

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 
 import pytest
 
 import discreet as dp
 from discreet import audit as auditing
-from discreet import cli
 from discreet.audit import Attack, Result, attacks, learners, mutants
 from discreet.audit.divergence import Finding, claims, compare, epsilon_at, epsilon_finding, hockey_stick
 from discreet.audit.laws import Law, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.guarantee import Guarantee
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def discreet(*arguments: str, columns: str = "80") -> tuple[int, str, str]:
-        monkeypatch.setenv("COLUMNS", columns)
-        monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stopped:
-            code = stopped.code
-        return code, *capsys.readouterr()
-
-    return discreet
 
 
 def test_every_line_has_the_epsilon_that_is_certain_beside_the_one_that_is_claimed(run):

@@ -16,7 +16,6 @@ from discreet.mechanisms.additive import Laplace
 from discreet.query import Between, Count
 from discreet.release import release
 from discreet.schema import Schema
-from tests.e2e.test_cli_ledger import discreet
 
 
 def made_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
@@ -47,11 +46,6 @@ def released(place, monkeypatch) -> Ledger:
     monkeypatch.setenv("DISCREET_STATE", str(place / "state"))
     monkeypatch.chdir(place)
     return Ledger.open("people.ledger")
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    return lambda *arguments: discreet(capsys, monkeypatch, *arguments)
 
 
 def test_a_certificate_is_printed_or_written_and_is_the_librarys(run, released):

@@ -7,7 +7,6 @@ import math
 import os
 import re
 import stat
-import sys
 import tomllib
 from fractions import Fraction
 from pathlib import Path
@@ -45,21 +44,6 @@ def folder(tmp_path, monkeypatch):
         schema = dp.Schema.read(f"{name}.toml")
         identity = Identity(name, dp.Neighbours(schema.neighbours, schema.rows_per_unit or 1), schema.unit)
         dp.Ledger.create(f"{name}.ledger", dp.Budget(1, "1e-6"), identity).close()
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def discreet(*arguments: str) -> tuple[int, str, str]:
-        """Exit code, output and errors of one command."""
-        monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stopped:
-            code = stopped.code
-        return code, *capsys.readouterr()
-
-    return discreet
 
 
 @pytest.fixture

@@ -34,22 +34,6 @@ def _own_state(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def discreet(capsys, monkeypatch, *arguments: str) -> tuple[int, str, str]:
-    """Exit code, output and errors of one command."""
-    monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
-    code = 0
-    try:
-        cli.main()
-    except SystemExit as stopped:
-        code = stopped.code
-    return code, *capsys.readouterr()
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    return lambda *arguments: discreet(capsys, monkeypatch, *arguments)
-
-
 def test_a_ledger_is_created_used_shown_verified_and_exported(run):
     code, out, err = run("ledger", "create", "p.ledger", "--epsilon", "1", "--delta", "1e-6", *ARGUMENTS, "--size", "5")
     assert (code, err) == (0, "")

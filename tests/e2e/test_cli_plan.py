@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 
 import pytest
 
 import discreet as dp
-from discreet import cli, example
+from discreet import example
 from discreet.cli.plans import plan as command
 from discreet.plan import KINDS
 
@@ -23,20 +22,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def discreet(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stopped:
-            code = stopped.code
-        return code, *capsys.readouterr()
-
-    return discreet
 
 
 @pytest.fixture

@@ -14,23 +14,12 @@ from discreet import cli, example
 from discreet.errors import DiscreetError
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
-    """Run a command in a folder with the bundled people: exit code, output, errors."""
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A folder with the bundled people."""
     example.write(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DISCREET_STATE", str(tmp_path / "state"))
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stopped:
-            code = int(stopped.code or 0)
-        return code, *capsys.readouterr()
-
-    return call
 
 
 def test_a_draft_is_printed_or_written_and_never_over_somebody_s_work(run, tmp_path):

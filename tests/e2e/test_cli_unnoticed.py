@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 import discreet as dp
-from discreet import cli, example
+from discreet import example
 from discreet.data import Identity
 from discreet.ledger.state import GENESIS, chained
 from discreet.records import canonical
@@ -34,21 +33,6 @@ def folder(tmp_path, monkeypatch):
 def created(epsilon: str) -> None:
     identity = Identity("people", dp.Neighbours("replace-one"), None)
     dp.Ledger.create("people.ledger", dp.Budget(epsilon, "1e-6"), identity).close()
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    def discreet(*arguments: str) -> tuple[int, str, str]:
-        """Exit code, output and errors of one command."""
-        monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as stopped:
-            code = stopped.code
-        return code, *capsys.readouterr()
-
-    return discreet
 
 
 def entries() -> list[dict]:

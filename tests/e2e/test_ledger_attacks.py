@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from discreet import cli
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
 from discreet.release import converse, release
@@ -160,22 +159,6 @@ def test_a_parent_that_closes_the_ledger_does_not_let_itself_into_its_childs_tur
 
 
 # The command line.
-
-
-def discreet(capsys, monkeypatch, *arguments: str) -> tuple[int, str, str]:
-    """Exit code, output and errors of one command."""
-    monkeypatch.setattr(sys, "argv", ["discreet", *arguments])
-    code = 0
-    try:
-        cli.main()
-    except SystemExit as stopped:
-        code = stopped.code
-    return code, *capsys.readouterr()
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    return lambda *arguments: discreet(capsys, monkeypatch, *arguments)
 
 
 @pytest.mark.parametrize("epsilon", ["1e250", "1e-250", "123456789e240"])
