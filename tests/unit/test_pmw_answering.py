@@ -575,7 +575,7 @@ def test_questions_that_mean_the_same_are_the_same():
         (lambda: opened(beta=0), "beta"),
         (lambda: opened(method="magic"), "method must be one of"),
         (lambda: opened(alpha=None).ask("SELECT COUNT(*) FROM people"), "give the session alpha="),
-        (lambda: opened(on=table(neighbours="add-remove")), "declare size="),
+        (lambda: opened(on=table(neighbours="add-remove")), "declare a size near it"),
         (lambda: opened(scopes=0), "scopes"),
     ],
 )

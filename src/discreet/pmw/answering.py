@@ -47,10 +47,11 @@ from discreet.pmw.memory import Memory
 from discreet.pmw.questions import Question, constant, linear, meaning, scope_of
 from discreet.pmw.reading import Answered, answers
 from discreet.pmw.shop import Shop, Terms
-from discreet.pmw.transcript import Given, Transcript
+from discreet.pmw.transcript import Given, Transcript, additive_parts
 from discreet.pmw.workload import choose
 from discreet.predicate import in_words
 from discreet.query import Count, Histogram, Sum
+from discreet.records import record
 from discreet.release import Released, converse, release, reopen
 
 MANNER = "rent-or-buy/1"
@@ -136,7 +137,7 @@ class Answers:
     def answer_all(self, questions: Sequence[Question], *, share: Fraction) -> list[Given]:
         """Answers to questions that are all known now, from one release, for this share of what is left.
 
-        Free if all were answered before, as near as this share would make them now.
+        Free if all were answered before from measurements that this share would not make better.
         """
         for question in questions:
             question.sensitivity(self.facts)  # says what is wrong with it
@@ -161,17 +162,25 @@ class Answers:
                 f"for this share of what is left the answers would be off by up to {best.bound:,.0f}, with "
                 f"{self.shop.size:,} persons in all: nothing was spent"
             )
-        known = [self._said(each) for each in questions]
-        if questions and all(given is not None and given.bound <= best.bound for given in known):
-            return {question: given for question, given in zip(questions, known, strict=True) if given is not None}
+        known = {question: said for question in questions if (said := self._said(question)) is not None}
+        if len(known) == len(questions) and self._as_well_known(best.mechanism):
+            return known
         got = self._released(best.mechanism, f"a workload of {len(questions)} questions")
         read = answers(questions, best.mechanism, got.value, self.facts, beta=beta)
         given = [self._read(question, each) for question, each in zip(questions, read, strict=True)]
         given[0] = replace(given[0], price=self._price(got))
         domain = self.facts.domain
-        said = [(each, meaning(each, domain), one) for each, one in zip(questions, given, strict=True)]
-        self.transcript.say_all(said, self.shop.terms.beta)
+        sayings = [(each, meaning(each, domain), one) for each, one in zip(questions, given, strict=True)]
+        self.transcript.say_all(sayings, self.shop.terms.beta)
         return dict(zip(questions, given, strict=True))
+
+    def _as_well_known(self, mechanism: Mechanism) -> bool:
+        """Whether everything that this would measure was measured before, with no more noise."""
+        parts, known = additive_parts(record(mechanism)), self.transcript.measured
+        return bool(parts) and all(
+            any((each.query, each.kind) == (question, self.shop.kind) and each.scale <= noisy.scale for each in known)
+            for question, noisy in parts
+        )
 
     def _read(self, question: Question, answered: Answered) -> Given:
         """A workload's answer in whole units of the question; a count is not negative, nor more than a public total."""
