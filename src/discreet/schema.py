@@ -42,6 +42,7 @@ from discreet.data.files import Scan, parquet_types
 from discreet.domain import AnyNumber, Category, Column, Domain, Number, near_misses
 from discreet.errors import DiscreetError, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
+from discreet.rehearsal import PEOPLE, made_up
 from discreet.wording import one_line
 
 FILL_IN = "FILL IN"
@@ -101,6 +102,18 @@ class Schema:
             name=self.name,
             unit=self.unit,
             rows_per_unit=self.rows_per_unit,
+            size=self.size,
+        )
+
+    def rehearsal(self, people: int = PEOPLE) -> Table:
+        """Made-up people with this declaration (`discreet.rehearsal`)."""
+        return made_up(
+            self.domain,
+            name=self.name,
+            neighbours=self.neighbours,
+            unit=self.unit,
+            rows_per_unit=self.rows_per_unit,
+            people=people,
             size=self.size,
         )
 

@@ -107,20 +107,12 @@ def _rehearsal(schema: Schema, real: Path, output: Output) -> tuple[Table, Ledge
     """Made-up rows and their ledger: as many people and as much budget as the real ones have, if that is known."""
     from discreet.guarantee import Budget
     from discreet.ledger import Ledger
-    from discreet.rehearsal import PEOPLE, made_up
+    from discreet.rehearsal import PEOPLE
 
     found = Ledger.open(real, look=True) if real.exists() else None
     budget = Budget(1, "1e-6") if found is None else found.budget
     known = schema.size or (None if found is None or found.facts is None else found.facts.size)
-    table = made_up(
-        schema.domain,
-        name=schema.name,
-        neighbours=schema.neighbours,
-        unit=schema.unit,
-        rows_per_unit=schema.rows_per_unit,
-        people=known or PEOPLE,
-        size=schema.size,
-    )
+    table = schema.rehearsal(known or PEOPLE)
     where = real.with_name(f"{real.stem}.rehearsal.ledger")
     if not where.exists():
         output.say(f"{where.name}: a rehearsal with {budget} and {known or PEOPLE:,} made-up people")

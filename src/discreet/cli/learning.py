@@ -199,20 +199,11 @@ def _question(found: Opened, schema: Path, condition: str) -> str:
 
 def _redeclared(found: Opened, schema: Schema, options: dict[str, Any]) -> Opened:
     """The same rows under another declaration of the target; the ledger stays."""
-    from discreet.rehearsal import PEOPLE, made_up
-
     if schema.domain == found.schema.domain:
         return found
     with found.output.working("reading the rows"):
         if not options["rehearse"]:
             return replace(found, schema=schema, table=schema.table(options["data_path"]))
-        table = made_up(
-            schema.domain,
-            name=schema.name,
-            neighbours=schema.neighbours,
-            unit=schema.unit,
-            rows_per_unit=schema.rows_per_unit,
-            people=found.table.facts.size or PEOPLE,
-            size=schema.size,
-        )
+        people = found.table.facts.size
+        table = schema.rehearsal() if people is None else schema.rehearsal(people)
     return replace(found, schema=schema, table=table)

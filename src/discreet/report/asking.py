@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -69,66 +70,74 @@ def questions(
     simple = {kind.__name__: [_each(kind, budget, facts, k, sure) for k in counted] for kind in ways}
     widest = max((each[1] for each in records if math.isfinite(each[1])), default=math.inf)
     alone = {kind.__name__: _alone(kind, budget, facts, total, sure, widest) for kind in ways}
-    kept = thinned(records, MOST_POINTS)
-    manner = "steps-post" if len(records) >= total else "default"  # what lies between given questions is not known
-    truths = [(k, error) for k, _, error, _ in records if error is not None]
-    alt = _questions_finding(total, bound, spent, simple, alone, truths)
+    drawn = _Drawn(records, counted, simple, alone)
+    alt = _questions_finding(total, bound, spent, simple, alone, drawn.truths)
     caption = (
         f"Above: how near the answers are, in persons; every promise holds for all questions at once with probability "
         f"{float(1 - sure):g}. Noise on every question gets the whole budget {budget} for as many questions as there "
         "are by then. Below: what the session had spent, and what noise on every question would have, for the "
         f"session's widest bound, ± {shown(widest)} persons; above 100 % the budget does not pay."
-        + (" A true error of 0 is drawn at one half." if any(error == 0 for _, error in truths) else "")
+        + (" A true error of 0 is drawn at one half." if any(error == 0 for _, error in drawn.truths) else "")
     )
-
-    def paint(errors: Any, spending: Any) -> None:
-        errors.plot(
-            *split((k, b) for k, b, _, _ in kept if math.isfinite(b)),
-            drawstyle=manner,
-            label="session, promised",
-            color=SERIES[0],
-            linewidth=2.4,
-        )
-        if truths:
-            errors.plot(
-                *split((k, max(error, 0.5)) for k, error in thinned(truths, MOST_POINTS)),
-                linestyle="",
-                marker=".",
-                color=INK,
-                markersize=4,
-                label="session, true error",
-            )
-        for place, (name, values) in enumerate(simple.items(), start=1):
-            points = [(k, each) for k, each in zip(counted, values, strict=True) if each is not None]
-            errors.plot(*split(points), label=f"{name} noise on each", **series(place))
-        spending.plot(
-            *split((k, s) for k, _, _, s in kept if s > 0),
-            drawstyle=manner,
-            label="session",
-            color=SERIES[0],
-            linewidth=2.4,
-        )
-        for place, (name, each) in enumerate(alone.items(), start=1):
-            if each is not None:
-                spending.plot(counted, [k * each for k in counted], label=f"{name} noise on each", **series(place))
-        spending.axhline(1, color=FAINT, linestyle=":", linewidth=1.2, label="the whole budget")
-        for axes in (errors, spending):
-            logarithmic(axes.xaxis)
-            logarithmic(axes.yaxis)
-            axes.set_xlim(0.92, 1.1 * max(2, total))
-            legend(axes)
-        percent_axis(spending.yaxis)
-        errors.set(ylabel="error, persons", xlabel="questions")
-        spending.set(ylabel="spent of the budget", xlabel="questions")
-
     return Plot(
         "Error and spending, question by question",
         alt,
         caption,
         _question_columns(simple, alone),
         tuple(_question_rows(records, counted, simple, alone)),
-        draw(paint, alt=alt, heights=(3.2, 3.2)),
+        draw(drawn.paint, alt=alt, heights=(3.2, 3.2)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What is drawn: the session's questions, and for some numbers of questions what the simpler ways promise (simple)
+    and which part of the budget each question takes of them (alone)."""
+
+    records: list[Asked]
+    counted: list[int]
+    simple: dict[str, list[float | None]]
+    alone: dict[str, float | None]
+
+    @property
+    def truths(self) -> list[tuple[int, float]]:
+        return [(k, error) for k, _, error, _ in self.records if error is not None]
+
+    def paint(self, errors: Any, spending: Any) -> None:
+        self._errors(errors)
+        self._spending(spending)
+        for axes in (errors, spending):
+            logarithmic(axes.xaxis)
+            logarithmic(axes.yaxis)
+            axes.set_xlim(0.92, 1.1 * max(2, self.records[-1][0]))
+            legend(axes)
+        percent_axis(spending.yaxis)
+        errors.set(ylabel="error, persons", xlabel="questions")
+        spending.set(ylabel="spent of the budget", xlabel="questions")
+
+    def _errors(self, axes: Any) -> None:
+        self._session(axes, "session, promised", [(k, b) for k, b, _, _ in self.records if math.isfinite(b)])
+        if self.truths:
+            points = split((k, max(error, 0.5)) for k, error in thinned(self.truths, MOST_POINTS))
+            axes.plot(*points, linestyle="", marker=".", color=INK, markersize=4, label="session, true error")
+        for place, (name, values) in enumerate(self.simple.items(), start=1):
+            known = [(k, each) for k, each in zip(self.counted, values, strict=True) if each is not None]
+            axes.plot(*split(known), label=f"{name} noise on each", **series(place))
+
+    def _spending(self, axes: Any) -> None:
+        self._session(axes, "session", [(k, s) for k, _, _, s in self.records if s > 0])
+        for place, (name, each) in enumerate(self.alone.items(), start=1):
+            if each is not None:
+                axes.plot(
+                    self.counted, [k * each for k in self.counted], label=f"{name} noise on each", **series(place)
+                )
+        axes.axhline(1, color=FAINT, linestyle=":", linewidth=1.2, label="the whole budget")
+
+    def _session(self, axes: Any, label: str, points: list[tuple[int, float]]) -> None:
+        """A line of the session: in steps, unless only some of its questions are given."""
+        manner = "steps-post" if len(self.records) >= self.records[-1][0] else "default"
+        kept = split(thinned(points, MOST_POINTS))
+        axes.plot(*kept, drawstyle=manner, label=label, color=SERIES[0], linewidth=2.4)
 
 
 def _record(asked: Any) -> Asked:

@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any
 
 import discreet as dp
-from discreet.rehearsal import made_up
 from discreet.tour.truth import Truth
 
 
@@ -58,7 +57,7 @@ def rehearsal(schema: dp.Schema, budget: dp.Budget, size: int) -> Desk:
     """As many made-up people with the same declaration, and as much budget."""
 
     def reading(domain: dp.Domain) -> Any:
-        return made_up(domain, name=schema.name, neighbours=schema.neighbours, people=size)
+        return replace(schema, domain=domain).rehearsal(size)
 
     table = reading(schema.domain)
     return Desk(table, dp.Ledger.in_memory(budget, table), None, reading)
