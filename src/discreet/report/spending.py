@@ -146,7 +146,7 @@ def _finding(ledger: Ledger, found: Sequence[Step], bars: Sequence[Bar]) -> str:
 
 def _caption(found: Sequence[Step], kept: Sequence[Step], *, both: bool, many: bool) -> str:
     how = (
-        "Every charge is written in two books and counts by the one that has more left"
+        "Every charge is written in two books and is counted in the Renyi book while that has anything left"
         + ("" if many else "; a diamond shows the other one, as far as it is within its cap")
         if both
         else "Every charge is written in one book, of pure epsilons"
