@@ -142,7 +142,7 @@ def books(terms: Terms, data: Dataset, *, failing: Fraction = Fraction(0)) -> Bo
     """
     priced = terms.ledger
     if terms.budget is not None:
-        share = failing if terms.ledger is None else next(terms.ledger.entries())["failure_share"]
+        share = failing if terms.ledger is None else terms.ledger.failure_share
         priced = Ledger.in_memory(terms.budget, data.identity, failure_share=share)
     assert priced is not None
     facts = data.facts

@@ -28,7 +28,6 @@ from discreet.erm.line import RankQuantile
 from discreet.errors import LedgerCorrupt
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answers import decode, encode
-from discreet.ledger.asking import one_at_a_time
 from discreet.ledger.state import Body
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
@@ -147,7 +146,7 @@ class Transcript:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """While no other session asks through this ledger: two that ask the same at once shall pay once."""
-        with one_at_a_time(self.ledger):
+        with self.ledger.store.parts.turns.alone():
             yield
 
     def forget_run(self) -> None:
