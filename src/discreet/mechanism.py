@@ -46,6 +46,16 @@ class Conversation(Protocol):
     def step(self, state: Any, ask: Any, data: Dataset, rng: Rng) -> tuple[Any, Any]: ...
 
 
+@runtime_checkable
+class Looking(Protocol):
+    """A conversation that reads the rows before its turn, so that nobody waits for that with the ledger locked.
+
+    look  the question with the exact numbers that it needs of the rows; `step` then reads none
+    """
+
+    def look(self, ask: Any, data: Dataset) -> Any: ...
+
+
 Priced = TypeVar("Priced", bound=Mechanism | Conversation)
 
 

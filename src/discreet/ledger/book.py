@@ -227,7 +227,12 @@ class Ledger:
     def entries(self, *, after: int = 0) -> Iterator[Body]:
         """All entries in order, or those after one, each checked: public parameters, prices, answers; never rows."""
         for row, body in self.store.entries_after(after) if after else self.store.entries():
-            yield {"seq": row.seq, "hash": row.hash.decode("ascii"), **body}
+            yield {"seq": row.seq, "hash": row.hash.decode("ascii"), **self.store.resolved(row.seq, body)}
+
+    def entry(self, seq: int) -> Body:
+        """One entry, checked against the one before it."""
+        body, found = self.store.entry(seq)
+        return {"seq": seq, "hash": found, **self.store.resolved(seq, body)}
 
     def __repr__(self) -> str:
         where = "in memory" if self.path is None else self.path.name

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from discreet.errors import LedgerUnavailable
@@ -15,30 +16,20 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 def create_file(path: Path, text: str) -> bool:
     """Write a new file, readable by its owner only; False, and nothing is touched, if there is one."""
-    fresh = _fresh(path)
-    try:
-        _write(fresh, text)
-        os.link(fresh, path)  # whole, or not there at all
+    with _fresh(path, text) as fresh:
+        try:
+            os.link(fresh, path)  # whole, or not there at all
+        except FileExistsError:
+            return False
         sync_directory(path.parent)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None
-    finally:
-        remove(fresh)
     return True
 
 
 def replace_file(path: Path, text: str) -> None:
     """Put a file in the place of another: a reader sees the old one or the new one, also after a power cut."""
-    fresh = _fresh(path)
-    try:
-        _write(fresh, text)
+    with _fresh(path, text) as fresh:
         os.replace(fresh, path)
         sync_directory(path.parent)
-    except OSError as error:
-        remove(fresh)
-        raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None
 
 
 def read_own(path: Path) -> bytes:
@@ -84,14 +75,20 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _fresh(path: Path) -> Path:
-    """A name beside the file that nobody can foresee."""
-    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
-
-
-def _write(path: Path, text: str) -> None:
+@contextlib.contextmanager
+def _fresh(path: Path, text: str) -> Iterator[Path]:
+    """A new file with this text, under a name beside the other that nobody can foresee; it is gone afterwards."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(text.encode("utf-8"))
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        descriptor = os.open(fresh, flags, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text.encode("utf-8"))
+                file.flush()
+                os.fsync(file.fileno())
+            yield fresh
+        finally:
+            remove(fresh)
+    except OSError as error:
+        raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None

@@ -125,17 +125,31 @@ class MarkFile:
 
         Whoever gets the lock syncs for all whose entries were committed by then; the others find it done.
         """
-        with _opened(self._turns) as turns, _locked(turns):
-            logged, marks = _settled(turns)
-            if (marks if marked else logged) >= seq:
-                return
-            ahead = _ahead_of(turns, seq)  # read before the log is synced: all of it was committed
-            sync()
-            with _opened(self.path) as mark, _os_errors("cannot be written"):
-                self._raise(mark, ahead)
-                if marked:
-                    _sync_data(mark)
-                _settle(turns, ahead.seq, ahead.seq if marked else marks)
+
+        def done() -> bool:
+            return _settled(turns)[marked] >= seq
+
+        with _opened(self._turns) as turns:
+            if marked:
+                _want(turns, seq)
+            if _lock(turns, fcntl.LOCK_EX, done):
+                try:
+                    if not done():
+                        self._settle_all(turns, seq, sync, marked)
+                finally:
+                    fcntl.flock(turns, fcntl.LOCK_UN)
+
+    def _settle_all(self, turns: int, seq: int, sync: Callable[[], None], marked: bool) -> None:
+        """Sync the log for everybody, and the mark if anybody who waits wants it."""
+        marks = _settled(turns)[1]
+        ahead = _ahead_of(turns, seq)  # read before the log is synced: all of it was committed
+        marked = marked or _wanted(turns) > marks
+        sync()
+        with _opened(self.path) as mark, _os_errors("cannot be written"):
+            self._raise(mark, ahead)
+            if marked:
+                _sync_data(mark)
+            _settle(turns, ahead.seq, ahead.seq if marked else marks)
 
     def write_first(self, mark: Mark) -> None:
         """The mark of a ledger that is being made: durable before the ledger can be found."""
@@ -239,13 +253,13 @@ def _locked(descriptor: int) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
-def _lock(descriptor: int, kind: int) -> None:
-    """Wait for the lock, but not for ever: a process that was stopped may hold it."""
+def _lock(descriptor: int, kind: int, done: Callable[[], bool] = lambda: False) -> bool:
+    """Wait for the lock, but not for ever: a process that was stopped may hold it. False if it is not needed any more."""
     last, pause = time.monotonic() + _PATIENCE, _LONGEST_WAIT / 16
     while True:
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-            return
+            return True
         except BlockingIOError:
             if time.monotonic() > last:
                 raise LedgerUnavailable("the high-water mark is locked by another process: try again later") from None
@@ -253,6 +267,8 @@ def _lock(descriptor: int, kind: int) -> None:
             raise LedgerUnavailable(f"the high-water mark cannot be locked: {error.strerror}") from None
         time.sleep(pause)
         pause = min(_LONGEST_WAIT, 2 * pause)
+        if done():
+            return False
 
 
 @contextmanager
@@ -290,7 +306,7 @@ def mark_file(state_dir: Path, ledger_id: str) -> MarkFile:
     return MarkFile(state_dir / "marks" / ledger_id)
 
 
-# Slots: the mark has two of them; the file of turns has `settled` (logged, marked) and `ahead`, both of this boot.
+# Slots: the mark has two of them; the file of turns has `settled` (logged, marked), `ahead` and `wanted`, of this boot.
 
 
 def _slot(mark: Mark, *first: str) -> tuple[bytes, Mark]:
@@ -369,6 +385,17 @@ def _settled(turns: int) -> tuple[int, int]:
     """Up to which entries the log and the mark are durable, as far as this boot knows."""
     words = _words(os.pread(turns, SLOT, 0))
     return (0, 0) if words is None or words[0] != boot() else (int(words[1]), int(words[2]))
+
+
+def _wanted(turns: int) -> int:
+    """The last entry whose mark somebody waits for, or waited for."""
+    words = _words(os.pread(turns, SLOT, 2 * SLOT))
+    return 0 if words is None or words[0] != boot() else int(words[1])
+
+
+def _want(turns: int, seq: int) -> None:
+    """Ask whoever syncs next for the mark too. Read while another writes, it says nothing: that costs one more sync."""
+    _pwrite(turns, _checked(f"{boot()} {seq}").ljust(SLOT - 1) + b"\n", 2 * SLOT)
 
 
 def _settle(turns: int, logged: int, marked: int) -> None:

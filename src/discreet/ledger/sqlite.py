@@ -38,6 +38,7 @@ _COLUMNS = "seq, kind, request, charge, body, hash"
 _TABLES = {
     "entries": "TABLE entries(seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, request TEXT, charge INTEGER, "
     "body TEXT NOT NULL, hash TEXT NOT NULL)",
+    "held": "TABLE held(digest TEXT PRIMARY KEY, text TEXT NOT NULL)",
     "kept": "TABLE kept(name TEXT PRIMARY KEY, text TEXT NOT NULL)",
     "by_request": "UNIQUE INDEX by_request ON entries(request) WHERE request IS NOT NULL AND kind = 'charge'",
     "by_charge": "INDEX by_charge ON entries(charge) WHERE charge IS NOT NULL",
@@ -253,15 +254,24 @@ class SqliteRows:
         return int(found)
 
     def kept(self, name: str) -> str | None:
-        if "kept" not in _tables(self.connection):
+        return self._text_in("kept", "name", name)
+
+    def held(self, digest: str) -> str | None:
+        return self._text_in("held", "digest", digest)
+
+    def _text_in(self, table: str, key: str, value: str) -> str | None:
+        if table not in _tables(self.connection):  # a ledger of an earlier version
             return None
-        found = self.connection.execute("SELECT text FROM kept WHERE name = ?", (name,)).fetchone()
+        found = self.connection.execute(f"SELECT text FROM {table} WHERE {key} = ?", (value,)).fetchone()
         return None if found is None else _text(found[0])
 
     def append(self, row: Row) -> None:
         request = None if row.request is None else row.request.decode("utf-8")
         columns = (row.seq, _text(row.kind), request, row.charge, _text(row.body), _text(row.hash))
         self.connection.execute(f"INSERT INTO entries({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", columns)
+
+    def hold(self, digest: str, text: str) -> None:
+        self.connection.execute("INSERT OR IGNORE INTO held(digest, text) VALUES (?, ?)", (digest, text))
 
     def keep(self, name: str, text: str) -> None:
         self.connection.execute("INSERT OR REPLACE INTO kept(name, text) VALUES (?, ?)", (name, text))

@@ -318,8 +318,7 @@ def _note_charge(state: State, seq: int, body: Body) -> None:
 
 
 def _answer(state: State, seq: int, body: Body) -> None:
-    if not isinstance(body["answer"], str):
-        raise LedgerCorrupt(seq, "an answer that is text", "another")
+    _check_answer(seq, body["answer"])
     if state.pending.pop(body["charge"], None) is None:
         raise LedgerCorrupt(seq, "an answer to a pending charge", f"one to entry {body['charge']}")
 
@@ -336,8 +335,34 @@ def _end(state: State, seq: int, body: Body) -> None:
 
 
 def _said(state: State, seq: int, body: Body) -> None:
-    if not all(isinstance(body[key], str) for key in ("facts_hash", "meaning", "manner", "answer")):
+    if not all(isinstance(body[key], str) for key in ("facts_hash", "meaning", "manner")):
         raise LedgerCorrupt(seq, "texts", "another")
+    _check_answer(seq, body["answer"])
+
+
+def _check_answer(seq: int, answer: Any) -> None:
+    held = isinstance(answer, dict) and re.fullmatch("[0-9a-f]{64}", answer["sha256"]) and type(answer["bytes"]) is int
+    if not isinstance(answer, str) and not held:
+        raise LedgerCorrupt(seq, "an answer that is text, or the hash of one", "another")
+
+
+LARGE = 2**16
+"""Bytes: a longer answer lies beside the entries, and its entry has the hash of it."""
+
+
+def large(body: Body) -> str | None:
+    """The hash of the entry's answer, if that lies beside the entries."""
+    answer = body.get("answer")
+    return str(answer["sha256"]) if isinstance(answer, dict) else None
+
+
+def answer_text(body: Body) -> str:
+    """The answer of an entry as it was stored; a long one was put into the body by whoever read it."""
+    return str(body["answer_text"] if isinstance(body["answer"], dict) else body["answer"])
+
+
+def text_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def _reconcile(state: State, seq: int, body: Body) -> None:

@@ -26,17 +26,22 @@ from typing import Any
 from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
 from discreet.ledger.mark import Held, Mark, Witness, name_digest, new_witness
 from discreet.ledger.place import Look, Parts, Secrets, Write, chunks
+from discreet.ledger.price import NOTHING
 from discreet.ledger.state import (
     FORMAT,
     GENESIS,
+    LARGE,
     Body,
     Row,
     State,
     advance,
+    answer_text,
     checked_body,
     folded,
+    large,
     row_of,
     state_record,
+    text_hash,
 )
 from discreet.records import canonical, digest
 
@@ -242,15 +247,22 @@ class Store:
                 return None
             body, charge_hash = _entry(look, charge)
             end = look.end(charge)
-            ended = None if end is None else _entry(look, end.seq)[0]
-            answer = ended["answer"] if ended is not None and ended["kind"] == "answer" else None
+            ended = None if end is None else _resolved(look, _entry(look, end.seq)[0], end.seq)
+            answer = answer_text(ended) if ended is not None and ended["kind"] == "answer" else None
             return Asked(charge, charge_hash, body, answer, ended is not None and answer is None)
 
     def end_of(self, charge: int) -> tuple[int, Body] | None:
         """The entry that ended a charge: its answer, or that there will be none."""
         with self.looking() as (_, look):
             end = look.end(charge)
-            return None if end is None else (end.seq, _entry(look, end.seq)[0])
+            return None if end is None else (end.seq, _resolved(look, _entry(look, end.seq)[0], end.seq))
+
+    def resolved(self, seq: int, body: Body) -> Body:
+        """The body with its answer's text, if that lies beside the entries."""
+        if large(body) is None:
+            return body
+        with self.looking() as (_, look):
+            return _resolved(look, body, seq)
 
     def said(self, meaning: str) -> Iterator[tuple[int, Body]]:
         """The sayings with this meaning, newest first."""
@@ -273,7 +285,8 @@ class Store:
         with self.looking() as (_, look):
             self.parts.place.check(look)
             state = State()
-            _fold_on(state, look)
+            for seq, body in _fold_on(state, look):
+                _resolved(look, body, seq)
             self.check_mark(state)
             return state
 
@@ -372,7 +385,8 @@ class Store:
             last = look.row(state.seq)
             if last is None or _text(last.hash) != state.hash:
                 raise LedgerRolledBack(state.seq, f"hash {state.hash} at entry {state.seq}", "another or none")
-        _fold_on(state, look)
+        for _ in _fold_on(state, look):
+            pass
         home.state = state
         return state
 
@@ -402,6 +416,10 @@ class Writer:
         chain = {"kind": kind, "previous": self.state.hash, "time": time, "witness": self.witness}
         if kind not in ("open", "facts"):  # so that no two copies of a ledger ever write the same entry
             chain["nonce"] = secrets.token_hex(8)
+        answer = fields.get("answer")
+        if isinstance(answer, str) and len(answer) > LARGE:
+            self._write.hold(text_hash(answer), answer)
+            fields = {**fields, "answer": {"sha256": text_hash(answer), "bytes": len(answer.encode("utf-8"))}}
         row = row_of(self.state, {**fields, **chain})
         self.appended = True
         advance(self.state, row)
@@ -436,7 +454,7 @@ os.register_at_fork(before=_before_fork)
 
 def mark_of(state: State, witness: str) -> Mark:
     """The mark of a ledger that has come this far."""
-    named = {name_digest(name): each.spent for name, each in state.allowances.items()}
+    named = {name_digest(name): each.spent for name, each in state.allowances.items() if each.spent != NOTHING}
     return Mark(state.seq, state.hash, state.spent, witness, named)
 
 
@@ -484,10 +502,21 @@ def _begun(look: Look) -> State:
     return State() if found is None else found
 
 
-def _fold_on(state: State, look: Look) -> None:
+def _fold_on(state: State, look: Look) -> Iterator[tuple[int, Body]]:
     while rows := look.rows(after=state.seq, limit=1000):
         for row in rows:
-            advance(state, row)
+            yield row.seq, advance(state, row)
+
+
+def _resolved(look: Look, body: Body, seq: int) -> Body:
+    """The body with its answer's text, after checking that against its hash."""
+    digest = large(body)
+    if digest is None:
+        return body
+    text = look.held(digest)
+    if text is None or text_hash(text) != digest:
+        raise LedgerCorrupt(seq, f"an answer with hash {digest}", "another or none")
+    return {**body, "answer_text": text}
 
 
 def _entry(look: Look, seq: int) -> tuple[Body, str]:
