@@ -254,7 +254,7 @@ def _locked(descriptor: int) -> Iterator[None]:
 
 
 def _lock(descriptor: int, kind: int, done: Callable[[], bool] = lambda: False) -> bool:
-    """Wait for the lock, but not for ever: a process that was stopped may hold it. False if it is not needed any more."""
+    """Wait for the lock, but not for ever: a process that was stopped may hold it. False if it is needed no more."""
     last, pause = time.monotonic() + _PATIENCE, _LONGEST_WAIT / 16
     while True:
         try:
