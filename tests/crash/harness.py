@@ -19,11 +19,12 @@ from typing import Any
 import discreet
 from tests.crash.disk import Disk, Event, Snapshot, recorded, write_tree
 from tests.crash.judge import Notes, Unsound, book_of, judge, notes_in, refuses_older
-from tests.crash.layer import FAILED_AT, KILLED_AT
+from tests.crash.layer import CHANGES, FAILED_AT, KILLED_AT
 from tests.crash.operations import OPERATIONS, Operation, Place
 
 ROOT = Path(__file__).parents[2]
-ERRORS = {"EIO": errno.EIO, "ENOSPC": errno.ENOSPC}
+ERRORS = {"EIO": (errno.EIO, FAILED_AT), "ENOSPC": (errno.ENOSPC, "wlnm")}
+"""Errors, and the calls that may fail with them."""
 TALLY: Counter[tuple[str, str]] = Counter()
 """How many runs of which kind there were, by (kind, operation): printed at the end."""
 
@@ -99,9 +100,14 @@ class Harness:
         """Kill a process at one call (before it, after it, in the middle of a write), and judge."""
         self._one(name, "kills", at, mode, twin=twin)
 
-    def fail(self, name: str, at: int, error: str, *, forever: bool, mode: str = "fail") -> None:
-        """Let one call fail, or all from then on; let the process go on; judge."""
-        self._one(name, "errors", at, mode, kinds=FAILED_AT, forever=forever, error=ERRORS[error], goes_on=True)
+    def fail(self, name: str, at: int, error: str, *, forever: bool) -> None:
+        """Let one call fail, or all from then on; then the disk works again and the process goes on; judge."""
+        number, kinds = ERRORS[error]
+        self._one(name, "errors", at, "fail", kinds=kinds, forever=forever, error=number, goes_on=True)
+
+    def lie(self, name: str, at: int) -> None:
+        """Let one change of a file be lost, and say that it was made: what a program sees that ignores errors."""
+        self._one(name, "lies", at, "lie", kinds=CHANGES)
 
     def crowd(self, rng: random.Random, processes: int = 3) -> None:
         """Several processes on one ledger, each killed at some call."""

@@ -63,7 +63,8 @@ def judge(operation: Operation, place: Place, notes: Notes, *, before: int, boug
         if _never_made(operation, place, notes):
             return
         with place.open() as ledger:
-            operation.mend(ledger)
+            if not any("reconciled" in note for note in notes):
+                operation.mend(ledger)
             if ledger.rolled_back():
                 raise Unsound("the ledger is behind its mark")
             _whole(ledger)

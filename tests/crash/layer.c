@@ -7,7 +7,7 @@
    Counted calls, each with a letter:
 
        o open, creat    r read, pread    w write, pwrite, writev    s fsync, fdatasync    t truncate, ftruncate
-       n rename    l link    u unlink, rmdir    m mkdir    k flock, fcntl locks    c close
+       n rename    l link    u unlink, rmdir    m mkdir    k flock, fcntl (locking, not unlocking)    c close
 
    Modes, at the n-th counted call (and at every later one, if `forever`):
 
@@ -456,7 +456,7 @@ int mkdirat(int folder, const char *path, mode_t mode) { return one_name('m', SY
 /* Locks. */
 
 int flock(int fd, int operation) {
-    int what = watched(fd) ? step('k', names[fd]) : GO_ON;
+    int what = watched(fd) && !(operation & LOCK_UN) ? step('k', names[fd]) : GO_ON;
     if (what == REFUSE) return -1;
     int result = (int)syscall(SYS_flock, fd, operation);
     done(what);
@@ -464,7 +464,7 @@ int flock(int fd, int operation) {
 }
 
 static int controlled(int fd, int command, void *argument) {
-    int locks = command == F_SETLK || command == F_SETLKW || command == F_GETLK;
+    int locks = (command == F_SETLK || command == F_SETLKW) && ((struct flock *)argument)->l_type != F_UNLCK;
     int what = locks && watched(fd) ? step('k', names[fd]) : GO_ON;
     if (what == REFUSE) return -1;
     int result = (int)syscall(SYS_fcntl, fd, command, argument);
