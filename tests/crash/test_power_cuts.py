@@ -20,18 +20,18 @@ QUICK = {"release": 5, "conversation": 2, "create": 2, "adopt": 2}
 def wrong(harness: Harness, name: str, *, names=NAMES, data=DATA, processes: int = 1, wait: int = 0, twin=None, **more):
     """What is wrong after each cut that leaves something unsound."""
     recording = harness.record(name, processes=processes, wait=wait, twin=twin)
-    return [found for each in names for found in harness.cuts(recording, each, data, **more) if found]
+    return (found for each in names for found in harness.cuts(recording, each, data, **more) if found)
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_power_cut_loses_nothing(harness, name):
-    assert wrong(harness, name, data=("lost", "torn"), every=QUICK[name]) == []
+    assert list(wrong(harness, name, data=("lost", "torn"), every=QUICK[name])) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_power_cut_at_any_moment_loses_nothing(harness, name):
-    assert wrong(harness, name) == []
+    assert list(wrong(harness, name)) == []
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.slow)])
@@ -39,17 +39,24 @@ def test_a_power_cut_while_several_processes_write_loses_nothing(harness, rounds
     """Syncs take five milliseconds, so that processes wait for each other's."""
     data = ("lost",) if rounds == 1 else DATA
     for _ in range(rounds):
-        assert wrong(harness, "crowd", data=data, processes=3, wait=5000, every=4 if rounds == 1 else 1) == []
+        assert list(wrong(harness, "crowd", data=data, processes=3, wait=5000, every=4 if rounds == 1 else 1)) == []
 
 
 @pytest.mark.parametrize(
     ("forgotten", "name"),
-    [("the log", "release"), ("the mark", "release"), ("the secret", "conversation"), ("the folders", "create")],
+    [
+        ("the log", "release"),
+        ("the mark", "release"),
+        ("the secret", "conversation"),
+        ("the folders", "conversation"),
+        ("the folders", "create"),
+    ],
 )
 def test_a_missing_sync_is_noticed(harness, forgotten, name):
-    assert wrong(harness, name, names=("strict",), data=("lost",), deaf=DEAF[forgotten])
+    """The recording is right, and the disk does not hear its syncs of one file: a sync that nobody calls for."""
+    assert any(wrong(harness, name, names=("strict",), data=("lost",), deaf=DEAF[forgotten]))
 
 
-@pytest.mark.parametrize("twin", ["nothing syncs"])
-def test_a_process_that_does_not_sync_is_noticed(harness, twin):
-    assert wrong(harness, "requests", names=("strict",), data=("lost",), twin=twin)
+@pytest.mark.parametrize(("twin", "name"), [("nothing syncs", "requests"), ("SQLite does not sync", "long")])
+def test_a_process_that_does_not_sync_is_noticed(harness, twin, name):
+    assert any(wrong(harness, name, names=("strict",), data=("lost", "some"), twin=twin))
