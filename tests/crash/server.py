@@ -1,0 +1,88 @@
+"""Forks a process for each run: python -m tests.crash.server LIBRARY, with the library preloaded.
+
+It reads one line of JSON for each run, a list with an order for each process, and answers with the list of their exit
+codes. Everything is imported before, and no ledger is ever opened here: SQLite's connections must not cross a fork.
+An order says which operation runs on which folder, what the layer does meanwhile, which twin is planted, and where the
+process notes what it was told (outside the folder, unbuffered: a note is an answer that was delivered).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import discreet as dp
+from discreet.errors import DiscreetError
+from tests.crash.layer import Layer
+from tests.crash.operations import OPERATIONS, TENTH, Operation, Place
+from tests.crash.twins import EARLY, TWINS
+
+Result = TypeVar("Result")
+
+
+def run(layer: Layer, order: dict[str, Any]) -> None:
+    """One process: arm, run, note. It notes errors of discreet by their class, others with all they say."""
+    notes = os.open(order["notes"], os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def say(**note: Any) -> None:
+        line = json.dumps(note)
+        layer.note(line)
+        os.write(notes, (line + "\n").encode())
+
+    place, operation = Place(order["root"]), OPERATIONS[order["operation"]]
+    EARLY[:] = [say]
+    if order.get("twin"):
+        TWINS[order["twin"]].plant()
+    layer.arm(order["root"], **order["layer"])
+    ledger = _noted(say, lambda: operation.begin(place))
+    if ledger is not None:
+        _noted(say, lambda: operation.act(ledger, place, say))
+        _noted(say, ledger.close)
+    calls = layer.trace()
+    layer.disarm()
+    if order.get("goes_on"):
+        _noted(say, lambda: _go_on(ledger or operation.begin(place), operation.table(place), operation, say))
+    say(ended=True, calls=calls)
+
+
+def _go_on(ledger: dp.Ledger, table: dp.Table, operation: Operation, say: Any) -> None:
+    """The disk works again, and the same process goes on with the same ledger."""
+    operation.mend(ledger)
+    got = dp.release(TENTH, table, ledger=ledger)
+    say(charge=got.entry, hash=got.hash, value=got.value, went_on=True)
+    ledger.close()
+
+
+def _noted(say: Any, act: Callable[[], Result]) -> Result | None:
+    try:
+        return act()
+    except DiscreetError as error:
+        say(error=type(error).__name__, text=str(error))
+    except Exception:
+        say(raw=traceback.format_exc())
+    return None
+
+
+def main() -> None:
+    layer = Layer(sys.argv[1])
+    print("ready", flush=True)
+    for line in sys.stdin:
+        children = []
+        for order in json.loads(line):
+            child = os.fork()
+            if not child:
+                try:
+                    run(layer, order)
+                finally:
+                    os._exit(0)
+            children.append(child)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+        print(json.dumps(codes), flush=True)
+
+
+if __name__ == "__main__":
+    main()

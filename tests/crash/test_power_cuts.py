@@ -1,0 +1,62 @@
+"""A power cut at any moment forgets nothing that was answered: neither the ledger nor its mark.
+
+An operation is recorded once, call by call; then the power is cut after every call, on a disk that loses, keeps or
+tears what was not synced (`disk`), and what is left is judged.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.crash.disk import DATA, NAMES
+from tests.crash.harness import Harness
+from tests.crash.operations import OPERATIONS
+from tests.crash.twins import DEAF
+
+QUICK = {"release": 5, "conversation": 2, "create": 2, "adopt": 2}
+"""Of which operations the power is cut after every n-th call in the quick part."""
+
+
+def wrong(harness: Harness, name: str, *, names=NAMES, data=DATA, processes: int = 1, wait: int = 0, twin=None, **more):
+    """What is wrong after each cut that leaves something unsound."""
+    recording = harness.record(name, processes=processes, wait=wait, twin=twin)
+    return (found for each in names for found in harness.cuts(recording, each, data, **more) if found)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_power_cut_loses_nothing(harness, name):
+    assert list(wrong(harness, name, data=("lost", "torn"), every=QUICK[name])) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_power_cut_at_any_moment_loses_nothing(harness, name):
+    assert list(wrong(harness, name)) == []
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_a_power_cut_while_several_processes_write_loses_nothing(harness, rounds):
+    """Syncs take five milliseconds, so that processes wait for each other's."""
+    data = ("lost",) if rounds == 1 else DATA
+    for _ in range(rounds):
+        assert list(wrong(harness, "crowd", data=data, processes=3, wait=5000, every=4 if rounds == 1 else 1)) == []
+
+
+@pytest.mark.parametrize(
+    ("forgotten", "name"),
+    [
+        ("the log", "release"),
+        ("the mark", "release"),
+        ("the secret", "conversation"),
+        ("the folders", "conversation"),
+        ("the folders", "create"),
+    ],
+)
+def test_a_missing_sync_is_noticed(harness, forgotten, name):
+    """The recording is right, and the disk does not hear its syncs of one file: a sync that nobody calls for."""
+    assert any(wrong(harness, name, names=("strict",), data=("lost",), deaf=DEAF[forgotten]))
+
+
+@pytest.mark.parametrize(("twin", "name"), [("nothing syncs", "requests"), ("SQLite does not sync", "long")])
+def test_a_process_that_does_not_sync_is_noticed(harness, twin, name):
+    assert any(wrong(harness, name, names=("strict",), data=("lost", "some"), twin=twin))
