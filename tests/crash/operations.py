@@ -127,13 +127,13 @@ class Crowd(Operation):
 
 
 class Long(Operation):
-    """Twenty counts in one process: long enough for SQLite to move its log into the file in between."""
+    """Fifty counts in one process: long enough for SQLite to move its log into the file in between."""
 
     name = "long"
 
     def act(self, ledger: dp.Ledger, place: Place, say: Say) -> None:
         table = self.table(place)
-        for _ in range(20):
+        for _ in range(50):
             _said(say, dp.release(TENTH, table, ledger=ledger))
 
 
