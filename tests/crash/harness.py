@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import discreet
+from discreet.ledger import mark
 from tests.crash.disk import Disk, Event, Snapshot, recorded, write_tree
 from tests.crash.judge import Notes, Unsound, book_of, judge, notes_in, refuses_older
 from tests.crash.layer import CHANGES, FAILED_AT, KILLED_AT
@@ -185,6 +186,7 @@ class Harness:
         operation = prepared.operation
         TALLY["power cuts", operation.name] += 1
         root, other = self._fresh("cut"), self._fresh("cut")
+        boot, mark.boot = mark.boot, lambda: "the-next-boot"
         try:
             write_tree(root, left)
             self._judged(prepared, root, notes, f"{operation.name}: power cut after event {where}")
@@ -193,6 +195,7 @@ class Harness:
         except Unsound as error:
             return str(error)
         finally:
+            mark.boot = boot
             shutil.rmtree(other, ignore_errors=True)
         return ""
 

@@ -17,6 +17,7 @@ from discreet.domain import AnyNumber, Bits, Category, Domain, Number, Vector, W
 from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
+from discreet.ledger.durable import remove
 from discreet.ledger.mark import Mark, mark_file, name_digest, new_witness, state_directory
 from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
 from discreet.ledger.parts import file_parts, memory_parts
@@ -87,7 +88,7 @@ class Ledger:
                 claim(source, made.id)
             except BaseException:  # somebody made another ledger for these rows at the same moment
                 made.close()
-                where.unlink()
+                remove(where)
                 raise
         return made
 

@@ -153,9 +153,13 @@ class SqlitePlace:
             pass
 
     def publish(self, path: Path) -> None:
-        """Give a new, closed ledger its name: it was not there before, and is whole and durable from now on."""
+        """Give a new ledger its name: it was not there before, and is whole and durable from now on."""
         assert self.path is not None
+        with _sqlite_errors():
+            ((busy, left, _),) = self._connected().execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self.close()
+        if busy or left or os.path.exists(f"{self.path}-wal"):  # its log has another name, and would be lost
+            raise LedgerUnavailable(f"{path.name} cannot be created: its log could not be emptied")
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
             try:

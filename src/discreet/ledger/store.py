@@ -164,7 +164,7 @@ class Store:
                             writer.store_state()
                         writer.last = state.seq
                     if held is not None and writer.appended:
-                        _note(held, writer)
+                        self._note(held, writer)
             except BaseException:
                 if writer is None or writer.appended:
                     home.state = None  # it may hold what the place does not: fold again
@@ -173,6 +173,15 @@ class Store:
             finally:
                 home.writing, home.transaction = False, None
             home.abandoned.clear()
+
+    def _note(self, held: Held, writer: Writer) -> None:
+        """Say under the mark's lock what was committed; a mark is reset only to what is durable."""
+        assert writer.witness is not None
+        mark = mark_of(writer.state, writer.witness)
+        held.commit(mark)
+        if writer.resets_mark:
+            self.parts.place.sync()
+            held.reset(mark)
 
     def abandon(self, charge: int, charge_hash: str) -> None:
         """Remember that this charge of this process will not be answered: it is burned with the next write."""
@@ -456,15 +465,6 @@ def mark_of(state: State, witness: str) -> Mark:
     """The mark of a ledger that has come this far."""
     named = {name_digest(name): each.spent for name, each in state.allowances.items() if each.spent != NOTHING}
     return Mark(state.seq, state.hash, state.spent, witness, named)
-
-
-def _note(held: Held, writer: Writer) -> None:
-    """Say under the mark's lock what was committed."""
-    assert writer.witness is not None
-    mark = mark_of(writer.state, writer.witness)
-    held.commit(mark)
-    if writer.resets_mark:
-        held.reset(mark)
 
 
 def _burn_abandoned(home: _Home, writer: Writer) -> None:
