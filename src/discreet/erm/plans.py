@@ -23,7 +23,7 @@ from discreet.erm.posed import LOCATION, RANKED, problem, unit_vectors, vectors
 from discreet.erm.promise import mean_promise
 from discreet.erm.risk import Risk
 from discreet.erm.sampling import promise
-from discreet.errors import ParameterError
+from discreet.errors import NothingFits, ParameterError
 from discreet.mechanism import calibrate
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
@@ -164,8 +164,7 @@ def _refusal(offered: Callable[[int], choose.Offer], asked: Asked) -> str:
     try:
         found = offered(asked.facts.size or _LARGEST)
     except ParameterError as refused:
-        nothing_fits = asked.pure and "no amount of noise" in str(refused)
-        return PURE if nothing_fits else str(refused)
+        return PURE if asked.pure and isinstance(refused, NothingFits) else str(refused)
     if asked.facts.size is not None:
         return ""
     reason = "" if found.promise is None else found.promise.reason

@@ -218,11 +218,10 @@ def _values(estimator: Any, terms: Any, x: Any, name: Any) -> Column:
 
 
 def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
-    with reading.Quiet():
-        found = np.asarray(x)
-        values = found.astype(np.float64) if found.dtype.kind in "biufO" else None
-    if values is None:
+    found = reading.converted(x, "x", "numeric")
+    if found.dtype.kind not in "biuf":
         raise ParameterError("x must hold numbers, found another kind")
+    values = found.astype(np.float64)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
