@@ -1,8 +1,8 @@
-"""From what a user hands to `fit` to a dataset, and from what he hands to `predict` to numbers.
+"""Converts the input of `fit` to a dataset and the input of `predict` to arrays.
 
 Arrays and frames become a Matrix (features, target) or a Table of one column. Whatever is wrong with them is said
-here, before the charge, and never with a value. A Table or ParquetTable is used as it is, and its declaration says all
-that arrays need parameters for.
+here, before the charge, and never with a value or with the number of rows, which is private under add-remove. A Table
+or ParquetTable is used as it is, and its declaration says all that arrays need parameters for.
 """
 
 from __future__ import annotations
