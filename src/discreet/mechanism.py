@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from discreet.data import Dataset, Facts
-from discreet.errors import OutOfRange, ParameterError
+from discreet.errors import NothingFits, OutOfRange, ParameterError
 from discreet.guarantee import Budget, Guarantee
 from discreet.noise import Rng
 
@@ -87,7 +87,7 @@ def calibrate(make: Callable[[Fraction], Priced], *, admits: Callable[[Priced], 
         low, high = (low, middle) if probe(middle) else (middle, high)
     found = make(high)
     if not _drawn(found, admits):
-        raise ParameterError(_NOTHING_FITS)
+        raise NothingFits(_NOTHING_FITS)
     return found
 
 
@@ -125,4 +125,4 @@ def _bracket(fits: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:
         if fits(noise * 2):
             return noise, noise * 2
         noise *= 2
-    raise ParameterError(_NOTHING_FITS)
+    raise NothingFits(_NOTHING_FITS)

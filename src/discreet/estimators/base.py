@@ -166,9 +166,7 @@ def charged(estimator: Any, terms: Terms, where: Books, mechanism: Mechanism, da
 
 def per_row(promise: Promise, share: Exact) -> Promise:
     """A promise about a sum over a part of the rows that was divided by the number of all, as one about their mean."""
-    if promise.excess is None or share == 1:
-        return promise
-    return Promise(promise.excess / float(share), promise.theorem, promise.reason, promise.beta)
+    return promise if share == 1 else promise.times(1 / float(share))
 
 
 REFUSED = {
