@@ -13,6 +13,7 @@ and nearly all other entries are free answers. They are written by the ledger's 
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import statistics
@@ -202,29 +203,33 @@ def _append_saying(writer: Any, facts: str, number: int) -> None:
 
 
 def growth(sizes: tuple[int, ...] = SIZES) -> list[tuple[Any, ...]]:
-    """(entries, megabytes, then seconds: open; a release; first question of a session; verify; certificate)."""
+    """(entries, megabytes, then seconds: open, a release, first question, the same again, certificate, verify)."""
     found = []
     for size in sizes:
         with folder() as place:
-            ledger = grown(place, size)
-            ledger.close()
-            path, table = place / "people.ledger", people()
-            opened: list[Any] = []
-            at = {"state_dir": place / "state"}
-            opening = _seconds(lambda: opened.append(dp.Ledger.open(path, **at)))
-            again = opened[0]
-            releasing = _seconds(lambda: dp.release(dp.Laplace(dp.Count(), 1000), table, ledger=again))
-            again.close()
-            fresh = dp.Ledger.open(path, **at)
-            asking = _seconds(lambda: _first_question(table, fresh))
-            second = dp.Ledger.open(path, **at)
-            asking_again = _seconds(lambda: _first_question(table, second))
-            certified = _seconds(lambda: certificate(second, 3))
-            verifying = _seconds(lambda: second.verify(CATALOGUE))
-            megabytes = path.stat().st_size / 1e6
-            found.append((size, megabytes, opening, releasing, asking, asking_again, certified, verifying))
-            second.close()
+            grown(place, size).close()
+            found.append((size, (place / "people.ledger").stat().st_size / 1e6, *_taken(place)))
     return found
+
+
+def _taken(place: Path) -> Iterator[float]:
+    """The seconds for everything that one does with a long ledger, each on a ledger that was just opened."""
+    table = people()
+
+    def opened() -> dp.Ledger:
+        return dp.Ledger.open(place / "people.ledger", state_dir=place / "state")
+
+    acts: list[Callable[[dp.Ledger], object]] = [
+        lambda ledger: dp.release(dp.Laplace(dp.Count(), 1000), table, ledger=ledger),
+        lambda ledger: _first_question(table, ledger),
+        lambda ledger: _first_question(table, ledger),
+        lambda ledger: certificate(ledger, 3),
+        lambda ledger: ledger.verify(CATALOGUE),
+    ]
+    yield _seconds(opened)
+    for act in acts:
+        with opened() as ledger:
+            yield _seconds(functools.partial(act, ledger))
 
 
 def _first_question(table: dp.Table, ledger: dp.Ledger) -> Any:
