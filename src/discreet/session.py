@@ -188,6 +188,12 @@ class Session:
         followed, left_out = self._auto("what rows know is told").scopes()
         return _largest(followed), _largest(left_out)
 
+    def measured_by(self, tables: Sequence[Histogram]) -> list[int]:
+        """The entries of the charges that measured these tables, each the last one."""
+        known = self._auto("what was measured is told").measured_scopes()
+        last = (max((entry for entry, scope in known if {*table.columns} <= {*scope}), default=0) for table in tables)
+        return sorted({entry for entry in last if entry})
+
     def tangled(self, tables: Sequence[Histogram]) -> list[tuple[str, ...]]:
         """Which of these tables synthetic rows could not follow, with what is known and the others, if they were
         measured now. Looks at public sizes only."""

@@ -216,6 +216,11 @@ class Answers:
         held = [scope_of(each.query, self.facts.domain) for each in known]
         return [one for at, one in enumerate(held) if at not in out], [held[at] for at in out]
 
+    def measured_scopes(self) -> list[tuple[int, Scope]]:
+        """The entry of every measurement, and the columns it is about."""
+        self.memory.catch_up()
+        return [(each.entry, scope_of(each.query, self.facts.domain)) for each in self.transcript.measured]
+
     def tangled(self, tables: Sequence[Histogram]) -> list[Scope]:
         """Those of these tables that the hypothesis would leave out if they were measured now; public sizes alone."""
         domain = self.facts.domain
