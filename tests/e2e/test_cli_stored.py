@@ -189,7 +189,7 @@ def test_names_are_shown_with_what_they_spent_and_have_left(run):
     code, out, _ = run("ledger", "show", "people.toml")
     shown = json.loads(run("ledger", "show", "people.toml", "--json")[1])
     assert code == 0
-    assert "% used (epsilon 0.2 so far) of 50 %" in out
+    assert "% used (epsilon so far at most 0.2) of 50 %" in out
     assert "bob: 0 % used of 25 %, 25 % left" in out
     assert shown["allowances"] == {"ana": "1/2", "bob": "1/4"}
     assert shown["allowance_epsilon"] == {"ana": pytest.approx(0.2, rel=0.01), "bob": 0.0}
@@ -201,5 +201,5 @@ def test_the_report_names_them(run):
     run(*MEAN, "--epsilon", "0.2", "--allowance", "ana")
     assert run("report", "people.toml", "--out", "page.html")[0] == 0
     page = Path("page.html").read_text()
-    assert "epsilon so far" in page
+    assert "epsilon so far, at most" in page
     assert "ana" in page

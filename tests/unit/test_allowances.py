@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -154,6 +156,9 @@ def test_what_was_spent_in_a_name_is_told_with_its_epsilon(ledger):
     ana, bob = allowances(ledger)
     assert (ana.name, bob.name) == ("ana", "bob")
     assert ana.epsilon == pytest.approx(0.1)
+    assert [replace(ana, epsilon=each).at_most for each in (0.1, 0.47801, 12.31, 0.0, None)] == [
+        "0.1", "0.479", "12.4", "", ""
+    ]  # fmt: skip
     assert bob.epsilon == 0
     assert ana.part == ledger.spent().part_of(ledger.price(dp.Laplace(dp.Count(), 10).guarantee(people().facts)))
     assert ana.left == pytest.approx(float(ana.share - ana.part), abs=1e-6)

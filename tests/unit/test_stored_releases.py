@@ -11,7 +11,10 @@ import pytest
 from sklearn.model_selection import GridSearchCV, KFold
 
 import discreet as dp
+from discreet.catalogue import CATALOGUE
+from discreet.certificate import certificate, check
 from discreet.estimators import base, replay
+from discreet.exported import read_export
 from discreet.ledger import charging
 from discreet.ledger.answers import decode
 from discreet.pmw.transcript import Transcript
@@ -474,3 +477,17 @@ def test_a_request_whose_run_failed_is_burned(path):
             dp.release(Failing(), people(), ledger=ledger, request="r")
         found = charging.stored(ledger, "r")
         assert (found.answer, found.burned, found.pending) == (None, True, False)
+
+
+def test_a_ledger_with_requests_limits_and_makers_is_exported_and_verified(path):
+    fitted(path, "linear", **COSTS["share"])
+    with dp.Ledger.open(path) as ledger:
+        asked_together(dp.Session(people(), ledger, alpha=0.05))
+        assert ledger.verify(CATALOGUE) == ()
+        everything, redacted = list(ledger.export(redact=False)), list(ledger.export())
+        assert read_export(everything)[1]
+        assert not read_export(redacted)[1]
+        assert not any("fit:" in line or "session:" in line for line in redacted)
+        for body in [body for body in ledger.entries() if body["kind"] in ("charge", "said")]:
+            for against in (ledger, everything, redacted):
+                check(certificate(ledger, body["seq"]), against)  # raises if anything differs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet import exact
 from discreet.cli.front import Output
 from discreet.ledger.allowances import allowances
 from discreet.ledger.price import Books
@@ -89,12 +88,12 @@ def display(found: Ledger, shown: dict[str, Any], output: Output, *, last: int |
     output.say(f"budget     {_bar(shown['used'], min(40, width - 32))} {_share(shown['used'])} used", style="bold")
     for line in str(found.spent()).split("; "):
         output.say(f"           {line}")
-    for name, share in shown["allowances"].items():
-        use, epsilon = _share(shown["allowance_use"][name]), shown["allowance_epsilon"][name]
-        so_far = f" (epsilon {epsilon:.3g} so far)" if epsilon else ""
+    for each in allowances(found):
+        so_far = f" (epsilon so far at most {each.at_most})" if each.at_most else ""
+        use = _share(None if each.part is None else float(each.part))
         output.say(
-            f"allowance  {one_line(name)}: {use} used{so_far} of {_share(float(exact.number(share=share)))}, "
-            f"{_share(shown['allowance_left'][name])} left"
+            f"allowance  {one_line(each.name)}: {use} used{so_far} of {_share(float(each.share))}, "
+            f"{_share(float(each.left))} left"
         )
     for seq in shown["reconciled"]:
         output.say(f"reconciled in entry {seq}: spending was raised to what a mark proved")

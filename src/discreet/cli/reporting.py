@@ -133,22 +133,29 @@ def _allowances(ledger: Ledger) -> list[Part]:
     from discreet import exact
     from discreet.ledger.allowances import allowances
     from discreet.report import Grid
-    from discreet.report.plot import percent, shown
+    from discreet.report.plot import percent
 
     rows = [
         (
             one_line(each.name),
             percent(float(each.share)),
             "–" if each.part is None else percent(float(each.part)),
-            "–" if each.epsilon is None else shown(each.epsilon),
+            "–" if each.epsilon is None else each.at_most or "0",
             percent(float(each.left)),
         )
         for each in allowances(ledger)
     ]
-    columns = ("allowance", "share of the budget", "spent of the budget", "epsilon so far", "left of the budget")
+    columns = (
+        "allowance",
+        "share of the budget",
+        "spent of the budget",
+        "epsilon so far, at most",
+        "left of the budget",
+    )
     caption = (
         "The names under which charges are counted. Shares may add up to more than the budget, which is the limit for "
-        f"all together, and for charges without a name; epsilons are at delta {exact.shown(ledger.budget.delta)}."
+        f"all together, and for charges without a name. Epsilons are what the ledger's books prove at delta "
+        f"{exact.shown(ledger.budget.delta)}, which is little where little was spent."
     )
     return [Grid(columns, rows, caption)] if rows else []
 

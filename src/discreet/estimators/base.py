@@ -196,7 +196,7 @@ def books(terms: Terms, data: Dataset, *, failing: Fraction = Fraction(0), about
     facts = data.facts
     request = Request.of(terms.ledger, terms.problem, about, facts)
     if terms.budget is not None:
-        share = failing if terms.ledger is None else next(terms.ledger.entries())["failure_share"]
+        share = failing if terms.ledger is None else _failure_share(terms.ledger)
         priced = Ledger.in_memory(terms.budget, data.identity, failure_share=share)
         limits, within = priced.spent().caps, None
     else:
@@ -212,6 +212,11 @@ def books(terms: Terms, data: Dataset, *, failing: Fraction = Fraction(0), about
         within,
         request,
     )
+
+
+def _failure_share(ledger: Ledger) -> Fraction:
+    with ledger.store.reading() as state:
+        return state.opened.failure_share
 
 
 def _limits(terms: Terms, request: Request | None) -> tuple[Caps, Json]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,7 +19,8 @@ class AllowanceUse:
     part     what was spent under the name, as a part of the whole budget; None if it has no price in the book that
              decides
     left     what may still be spent under the name, as a part of the whole budget: no more than the ledger has left
-    epsilon  what the releases under this name promise together, at the ledger's delta; None: nothing that is finite
+    epsilon  what the ledger's books prove of the releases under this name together, at the ledger's delta: at most
+             this. One order of the Renyi book proves much for much that was spent, and little for little. None: nothing
     """
 
     name: str
@@ -26,6 +28,14 @@ class AllowanceUse:
     part: Fraction | None
     left: Fraction
     epsilon: float | None
+
+    @property
+    def at_most(self) -> str:
+        """The epsilon with three digits, rounded up; empty if there is none, or nothing was spent."""
+        if not self.epsilon:
+            return ""
+        unit = 10.0 ** (math.floor(math.log10(self.epsilon)) - 2)
+        return f"{math.ceil(self.epsilon / unit * (1 - 1e-12)) * unit:.3g}"
 
 
 def allowances(ledger: Ledger) -> list[AllowanceUse]:
