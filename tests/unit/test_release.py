@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import traceback
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +31,7 @@ from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answers import decode, encode
 from discreet.ledger.charging import turn
+from discreet.ledger.process import gone, this_process
 from discreet.noise import SeededRng
 from discreet.release import converse, release, reopen
 from tests.ledger_doubles import DOMAIN, Broken, Everything, Failing, Guess, Pure, people
@@ -539,6 +544,23 @@ def test_a_key_pressed_right_after_the_charge_burns_it(ledger, monkeypatch):
         release(TENTH, people(), ledger=ledger, request="r")
     release(TENTH, people(), ledger=ledger, request="s")
     assert kinds(ledger)[-4:] == ["charge", "burn", "charge", "answer"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not say which processes have ended")
+def test_a_process_that_died_is_gone_before_its_parent_notices():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        stat = Path(f"/proc/{child.pid}/stat")
+        start = stat.read_text().rpartition(")")[2].split()[19]
+        named = {**this_process(), "pid": child.pid, "start": start}
+        assert not gone(named)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it is dead, and nobody has reaped it
+        assert stat.exists()
+        assert gone(named)
+    finally:
+        child.kill()
+        child.communicate()
 
 
 # Sizes of what a caller says.
