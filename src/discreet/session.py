@@ -48,7 +48,8 @@ class Session:
                "lecture": private multiplicative weights with a theorem on the number of updates (`pmw.classic`)
     sample     True: the owner states that the rows are a random sample, so that answers bound the population too, with
                probability 1 - beta - 0.05; replace-one only. A small beta makes that bound smaller
-    allowance  the name under which the ledger counts these charges
+    allowance  the name under which the ledger counts these charges, those of `fit` too: its share is the limit then;
+               None: the whole budget is
     max_price  a part of the budget: a question that could cost more is refused, by `ask`; "auto" without scopes only
     rng        for testing ledgers only
     """
@@ -82,6 +83,8 @@ class Session:
             raise Unproven("a bound for the population needs the number of persons, which add-remove keeps private")
         if max_price is not None and (method != "auto" or scopes is not None):
             raise ParameterError('max_price needs method="auto" without scopes: only there is a price known before')
+        if allowance is not None:
+            ledger.remaining(allowance=exact.text(allowance=allowance))  # refuses unknown names
         with ledger.store.reading() as state:
             check_table(state, table)
         self.table, self.ledger, self.method = table, ledger, method
@@ -118,11 +121,15 @@ class Session:
                 self._refuse_above(self._most, answering.at_most(parts))
             return self._finished(make([answering.answer(part) for part in parts]))
 
-    def answer_all(self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1) -> list[Answer]:
+    def answer_all(
+        self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1, again: bool = False
+    ) -> list[Answer]:
         """Answers to questions that are all known now: one release and one charge, for this share of what is left.
 
         Noisy marginals, a noisy histogram of everything, the questions themselves or averaged multiplicative weights:
         whichever has the least proven bound at the public sizes. Later questions of the session profit from it too.
+
+        again  release them once more, even if what was released before answers them as well
         """
         answering = self._auto("a workload is answered")
         if isinstance(questions, (str, Count, Sum, Histogram)) or not isinstance(questions, Iterable):
@@ -138,7 +145,7 @@ class Session:
         if part > 1:
             raise ParameterError(f"share must be at most 1, found {share!r}")
         with answering.transcript.alone():
-            given = iter(answering.answer_all(parts, share=part))
+            given = iter(answering.answer_all(parts, share=part, again=again))
         return [self._finished(make([next(given) for _ in questions_of])) for questions_of, make in found]
 
     def check(self, question: str | Count | Sum | Histogram) -> None:
@@ -181,6 +188,12 @@ class Session:
         followed, left_out = self._auto("what rows know is told").scopes()
         return _largest(followed), _largest(left_out)
 
+    def measured_by(self, tables: Sequence[Histogram]) -> list[int]:
+        """The entries of the charges that measured these tables, each the last one."""
+        known = self._auto("what was measured is told").measured_scopes()
+        last = (max((entry for entry, scope in known if {*table.columns} <= {*scope}), default=0) for table in tables)
+        return sorted({entry for entry in last if entry})
+
     def tangled(self, tables: Sequence[Histogram]) -> list[tuple[str, ...]]:
         """Which of these tables synthetic rows could not follow, with what is known and the others, if they were
         measured now. Looks at public sizes only."""
@@ -211,17 +224,24 @@ class Session:
         """Fit an estimator to columns of the table, charge the ledger, and return the estimator.
 
         Features are scaled by their declared bounds, categories become 0/1 coordinates; all declared columns but the
-        target unless they are named. The estimator's ledger parameter becomes the session's.
+        target unless they are named. The estimator's ledger parameter becomes the session's, and so does its allowance.
         """
-        if self._how["allowance"] is not None:
-            raise ParameterError("models are charged to the whole ledger: fit in a session without an allowance")
         if not (hasattr(estimator, "set_params") and "ledger" in estimator.get_params(deep=False)):
             raise ParameterError(f"estimator must be one of discreet's, found a {type(estimator).__name__}")
         if estimator.ledger is not None and estimator.ledger.id != self.ledger.id:
             raise ParameterError("this estimator has another ledger: a session charges its own")
-        estimator.set_params(ledger=self.ledger)
+        estimator.set_params(ledger=self.ledger, **self._allowance(estimator))
         named = {} if features is None else {"features": features}
         return estimator.fit(self.table, target, **named)
+
+    def _allowance(self, estimator: Any) -> dict[str, str | None]:
+        """The allowance that a model is charged under: the session's, if it has one."""
+        ours, theirs = self._how["allowance"], estimator.get_params(deep=False).get("allowance")
+        if ours is None:
+            return {}
+        if theirs not in (None, ours):
+            raise ParameterError(f"this estimator has the allowance {theirs!r}: a session charges its own, {ours!r}")
+        return {"allowance": ours}
 
     def __repr__(self) -> str:
         return f"Session({self.table!r}, {self.ledger!r})"

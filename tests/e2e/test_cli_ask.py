@@ -735,7 +735,7 @@ def test_what_is_no_plain_file_is_refused_and_a_link_is_followed(run, tmp_path):
 def test_nothing_but_what_is_between_columns_may_be_spread_evenly(tmp_path):
     summary = {
         "budget_nano": 10, "price_nano": 0, "left_nano": 10, "columns_known_together": [["a"], ["b"]],
-        "columns_left_out": [], "columns_spread_evenly": [], "columns_not_drawn": [],
+        "columns_left_out": [], "columns_spread_evenly": [], "columns_not_drawn": [], "measured_by": [],
     }  # fmt: skip
     told = _lines(Bought(None, []), summary)
     assert "spread evenly: everything between columns that are not known together" in told

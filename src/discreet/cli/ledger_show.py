@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet import exact
 from discreet.cli.front import Output
+from discreet.ledger.allowances import allowances
 from discreet.ledger.price import Books
 from discreet.ledger.state import price_from
 from discreet.wording import asked, one_line
@@ -23,7 +22,7 @@ def summary(found: Ledger) -> dict[str, Any]:
     `used` and `of_budget` are fractions of the budget, in the book that decides (`Books.counting`)."""
     entries = list(found.entries())
     ends = {each["charge"]: each["kind"] for each in entries if each["kind"] in _ENDS}
-    spent, left = found.spent(), found.remaining()
+    spent, left, named = found.spent(), found.remaining(), allowances(found)
     return {
         "ledger": found.id,
         "warning": "NOT PRIVATE" if found.testing else None,
@@ -40,8 +39,10 @@ def summary(found: Ledger) -> dict[str, Any]:
         "spent": {"renyi_nano": spent.renyi, "pure_nano": spent.pure, "failure_atto": spent.failure},
         "left": {"renyi_nano": left.renyi, "pure_nano": left.pure, "failure_atto": left.failure},
         "caps": {"renyi_nano": spent.caps.renyi, "pure_nano": spent.caps.pure, "failure_atto": spent.caps.failure},
-        "allowances": {each["allowance"]: each["share"] for each in entries if each["kind"] == "allow"},
-        "allowance_use": _allowances(entries, spent),
+        "allowances": {each.name: str(each.share) for each in named},
+        "allowance_use": {each.name: None if each.part is None else float(each.part) for each in named},
+        "allowance_left": {each.name: float(each.left) for each in named},
+        "allowance_epsilon": {each.name: each.epsilon for each in named},
         "reconciled": [each["seq"] for each in entries if each["kind"] == "reconcile"],
         "entries": len(entries),
         "answers": sum(each["kind"] == "said" for each in entries),
@@ -71,16 +72,6 @@ def _charge(body: dict[str, Any], ends: dict[int, str], spent: Books) -> dict[st
     }
 
 
-def _allowances(entries: Sequence[dict[str, Any]], spent: Books) -> dict[str, float | None]:
-    """How much of the budget was used in each name."""
-    used: dict[str, float | None] = {each["allowance"]: 0.0 for each in entries if each["kind"] == "allow"}
-    for each in entries:
-        if each["kind"] == "charge" and each["allowance"] is not None:
-            part, before = spent.part_of(price_from(each["price"])), used[each["allowance"]]
-            used[each["allowance"]] = None if part is None or before is None else before + float(part)
-    return used
-
-
 def display(found: Ledger, shown: dict[str, Any], output: Output, *, last: int | None) -> None:
     """The summary for the eye."""
     if output.as_json:
@@ -97,9 +88,13 @@ def display(found: Ledger, shown: dict[str, Any], output: Output, *, last: int |
     output.say(f"budget     {_bar(shown['used'], min(40, width - 32))} {_share(shown['used'])} used", style="bold")
     for line in str(found.spent()).split("; "):
         output.say(f"           {line}")
-    for name, share in shown["allowances"].items():
-        used = shown["allowance_use"][name]
-        output.say(f"allowance  {one_line(name)}: {_share(used)} used of {_share(float(exact.number(share=share)))}")
+    for each in allowances(found):
+        so_far = f" (epsilon so far at most {each.at_most})" if each.at_most else ""
+        use = _share(None if each.part is None else float(each.part))
+        output.say(
+            f"allowance  {one_line(each.name)}: {use} used{so_far} of {_share(float(each.share))}, "
+            f"{_share(float(each.left))} left"
+        )
     for seq in shown["reconciled"]:
         output.say(f"reconciled in entry {seq}: spending was raised to what a mark proved")
     _display_charges(shown["charges"], output, last, narrow=width < _NARROW)

@@ -95,6 +95,7 @@ def _parts(ledger: Ledger, protects: str, everything: bool) -> list[Part]:
         made.odds([budget.epsilon], budget.delta),
         made.Heading("What is spent"),
         made.budget(ledger, everything=everything),
+        *_allowances(ledger),
         _charges(ledger, everything),
         made.Heading("What is left"),
         made.left(ledger) if agrees else "Nothing, until the ledger is reconciled with its mark.",
@@ -125,6 +126,38 @@ def _head(ledger: Ledger) -> tuple[int, str, str]:
     with ledger.store.reading() as state:
         last = ledger.entry(state.seq)
     return last["seq"], last["hash"], str(last["time"])
+
+
+def _allowances(ledger: Ledger) -> list[Part]:
+    """The names that have a share of the budget, if there are any: what each has spent, and what it has left."""
+    from discreet import exact
+    from discreet.ledger.allowances import allowances
+    from discreet.report import Grid
+    from discreet.report.plot import percent
+
+    rows = [
+        (
+            one_line(each.name),
+            percent(float(each.share)),
+            "–" if each.part is None else percent(float(each.part)),
+            "–" if each.epsilon is None else each.at_most or "0",
+            percent(float(each.left)),
+        )
+        for each in allowances(ledger)
+    ]
+    columns = (
+        "allowance",
+        "share of the budget",
+        "spent of the budget",
+        "epsilon so far, at most",
+        "left of the budget",
+    )
+    caption = (
+        "The names under which charges are counted. Shares may add up to more than the budget, which is the limit for "
+        f"all together, and for charges without a name. Epsilons are what the ledger's books prove at delta "
+        f"{exact.shown(ledger.budget.delta)}, which is little where little was spent."
+    )
+    return [Grid(columns, rows, caption)] if rows else []
 
 
 def _charges(ledger: Ledger, everything: bool) -> Part:

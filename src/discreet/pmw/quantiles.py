@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from discreet.data import Dataset
 from discreet.domain import Number
@@ -12,6 +13,7 @@ from discreet.erm.line import RankQuantile
 from discreet.errors import ParameterError
 from discreet.pmw.answering import Answers
 from discreet.pmw.transcript import Given
+from discreet.records import record
 from discreet.release import release
 
 
@@ -32,10 +34,15 @@ def quantile(answers: Answers, table: Dataset, column: str, q: Fraction) -> Give
     said = transcript.said.get(meaning)
     if said is not None and said.beta <= shop.terms.beta and said.given.bound <= shop.window:
         return replace(said.given, source="cache", price=0)
+    request = answers.request("quantile", column, record(q))
+    if request.stored is not None:
+        given = Given(float(request.value), float(shop.window), "direct", 0)
+        return transcript.say(request.mechanism, meaning, shop.terms.beta, given, made_from=request.stored.entry)
     failure = shop.failure(transcript.next_order)
     rate = Fraction(math.log((declared.steps + 1) / failure) / float(shop.window)).limit_denominator(10**9)
     mechanism = RankQuantile(column, q, rate)
-    got = release(mechanism, table, ledger=shop.ledger, allowance=shop.allowance, rng=answers.rng)
+    how: dict[str, Any] = {"ledger": shop.ledger, "allowance": shop.allowance, "rng": answers.rng}
+    got = release(mechanism, table, request=request.name, **how)
     price = got.price.pure if shop.pure else got.price.renyi
     given = Given(float(got.value), float(shop.window), "direct", price or 0)
-    return transcript.say(mechanism, meaning, shop.terms.beta, given)
+    return transcript.say(mechanism, meaning, shop.terms.beta, given, made_from=got.entry)

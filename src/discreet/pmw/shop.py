@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,6 +49,7 @@ class Terms:
     scopes     how many different sets of columns will be asked about; None if nobody knows
     """
 
+    NAME: ClassVar[str] = "session-terms/1"
     alpha: Fraction | None
     beta: Fraction
     questions: int | None = None

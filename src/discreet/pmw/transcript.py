@@ -15,6 +15,7 @@ Orders and runs are counted over all declarations, so that one beta covers every
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from discreet.erm.line import RankQuantile
 from discreet.errors import LedgerCorrupt
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answers import decode, encode
+from discreet.ledger.charging import Stored
 from discreet.ledger.state import Body, answer_text
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
@@ -37,7 +39,7 @@ from discreet.pmw.questions import Floats, Question, mentioned
 from discreet.pmw.workload import Marginals
 from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or
 from discreet.query import Count, Histogram, Sum
-from discreet.records import record, revive
+from discreet.records import Json, digest, record, revive
 
 _PREDICATES = (Among, And, Between, Equals, Missing, Not, Or)
 _READ: dict[str, type] = {
@@ -45,6 +47,7 @@ _READ: dict[str, type] = {
     for each in (
         AboveThreshold,
         AboveThresholdLaplace,
+        AveragedWeights,
         Count,
         Gaussian,
         Histogram,
@@ -55,6 +58,7 @@ _READ: dict[str, type] = {
         *_PREDICATES,
     )
 }
+_REQUEST = "session:"
 Threshold = AboveThreshold | AboveThresholdLaplace
 Asked = Question | RankQuantile
 
@@ -96,6 +100,27 @@ class Run:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request id of a session, and the charge that has it already, if its answer was stored and never said."""
+
+    name: str
+    stored: Stored | None
+
+    @property
+    def mechanism(self) -> Any:
+        """The mechanism that was charged."""
+        assert self.stored is not None
+        return revive(self.stored.mechanism, _READ)
+
+    @property
+    def value(self) -> Any:
+        """What it released."""
+        assert self.stored is not None
+        assert self.stored.answer is not None
+        return decode(self.stored.answer)
+
+
 class Transcript:
     """Follows a ledger, for a table with these facts and a session of this manner.
 
@@ -103,6 +128,7 @@ class Transcript:
     said      the last answer to each question, by meaning; `answers` is all of them in order
     runs      how many thresholds were opened and workloads answered; `tops` how many thresholds have fired
     open_run  the one that is open now, if any; `thresholds` are the entries of all of them
+    unsaid    the charges that a session made and of which no answer was said, each with its number among the runs
     """
 
     def __init__(
@@ -117,6 +143,7 @@ class Transcript:
         self.runs = self.tops = 0
         self.open_run: Run | None = None
         self.thresholds: set[int] = set()
+        self.unsaid: dict[int, int] = {}
         self._pending: dict[int, list[tuple[Question, Gaussian | Laplace, int, bool]]] = {}
         self._kept: dict[str, frozenset[str]] = {}
         self._seen = 0
@@ -130,18 +157,36 @@ class Transcript:
                 fold(self, body)
             self._seen = body["seq"]
 
-    def say(self, question: Asked, meaning: str, beta: Fraction, given: Given) -> Given:
-        """Record an answer, durably, and return it."""
-        self.say_all([(question, meaning, given)], beta)
+    def say(
+        self, question: Asked, meaning: str, beta: Fraction, given: Given, *, made_from: int | None = None
+    ) -> Given:
+        """Record an answer, durably, and return it; made_from: the entry of the charge that was made for it."""
+        self.say_all([(question, meaning, given)], beta, made_from=made_from)
         return given
 
-    def say_all(self, answers: Iterable[tuple[Asked, str, Given]], beta: Fraction) -> None:
+    def say_all(
+        self, answers: Iterable[tuple[Asked, str, Given]], beta: Fraction, *, made_from: int | None = None
+    ) -> None:
         """Record many answers in one durable write."""
         sayings = [
-            charging.Saying(self._hash, record(question), meaning, self.manner, _text(beta, given))
+            charging.Saying(self._hash, record(question), meaning, self.manner, _text(beta, given), made_from)
             for question, meaning, given in answers
         ]
         charging.say(self.ledger, *sayings)
+
+    def asked(self, terms: Json, what: Json) -> Request:
+        """The request id for releasing this under these terms; with what was released under it and never said.
+
+        The id is made of what is asked, the terms, the facts and k, the number of earlier releases of the same that are
+        finished: their answer was said, or they never had one.
+        """
+        base = digest([self.manner, terms, self._hash, what])
+        for place in itertools.count():
+            name = f"{_REQUEST}{digest([base, place])}"
+            found = charging.stored(self.ledger, name)
+            if found is None or (found.answer is not None and found.entry in self.unsaid):
+                return Request(name, found)
+        raise AssertionError("counting has no end")
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -178,6 +223,12 @@ class Transcript:
         if body["mode"] == "conversation":
             self._note_run(body)
             return
+        self._note_parts(body)
+        if (body["request"] or "").startswith(_REQUEST):
+            self.unsaid[body["seq"]] = self.runs
+
+    def _note_parts(self, body: Body) -> None:
+        """What a charge measures, and which numbers that gets."""
         if body["mechanism"]["name"] == RankQuantile.NAME:
             self.charged += 1
         if body["mechanism"]["name"] in (Marginals.NAME, AveragedWeights.NAME):
@@ -214,6 +265,7 @@ class Transcript:
 
     def _ended(self, body: Body) -> None:
         self._pending.pop(body["charge"], None)
+        self.unsaid.pop(body["charge"], None)
         self.tops += body["kind"] == "top" and body["charge"] in self.thresholds
         if self.open_run is not None and self.open_run.entry == body["charge"]:
             self.open_run = None
@@ -222,6 +274,7 @@ class Transcript:
         self.open_run = None
 
     def _note_said(self, body: Body) -> None:
+        self.unsaid.pop(body.get("made_from", 0), None)
         if body["manner"] != self.manner or (body["facts_hash"] != self._hash and not self.carries):
             return
         try:
