@@ -208,9 +208,9 @@ def told() -> tuple[Sampled | Attempts, ...]:
         ),
         Attempts(bounds, _QUARTERS, _people(0, 2, 2, 2, 0), _people(0, 2, 2, 2, 3), ONE_BOUND_PRICE),
         Attempts(grid, _SLOPES, (*pulled, {"a": 1, "y": 4}), pulled, RADIUS_PRICE, reach=9),
-        Sampled(_network(), labels, mine, other, QUIET_STEP, look=lambda weights: float(weights[-1] - weights[-3])),
         Sampled(_descent(1, Fraction(2)), _LINE, *opposite, QUIET_STEP),
         Sampled(_descent(8, Fraction(3, 2)), _LINE, *opposite, ONE_STEP_PRICE),
+        Sampled(_network(), labels, mine, other, QUIET_STEP, look=lambda weights: float(weights[-1] - weights[-3])),
     )
 
 
