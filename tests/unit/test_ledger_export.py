@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
+
+import pytest
 
 import discreet as dp
 from discreet.catalogue import CATALOGUE
@@ -13,7 +16,9 @@ from discreet.erm.losses import Custom
 from discreet.erm.risk import Risk
 from discreet.erm.sets import interval
 from discreet.ledger.state import chained
+from discreet.noise import SeededRng
 from discreet.records import canonical
+from tests.examples import MECHANISMS, table
 
 DOMAIN = dp.Domain(age=dp.Number(0, 99, step=1), town=dp.Category("Canary Wharf", "elsewhere"))
 
@@ -32,6 +37,40 @@ def test_what_was_asked_by_whom_is_nowhere_in_a_redacted_export():
     lines = "\n".join(line for line in asked().export() if json.loads(line)["kind"] != "facts")
     for word in ("Canary", "age", "town", "secret", "COUNT"):
         assert word not in lines
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda each: type(each).__name__)
+def test_a_redacted_charge_of_any_mechanism_names_no_column_and_no_level(mechanism):
+    data = table("replace-one")
+    ledger = dp.Ledger.in_memory(dp.Budget(1000, 0.9), data.identity, testing=True)
+    dp.release(mechanism, data, ledger=ledger, rng=SeededRng(1))
+    (line,) = (line for line in ledger.export() if json.loads(line)["kind"] == "charge")
+    told = list(texts(json.loads(line)["mechanism"]))
+    assert all(re.fullmatch("-?[0-9]+/[0-9]+", each) for each in told), (
+        told
+    )  # a level "1/2" is spelled with a backslash
+    assert json.loads(line)["mechanism"]["name"] == type(mechanism).NAME  # what it was, and its numbers, are public
+
+
+def texts(value):
+    """Every text inside a record but the names of records."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from () if key == "name" else texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts(each)
+    elif isinstance(value, str):
+        yield value
+
+
+def test_an_exports_answers_have_no_question_in_words_and_none_in_meaning():
+    """What a session said is kept with its price and value; what it was about is not, in any field."""
+    said = [json.loads(line) for line in asked().export() if json.loads(line)["kind"] == "said"]
+    whole = [json.loads(line) for line in asked().export(redact=False) if json.loads(line)["kind"] == "said"]
+    assert said
+    left_out = set(whole[0]) - set(said[0])
+    assert left_out >= {"meaning", "question", "nonce"}
 
 
 def test_a_guessed_question_cannot_be_confirmed_by_its_hash():
