@@ -90,9 +90,9 @@ def plain(question: Question, asked: Question, given: Given, facts: Facts) -> An
     persons = facts.neighbours.rows == 1
     size, unit = max(1, facts.size or 1), "persons" if persons else "rows"
     if isinstance(question, Sum):
-        value = _tidy(float(given.value))
-        bound = _rounded_up(bound + abs(value - float(given.value)))
-        return Answer(value, bound, given.source, given.price, unit=question.column)
+        near = _tidy(float(given.value))
+        bound = _rounded_up(bound + abs(near - float(given.value)))
+        return Answer(near, bound, given.source, given.price, unit=question.column)
     if isinstance(question, Count):
         share = int(given.value) / size if persons else None
         return Answer(int(given.value), bound, given.source, given.price, share, unit)
