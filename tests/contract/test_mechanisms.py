@@ -16,8 +16,10 @@ import pytest
 
 import discreet as dp
 from discreet.catalogue import CATALOGUE
+from discreet.erm.output import OutputPerturbation
 from discreet.mechanism import Conversation, Mechanism
 from discreet.noise import SeededRng
+from discreet.pac.greedy import SelfDeleting
 from discreet.records import canonical, record, revive
 from tests.examples import (
     ADDITIVE,
@@ -120,9 +122,12 @@ def test_a_person_of_two_rows_costs_more_than_one_of_one(mechanism, relation):
     if isinstance(mechanism, CONVERSATION_KINDS):
         assert two.pure == one.pure  # the question's sensitivity is declared, and each question is held to it
         return
-    assert two.epsilon(0.5) > one.epsilon(0.5) or two.failure > one.failure or two.renyi[10] > one.renyi[10]
-    if one.pure is not None:
-        assert two.pure >= one.pure * Fraction(3, 2)
+    if one.pure is None:  # Gaussian noise: the divergence grows with the square
+        assert all(more >= 4 * less * (1 - 1e-9) for less, more in zip(one.renyi, two.renyi, strict=True))
+    else:  # the minimiser of OutputPerturbation is rounded, which costs the same for one row and for two
+        assert two.pure >= one.pure * (Fraction(19, 10) if isinstance(mechanism, OutputPerturbation) else 2)
+    if one.failure and not isinstance(mechanism, SelfDeleting):  # whose failure is a parameter
+        assert two.failure > 2 * one.failure
 
 
 CONVERSATION_KINDS = tuple(type(each) for each in CONVERSATIONS)

@@ -64,13 +64,21 @@ def texts(value):
         yield value
 
 
-def test_an_exports_answers_have_no_question_in_words_and_none_in_meaning():
-    """What a session said is kept with its price and value; what it was about is not, in any field."""
-    said = [json.loads(line) for line in asked().export() if json.loads(line)["kind"] == "said"]
-    whole = [json.loads(line) for line in asked().export(redact=False) if json.loads(line)["kind"] == "said"]
-    assert said
-    left_out = set(whole[0]) - set(said[0])
-    assert left_out >= {"meaning", "question", "nonce"}
+@pytest.mark.parametrize(
+    ("kind", "secret"),
+    [
+        ("charge", {"memo", "request", "who", "process", "nonce"}),
+        ("said", {"meaning", "question", "nonce"}),
+    ],
+)
+def test_a_redacted_entry_has_no_field_that_tells_who_asked_or_what(kind, secret):
+    ledger = asked()
+    of_kind = ([json.loads(line) for line in ledger.export(redact=cut)] for cut in (True, False))
+    seen, whole = ([body for body in bodies if body["kind"] == kind] for bodies in of_kind)
+    assert len(seen) == len(whole) > 0
+    for cut, body in zip(seen, whole, strict=True):
+        assert set(body) - set(cut) >= secret & set(body)
+    assert secret <= set().union(*whole)
 
 
 def test_a_guessed_question_cannot_be_confirmed_by_its_hash():
