@@ -156,6 +156,8 @@ def _certified(
     found: Opened, model: Any, target: str, epsilon: Any
 ) -> tuple[dict[str, Any] | None, BaseException | None]:
     """A certificate, or what stopped it: the rule is paid for and must be shown anyway."""
+    from discreet.pac.certificate import worded
+
     if epsilon is None:
         return None, None
     try:
@@ -164,9 +166,8 @@ def _certified(
         paid = receipt(found, bought.guarantee, bought.entry, model.allowance, replayed=bought.replayed)
     except (DiscreetError, KeyboardInterrupt) as stopped:
         return None, stopped
-    share = "" if bought.error is None else f" ({bought.error:.2%} of all)"
     return {
-        "said": f"wrong on at most {bought.rows:,} rows{share} with probability {1 - bought.beta:g}",
+        "said": worded(bought.rows, bought.error, bought.beta),
         "rows": bought.rows,
         "error": bought.error,
         "probability": 1 - bought.beta,

@@ -31,7 +31,7 @@ from discreet.estimators.rows import Floats
 from discreet.estimators.supervised import random_fit
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms.additive import Laplace
-from discreet.pac.certificate import certificate_of, certifying
+from discreet.pac.certificate import certificate_of, certifying, worded
 from discreet.pac.labels import Labels, Mask, Mistakes, Rule
 from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, Spend, Spending, named
 
@@ -441,9 +441,7 @@ class Certified:
     replayed: bool = False
 
     def __str__(self) -> str:
-        share = "" if self.error is None else f" ({self.error:.2%} of all)"
-        sure = f"with probability {1 - self.beta:g}"
-        return f"wrong on at most {self.rows:,} rows{share} {sure}. Cost: {self.guarantee}"
+        return f"{worded(self.rows, self.error, self.beta)}. Cost: {self.guarantee}"
 
 
 def certified(estimator: Any, read_rows: Callable[[Terms], Examples], *, epsilon: Any, beta: Any) -> Certified:

@@ -43,8 +43,14 @@ class Certificate:
     hash: str
 
     def __str__(self) -> str:
-        share = "" if self.error is None else f" ({self.error:.2%} of all)"
-        return f"wrong on at most {self.rows:,} rows{share} with probability {float(1 - self.beta):g}"
+        return worded(self.rows, self.error, self.beta)
+
+
+def worded(rows: int, error: float | None, beta: Exact) -> str:
+    """What a certificate says; the share is rounded up, and 1 - beta down."""
+    share = "" if error is None else f" ({math.ceil(round(error * 10**4, 6)) / 100:.2f}% of all)"
+    sure = 1 - exact.probability(beta=beta)
+    return f"wrong on at most {rows:,} rows{share} with probability {math.floor(sure * 10**6) / 10**6:g}"
 
 
 def certify(
