@@ -106,7 +106,7 @@ class Sound:
 
     def file(self, what: str) -> tuple[Path, str]:
         """Where one of the FILES lies: a folder, and the path below it."""
-        (mark,) = (self.ended / "state" / "marks").iterdir()
+        mark = min((self.ended / "state" / "marks").iterdir(), key=lambda each: len(each.name))
         paths = {
             "ledger": "books/people.ledger",
             "log": "books/people.ledger-wal",

@@ -10,6 +10,7 @@ import random
 import shutil
 import subprocess
 import sys
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -147,10 +148,13 @@ class Harness:
         prepared = self.prepared(name)
         root, log, notes = self._copy(prepared.folder), self._fresh("log"), self._fresh("notes")
         before = Snapshot.of(root)
+        boot = log.with_name(f"{log.name}.boot")
+        boot.write_text(f"{uuid.uuid4()}\n")
         order = self._order(prepared.operation, root, notes, mode="count", log=str(log), wait=wait)
         self._run(*[{**order, "twin": twin}] * processes)
         shutil.rmtree(root)
         notes.unlink()
+        boot.unlink()
         return Recording(prepared, before, recorded(log))
 
     def cuts(
