@@ -1,64 +1,89 @@
-"""What durability costs: one charge of a ledger on disk against a bare 4 KiB write and fsync, in one run.
+"""What a ledger costs: a durable charge beside a bare fsync, several writers beside one, and how it grows.
 
-The two are interleaved, so that whatever else the disk does meets both. A charge is two durable writes (the entry, then
-the high-water mark) around the pricing, the fold and the check; a release is a charge, a run and the stored answer.
+*Durability.* One charge of a ledger on disk against a bare 4 KiB write and fsync, interleaved, so that whatever else
+the disk does meets both. A charge is two durable writes (the entries, then the high-water mark) around the pricing, the
+fold and the check; a release is a charge, a run and the stored answer.
+
+*Waiting together.* Releases a second by one process and by eight on one ledger, on this disk and on one that takes five
+milliseconds for every sync (a sleep before the real sync, as a spinning or a remote disk has it).
+
+*Growth.* Ledgers of up to a million entries as a service would write them: a budget pays for some thousands of counts,
+and nearly all other entries are free answers. They are written by the ledger's own writer, many in a transaction.
 """
 
 from __future__ import annotations
 
+import functools
+import multiprocessing
 import os
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from discreet.data import Table
-from discreet.domain import Domain, Number
-from discreet.guarantee import Budget
-from discreet.ledger import Ledger
+import discreet as dp
+from discreet.catalogue import CATALOGUE
+from discreet.certificate import certificate
+from discreet.ledger import mark, sqlite
+from discreet.ledger.answers import encode
 from discreet.ledger.charging import Purchase, charge
-from discreet.mechanisms.additive import Laplace
-from discreet.query import Count
+from discreet.pmw.answering import MANNER
+from discreet.pmw.questions import meaning
 from discreet.records import record
-from discreet.release import release
 
 Row = tuple[str, float, float, float]
+SLOW = 0.005  # seconds for a sync of the slow disk
+WRITERS = 8
+SIZES = (10**3, 10**4, 10**5, 10**6)
+PAID = 2_000  # counts that the budget of a long ledger pays for
+DOMAIN = dp.Domain(
+    age=dp.Number(0, 120, step=1),
+    visits=dp.Number(0, 50, step=1),
+    sex=dp.Category("F", "M"),
+    region=dp.Category(*range(20)),
+)
+
+
+def people() -> dp.Table:
+    columns = {"age": [40] * 1000, "visits": [3] * 1000, "sex": ["F"] * 1000, "region": [1] * 1000}
+    return dp.Table(columns, DOMAIN, name="people")
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("DISCREET_BENCH_DIR")) as name:
+        yield Path(name)
+
+
+def ledger_in(place: Path, table: dp.Table, budget: dp.Budget) -> dp.Ledger:
+    return dp.Ledger.create(place / "people.ledger", budget, table, state_dir=place / "state")
+
+
+# Durability.
 
 
 def rows(times: int = 300) -> list[Row]:
     """(what, our milliseconds, the floor's milliseconds, ratio), medians."""
-    with tempfile.TemporaryDirectory(dir=os.environ.get("DISCREET_BENCH_DIR")) as name:
-        folder = Path(name)
-        table = Table({"age": list(range(100))}, Domain(age=Number(0, 120, step=1)), name="people")
-        ledger = Ledger.create(folder / "people.ledger", Budget(1, "1e-6"), table, state_dir=folder / "state")
-        mechanism = Laplace(Count(), Fraction(10**6))
+    with folder() as place:
+        table = people()
+        ledger = ledger_in(place, table, dp.Budget(1, "1e-6"))
+        mechanism = dp.Laplace(dp.Count(), Fraction(10**6))
         purchase = Purchase(record(mechanism), mechanism.guarantee(table.facts), table, "release")
-        descriptor = os.open(folder / "bare", os.O_WRONLY | os.O_CREAT, 0o600)
+        descriptor = os.open(place / "bare", os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             bare = _bare_write(descriptor)
             return [
                 _compared("one durable charge", lambda: charge(ledger, purchase), bare, times),
-                _compared("one release", lambda: release(mechanism, table, ledger=ledger), bare, times),
+                _compared("one release", lambda: dp.release(mechanism, table, ledger=ledger), bare, times),
             ]
         finally:
             os.close(descriptor)
             ledger.close()
-
-
-def section() -> list[str]:
-    """The section of bench/RESULTS.md."""
-    return [
-        "",
-        "## Durability",
-        "",
-        "Medians, in turn. The floor promises nothing: it is what the disk takes to keep 4 KiB.",
-        "",
-        "| what | ours, ms | bare 4 KiB write and fsync, ms | ratio |",
-        "|---|---|---|---|",
-        *(f"| {what} | {ours:.3f} | {floor:.3f} | {ratio:.2f} |" for what, ours, floor, ratio in rows()),
-    ]
 
 
 def _bare_write(descriptor: int) -> Callable[[], None]:
@@ -75,12 +100,180 @@ def _compared(what: str, ours: Callable[[], object], floor: Callable[[], object]
     taken: tuple[list[float], list[float]] = ([], [])
     for _ in range(times):
         for act, into in zip((ours, floor), taken, strict=True):
-            start = time.perf_counter()
-            act()
-            into.append((time.perf_counter() - start) * 1000)
+            into.append(1000 * _seconds(act))
     mine, bare = (statistics.median(each) for each in taken)
     return what, mine, bare, mine / bare
 
 
+def _seconds(act: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    act()
+    return time.perf_counter() - start
+
+
+# Waiting together.
+
+
+def writers(rounds: int = 3) -> list[tuple[str, float, float]]:
+    """(disk, releases a second by one process, by eight), medians of rounds in turn."""
+    found = []
+    for disk, wait in (("this disk", 0.0), (f"{1000 * SLOW:g} ms for a sync", SLOW)):
+        taken: dict[int, list[float]] = {1: [], WRITERS: []}
+        for _ in range(rounds):
+            for count, into in taken.items():
+                into.append(_rate(count, wait))
+        found.append((disk, statistics.median(taken[1]), statistics.median(taken[WRITERS])))
+    return found
+
+
+def _rate(count: int, wait: float, releases: int = 160) -> float:
+    context = multiprocessing.get_context("fork")
+    with folder() as place:
+        ledger_in(place, people(), dp.Budget(1000)).close()
+        gate = context.Barrier(count + 1)
+        children = [context.Process(target=_write, args=(place, gate, wait, releases // count)) for _ in range(count)]
+        for each in children:
+            each.start()
+        gate.wait()
+        seconds = _seconds(lambda: [each.join() for each in children])
+        assert not any(each.exitcode for each in children)
+    return releases / seconds
+
+
+def _write(place: Path, gate: Any, wait: float, releases: int) -> None:
+    sync = os.fdatasync
+
+    def slow(descriptor: int) -> None:
+        time.sleep(wait)
+        sync(descriptor)
+
+    if wait:
+        mark._sync_data = sqlite._sync_data = slow
+    table, ledger = people(), dp.Ledger.open(place / "people.ledger", state_dir=place / "state")
+    mechanism = dp.Laplace(dp.Count(), 1000)
+    dp.release(mechanism, table, ledger=ledger)
+    gate.wait()
+    for _ in range(releases):
+        dp.release(mechanism, table, ledger=ledger)
+
+
+# Growth.
+
+
+def grown(place: Path, size: int) -> dp.Ledger:
+    """A ledger with so many entries."""
+    table = people()
+    ledger = ledger_in(place, table, dp.Budget(1000, "1e-6"))
+    facts = ledger.recorded(table.facts)[1]
+    every = max(2, size // min(PAID, size // 4))
+    with ledger.store.reading() as state:
+        done = state.seq
+    while done < size:
+        with ledger.store.writing(marked=False) as writer:
+            for number in range(done, min(size, done + 2000)):
+                if number % every == 0:
+                    _append_count(writer, ledger, table, facts, number)
+                else:
+                    _append_saying(writer, facts, number)
+            done = writer.state.seq
+    return ledger
+
+
+def _question(number: int) -> dp.Count:
+    low = number % 90
+    return dp.Count(dp.And(dp.Between("age", low, low + number // 90 % 30), dp.Equals("region", number // 2700 % 20)))
+
+
+def _append_count(writer: Any, ledger: dp.Ledger, table: dp.Table, facts: str, number: int) -> None:
+    from discreet.ledger.state import price_record
+
+    mechanism = dp.Gaussian(_question(number), 5000)
+    price = price_record(ledger.price(mechanism.guarantee(table.facts)))
+    body = {"mode": "release", "mechanism": record(mechanism), "facts_hash": facts, "price": price, "allowance": None}
+    more = {"request": None, "memo": "", "who": "", "version": "", "process": ledger.store.parts.alive.name()}
+    entry = writer.append("charge", {**body, **more})
+    writer.append("answer", {"charge": entry, "answer": encode(number % 1000)})
+
+
+def _append_saying(writer: Any, facts: str, number: int) -> None:
+    question = _question(number)
+    answer = encode(("1/20", number % 1000, 40.0, "hypothesis", 0, None))
+    fields = {"facts_hash": facts, "question": record(question), "meaning": meaning(question, DOMAIN)}
+    writer.append("said", {**fields, "manner": MANNER, "answer": answer})
+
+
+def growth(sizes: tuple[int, ...] = SIZES) -> list[tuple[Any, ...]]:
+    """(entries, megabytes, then seconds: open, a release, first question, the same again, certificate, verify)."""
+    found = []
+    for size in sizes:
+        with folder() as place:
+            grown(place, size).close()
+            found.append((size, (place / "people.ledger").stat().st_size / 1e6, *_taken(place)))
+    return found
+
+
+def _taken(place: Path) -> Iterator[float]:
+    """The seconds for everything that one does with a long ledger, each on a ledger that was just opened."""
+    table = people()
+
+    def opened() -> dp.Ledger:
+        return dp.Ledger.open(place / "people.ledger", state_dir=place / "state")
+
+    acts: list[Callable[[dp.Ledger], object]] = [
+        lambda ledger: dp.release(dp.Laplace(dp.Count(), 1000), table, ledger=ledger),
+        lambda ledger: _first_question(table, ledger),
+        lambda ledger: _first_question(table, ledger),
+        lambda ledger: certificate(ledger, 3),
+        lambda ledger: ledger.verify(CATALOGUE),
+    ]
+    yield _seconds(opened)
+    for act in acts:
+        with opened() as ledger:
+            yield _seconds(functools.partial(act, ledger))
+
+
+def _first_question(table: dp.Table, ledger: dp.Ledger) -> Any:
+    session = dp.Session(table, ledger, alpha=0.4, beta=0.05)
+    return session.ask("SELECT COUNT(*) FROM people WHERE age >= 40 AND region = 3")
+
+
+# The section.
+
+
+def section() -> list[str]:
+    """The section of bench/RESULTS.md."""
+    return [
+        "",
+        "## Durability",
+        "",
+        "Medians, in turn. The floor promises nothing: it is what the disk takes to keep 4 KiB.",
+        "",
+        "| what | ours, ms | bare 4 KiB write and fsync, ms | ratio |",
+        "|---|---|---|---|",
+        *(f"| {what} | {ours:.3f} | {floor:.3f} | {ratio:.2f} |" for what, ours, floor, ratio in rows()),
+        "",
+        f"Releases a second, one process and {WRITERS} on one ledger; medians of three rounds, in turn, on "
+        f"{os.cpu_count()} cores. Where syncing is slow, those who wait are served together.",
+        "",
+        f"| disk | one | {WRITERS} | ratio |",
+        "|---|---|---|---|",
+        *(f"| {disk} | {one:.0f} | {many:.0f} | {many / one:.1f} |" for disk, one, many in writers()),
+        "",
+        f"Growth: seconds on ledgers of which all but {2 * PAID:,} entries are free answers. The first question of a "
+        "session is about something new; the second time its reading of the ledger is stored.",
+        "",
+        "| entries | MB | open | a release | first question | the same, stored | certificate | verify with prices |",
+        "|---|---|---|---|---|---|---|---|",
+        *(
+            f"| {size:,} | {megabytes:.1f} | {' | '.join(f'{each:.3f}' for each in seconds)} |"
+            for size, megabytes, *seconds in growth()
+        ),
+    ]
+
+
 if __name__ == "__main__":
-    print("\n".join(section()))
+    if sys.argv[1:] == ["growth"]:
+        for each in growth(tuple(int(size) for size in os.environ.get("SIZES", "1000 10000").split())):
+            print(each)
+    else:
+        print("\n".join(section()))

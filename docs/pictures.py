@@ -26,9 +26,9 @@ def budget() -> Plot:
     """A ledger of made-up people: prices do not depend on the rows."""
     domain = dp.Domain(age=dp.Number(0, 120, step=1), visits=dp.Number(0, 50, step=1), sex=dp.Category("F", "M"))
     table = made_up(domain, name="people", people=1_000)
-    clock = iter(f"2026-03-02T09:{minute:02d}:00Z" for minute in range(60))
+    clock = iter(f"2026-03-02T{hour:02d}:00:00Z" for hour in range(24))
     with tempfile.TemporaryDirectory() as folder:
-        where = {"state_dir": folder, "ledger_id": "0" * 32, "now": lambda: next(clock)}
+        where = {"state_dir": folder, "now": lambda: next(clock)}
         with dp.Ledger.create(Path(folder) / "people.ledger", BUDGET, table, **where) as ledger:
             for mechanism, memo in (
                 (dp.Laplace(dp.Count(dp.Between("age", 65, 120)), 20), "people of 65 and more"),

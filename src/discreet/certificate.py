@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet import exact
-from discreet.certified import FORMAT, gathered, readable, stated
+from discreet.certified import FORMAT, gathered, in_ledger, readable, stated
 from discreet.errors import LedgerMismatch, ParameterError
 from discreet.exported import different, of_an_export, read_export
 from discreet.ledger import Ledger
@@ -82,7 +82,7 @@ def certificate(ledger: Ledger, entry: int, *, with_answer: bool = False) -> Cer
     """
     if ledger.rolled_back():
         raise LedgerMismatch("this ledger does not agree with its high-water mark: reconcile it, then certify")
-    return from_entries(list(ledger.entries()), entry, with_answer=with_answer)
+    return Certificate.of(stated(in_ledger(ledger, entry), with_answer=with_answer))
 
 
 def certified_by(ledger: Ledger, entry: int, entry_hash: str) -> Certificate:
@@ -91,11 +91,6 @@ def certified_by(ledger: Ledger, entry: int, entry_hash: str) -> Certificate:
     if made.record["entry_hash"] != entry_hash:
         raise LedgerMismatch("this was released through another ledger")
     return made
-
-
-def from_entries(bodies: Sequence[Body], entry: int, *, with_answer: bool = False) -> Certificate:
-    """The certificate of an entry, from all the entries of a ledger."""
-    return Certificate.of(stated(gathered(bodies, entry, len(bodies)), with_answer=with_answer))
 
 
 def check(claimed: Certificate, against: Ledger | Iterable[str]) -> str:

@@ -15,8 +15,9 @@ from typing import Any
 
 from discreet.errors import LedgerCorrupt, LedgerMismatch, ParameterError, SchemaError
 from discreet.guarantee import Budget, Guarantee, Neighbours, renyi_to_epsilon
+from discreet.ledger import Ledger
 from discreet.ledger.price import ATTO, NANO, Price, price_of
-from discreet.ledger.state import Body, price_from
+from discreet.ledger.state import Body, answer_text, price_from
 from discreet.records import Json, revive
 from discreet.wording import asked, does
 
@@ -50,6 +51,37 @@ class Found:
         return None if self.opening["order"] is None else Fraction(self.opening["order"])
 
 
+def in_ledger(ledger: Ledger, entry: object) -> Found:
+    """The same as `gathered` of all entries, by looking up the few that matter."""
+    with ledger.store.reading() as state:
+        head = state.seq
+        if type(entry) is not int or not 1 <= entry <= head:
+            raise ParameterError(f"the ledger has entries 1 to {head}, found {ascii(entry)[:40]}")
+        body = ledger.entry(entry)
+        _require_certifiable(body)
+        ends = ledger.store.end_of(entry) if body["kind"] == "charge" else None
+        last = ends[0] if ends is not None else head + 1
+        if body.get("mode") == "conversation":
+            reconciled = (seq for seq, _ in ledger.store.latest("reconcile", head) if seq > entry)
+            last = min(last, next(reconciled, head + 1))
+        return Found(
+            ledger.entry(1),
+            ledger.entry(state.facts[body["facts_hash"]]),
+            body,
+            ledger.entry(last) if last <= head else None,
+            ledger.entry(head),
+        )
+
+
+def _require_certifiable(body: Body) -> None:
+    if body["kind"] not in ("charge", "said"):
+        charge = f"; its charge is entry {body['charge']}" if body.get("charge") else ""
+        raise ParameterError(
+            f"entry {body['seq']} is of kind {body['kind']!r}{charge}: a certificate is of a charge or of a session's "
+            "answer"
+        )
+
+
 def gathered(bodies: Sequence[Body], entry: object, head: object) -> Found:
     """The entry and what belongs to it, as it was when `head` was the last entry."""
     if type(entry) is not int or type(head) is not int or not 1 <= entry <= head:
@@ -57,11 +89,7 @@ def gathered(bodies: Sequence[Body], entry: object, head: object) -> Found:
     if head > len(bodies):
         raise LedgerMismatch(f"the certificate's head is entry {head}; there are only {len(bodies)} entries")
     body = bodies[entry - 1]
-    if body["kind"] not in ("charge", "said"):
-        charge = f"; its charge is entry {body['charge']}" if body.get("charge") else ""
-        raise ParameterError(
-            f"entry {entry} is of kind {body['kind']!r}{charge}: a certificate is of a charge or of a session's answer"
-        )
+    _require_certifiable(body)
     facts = [each for each in bodies[:entry] if each["kind"] == "facts" and each["facts_hash"] == body["facts_hash"]]
     if not facts:
         raise LedgerCorrupt(entry, "facts that an earlier entry holds", "none")
@@ -136,8 +164,8 @@ def _status(found: Found) -> str:
 def _answer(found: Found) -> str | None:
     """The stored answer's text; a conversation's answers are not stored."""
     if found.body["kind"] == "said":
-        return str(found.body["answer"])
-    return str(found.end["answer"]) if found.end is not None and found.end["kind"] == "answer" else None
+        return answer_text(found.body)
+    return answer_text(found.end) if found.end is not None and found.end["kind"] == "answer" else None
 
 
 def _priced(found: Found) -> dict[str, Any]:

@@ -40,6 +40,9 @@ from discreet.guarantee import (
     renyi_to_epsilon,
 )
 
+_UNIT = 2.0**-53
+_LOST = 2.0**-1021  # a probability below this is not a float
+
 
 @dataclass(frozen=True, slots=True)
 class Bound:
@@ -265,17 +268,29 @@ def _responses_epsilon(epsilon: float, times: int, delta: float) -> float:
 
     With e_i = (k - 2i) epsilon, S = sum_{l<=i} P(l) and T = sum_{l<=i} P(l) exp(e_i - e_l), h(e) = S - exp(e - e_i) T
     between e_{i+1} and e_i; this is solved for e in the first such interval whose lower end has h > delta.
+
+    Rounding. ln P(i) is a sum of i terms, kept in two floats; `doubt` bounds what its terms are off by, so that every
+    P(l) is right to a factor 1 + doubt. S is taken so much larger, T smaller, with the roundings of their own sums: h
+    comes out no less than it is, and e with it. At the upper end e_i, h is at most delta, as the last turn has found.
     """
     if delta <= 0:
         return _up(times * epsilon)
-    log_mass, above, shifted, fade = -times * math.log1p(math.exp(-epsilon)), 0.0, 0.0, math.exp(-2 * epsilon)
+    log_mass, rest = -times * math.log1p(math.exp(-epsilon)), 0.0
+    doubt, above, shifted, fade = 8 * _UNIT * -log_mass + 1e-12, 0.0, 0.0, math.exp(-2 * epsilon)
     for i in range(times // 2 + 1):
-        mass = math.exp(log_mass)
+        mass = math.exp(log_mass + rest)
         above, shifted = above + mass, shifted * fade + mass
-        if above - shifted * fade > delta:
-            solved = (times - 2 * i) * epsilon + math.log((above - delta) / shifted)
+        most = above * (1 + doubt + 2 * i * _UNIT) + times * _LOST
+        least = shifted * (1 - doubt - 8 * i * _UNIT)
+        if most - least * fade * (1 - 4 * _UNIT) > delta:
+            solved = (times - 2 * i) * epsilon + min(0.0, math.log((most - delta) / least) if least > 0 else 0.0)
             return max(0.0, solved) * (1 + SLACK) + SLACK
-        log_mass += math.log((times - i) / (i + 1)) - epsilon
+        ratio = math.log((times - i) / (i + 1))
+        step = ratio - epsilon
+        doubt += 2 * _UNIT * (1 + abs(ratio) + abs(step))
+        total = log_mass + step
+        rest += (log_mass - (total - (total - log_mass))) + (step - (total - log_mass))
+        log_mass = total
     return 0.0
 
 

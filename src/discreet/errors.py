@@ -3,6 +3,7 @@
     DiscreetError
     |- ParameterError(ValueError)   a public argument is wrong: what was found and what was expected
     |  |- OutOfRange                more or less noise than the samplers draw
+    |  |- NothingFits               no amount of noise is within what may be spent
     |  `- Unproven                  no theorem covers this case, so it is not offered
     |- SchemaError                  a column or a level is not declared; names column and kind, never a value
     |- UnsupportedQuery             text, position, reason, hint: never a guess at what was meant
@@ -37,6 +38,10 @@ class OutOfRange(ParameterError):
     def __init__(self, message: str, *, too_much: bool) -> None:
         super().__init__(message)
         self.too_much = too_much
+
+
+class NothingFits(ParameterError):
+    """No amount of noise makes a mechanism fit what may be spent."""
 
 
 class Unproven(ParameterError):

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from discreet.errors import DiscreetError, LedgerCorrupt, ParameterError
-from discreet.ledger.state import GENESIS, Body, Row, State, advance, chained
+from discreet.ledger.state import GENESIS, Body, Row, State, advance, chained, large, text_hash
 from discreet.records import canonical
 
 
@@ -62,6 +62,8 @@ def _folded(lines: Iterable[str]) -> tuple[list[Body], bool]:
         redacted = body["kind"] in ("charge", "said") and not {"memo", "question"} & body.keys()
         if not same and not redacted:
             raise LedgerCorrupt(number, "an entry with the hash it claims", "an edited one")
+        if large(body) not in (None, text_hash(str(body.get("answer_text")))):
+            raise LedgerCorrupt(number, "the answer whose hash the entry has", "another or none")
         whole, last = whole and same, body["hash"]
         if whole:
             _check_numbers(body, number)
@@ -102,5 +104,5 @@ def _parsed(line: str, number: int) -> Body:
 
 def _hashed(body: Body) -> Body:
     """What the hash is of: the body without what the export adds."""
-    added = ("seq", "hash") if body["kind"] == "open" else ("seq", "hash", "warning")
+    added = ("seq", "hash") if body["kind"] == "open" else ("seq", "hash", "warning", "answer_text")
     return {key: value for key, value in body.items() if key not in added}

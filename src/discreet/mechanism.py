@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from discreet.data import Dataset, Facts
-from discreet.errors import OutOfRange, ParameterError
+from discreet.errors import NothingFits, OutOfRange, ParameterError
 from discreet.guarantee import Budget, Guarantee
 from discreet.noise import Rng
 
@@ -44,6 +44,16 @@ class Conversation(Protocol):
     def check(self, ask: Any, facts: Facts) -> None: ...
     def begin(self, data: Dataset, rng: Rng) -> Any: ...
     def step(self, state: Any, ask: Any, data: Dataset, rng: Rng) -> tuple[Any, Any]: ...
+
+
+@runtime_checkable
+class Looking(Protocol):
+    """A conversation that reads the rows before its turn, so that nobody waits for that with the ledger locked.
+
+    look  the question with the exact numbers that it needs of the rows; `step` then reads none
+    """
+
+    def look(self, ask: Any, data: Dataset) -> Any: ...
 
 
 Priced = TypeVar("Priced", bound=Mechanism | Conversation)
@@ -77,7 +87,7 @@ def calibrate(make: Callable[[Fraction], Priced], *, admits: Callable[[Priced], 
         low, high = (low, middle) if probe(middle) else (middle, high)
     found = make(high)
     if not _drawn(found, admits):
-        raise ParameterError(_NOTHING_FITS)
+        raise NothingFits(_NOTHING_FITS)
     return found
 
 
@@ -115,4 +125,4 @@ def _bracket(fits: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:
         if fits(noise * 2):
             return noise, noise * 2
         noise *= 2
-    raise ParameterError(_NOTHING_FITS)
+    raise NothingFits(_NOTHING_FITS)

@@ -29,7 +29,7 @@ from discreet.ledger.answers import decode, encode
 from discreet.ledger.charging import Purchase
 from discreet.ledger.opening import check_table, storable_text
 from discreet.ledger.price import NOTHING, Price
-from discreet.mechanism import Conversation, Mechanism
+from discreet.mechanism import Conversation, Looking, Mechanism
 from discreet.noise import Rng
 from discreet.records import Json, canonical, digest, record
 
@@ -176,10 +176,16 @@ class Open:
         return decode(answer)
 
     def _asked(self, ask: Any) -> tuple[str, BaseException | None]:
-        """The answer's text, or what went wrong, without the frames it came through: they know the secret."""
+        """The answer's text, or what went wrong, without the frames it came through: they know the secret.
+
+        The rows are read before the turn, where the conversation can do that: the ledger is not locked meanwhile.
+        """
+        looked, interrupted = _guarded(lambda: (self._looked(ask),))
+        stepped: tuple[Json, str] | None = None
         try:
             with charging.turn(self.ledger, self.charge) as turn:
-                stepped, interrupted = _guarded(lambda: self._stepped(turn.secret, ask))
+                if looked is not None:
+                    stepped, interrupted = _guarded(lambda: self._stepped(turn.secret, looked[0]))
                 if stepped is None:
                     turn.burn("a step failed")
                 else:
@@ -191,6 +197,9 @@ class Open:
         if stepped is None:
             return "", KeyboardInterrupt() if interrupted else DiscreetError(_FAILED)
         return stepped[1], None
+
+    def _looked(self, ask: Any) -> Any:
+        return self.conversation.look(ask, self.data) if isinstance(self.conversation, Looking) else ask
 
     def _stepped(self, secret: Json, ask: Any) -> tuple[Json, str]:
         state, answer = self.conversation.step(secret, ask, self.data, self._rng)

@@ -106,18 +106,19 @@ class Sound:
 
     def file(self, what: str) -> tuple[Path, str]:
         """Where one of the FILES lies: a folder, and the path below it."""
-        mark = min((self.ended / "state" / "marks").iterdir(), key=lambda each: len(each.name))
+        (mark,) = (each for each in (self.ended / "state" / "marks").iterdir() if each.suffix != ".turns")
         paths = {
             "ledger": "books/people.ledger",
             "log": "books/people.ledger-wal",
             "secret": "books/people.ledger.secret",
             "mark": f"state/marks/{mark.name}",
+            "turns": f"state/marks/{mark.name}.turns",
             "sidecar": "rows/people.csv.discreet.json",
         }
         return self.running if what == "log" else self.ended, paths[what]
 
 
-FILES = ("ledger", "log", "secret", "mark", "sidecar")
+FILES = ("ledger", "log", "secret", "mark", "turns", "sidecar")
 
 
 def sound(work: Path) -> Sound:

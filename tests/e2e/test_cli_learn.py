@@ -88,7 +88,7 @@ def test_a_method_that_a_plan_lists_is_taken_by_its_name(run_json, kind, about, 
     assert fitted["method"].partition(",")[0] == method
     planned = run_json("plan", kind, "--schema", "people.toml", *about, *PRICE, "--size", "5912")
     (row,) = [row for row in planned["methods"] if row["method"] == method]
-    assert fitted["bound"].startswith(f"excess risk <= {row['error']:.3g} in expectation")
+    assert fitted["bound"].startswith(f"excess risk <= {row['error']:.3g} per row in expectation")
 
 
 @pytest.mark.parametrize(

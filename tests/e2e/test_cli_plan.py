@@ -143,7 +143,7 @@ def test_what_the_plan_marks_is_what_fit_takes_and_promises(run, people, name, c
     fitted = json.loads(run("fit", "people.toml", kind, *about)[1])
     (marked,) = [row for row in planned["methods"] if row["fit_takes_this"]]
     assert marked["method"] == planned["fit_takes"] == fitted["method"].partition(",")[0]
-    assert f"excess risk <= {marked['error']:.3g} in expectation ({marked['rests_on']})" == fitted["bound"]
+    assert f"excess risk <= {marked['error']:.3g} per row in expectation ({marked['rests_on']})" == fitted["bound"]
 
 
 def test_the_table_shows_the_mark_the_units_and_what_it_is_for(run, people, monkeypatch):

@@ -111,6 +111,37 @@ def test_optimal_composition_passes_through_the_corners_of_the_theorem(epsilon, 
         assert total_epsilon * (1 - 1e-12) <= found.epsilon <= total_epsilon + 1e-6
 
 
+def responses_delta(epsilon: str, times: int, at: float) -> mpmath.mpf:
+    """The hockey-stick divergence of k randomized responses, to 40 digits."""
+    each, found = mpmath.mpf(epsilon), mpmath.mpf(0)
+    mass, falls, grows = (1 + mpmath.exp(-each)) ** -times, mpmath.exp(-each), mpmath.exp(2 * each)
+    ratio = mpmath.exp(at - times * each)
+    for wrong in range(times + 1):
+        if ratio >= 1:
+            break
+        found += mass * (1 - ratio)
+        mass, ratio = mass * (times - wrong) / (wrong + 1) * falls, ratio * grows
+    return found
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times", "total"),
+    [
+        ("0.01", 10**5, "1e-6"),
+        ("0.01", 10**5, "1e-12"),
+        ("0.5", 5, "1e-6"),
+        ("0.1", 1000, "1e-3"),
+        ("0.2", 20_000, "1e-9"),
+    ],
+)
+def test_optimal_composition_is_rounded_up_however_many_there_are(epsilon, times, total):
+    """The logarithms of many probabilities are sums of many roundings: they are bounded, not left out."""
+    found = composition.optimal(epsilon, times=times, total=total).epsilon
+    with mpmath.workdps(40):
+        assert responses_delta(epsilon, times, found) <= mpmath.mpf(total)
+        assert responses_delta(epsilon, times, found * (1 - 1e-8)) > mpmath.mpf(total), "and no more than needed"
+
+
 def test_one_randomized_response_has_its_closed_form():
     for epsilon, total in ((0.5, 1e-3), (2, 0.1), (5, 1e-9)):
         truth = math.log(math.exp(epsilon) - total * (1 + math.exp(epsilon)))

@@ -258,7 +258,9 @@ def test_units_are_said_and_those_of_a_target_are_a_factor():
     assert years.taken.error == pytest.approx(65**2 * one.taken.error, rel=0.01)
     assert "ln 2 = 0.69 where nothing is known" in dp.plan("logistic", budget=BUDGET, size=500, d=2).units
     assert "values lie in [0, 1]" in dp.plan("median", budget=BUDGET, size=500).units
-    assert dp.plan("median", budget=BUDGET, size=500, domain=domain, target="age").units == "those of age"
+    assert dp.plan("median", budget=BUDGET, size=500, domain=domain, target="age").units == (
+        "those of age; errors are per row"
+    )
     assert dp.plan("count", budget=BUDGET).units == ""
 
 

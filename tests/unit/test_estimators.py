@@ -256,11 +256,46 @@ def test_the_noise_range_of_a_mean_is_that_of_its_noise():
     assert quantile().fit(Y).noise_range_ is None
 
 
-def test_add_remove_halves_the_noise_of_a_mean_and_needs_a_size():
-    hidden = mean(neighbours="add-remove", size=300).fit(Y)
-    assert hidden.noise_range_ == pytest.approx(mean().fit(Y).noise_range_ / 2, rel=0.01)
+def test_add_remove_halves_the_noise_on_the_sum_of_a_mean_which_needs_a_size():
+    shown, hidden = (mean(solver="laplace", **relation).fit(Y) for relation in ({}, ADD_REMOVE))
+    assert float(hidden.mechanism_.scale) == pytest.approx(float(shown.mechanism_.scale) / 2, rel=0.01)
     with pytest.raises(dp.ParameterError, match="public size"):
         mean(neighbours="add-remove").fit(Y)
+
+
+ADD_REMOVE = {"neighbours": "add-remove", "size": 300}
+
+
+@pytest.mark.parametrize("solver", ["laplace", "gaussian"])
+def test_a_sum_divided_by_a_declared_size_promises_nothing_about_a_mean(solver):
+    """Right to 1 % the size makes an error of 1 %, thousands of times the noise."""
+    found = mean(solver=solver, delta=1e-6, **ADD_REMOVE | {"size": 303}).fit(np.ones(300))
+    assert found.bound_.excess is None
+    assert "number of rows is private" in found.bound_.reason
+    assert found.noise_range_ is None
+
+
+@pytest.mark.parametrize("size", [5_000, 10_100, 30_000])
+def test_the_mean_that_add_remove_takes_does_not_depend_on_the_declared_size(size):
+    found = mean(epsilon=20, bounds=(0, 1), neighbours="add-remove", size=size).fit(np.full(10_000, 0.75))
+    assert found.solver_ == "exponential"
+    assert found.value_ == pytest.approx(0.75, abs=0.02)  # 0.375 and 1 by a sum divided by the size
+    assert found.bound_.per == "declared person"
+    assert (found.value_ - 0.75) ** 2 * 10_000 / size <= 25 * float(found.bound_)
+
+
+def test_a_plan_takes_for_a_mean_what_the_estimator_takes():
+    for relation in ("replace-one", "add-remove"):
+        for budget in (dp.Budget(1), dp.Budget(1, 1e-6), dp.Budget("1/50", 1e-2)):
+            domain = dp.Domain(x=dp.Number(-1, 1, step=Fraction(1, 2**20)))
+            planned = dp.plan("mean", budget=budget, size=300, neighbours=relation, domain=domain, target="x")
+            given = {"epsilon": budget.epsilon, "delta": budget.delta, "neighbours": relation, "size": 300}
+            found = dp.Mean(bounds=(-1, 1), step=Fraction(1, 2**20), **given).fit(np.ones(300))
+            assert (planned.taken.method, planned.taken.error) == (found.solver_, found.bound_.excess)
+    refused = dp.plan("mean", budget=dp.Budget(1, 1e-6), size=300, neighbours="add-remove").refused
+    average = dp.plan("average", budget=dp.Budget(1, 1e-6), size=300, neighbours="add-remove")
+    assert {"laplace", "gaussian"} <= {row.method for row in refused}  # as of an average
+    assert not average.promising
 
 
 def test_a_quantile_needs_no_public_size_but_promises_nothing_without_one():

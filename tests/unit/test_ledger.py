@@ -290,7 +290,7 @@ def test_headers_and_sidecars_of_tables_that_differ_in_a_row_are_equal_bytes(tmp
         (folder / "people.csv").write_text(f"age\n30\n41\n{last}\n")
         table = Table(folder / "people.csv", DOMAIN, name="people")
         ledger = Ledger.create(
-            folder / "people.ledger", MIXED, table, ledger_id="0" * 32, now=lambda: "2026-01-01T00:00:00Z"
+            folder / "people.ledger", MIXED, table, ledger_id="0" * 32, testing=True, now=lambda: "2026-01-01T00:00:00Z"
         )
         rows = rows_of(folder / "people.ledger")
         ledger.close()
@@ -307,7 +307,7 @@ def test_a_creation_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
     def full(*arguments, **more):
         raise LedgerUnavailable("no space left")
 
-    monkeypatch.setattr("discreet.ledger.mark.MarkFile.raise_to", full)
+    monkeypatch.setattr("discreet.ledger.mark.MarkFile.write_first", full)
     with pytest.raises(LedgerUnavailable):
         Ledger.create(tmp_path / "people.ledger", PURE, table)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["people.csv"]
@@ -320,7 +320,8 @@ def test_a_creation_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
         ({"failure_share": 1}, "failure_share"),
         ({"failure_share": -0.5}, "failure_share"),
         ({"size": 5}, "size"),
-        ({"ledger_id": "../../etc"}, "ledger_id"),
+        ({"ledger_id": "../../etc", "testing": True}, "ledger_id"),
+        ({"ledger_id": "0" * 32}, "ledger_id"),
         ({"budget": Budget(10**4500)}, "4000 digits"),
         ({"failure_share": Fraction(1, 10**4500)}, "4000 digits"),
         ({"budget": 1.0}, "Budget"),

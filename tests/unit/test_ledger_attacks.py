@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import shutil
 import sqlite3
@@ -33,7 +32,7 @@ from discreet.ledger.charging import Turn
 from discreet.ledger.mark import SLOT, mark_file
 from discreet.ledger.price import Caps, Price, caps_of, price_of
 from discreet.ledger.process import gone, this_process
-from discreet.ledger.state import State, advance, reconciled, row_of
+from discreet.ledger.state import Seen, State, advance, reconciled, row_of
 from discreet.records import digest
 from discreet.release import Open, converse, release, reopen
 from tests.ledger_doubles import (
@@ -66,7 +65,7 @@ class Connection:
     def __init__(
         self, ledger: Ledger, statement: str, error: BaseException, *, after: bool = False, nth: int = 1
     ) -> None:
-        home = ledger.store._home()
+        home = ledger.store.parts.place._home()
         self._real, home.connection = home.connection, self
         self._statement, self._error, self._after, self._left = statement, error, after, nth
 
@@ -190,7 +189,7 @@ class Telling(Guess):
 def test_an_error_of_ask_knows_neither_the_secret_nor_the_answer(tmp_path, monkeypatch, trouble):
     ledger = made(tmp_path)
     talk = converse(Telling(bound=YES), people(), ledger=ledger)
-    (state,) = json.loads((tmp_path / "people.ledger.secret").read_bytes()).values()
+    (state,) = ledger.store.secrets.all().values()
     if trouble == "a key in the turn":
 
         def interrupted(self: Turn, state: Any) -> None:
@@ -419,7 +418,7 @@ def test_a_key_pressed_anywhere_in_a_transaction_leaves_none_open(tmp_path, stat
     Connection(ledger, statement, KeyboardInterrupt(), after=after)
     with pytest.raises(KeyboardInterrupt):
         release(TENTH, people(), ledger=ledger)
-    assert not ledger.store._home().connection.in_transaction
+    assert not ledger.store.parts.place._home().connection.in_transaction
     other = Ledger.open(tmp_path / "people.ledger")
     for each in (ledger, other, ledger):
         release(TENTH, people(), ledger=each)
@@ -451,7 +450,7 @@ def test_a_charge_whose_mark_could_not_be_moved_is_burned_with_the_next_write(tm
         raise LedgerUnavailable("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr("discreet.ledger.mark.MarkFile.raise_to", refuse)
+        patched.setattr("discreet.ledger.mark.MarkFile.settle", refuse)
         with pytest.raises(LedgerUnavailable):
             release(TENTH, people(), ledger=ledger, request="r")
     assert kinds(ledger)[-1] == "charge"
@@ -573,7 +572,7 @@ def test_a_closed_book_stays_closed_whatever_is_taken_out_or_joined():
 
 
 def test_reconciling_never_lowers_what_is_spent_nor_opens_a_book():
-    state = State(spent=Price(10, 20, 3), witnessed={"w": Price(10, 20, 3), "early": Price(4, 5, 1)})
+    state = State(spent=Price(10, 20, 3), witnessed={"w": Seen(Price(10, 20, 3)), "early": Seen(Price(4, 5, 1))})
     assert reconciled(state, Price(1, 1, 0), "w") == Price(10, 20, 3)
     assert reconciled(state, Price(12, 30, 4), "w") == Price(12, 30, 4)
     assert reconciled(state, Price(4, 5, 1), "early") == Price(10, 20, 3)
@@ -581,7 +580,7 @@ def test_reconciling_never_lowers_what_is_spent_nor_opens_a_book():
     assert reconciled(state, Price(1, 1, 1), None) == Price(11, 21, 4)
     assert reconciled(state, Price(1, 1, 1), "nobody") == Price(11, 21, 4)
     assert reconciled(state, Price(None, 20, 3), "w") == Price(None, 20, 3)
-    closed = State(spent=Price(None, 20, 3), witnessed={"w": Price(5, 20, 3)})
+    closed = State(spent=Price(None, 20, 3), witnessed={"w": Seen(Price(5, 20, 3))})
     assert reconciled(closed, Price(5, 20, 3), "w") == Price(None, 20, 3)
 
 

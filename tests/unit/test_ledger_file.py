@@ -26,7 +26,7 @@ from discreet.errors import (
 )
 from discreet.ledger import Ledger
 from discreet.ledger.charging import turn
-from discreet.ledger.mark import SLOT, mark_file
+from discreet.ledger.mark import SLOT, Mark, mark_file
 from discreet.ledger.price import Price
 from discreet.ledger.state import State, advance, row_of
 from discreet.release import converse, release
@@ -161,6 +161,7 @@ def test_a_flipped_byte_is_found_or_changes_nothing(tmp_path):
         for suffix in ("", "-wal", "-shm"):
             Path(f"{copied}{suffix}").unlink(missing_ok=True)
         copied.write_bytes(damaged)
+        copied.chmod(0o600)
         try:
             opened = Ledger.open(copied)
             assert list(opened.entries()) == expected
@@ -180,9 +181,11 @@ def test_a_flipped_byte_is_found_or_changes_nothing(tmp_path):
 def test_files_that_are_no_ledgers_are_refused(tmp_path):
     for name, content in {"empty": b"", "text": b"hello" * 1000, "zeros": bytes(8192)}.items():
         (tmp_path / name).write_bytes(content)
+        (tmp_path / name).chmod(0o600)
         with pytest.raises(LedgerCorrupt):
             Ledger.open(tmp_path / name)
     _edited(tmp_path / "other.db", "CREATE TABLE entries(x)")
+    (tmp_path / "other.db").chmod(0o600)
     with pytest.raises(LedgerCorrupt):
         Ledger.open(tmp_path / "other.db")
     with pytest.raises(ParameterError, match=r"nowhere\.ledger"):
@@ -275,9 +278,12 @@ def test_a_branch_of_the_same_length_is_refused(tmp_path):
     ledger.close()
     shutil.copy(here, there)
     copied = Ledger.open(there, state_dir=tmp_path / "elsewhere")
+    copied.reconcile(adopt=True)
+    ledger.allow("ana", share=1)
     for each in (ledger, copied):
         release(TENTH, people(), ledger=each)
         each.close()
+    assert len(rows_of(here)) == len(rows_of(there))
     shutil.copy(there, here)
     with pytest.raises(LedgerRolledBack):
         release(TENTH, people(), ledger=Ledger.open(here))
@@ -332,9 +338,12 @@ def test_a_mark_never_goes_down_and_a_ledger_without_its_mark_is_refused(tmp_pat
     release(TENTH, people(), ledger=ledger)
     marks = mark_file(tmp_path / "state", ledger.id)
     high = marks.read()
-    with marks.held() as descriptor:
-        marks.raise_to(descriptor, 1, "0" * 64, Price(0, 0, 0), witness="w")
+    with marks.held() as held:
+        held.commit(Mark(1, "0" * 64, Price(0, 0, 0), "w"))
+    marks.settle(1, lambda: None, marked=True)
     assert marks.read() == high
+    with marks.held() as held:
+        held.commit(high)
     release(TENTH, people(), ledger=ledger)
     high = marks.read()
     marks.path.unlink()
@@ -380,6 +389,7 @@ def test_a_mark_that_cannot_be_written_means_nothing_is_released(tmp_path):
         release(TENTH, people(), ledger=ledger, request="again")
     mark.rmdir()
     mark.write_bytes(held)
+    mark.chmod(0o600)
     release(TENTH, people(), ledger=ledger)
     kinds = [entry["kind"] for entry in ledger.entries()]
     assert kinds.count("answer") == 2
@@ -392,7 +402,7 @@ def test_no_space_left_is_refused_and_nothing_is_released(tmp_path):
     ledger = made(tmp_path, MIXED)
     small = Pure(Fraction(1, 10**6))
     release(small, people(), ledger=ledger)
-    home = ledger.store._home()
+    home = ledger.store.parts.place._home()
     pages = home.connection.execute("PRAGMA page_count").fetchone()[0]
     home.connection.execute(f"PRAGMA max_page_count={pages + 2}")
     answers, refused = 0, 0
@@ -431,7 +441,7 @@ def test_a_limit_on_the_files_size_is_refused_and_nothing_is_released(tmp_path):
 
 
 def test_a_locked_ledger_is_unavailable(tmp_path, monkeypatch):
-    monkeypatch.setattr("discreet.ledger.store.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("discreet.ledger.sqlite.BUSY_SECONDS", 0.05)
     ledger = made(tmp_path)
     other = sqlite3.connect(tmp_path / "people.ledger", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -443,22 +453,21 @@ def test_a_locked_ledger_is_unavailable(tmp_path, monkeypatch):
     release(TENTH, people(), ledger=ledger)
 
 
-def test_the_database_waits_for_the_disk(tmp_path):
-    ledger = made(tmp_path)
-    connection = ledger.store._home().connection
-    assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
-    assert connection.execute("PRAGMA journal_mode").fetchone() == (b"wal",)
-
-
-def test_the_mark_is_durable_before_the_mechanism_runs(tmp_path, monkeypatch):
+def test_log_and_mark_are_durable_before_the_mechanism_runs_and_the_answer_before_it_is_given(tmp_path, monkeypatch):
     ledger, order = made(tmp_path), []
+    ledger.allow("ana", share=1)  # tables and log are there
     synced = os.fdatasync
-    monkeypatch.setattr(
-        "discreet.ledger.mark._sync_data", lambda descriptor: (order.append("mark"), synced(descriptor))
-    )
+    for module, word in (("mark", "mark"), ("sqlite", "log")):
+        monkeypatch.setattr(
+            f"discreet.ledger.{module}._sync_data",
+            lambda descriptor, word=word: (order.append(word), synced(descriptor)),
+        )
     monkeypatch.setattr(Pure, "run", lambda self, data, rng: order.append("run") or 1)
     release(TENTH, people(), ledger=ledger)
-    assert order == ["mark", "run"]
+    assert order == ["log", "mark", "run", "log"]
+    connection = ledger.store.parts.place._home().connection
+    assert connection.execute("PRAGMA journal_mode").fetchone() == (b"wal",)
+    assert connection.execute("PRAGMA synchronous").fetchone() == (1,)  # checkpoints sync too
 
 
 # Threads, processes, copies.

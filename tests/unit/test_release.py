@@ -339,7 +339,7 @@ def test_the_top_is_on_disk_before_it_is_returned(tmp_path, monkeypatch):
     def lost(self, *arguments, **more):
         raise LedgerUnavailable("the high-water mark cannot be written")
 
-    monkeypatch.setattr("discreet.ledger.mark.MarkFile.raise_to", lost)
+    monkeypatch.setattr("discreet.ledger.mark.MarkFile.settle", lost)
     with pytest.raises(LedgerUnavailable):
         talk.ask(1000)
     monkeypatch.undo()

@@ -241,9 +241,9 @@ def _kept_threshold(answers: ClassicAnswers) -> None:
 
     def threshold() -> tuple[Any, int]:
         talk, paid = honest()
-        held = secrets._all()
+        held = secrets.all()
         secrets.keep("first", held.get("first", next(iter(held.values()))))
-        for each in set(secrets._all()) - {"first"}:
+        for each in set(secrets.all()) - {"first"}:
             secrets.keep(each, held.get("first", held[each]))
         return talk, paid
 

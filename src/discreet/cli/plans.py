@@ -223,7 +223,7 @@ def _as_charged(ledger: Ledger, budget: Budget) -> Ledger:
     """An empty ledger with this budget: a fit reads its own epsilon and delta so, with the same part for failures."""
     from discreet.ledger import Ledger
 
-    return Ledger.in_memory(budget, ledger.identity, failure_share=next(ledger.entries())["failure_share"])
+    return Ledger.in_memory(budget, ledger.identity, failure_share=ledger.failure_share)
 
 
 def _same(relation: tuple[str | None, int | None]) -> Any:

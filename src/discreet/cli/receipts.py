@@ -76,7 +76,7 @@ class Receipt:
 
 def receipt(ledger: Ledger, facts: Facts, guarantee: FitGuarantee, entry: int) -> Receipt:
     """The receipt of an entry that was just charged."""
-    charge = next(ledger.entries(after=entry - 1))
+    charge = ledger.entry(entry)
     left, price = ledger.remaining(), ledger.price(guarantee.guarantee)
     again: Any = SimpleNamespace(guarantee=lambda facts: guarantee.guarantee)  # another release with the same price
     more = left.how_many(again, facts=facts)

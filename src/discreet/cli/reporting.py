@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,7 +122,8 @@ def _warnings(ledger: Ledger, agrees: bool) -> list[str]:
 
 def _head(ledger: Ledger) -> tuple[int, str, str]:
     """The last entry: its number, hash and time."""
-    (last,) = collections.deque(ledger.entries(), maxlen=1)
+    with ledger.store.reading() as state:
+        last = ledger.entry(state.seq)
     return last["seq"], last["hash"], str(last["time"])
 
 

@@ -9,7 +9,8 @@ one noisy gradient, T times. Which noise:
 
 One public rule chooses T and the rate from (size, dimension, budget, constants): among T = 1, ..., the limit, each with
 its best rate, the fewest steps whose promised excess risk is within a quarter of the least. The limit bounds the work:
-64 passes for the largest tables, at most 1000.
+64 passes for the largest tables, at most 1000. Under add-remove, where the number of rows is private, rates are chosen
+for four times the declared rows (`risk.CAUTION`), so that a declared size that is too small does no harm.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class Descent:
 
     Theorem.   If the noise on one sum of integer gradients has guarantee g (`Pass` has their sensitivity, whatever the
                iterate), the release has guarantee steps * g: adaptive composition, then post-processing.
-    Accuracy.  `promise`: the theorem of the schedule at V = dimension * variance / n^2, plus what rounding can add.
+    Accuracy.  `promise`: the theorem of the schedule at V = dimension * variance / n^2, plus what rounding can add, for
+               tables of at most k n rows, k rows per person.
     Edges.     A risk with corners is promised something with Average or StronglyConvex only.
     Reference. Lecture 10; docs/proofs/descent.md.
     """
@@ -118,7 +120,7 @@ def promise(mechanism: Descent, facts: Facts, beta: float | None = None) -> Prom
         return Promise(
             None, theorem, f"the theorem's {found:.3g} is no better than the start of the descent, {trivial:.3g}", beta
         )
-    return Promise(found, theorem, beta=beta)
+    return Promise(found, theorem, beta=beta).about(facts)
 
 
 def propose(

@@ -206,7 +206,7 @@ class Pass:
         return Fraction(1, STEPS) * self.risk.loss.slope_bound
 
     def gradient_error(self) -> float:
-        """How far the mean of the integer gradients is from the gradient of a smooth loss, at most: rounding alone."""
+        """How far one row's integer gradient is from the gradient of a smooth loss, at most: rounding alone."""
         curve = self.risk.loss.curvature()
         if isinstance(self.risk.loss, Custom):
             return float(self.vector.step) * math.sqrt(self.dimension)
@@ -222,16 +222,16 @@ class Pass:
         return norm * (curve * self._miss_error() + slopes)
 
     def excess_error(self, known: Constants) -> float:
-        """What rounding can add to the excess risk of a descent.
+        """What rounding can add to the excess risk of a descent, whose sum has up to k rows for each of n persons.
 
-        Smooth: a gradient that is off by e adds at most e times the diameter. Corners: the table is the slope of
-        another convex loss that differs from this one by at most delta, and a gradient at a point q instead of w is one
-        at w up to 2 G |w - q|; so 2 delta + 2 G |w - q|.
+        Smooth: a row's gradient that is off by e adds at most k e times the diameter. Corners: the table is the slope
+        of another convex loss that differs from this one by at most delta a row, and a gradient at a point q instead of
+        w is one at w up to 2 G |w - q|; so 2 k delta + 2 G |w - q|, G with its factor k.
         """
         if self.risk.loss.curvature() is not None or isinstance(self.risk.loss, Custom):
-            return self.gradient_error() * known.diameter
+            return known.rows * self.gradient_error() * known.diameter
         apart = self._miss_error() * known.lipschitz / known.row_norm
-        apart += float(self._slope_unit()) * self.reach * float(self.margin_unit)
+        apart += known.rows * float(self._slope_unit()) * self.reach * float(self.margin_unit)
         return 2 * apart + 2 * known.lipschitz * self._iterate_error()
 
     def _miss_error(self) -> float:

@@ -248,14 +248,16 @@ def propose(
 
     Let the noise of a step have the deviation v on each coordinate of the mean gradient. T steps of a rate r move each
     weight by noise of deviation r v sqrt(T), which the rule makes 1/5; with delta > 0, v grows like sqrt(T), so this
-    fixes the sum of the rates, r T, and T is taken so that r is 1, within 50 to 400 (100 for the largest tables); r is
-    never more than 1, where descents begin to oscillate. The numbers were fixed on scikit-learn's digits and on two
-    kinds of made-up rows, a network's classes and shells of a normal law.
+    fixes the sum of the rates, r T, and T is taken so that r is 1/k, k rows per person, within 50 to 400 (100 for the
+    largest tables); r is never more than 1/k, where descents begin to oscillate: the mean gradient is a sum over up to
+    k n rows divided by n. The numbers were fixed on scikit-learn's digits and on two kinds of made-up rows, a network's
+    classes and shells of a normal law.
     """
+    fastest = _FASTEST / facts.neighbours.rows
 
     def least(kind: type[Noise], steps: int) -> NeuralDescent:
         def make(scale: Fraction) -> NeuralDescent:
-            return NeuralDescent(features, target, hidden, _CLIP, kind(scale), steps, _FASTEST, seed)
+            return NeuralDescent(features, target, hidden, _CLIP, kind(scale), steps, fastest, seed)
 
         best: NeuralDescent = calibrate(make, admits=admits)
         return best
@@ -263,11 +265,11 @@ def propose(
     most = _limit(layout(features, target, _checked_widths(hidden), facts.domain), facts)
     try:
         one = _deviation(least(GaussianNoise, 1), facts)
-        found = least(GaussianNoise, min(most, max(_FEWEST, math.ceil(_SHAKEN / one))))
+        found = least(GaussianNoise, min(most, max(_FEWEST, math.ceil(_SHAKEN / (one * fastest)))))
     except ParameterError:  # there is no delta
         found = least(ProductLaplaceNoise, _FEWEST)
     rate = Fraction(f"{_SHAKEN / _deviation(found, facts) / math.sqrt(found.steps):.6g}")
-    return dataclasses.replace(found, rate=min(_FASTEST, max(_SLOWEST, rate)))
+    return dataclasses.replace(found, rate=min(fastest, max(_SLOWEST, rate)))
 
 
 def _limit(shapes: Shapes, facts: Facts) -> int:

@@ -69,10 +69,11 @@ class OutputPerturbation:
                neighbours the exact minimisers differ by at most D = 2 k G / (lambda n) (replace-one) or k G / (lambda
                n) (add-remove), the integers by |d|_2 <= (D + 2 tolerance) / step + sqrt(dimension); the noise has the
                guarantee of this sensitivity, |d|_1 <= sqrt(dimension) |d|_2. All in exact arithmetic, rounded up.
-    Accuracy.  G' = G plus the slope of the regularizer, s the deviation of the noise on a coordinate, V = dimension
-               s^2. E excess <= (ridge / 2) R0^2 + G' (tolerance + step sqrt(dimension) / 2) + N with N = G' sqrt V or,
-               on a ball of radius R without lasso, N = G'' (s / 2 + V / 2R) + (beta + ridge) V / 2, G'' = G' + ridge
-               R0; on a box N = G'' sqrt(V) / 2 + (beta + ridge) V / 2. `promise` takes the least.
+    Accuracy.  At most k n rows; G' = k G plus the slope of the regularizer, beta with its factor k, s the deviation of
+               the noise on a coordinate, V = dimension s^2. E excess <= (ridge / 2) R0^2 + G' (tolerance + step
+               sqrt(dimension) / 2) + N with N = G' sqrt V or, on a ball of radius R without lasso, N = G'' (s / 2 + V /
+               2R) + (beta + ridge) V / 2, G'' = G' + ridge R0; on a box N = G'' sqrt(V) / 2 + (beta + ridge) V / 2.
+               `promise` takes the least.
     Edges.     Smooth losses on a ball or a box. A tolerance below what floats can keep on every table is refused.
     Reference. [CMS11]; docs/proofs/output_perturbation.md.
     """
@@ -134,7 +135,7 @@ def promise(mechanism: OutputPerturbation, facts: Facts) -> Promise:
     found, trivial = _excess(mechanism, facts), mechanism.risk.centre_excess(facts)
     if found >= trivial:
         return Promise(None, theorem, f"the theorem's {found:.3g} is no better than the centre's {trivial:.3g}")
-    return Promise(found, theorem)
+    return Promise(found, theorem).about(facts)
 
 
 def _excess(mechanism: OutputPerturbation, facts: Facts) -> float:
@@ -227,7 +228,7 @@ class _Known:
         """The condition number: a descent needs about this many passes for each digit, if no fast solver helps."""
         curve = self.risk.loss.curvature()
         assert curve is not None
-        return 1 + curve * float(self.norm) ** 2 / float(self.strength)
+        return 1 + self.facts.neighbours.rows * curve * float(self.norm) ** 2 / float(self.strength)
 
     def least_tolerance(self) -> Fraction:
         """Twice the distance from the minimiser at which rounding may stop a descent, on any table."""

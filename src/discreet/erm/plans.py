@@ -20,10 +20,10 @@ from discreet.erm import choose, neural
 from discreet.erm.line import RankQuantile
 from discreet.erm.losses import Absolute, Pinball, Squared
 from discreet.erm.posed import LOCATION, RANKED, problem, unit_vectors, vectors
-from discreet.erm.promise import Promise
+from discreet.erm.promise import mean_promise
 from discreet.erm.risk import Risk
 from discreet.erm.sampling import promise
-from discreet.errors import ParameterError
+from discreet.errors import NothingFits, ParameterError
 from discreet.mechanism import calibrate
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
@@ -96,13 +96,20 @@ def _taken(kind: str, risk: Risk, domain: Domain, asked: Asked, made: list[Row],
     if kind in RANKED:
         return "rank"
     if kind == "mean":
-        sums = [row for row in made if row.method in _SUMS and row.error is not None]
-        return min(sums, key=lambda row: (row.needed or 0, row.error or 0.0)).method if sums else None
+        usual = tuple(_SUMS) if asked.facts.neighbours.replace_one else ("exponential",)
+        found = [row for row in made if row.method in usual and row.mechanism is not None]
+        return min(found, key=_noise).method if found and asked.facts.neighbours.rows == 1 else None
     facts = Facts(domain, asked.facts.neighbours, size)
     try:
         return choose.choose(risk, facts=facts, admits=asked.admits(facts)).solver
     except ParameterError:  # nothing is left that could be spent
         return None
+
+
+def _noise(row: Row) -> float:
+    """The variance of the noise on a sum."""
+    _, noise = _SUMS.get(row.method, (None, None))
+    return float(noise(row.mechanism.scale).variance()) if noise else 0.0
 
 
 def _row(solver: str, risk: Risk, domain: Domain, asked: Asked) -> Row:
@@ -121,6 +128,7 @@ def _row(solver: str, risk: Risk, domain: Domain, asked: Asked) -> Row:
         needed=needed,
         refusal="" if found.promise.excess is not None else found.promise.reason,
         mechanism=found.mechanism,
+        assuming=found.promise.condition,
     )
 
 
@@ -131,27 +139,19 @@ def _offered(solver: str, risk: Risk, domain: Domain, asked: Asked, made: dict[s
     if solver == "rank":
         mechanism = made.setdefault(solver, None) or calibrate(functools.partial(_rank, risk), admits=admits)
         promised = promise(mechanism, facts)  # of the pinball loss; at the median it is half of |u|
-        times = 2 if isinstance(risk.loss, Absolute) else 1
-        excess = None if promised.excess is None else times * promised.excess
-        found = Promise(excess, promised.theorem, promised.reason)
+        found = promised.times(2 if isinstance(risk.loss, Absolute) else 1)
     elif solver in _SUMS and isinstance(risk.loss, Squared):
         release, noise = _SUMS[solver]
         if facts.neighbours.rows > 1:
             raise ParameterError("a mean is a sum over a number of rows, private where a person may have several")
         query = Sum(risk.target)
         mechanism = made.setdefault(solver, None) or calibrate(lambda scale: release(query, scale), admits=admits)
-        found = _mean_promise(noise(mechanism.scale).variance() / size**2, risk)
+        half = risk.feasible.diameter(1) / 2
+        found = mean_promise(noise(mechanism.scale).variance(), count=size, half=half, facts=facts)
     else:
         return choose.offer(solver, risk, facts=facts, admits=admits)
     made[solver] = mechanism
     return choose.Offer(solver, mechanism, found)
-
-
-def _mean_promise(variance: float, risk: Risk) -> Promise:
-    theorem, known = "the variance of the noise on the sum, over the squared size", risk.feasible.diameter(1) ** 2 / 4
-    if variance >= known:
-        return Promise(None, theorem, f"{variance:.3g} is no better than the middle of the bounds, {known:.3g}")
-    return Promise(variance, theorem)
 
 
 def _rank(risk: Risk, noise: Fraction) -> RankQuantile:
@@ -164,8 +164,7 @@ def _refusal(offered: Callable[[int], choose.Offer], asked: Asked) -> str:
     try:
         found = offered(asked.facts.size or _LARGEST)
     except ParameterError as refused:
-        nothing_fits = asked.pure and "no amount of noise" in str(refused)
-        return PURE if nothing_fits else str(refused)
+        return PURE if asked.pure and isinstance(refused, NothingFits) else str(refused)
     if asked.facts.size is not None:
         return ""
     reason = "" if found.promise is None else found.promise.reason

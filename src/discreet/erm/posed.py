@@ -15,6 +15,7 @@ from discreet import exact
 from discreet.domain import Category, Domain, Number, Vector
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Absolute, Huber, Logistic, Loss, Pinball, Softmax, Squared
+from discreet.erm.promise import unit_of
 from discreet.erm.risk import Risk
 from discreet.erm.sets import Ball, interval
 from discreet.errors import ParameterError
@@ -25,6 +26,11 @@ RANKED = ("median", "quantile")
 LOCATION = ("mean", *RANKED)
 _HALF = Fraction(1, 2)
 _STEP = Fraction(1, 2**20)
+_COUNTED = {
+    "row": "errors are per row",
+    "person": "errors are per person, whose rows' losses are added up",
+    "declared person": "errors are per declared person, the sum over all rows divided by the size",
+}
 
 
 def problem(kind: str, asked: Asked) -> tuple[Risk, Domain]:
@@ -115,7 +121,8 @@ def told(kind: str, asked: Asked) -> dict[str, Any]:
         return {"numbers": tuple(numbers.items())}
     risk, _ = problem(kind, asked)
     radius = risk.feasible.radius if isinstance(risk.feasible, Ball) else None
-    return {"numbers": tuple(numbers.items()), "units": _units(kind, risk, asked), "radius": radius}
+    units = f"{_units(kind, risk, asked)}; {_COUNTED[unit_of(asked.facts)]}"
+    return {"numbers": tuple(numbers.items()), "units": units, "radius": radius}
 
 
 def _units(kind: str, risk: Risk, asked: Asked) -> str:

@@ -5,16 +5,23 @@
 A `Risk` is public: it says which loss, how a row becomes a vector and a target, which set, which regularizer. Its
 `constants` are the facts of the theorems:
 
-    lipschitz   G     length of one row's gradient; the regularizer's is not in it, for it costs no privacy
+    rows        k     rows per person, at most
+    lipschitz   G     length of the gradient of the loss part of L: k times that of one row; the regularizer's is not in
+                      it, for it costs no privacy
     smoothness  beta  how fast the gradient of L turns (ridge included); None if the loss has corners
+    cautious          the same for `CAUTION` times as many rows under add-remove: what rates are chosen for
     convexity   mu    strong convexity of L: the strength of ridge
-    oscillation Delta how far apart one row's losses at two points of C can be
+    oscillation Delta how far apart the loss part of L at two points of C can be
     span        R0    largest distance of a point of C from the start of a descent, the centre of C
     diameter          of C
     row_norm    B     length of a row's vector
 
-n is the public size: the number of rows under replace-one, a declared number under add-remove (a row that is removed
-then contributes 0 to a sum that is still divided by the same number).
+n is the public size: the number of persons under replace-one, a declared number under add-remove (a row that is removed
+then contributes 0 to a sum that is still divided by the same number). L is a loss per person: the sum over all rows, of
+which a person may hold k, divided by n.
+
+Hypothesis. There are at most k n rows in all. Replace-one implies it. Under add-remove the number of rows is private
+and n is a number that the owner declares, so it is a condition of every promise, which `Promise` says in words.
 """
 
 from __future__ import annotations
@@ -34,6 +41,9 @@ from discreet.erm.losses import Custom, Loss, Softmax, Squared
 from discreet.erm.sets import FeasibleSet, Floats
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+
+CAUTION = 4
+"""Under add-remove the steps of a descent on a smooth loss are short enough for this many times the declared rows."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -69,8 +79,10 @@ class Constants:
     """What theorems need to know of a risk; the module's docstring says what each is."""
 
     dimension: int
+    rows: int
     lipschitz: float
     smoothness: float | None
+    cautious: float | None
     convexity: float
     oscillation: float
     span: float
@@ -142,12 +154,16 @@ class Risk:
         steep = self.loss.steepness(self.miss_reach(domain))
         curve, strength = self.loss.curvature(), self._strength()
         ridge = strength if isinstance(self.regularizer, Ridge) else 0.0
+        rows = facts.neighbours.rows
+        caution = 1 if facts.neighbours.replace_one else CAUTION
         return Constants(
             dimension=dimension,
-            lipschitz=steep * norm,
-            smoothness=None if curve is None else curve * norm**2 + ridge,
+            rows=rows,
+            lipschitz=rows * steep * norm,
+            smoothness=None if curve is None else rows * curve * norm**2 + ridge,
+            cautious=None if curve is None else caution * rows * curve * norm**2 + ridge,
             convexity=ridge,
-            oscillation=steep * norm * diameter,
+            oscillation=rows * steep * norm * diameter,
             span=self.feasible.span(dimension),
             diameter=diameter,
             row_norm=norm,
@@ -160,9 +176,10 @@ class Risk:
         farthest = known.oscillation + known.regularizer_slope * known.diameter
         if isinstance(self.loss, (Custom, Softmax)):
             at_zero = isinstance(self.loss, Softmax) and not centre.any()
-            return min(farthest, math.log(self.loss.classes)) if at_zero else farthest  # type: ignore[union-attr]
+            even = known.rows * math.log(self.loss.classes) if at_zero else math.inf  # type: ignore[union-attr]
+            return min(farthest, even)
         missed = known.row_norm * float(np.linalg.norm(centre)) + float(self.target_bound(facts.domain))
-        worst = float(self.loss.value(np.array([-missed, missed])).max())
+        worst = known.rows * float(self.loss.value(np.array([-missed, missed])).max())
         return min(farthest, worst + (0.0 if self.regularizer is None else self.regularizer.value(centre)))
 
     def smooth_gradient(self, w: Floats) -> Floats:

@@ -4,8 +4,9 @@
     GridExponential, CustomLoss      up to 5 dimensions; any bounded loss in up to 3                  `grid`, `custom`
 
 A release w has P[w] proportional to exp(-rate * F(w)), F the sum of the losses plus n times the regularizer. Three
-theorems bound its excess L(w) - min L, L = F / n; the best that applies is promised. Each is a bound exp(c) * tail(x)
-on the probability that rate * (F(w) - min F) exceeds x, up to what cells and rounding add; with a = 1 / rate:
+theorems bound its excess L(w) - min L, L = F / n, for tables of at most k n rows, k rows per person; the best that
+applies is promised. Each is a bound exp(c) * tail(x) on the probability that rate * (F(w) - min F) exceeds x, up to
+what cells and rounding add; with a = 1 / rate:
 
     lecture     any Lipschitz loss: c = d + d ln(n G D / (a d)), tail exp(-x); only if n G D >= a d, D the diameter
     convex      convex losses: c = 0, the tail of Gamma(d, 1): no logarithm, expected excess a d / n
@@ -145,7 +146,8 @@ def promise(
 ) -> Promise:
     """The least excess risk that the theorems promise, in expectation or with probability 1 - beta.
 
-    Of a RankQuantile it is that of the pinball loss: missing by x rows costs at most x / n times the width.
+    Of a RankQuantile it is that of the pinball loss: missing by x rows costs at most x / n times the width, for any
+    number of rows.
     """
     size = public_size(facts)
     if isinstance(mechanism, RankQuantile):
@@ -157,7 +159,7 @@ def promise(
     if not excess < trivial:
         reason = f"the theorems' {excess:.3g} is no better than {trivial:.3g}, which holds for the centre of the set"
         return Promise(None, theorem, reason, beta)
-    return Promise(excess, theorem, beta=beta)
+    return Promise(excess, theorem, beta=beta).about(facts)
 
 
 def _tails(mechanism: LineExponential | GridExponential, facts: Facts, size: int) -> tuple[list[Tail], float]:
@@ -215,9 +217,10 @@ def _rank_promise(mechanism: RankQuantile, facts: Facts, beta: float | None) -> 
     width, q = float(column.high - column.low), float(max(mechanism.q, 1 - mechanism.q))
     tail = Tail(theorem, 1, math.log(column.steps + 1))
     excess = tail.excess(float(mechanism.rate), public_size(facts), beta) * width
-    if excess >= q * width:
-        return Promise(None, theorem, f"the theorem's {excess:.3g} is no better than {q * width:.3g}", beta)
-    return Promise(excess, theorem, beta=beta)
+    trivial = facts.neighbours.rows * q * width
+    if excess >= trivial:
+        return Promise(None, theorem, f"the theorem's {excess:.3g} is no better than {trivial:.3g}", beta)
+    return Promise(excess, theorem, beta=beta).about(facts, any_number=True)
 
 
 def propose(

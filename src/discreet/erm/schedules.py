@@ -10,6 +10,8 @@ regularizer's slope, beta, mu, R0, D the diameter; T steps, rate eta. Proofs: do
     StronglyConvex  falling steps and rising weights, for ridge
 
 The best rate for T steps and the excess risk it gives are functions of public numbers; that is the whole of tuning.
+Rates of smooth losses are the best for `Constants.cautious`, which under add-remove is a multiple of beta: a descent
+whose steps are too long for its rows swings across the set, and the number of rows is private there.
 """
 
 from __future__ import annotations
@@ -64,10 +66,10 @@ class Average:
 
     @staticmethod
     def best_rate(known: Constants, steps: int, variance: float) -> float:
-        if known.smoothness is None:
+        if known.cautious is None:
             slope = known.lipschitz + known.regularizer_slope
             return known.span / math.sqrt(steps * (slope**2 + variance))
-        return _balanced(known.span**2 / (2 * steps), variance / 2, known.smoothness)
+        return _balanced(known.span**2 / (2 * steps), variance / 2, known.cautious)
 
     def likely(self, known: Constants, steps: int, deviation: float, beta: float) -> float:
         """The bound that holds with probability 1 - beta under Gaussian noise of this deviation on each coordinate."""
@@ -113,9 +115,9 @@ class Last:
 
     @staticmethod
     def best_rate(known: Constants, steps: int, variance: float) -> float:
-        if known.smoothness is None:
+        if known.cautious is None:
             return Average.best_rate(known, steps, variance)
-        return _balanced(known.span**2 / (2 * steps), variance / 2 * (1 + _harmonic(steps - 1)), known.smoothness)
+        return _balanced(known.span**2 / (2 * steps), variance / 2 * (1 + _harmonic(steps - 1)), known.cautious)
 
     def likely(self, known: Constants, steps: int, deviation: float, beta: float) -> float:
         return math.inf
@@ -158,9 +160,9 @@ class Accelerated:
 
     @staticmethod
     def best_rate(known: Constants, steps: int, variance: float) -> float:
-        if known.smoothness is None:
+        if known.cautious is None:
             return Average.best_rate(known, steps, variance)
-        return _balanced(known.span**2 / (steps * (steps + 1)), variance * (2 * steps + 1) / 6, 2 * known.smoothness)
+        return _balanced(known.span**2 / (steps * (steps + 1)), variance * (2 * steps + 1) / 6, 2 * known.cautious)
 
     def likely(self, known: Constants, steps: int, deviation: float, beta: float) -> float:
         rate, half = float(self.rate), math.log(2 / beta)

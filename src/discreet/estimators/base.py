@@ -142,7 +142,7 @@ def books(terms: Terms, data: Dataset, *, failing: Fraction = Fraction(0)) -> Bo
     """
     priced = terms.ledger
     if terms.budget is not None:
-        share = failing if terms.ledger is None else next(terms.ledger.entries())["failure_share"]
+        share = failing if terms.ledger is None else terms.ledger.failure_share
         priced = Ledger.in_memory(terms.budget, data.identity, failure_share=share)
     assert priced is not None
     facts = data.facts
@@ -166,9 +166,7 @@ def charged(estimator: Any, terms: Terms, where: Books, mechanism: Mechanism, da
 
 def per_row(promise: Promise, share: Exact) -> Promise:
     """A promise about a sum over a part of the rows that was divided by the number of all, as one about their mean."""
-    if promise.excess is None or share == 1:
-        return promise
-    return Promise(promise.excess / float(share), promise.theorem, promise.reason, promise.beta)
+    return promise if share == 1 else promise.times(1 / float(share))
 
 
 REFUSED = {

@@ -57,12 +57,13 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     solver          "auto": the smallest promised excess risk; or a name of `discreet.erm.choose.SOLVERS`
     max_iter        the number of steps of a descent; by a public rule unless it is given
     neighbours      "replace-one" (the number of rows is public) or "add-remove" (needs size)
-    size            add-remove: a public number near the number of rows. replace-one with a ledger: how many persons are
-                    in the ledger's table, when X holds only some of them, chosen by position (a fold)
+    size            add-remove: a public number that the number of rows does not exceed, a condition of `bound_`; with
+                    up to 4 times as many rows nothing is promised, but the fit is stable. replace-one with a ledger:
+                    how many persons are in its table, when X holds some of them, chosen by position (a fold)
     ledger          where the fit is charged; without one the promise is about this fit alone
 
-    Learned: coef_, intercept_, guarantee_, bound_ (the excess risk that a theorem promises, or why none does),
-    solver_, mechanism_, entry_ (in the ledger), n_iter_, n_features_in_, feature_names_in_.
+    Learned: coef_, intercept_, guarantee_, bound_ (the excess risk that a theorem promises, per row, person or declared
+    person, or why none does), solver_, mechanism_, entry_ (in the ledger), n_iter_, n_features_in_, feature_names_in_.
 
     From a table: fit(table, "income", features=["age", "sex"]) with its ledger; bounds and levels are its declaration,
     row_norm is the root of the number of columns. coef_ is then about the scaled features `feature_names_out_`;

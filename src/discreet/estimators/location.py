@@ -17,13 +17,14 @@ from discreet.domain import AnyNumber, Number
 from discreet.erm.choose import Offer, choose
 from discreet.erm.features import Constant
 from discreet.erm.losses import Absolute, Loss, Pinball, Squared
-from discreet.erm.promise import Promise
+from discreet.erm.promise import Promise, mean_promise
 from discreet.erm.risk import Risk, public_size
 from discreet.erm.sampling import RankQuantile, promise
 from discreet.erm.sets import interval
 from discreet.errors import ParameterError, Unproven
 from discreet.estimators import rows as reading
 from discreet.estimators.base import Admits, Books, books, charged, per_row, refuse, terms_of
+from discreet.guarantee import Neighbours
 from discreet.mechanism import calibrate
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
@@ -43,9 +44,11 @@ class Mean(BaseEstimator):  # type: ignore[misc]
     solver          "auto": a noisy sum divided by the public number of rows, whose expected squared error is that of
                     the noise, the less noisy of "laplace" and "gaussian"; or another name of
                     `discreet.erm.choose.SOLVERS`, such as "exponential" (lecture 9) or "descent" (lecture 10)
-    neighbours, size, ledger  as in LinearRegression; under add-remove the sum is divided by the declared size
+    neighbours, size, ledger  as in LinearRegression. Under add-remove the number of rows is private: "auto" is then
+                    "exponential", whose value does not depend on the declared size. "laplace" and "gaussian" divide by
+                    that size, so they promise nothing; a session's SELECT AVG(...) divides by a noisy count
 
-    Learned: value_, noise_range_ (95 %; None if the release is not a number plus noise), guarantee_, bound_, solver_,
+    Learned: value_, noise_range_ (95 %; None if the release is not a mean plus noise), guarantee_, bound_, solver_,
     mechanism_, entry_.
 
     fit(x) takes a list, an array or a series; fit(table, "age") a column of a table with its ledger, whose declaration
@@ -215,11 +218,10 @@ def _values(estimator: Any, terms: Any, x: Any, name: Any) -> Column:
 
 
 def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
-    with reading.Quiet():
-        found = np.asarray(x)
-        values = found.astype(np.float64) if found.dtype.kind in "biufO" else None
-    if values is None:
+    found = reading.converted(x, "x", "numeric")
+    if found.dtype.kind not in "biuf":
         raise ParameterError("x must hold numbers, found another kind")
+    values = found.astype(np.float64)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
@@ -235,6 +237,9 @@ def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
         return _rank(loss, column, admits)
     low, high = column.bounds
     if isinstance(loss, Squared) and solver == "auto":
+        # Under add-remove there is no public number to divide a sum by; this release needs none.
+        if column.data.facts.neighbours == Neighbours("add-remove"):
+            return _offer("exponential", column, loss, where)
         return _least_noisy_sum(column, where)
     if isinstance(loss, Squared) and solver in ("laplace", "gaussian"):
         return _noisy_sum(solver, column, admits)
@@ -252,7 +257,7 @@ def _least_noisy_sum(column: Column, where: Books) -> Offer:
         gaussian = _noisy_sum("gaussian", column, where.admits)
     except ParameterError:  # the book that it is charged in may be full
         return laplace
-    return min((laplace, gaussian), key=lambda each: float(each.promise or math.inf))
+    return min((laplace, gaussian), key=lambda each: _noise_of(each.mechanism).variance())
 
 
 def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
@@ -262,12 +267,20 @@ def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
             "a mean is a sum over a number of rows, which is private where a person may have several: ask a session "
             f"for AVG({column.name}), or take Median"
         )
-    query = Sum(column.name)
-    if solver == "laplace":
-        laplace = calibrate(lambda scale: Laplace(query, scale), admits=admits)
-        return Offer(solver, laplace, _mean_promise(LaplaceNoise(laplace.scale).variance(), column))
-    gaussian = calibrate(lambda scale: Gaussian(query, scale), admits=admits)
-    return Offer(solver, gaussian, _mean_promise(GaussianNoise(gaussian.scale).variance(), column))
+    query, kind = Sum(column.name), Laplace if solver == "laplace" else Gaussian
+    mechanism = calibrate(lambda scale: kind(query, scale), admits=admits)
+    low, high = column.bounds
+    promised = mean_promise(
+        _noise_of(mechanism).variance(),
+        count=float(column.count),
+        half=float(high - low) / 2,
+        facts=column.data.facts,
+    )
+    return Offer(solver, mechanism, promised)
+
+
+def _noise_of(mechanism: Laplace | Gaussian) -> LaplaceNoise | GaussianNoise:
+    return LaplaceNoise(mechanism.scale) if isinstance(mechanism, Laplace) else GaussianNoise(mechanism.scale)
 
 
 def _rank(loss: Absolute | Pinball, column: Column, admits: Admits) -> Offer:
@@ -290,20 +303,16 @@ def _in_rows(mechanism: RankQuantile, number: AnyNumber) -> str:
     )
 
 
-def _mean_promise(variance: float, column: Column) -> Promise:
-    low, high = column.bounds
-    excess, half = variance / float(column.count) ** 2, float(high - low) / 2
-    theorem = "the variance of the noise on the sum, over the squared number of rows"
-    if excess >= half**2:
-        return Promise(None, theorem, f"{excess:.3g} is no better than the middle of the bounds, {half**2:.3g}")
-    return Promise(excess, theorem)
-
-
 def _value(got: Released, column: Column) -> tuple[float, float | None]:
-    """The value, inside the bounds, and the noise range if it is a number plus noise."""
+    """The value, inside the bounds, and the noise range if it is a number plus noise.
+
+    Under add-remove there is none: the sum has a noise range, but its quotient by a declared size is no mean.
+    """
     found, spread = float(np.ravel(got.value)[0]), None
     if isinstance(got.mechanism, (Laplace, Gaussian)):
-        found, spread = found / float(column.count), got.noise_range(0.95) / float(column.count)
+        found /= float(column.count)
+        if column.data.facts.neighbours.replace_one:
+            spread = got.noise_range(0.95) / float(column.count)
     if isinstance(column.number, AnyNumber):
         return found, spread
     inside = min(max(found, float(column.number.low)), float(column.number.high))

@@ -1,12 +1,13 @@
-"""From what a user hands to `fit` to a dataset, and from what he hands to `predict` to numbers.
+"""Converts the input of `fit` to a dataset and the input of `predict` to arrays.
 
 Arrays and frames become a Matrix (features, target) or a Table of one column. Whatever is wrong with them is said
-here, before the charge, and never with a value. A Table or ParquetTable is used as it is, and its declaration says all
-that arrays need parameters for.
+here, before the charge, and never with a value or with the number of rows, which is private under add-remove. A Table
+or ParquetTable is used as it is, and its declaration says all that arrays need parameters for.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +16,9 @@ from typing import Any, TypeVar
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import validate_data
+from scipy.sparse import issparse
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import check_array, validate_data
 
 from discreet import exact
 from discreet.data import Batch, BitMatrix, Codes, Dataset, Facts, Filter, Matrix, ParquetTable, Slice, Summed, Table
@@ -100,24 +103,87 @@ def checked_table(rows: Table | ParquetTable, terms: Terms) -> Table | ParquetTa
 def arrays(
     estimator: Any, rows: Any, target: Any, *, numeric: bool, reset: bool = True, least: int = 1
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Features and target as scikit-learn reads them; reset sets `n_features_in_` and `feature_names_in_`."""
-    _refuse_text(rows)
-    kept = {"reset": reset, "ensure_all_finite": False, "ensure_min_samples": least}
-    with Quiet():
-        features, y = validate_data(estimator, rows, target, y_numeric=numeric, **kept)
-    if numeric and y.dtype.kind not in "biuf":
-        raise ParameterError("y must hold numbers, found text")
+    """Features and target as scikit-learn reads them; reset sets `n_features_in_` and `feature_names_in_`.
+
+    least  fewer rows are refused: 1, or 0 under add-remove, where a table of no rows is an ordinary one
+    """
+    if target is None:
+        raise ParameterError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    features = _table_of_numbers(estimator, rows, reset=reset)
+    y = _targets(target, numeric=numeric)
+    if len(features) != len(y):  # the numbers of rows may be private
+        raise ParameterError("X and y are not equally long")
+    if len(features) < least:
+        raise ParameterError("X has no rows")
     return features, y
 
 
 def features_only(estimator: Any, rows: Any, *, reset: bool = False) -> Floats:
     """Features for a prediction: as wide as those of the fit, finite."""
-    _refuse_text(rows)
-    with Quiet():
-        features = validate_data(estimator, rows, reset=reset, ensure_all_finite=False).astype(np.float64, copy=False)
+    features = _table_of_numbers(estimator, rows, reset=reset).astype(np.float64, copy=False)
     if not np.isfinite(features).all():
         raise ParameterError("X holds NaN or infinite numbers")
     return np.asarray(features)
+
+
+def _table_of_numbers(estimator: Any, rows: Any, *, reset: bool) -> npt.NDArray[Any]:
+    """Rows as an array of two dimensions; its width and the columns' names are those of the fit, or reset sets them."""
+    _refuse_text(rows)
+    found = converted(rows, "X", "numeric")
+    if found.ndim != 2:
+        raise ParameterError(
+            f"X must be a 2D array, found {found.ndim} dimensions. Reshape your data: one row for each person, one "
+            "column for each feature"
+        )
+    if found.shape[1] == 0:  # as scikit-learn says it, but for the number of rows
+        raise ParameterError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    named = rows if isinstance(nw.from_native(rows, eager_only=True, pass_through=True), nw.DataFrame) else found
+    try:
+        validate_data(estimator, named, reset=reset, skip_check_array=True)
+    except ValueError as error:
+        complaint = str(error)  # about the width and the names of the columns, which are public
+    else:
+        return found
+    raise ParameterError(complaint)
+
+
+def _targets(target: Any, *, numeric: bool) -> npt.NDArray[Any]:
+    """The target as an array of one dimension, finite if it holds numbers."""
+    y = converted(target, "y", "numeric" if numeric else None)
+    if y.ndim == 2 and y.shape[1] == 1:
+        warnings.warn("A column-vector y was passed when a 1d array was expected", DataConversionWarning, 2)
+        y = y[:, 0]
+    if y.ndim != 1:
+        columns = f", {y.shape[1]} columns" if y.ndim == 2 else ""
+        raise ParameterError(f"y should be a 1d array, found {y.ndim} dimensions{columns}")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ParameterError("y contains NaN, infinity or a value too large")
+    return y
+
+
+def converted(values: Any, name: str, kind: str | None) -> npt.NDArray[Any]:
+    """What a user hands over as an array; kind "numeric": of numbers.
+
+    Errors of numpy, pandas and scikit-learn quote values and count rows. So nothing of them survives but their type,
+    and they are not in the context of the error that is raised, for it is raised outside their handler.
+    """
+    if issparse(values):
+        raise ParameterError(f"{name} must be dense, found a sparse matrix")
+    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
+        raise ParameterError(f"Complex data not supported: {name} must hold numbers, found complex ones")
+    shape = {"ensure_2d": False, "allow_nd": True, "ensure_min_samples": 0, "ensure_min_features": 0}
+    wrong: type[Exception]
+    try:
+        found = check_array(values, dtype=kind, ensure_all_finite=False, **shape)
+    except TypeError:
+        wrong = TypeError
+    except Exception:
+        wrong = ParameterError
+    else:
+        return np.asarray(found)
+    if wrong is TypeError:
+        raise TypeError(f"{name} must hold numbers: every argument must be a string or a real number")
+    raise ParameterError(f"{name} must hold numbers in rows of equal length, found text or rows of other lengths")
 
 
 def _refuse_text(rows: Any) -> None:
@@ -139,37 +205,15 @@ def projected(rows: Floats, norm: float) -> Floats:
     return np.asarray(scaled * (norm / length))
 
 
-class Quiet:
-    """scikit-learn quotes rows in some of its errors; they become errors that do not."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, ValueError) or isinstance(error, ParameterError):
-            return
-        said = str(error)
-        if "could not convert" in said or "bytes/strings" in said:
-            said = "X and y must hold numbers, found text"
-        elif "Complex" in said:
-            said = "Complex data not supported"
-        elif "inconsistent numbers of samples" in said:  # how many rows there are may be private
-            said = "X and y are not equally long"
-        elif "at least one array or dtype" in said:
-            said = "X has no columns"
-        elif "array element with a sequence" in said or "inhomogeneous" in said:
-            said = "X must hold rows of equally many numbers"
-        elif "0 sample(s)" in said:
-            said = "X has no rows"
-        elif "array=" in said:
-            said = f"{said.splitlines()[0]} Reshape your data: one row for each person, one column for each feature"
-        raise ParameterError(said) from None
+def fewest(terms: Terms) -> int:
+    """How few rows an array may have: under add-remove nobody's rows are an ordinary table, which is charged for."""
+    return 1 if terms.neighbours.replace_one else 0
 
 
 def matrix(
     terms: Terms, rows: npt.NDArray[Any], y: npt.NDArray[Any], *, norm: Fraction, target: Category | Number
 ) -> Matrix | Part:
-    """Features and target as a dataset; rows that fewer are than the declared size are a part of the table."""
+    """Features and target as a dataset; fewer rows than the declared size are a part of the ledger's table."""
     vector = Vector(rows.shape[1], norm=norm)
     return held(
         terms,

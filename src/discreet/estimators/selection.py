@@ -36,7 +36,8 @@ class Selected:
     """The chosen model and what is public about the choice.
 
     shortfall  how much worse than the best candidate's mean score it is in expectation, at most: a share of right
-               predictions, or of clamped squared misses; None if no public size is known.
+               predictions, or of clamped squared misses, per row, or per person if a person may hold several rows.
+               None under add-remove, where the number of rows is private.
     """
 
     model: Any
@@ -161,7 +162,7 @@ def _class_data(models: list[Any], terms: Terms, x: Any, y: Any, row_norm: Any) 
             raise ParameterError(f"the models' classes are not those that the table declares for {target!r}")
         alone = data.facts.neighbours.replace_one and data.facts.neighbours.rows == 1
         return data, target, data.facts.size if alone else None
-    features, labels = _judged(models, x, y, numeric=False)
+    features, labels = _judged(models, terms, x, y, numeric=False)
     _, category = reading.class_levels(classes[0], None)
     made = reading.matrix(terms, features, labels, norm=_norm(models, row_norm), target=category)
     return made, "y", len(features) if terms.neighbours.replace_one else None
@@ -182,7 +183,7 @@ def _number_data(
     if not known:
         raise ParameterError("target_bound must be given: these models have none")
     low, high = min(pair[0] for pair in known), max(pair[1] for pair in known)
-    features, numbers = _judged(models, x, y, numeric=True)
+    features, numbers = _judged(models, terms, x, y, numeric=True)
     declared = Number(low, high, step=(high - low) / reading.GRID)
     made = reading.matrix(terms, features, numbers, norm=_norm(models, row_norm), target=declared)
     return made, "y", high - low
@@ -199,10 +200,10 @@ def _table(models: list[Any], terms: Terms, table: Any, target: Any) -> tuple[Da
     return data, reading.table_columns(data, target, None)[0]
 
 
-def _judged(models: list[Any], x: Any, y: Any, *, numeric: bool) -> tuple[Any, Any]:
+def _judged(models: list[Any], terms: Terms, x: Any, y: Any, *, numeric: bool) -> tuple[Any, Any]:
     if any(getattr(model, "encoding_", None) is not None for model in models):
         raise ParameterError("models that were fitted from a table are compared on a table")
-    return reading.arrays(models[0], x, y, numeric=numeric, reset=False)
+    return reading.arrays(models[0], x, y, numeric=numeric, reset=False, least=reading.fewest(terms))
 
 
 def _norm(models: list[Any], row_norm: Any) -> Fraction:
@@ -216,7 +217,7 @@ def _norm(models: list[Any], row_norm: Any) -> Fraction:
 
 
 def _shortfall(mechanism: Exponential, data: Dataset, candidates: int) -> float | None:
-    if data.facts.size is None:
+    if data.facts.size is None or not data.facts.neighbours.replace_one:
         return None
     rows = data.facts.size * reading.share_of(data)
     return math.log(candidates) / float(mechanism.rate * rows)

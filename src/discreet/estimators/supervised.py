@@ -71,7 +71,7 @@ def row_norm(estimator: Any) -> Fraction:
 def numbered_rows(estimator: Any, terms: Terms, x: Any, y: Any, target: Number, offset: Fraction) -> Rows:
     """Arrays with a target of numbers, from which the offset is subtracted."""
     norm = row_norm(estimator)
-    features, found = reading.arrays(estimator, x, y, numeric=True)
+    features, found = reading.arrays(estimator, x, y, numeric=True, least=reading.fewest(terms))
     centred = found.astype(np.float64) - float(offset)
     data = reading.matrix(terms, features, centred, norm=norm, target=target)
     return Rows(data, VectorColumn("x", flag(estimator, "fit_intercept")), "y", norm, features.shape[1], None)
@@ -80,7 +80,7 @@ def numbered_rows(estimator: Any, terms: Terms, x: Any, y: Any, target: Number, 
 def labelled_rows(estimator: Any, terms: Terms, x: Any, y: Any, *, intercept: bool) -> Rows:
     """Arrays with a target of classes; sets `classes_`."""
     norm = row_norm(estimator)
-    features, labels = reading.arrays(estimator, x, y, numeric=False)
+    features, labels = reading.arrays(estimator, x, y, numeric=False, least=reading.fewest(terms))
     if isinstance(estimator.classes, str):
         check_classification_targets(labels)
     estimator.classes_, target = reading.class_levels(estimator.classes, labels)

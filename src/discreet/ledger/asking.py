@@ -11,29 +11,40 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from discreet.errors import LedgerUnavailable
-from discreet.ledger.book import Ledger
 
 _PATIENCE = 300.0  # seconds: another session may be fitting a large hypothesis
 
 
-@contextmanager
-def one_at_a_time(ledger: Ledger) -> Iterator[None]:
-    """Wait until no other session of this ledger is inside. A ledger in memory belongs to one process: nobody waits."""
-    if ledger.path is None:
-        yield
-        return
-    try:
-        name = ledger.path.with_name(ledger.path.name + ".asking")
-        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise LedgerUnavailable(f"{ledger.path.name}.asking cannot be opened: {error.strerror}") from None
-    try:
-        _wait(descriptor)
-        yield
-    finally:
-        os.close(descriptor)  # which unlocks it
+class FileTurns:
+    """Turns by the lock of one file; None, in memory, belongs to one process: nobody waits."""
+
+    def __init__(self, ledger: Path | None) -> None:
+        self._path = None if ledger is None else ledger.with_name(ledger.name + ".asking")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Wait until no other session of this ledger is inside.
+
+        The lock is undone by name: a process forked meanwhile has the file open too, and would keep it.
+        """
+        if self._path is None:
+            yield
+            return
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise LedgerUnavailable(f"{self._path.name} cannot be opened: {error.strerror}") from None
+        try:
+            _wait(descriptor)
+            try:
+                yield
+            finally:
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+        finally:
+            os.close(descriptor)
 
 
 def _wait(descriptor: int) -> None:
@@ -45,4 +56,6 @@ def _wait(descriptor: int) -> None:
         except BlockingIOError:
             if time.monotonic() > last:
                 raise LedgerUnavailable("another session has been asking for minutes: try again later") from None
-            time.sleep(0.005)
+        except OSError as error:
+            raise LedgerUnavailable(f"the lock of the sessions cannot be had: {error.strerror}") from None
+        time.sleep(0.005)

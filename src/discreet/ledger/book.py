@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -12,15 +14,18 @@ from typing import Any
 from discreet import exact
 from discreet.data import Dataset, Facts, Identity
 from discreet.domain import AnyNumber, Bits, Category, Domain, Number, Vector, Whole
-from discreet.errors import LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
+from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
-from discreet.ledger.mark import state_directory
+from discreet.ledger.durable import remove
+from discreet.ledger.mark import Mark, mark_file, name_digest, new_witness, state_directory
 from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
+from discreet.ledger.parts import file_parts, memory_parts
 from discreet.ledger.price import NOTHING, Books, Price, price_of, remaining_books, spent_books
-from discreet.ledger.sidecar import claim, sidecar
-from discreet.ledger.state import Body, Header, State, price_from, price_record
-from discreet.ledger.store import Store, utc_now
+from discreet.ledger.sidecar import claim, require_unclaimed, sidecar
+from discreet.ledger.sqlite import SqlitePlace, copied
+from discreet.ledger.state import Allowance, Body, Header, State, price_from, price_record, seen_by
+from discreet.ledger.store import Store, mark_of, utc_now
 from discreet.mechanism import Conversation, Mechanism
 from discreet.records import Json, canonical, digest, record, revive
 
@@ -66,21 +71,26 @@ class Ledger:
         opening = opening_body(
             budget, table, testing=testing, failure_share=failure_share, size=size, ledger_id=ledger_id
         )
-        store = Store(Path(os.path.realpath(path)), state_dir=state_directory(state_dir), now=now)
-        store.create()
-        source, claimed = source_of(table), False
+        where, source, marks = Path(os.path.realpath(path)), source_of(table), state_directory(state_dir)
+        if where.exists():
+            raise ParameterError(f"{where.name} exists already; Ledger.open opens a ledger")
+        if source is not None:
+            require_unclaimed(source)
+        place = _made(where, opening, table, marks, now)
         try:
-            store.begin()
-            if source is not None:
-                claim(source, opening["id"], new=True)
-                claimed = True
-            write_opening(store, opening, table)
-            return Ledger(store)
+            place.publish(where)
         except BaseException:
-            store.discard()
-            if source is not None and claimed:
-                sidecar(source).unlink(missing_ok=True)
+            place.discard()
             raise
+        made = Ledger(Store(file_parts(where, marks), now=now))
+        if source is not None:
+            try:
+                claim(source, made.id)
+            except BaseException:  # somebody made another ledger for these rows at the same moment
+                made.close()
+                remove(where)
+                raise
+        return made
 
     @staticmethod
     def in_memory(
@@ -91,9 +101,8 @@ class Ledger:
         source = source_of(table)
         if source is not None and sidecar(source).exists():
             raise LedgerMismatch(f"{source.name} has a ledger already: open that one")
-        store = Store(None, state_dir=Path())
-        store.begin()
-        write_opening(store, opening, table)
+        store = Store(memory_parts())
+        write_opening(store, opening, table, witness=None)
         return Ledger(store)
 
     @staticmethod
@@ -113,7 +122,10 @@ class Ledger:
             raise LedgerUnavailable(f"{where.name} cannot be opened: {error.strerror}") from None
         if not found:
             raise ParameterError(f"there is no ledger at {where.name}")
-        ledger = Ledger(Store(where, state_dir=state_directory(state_dir)))
+        parts = file_parts(where, state_directory(state_dir))
+        if look and not os.access(where.parent, os.W_OK):
+            parts = replace(parts, place=copied(where))
+        ledger = Ledger(Store(parts))
         if not look and not ledger.rolled_back():
             ledger.store.burn_orphans()
         return ledger
@@ -135,7 +147,12 @@ class Ledger:
     @property
     def path(self) -> Path | None:
         """The ledger's file; None in memory."""
-        return self.store.path
+        return self.store.parts.path
+
+    @property
+    def failure_share(self) -> Fraction:
+        """The part of delta that is kept for mechanisms that hold outside an event of small probability."""
+        return self._header.failure_share
 
     @property
     def id(self) -> str:
@@ -211,7 +228,12 @@ class Ledger:
     def entries(self, *, after: int = 0) -> Iterator[Body]:
         """All entries in order, or those after one, each checked: public parameters, prices, answers; never rows."""
         for row, body in self.store.entries_after(after) if after else self.store.entries():
-            yield {"seq": row.seq, "hash": row.hash.decode("ascii"), **body}
+            yield {"seq": row.seq, "hash": row.hash.decode("ascii"), **self.store.resolved(row.seq, body)}
+
+    def entry(self, seq: int) -> Body:
+        """One entry, checked against the one before it."""
+        body, found = self.store.entry(seq)
+        return {"seq": seq, "hash": found, **self.store.resolved(seq, body)}
 
     def __repr__(self) -> str:
         where = "in memory" if self.path is None else self.path.name
@@ -247,18 +269,24 @@ class Ledger:
         All open conversations end. A mark that is damaged or not here proves nothing: then `adopt=True` says that this
         is the newest copy of the ledger, which nobody but its owner can know.
         """
-        if not self.rolled_back():
-            return
         with self.store.writing(against_mark=False) as writer:
+            if not self.store.contradicted(writer):
+                return
             mark = self.store.readable_mark(writer)
             if mark is None and not adopt:
                 raise LedgerMismatch(
                     "there is no readable mark here, so nothing shows what this ledger has spent elsewhere; "
                     "reconcile(adopt=True), or `discreet ledger reconcile --adopt`, if this is its newest copy"
                 )
-            writer.witness, writer.resets_mark = (mark.witness if mark else None), True
-            proved = price_record(mark.spent if mark else NOTHING)
-            writer.append("reconcile", {"proved": proved, "mark_witness": writer.witness})
+            writer.witness, writer.resets_mark = (mark.witness if mark else new_witness()), True
+            writer.append(
+                "reconcile",
+                {
+                    "proved": price_record(mark.spent if mark else NOTHING),
+                    "mark_witness": mark.witness if mark else None,
+                    "allowances": _proved_names(writer.state, mark),
+                },
+            )
 
     def verify(self, catalogue: Mapping[str, type] | None = None) -> tuple[int, ...]:
         """Read everything again from the disk and check it; LedgerCorrupt names the entry that is wrong.
@@ -268,14 +296,10 @@ class Ledger:
         does not know, and which were therefore not priced again.
         """
         self.store.refold()
-        unknown = []
+        unknown, priced = [], _Priced(self, catalogue or {})
         for body in self.entries() if catalogue is not None else ():
-            if body["kind"] == "charge":
-                assert catalogue is not None
-                if all(name in catalogue for name in _names(body["mechanism"])):
-                    _check_price(body, self.facts_with(body["facts_hash"]), catalogue, self._header.order)
-                else:
-                    unknown.append(body["seq"])
+            if body["kind"] == "charge" and not priced.check(body):
+                unknown.append(body["seq"])
         return tuple(unknown)
 
     def export(self, *, redact: bool = True) -> Iterator[str]:
@@ -295,7 +319,7 @@ class Ledger:
     def __reduce__(self) -> tuple[Callable[[str, str], Ledger], tuple[str, str]]:
         if self.path is None:
             raise ParameterError("a ledger in memory cannot be pickled: the copy would be a second budget")
-        return _unpickled, (str(self.path), str(self.store.state_dir))
+        return _unpickled, (str(self.path), str(self.store.parts.state_dir))
 
     # Facts.
 
@@ -319,20 +343,73 @@ class Ledger:
         return self._known_facts[facts_hash]
 
 
+def _made(
+    where: Path, opening: Body, table: Dataset | Identity, state_dir: Path, now: Callable[[], str]
+) -> SqlitePlace:
+    """A whole ledger under a name that nobody looks for, with its mark; it still has to be published."""
+    place = SqlitePlace(where.with_name(f".{where.name}.{secrets.token_hex(8)}.new"))
+    place.create()
+    try:
+        witness = opening["id"][:16]
+        store = Store(replace(file_parts(where, state_dir), place=place), now=now)
+        write_opening(store, opening, table, witness=witness)
+        with store.reading() as state:
+            mark = mark_of(state, witness)
+        mark_file(state_dir, opening["id"]).write_first(mark)
+    except BaseException:
+        place.discard()
+        raise
+    return place
+
+
 def _unpickled(path: str, state_dir: str) -> Ledger:
     return Ledger.open(path, state_dir=state_dir)
 
 
-def _check_price(body: Body, facts: Facts, catalogue: Mapping[str, type], order: Fraction | None) -> None:
-    """Revive a charge's mechanism and price it again; the Renyi float may differ in its last bits."""
-    try:
-        expected = price_of(revive(body["mechanism"], catalogue).guarantee(facts), order)
-    except (ParameterError, TypeError, AttributeError) as error:
-        raise LedgerCorrupt(body["seq"], "a record that can be priced again", str(error)) from None
-    found = price_from(body["price"])
-    same = (expected.pure, expected.failure) == (found.pure, found.failure)
-    if not same or not _nearly(expected.renyi, found.renyi):
-        raise LedgerCorrupt(body["seq"], f"the price {expected}", str(found))
+class _Priced:
+    """Prices charges again: each mechanism once, however often it was charged under the same facts."""
+
+    def __init__(self, ledger: Ledger, catalogue: Mapping[str, type]) -> None:
+        self._ledger, self._catalogue = ledger, catalogue
+        self._known: dict[tuple[str, str], Price | None] = {}
+
+    def check(self, body: Body) -> bool:
+        """LedgerCorrupt if this charge has another price; False if the catalogue does not know its mechanism."""
+        key = (digest(body["mechanism"]), body["facts_hash"])
+        if key not in self._known:
+            self._known[key] = self._price(body)
+        expected, found = self._known[key], price_from(body["price"])
+        if expected is None:
+            return False
+        same = (expected.pure, expected.failure) == (found.pure, found.failure)
+        if not same or not _nearly(expected.renyi, found.renyi):  # the Renyi float may differ in its last bits
+            raise LedgerCorrupt(body["seq"], f"the price {expected}", str(found))
+        return True
+
+    def _price(self, body: Body) -> Price | None:
+        if not all(name in self._catalogue for name in _names(body["mechanism"])):
+            return None
+        facts = self._ledger.facts_with(body["facts_hash"])
+        try:
+            return self._ledger.price(revive(body["mechanism"], self._catalogue).guarantee(facts))
+        except (DiscreetError, TypeError, AttributeError) as error:
+            raise LedgerCorrupt(body["seq"], "a record that can be priced again", str(error)) from None
+
+
+def _proved_names(state: State, mark: Mark | None) -> Json:
+    """What counts as spent in each name: as for the whole; where the mark does not know a name, all that the mark
+    knows and this ledger does not may have been spent in it."""
+    if mark is None:
+        return {}
+    seen, proved = seen_by(state, mark.witness), {}
+    for name, allowance in state.allowances.items():
+        before = seen.allowances.get(name, Allowance(allowance.share))
+        if mark.named is None:
+            spent = allowance.spent + mark.spent.less(seen.spent)
+        else:
+            spent = mark.named.get(name_digest(name), NOTHING) + allowance.spent.less(before.spent)
+        proved[name] = price_record(spent.joined(allowance.spent))
+    return proved
 
 
 def _nearly(one: int | None, other: int | None) -> bool:

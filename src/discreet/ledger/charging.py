@@ -15,10 +15,10 @@ from discreet.guarantee import Guarantee
 from discreet.ledger.book import Ledger
 from discreet.ledger.opening import check_table
 from discreet.ledger.price import Price
-from discreet.ledger.process import code_version, this_process, who
+from discreet.ledger.process import code_version, who
 from discreet.ledger.sidecar import claim
-from discreet.ledger.state import Asked, Body, price_from, price_record
-from discreet.ledger.store import Store, Writer
+from discreet.ledger.state import Body, price_from, price_record
+from discreet.ledger.store import Asked, Store, Writer
 from discreet.records import Json, canonical, digest
 
 
@@ -53,15 +53,17 @@ def charge(ledger: Ledger, purchase: Purchase) -> Receipt:
     with ledger.store.writing() as writer:
         state, source = writer.state, purchase.data.source
         check_table(state, purchase.data)
-        if purchase.request is not None and purchase.request in state.requests:
-            return _replayed(ledger, state.requests[purchase.request], digest(purchase.mechanism), facts_hash)
+        asked = None if purchase.request is None else ledger.store.asked(purchase.request)
+        if asked is not None:
+            return _replayed(asked, purchase.mechanism, facts_hash)
         if not state.admits(price, purchase.allowance):
             raise _exceeded(ledger, price, purchase.allowance)
         if source is not None and ledger.path is not None:
-            claim(source, ledger.id, new=False)
+            claim(source, ledger.id)
         if facts_hash not in state.facts:
             writer.append("facts", {"facts": facts, "facts_hash": facts_hash})
-        entry = writer.append("charge", _body(purchase, price, facts_hash))
+        body = _body(purchase, price, facts_hash)
+        entry = writer.append("charge", {**body, "process": ledger.store.parts.alive.name()})
         return Receipt(entry, state.hash, price)
 
 
@@ -98,7 +100,7 @@ class Saying:
 
 def say(ledger: Ledger, *sayings: Saying) -> None:
     """Record answers, in one write; nothing is charged."""
-    with ledger.store.writing(durable_mark=False) as writer:
+    with ledger.store.writing(marked=False) as writer:
         for each in sayings:
             fields = {name: getattr(each, name) for name in Saying.__slots__}
             writer.append("said", fields)
@@ -175,32 +177,29 @@ def _body(purchase: Purchase, price: Price, facts_hash: str) -> Body:
         "request": purchase.request,
         "memo": purchase.memo,
         "who": who(),
-        "process": this_process(),
         "version": code_version(),
     }
 
 
 def _finish(ledger: Ledger, kind: str, receipt: Receipt, fields: Body) -> None:
     try:
-        with ledger.store.writing(durable_mark=False) as writer:
+        with ledger.store.writing(marked=False) as writer:
             writer.append(kind, {"charge": receipt.entry, **fields})
     except BaseException:
         ledger.store.abandon(receipt.entry, receipt.hash)
         raise
 
 
-def _replayed(ledger: Ledger, asked: Asked, mechanism: str, facts: str) -> Receipt:
-    if asked.mechanism != mechanism:
+def _replayed(asked: Asked, mechanism: Json, facts_hash: str) -> Receipt:
+    if digest(asked.body["mechanism"]) != digest(mechanism):
         raise ParameterError("this request id was used for another mechanism")
-    if asked.facts != facts:
+    if asked.body["facts_hash"] != facts_hash:
         raise ParameterError("this request id was used for a table with other facts")
     if asked.burned:
         raise ParameterError("this request was charged and its run was interrupted: use a new request id and pay again")
     if asked.answer is None:
         raise LedgerUnavailable("this request is being run now, by a process that is alive: try again later")
-    charged, charge_hash = ledger.store.entry(asked.charge)
-    answered, _ = ledger.store.entry(asked.answer)
-    return Receipt(asked.charge, charge_hash, price_from(charged["price"]), answered["answer"])
+    return Receipt(asked.charge, asked.hash, price_from(asked.body["price"]), asked.answer)
 
 
 def _exceeded(ledger: Ledger, price: Price, allowance: str | None) -> BudgetExceeded:

@@ -1,47 +1,66 @@
-"""Small files that are whole or absent, and durable when the call returns."""
+"""Small files that are whole or absent, durable when the call returns, and nobody's but their owner's."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import secrets
+import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from discreet.errors import LedgerUnavailable
 
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
 
 def create_file(path: Path, text: str) -> bool:
     """Write a new file, readable by its owner only; False, and nothing is touched, if there is one."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        _written(fresh, text, os.O_EXCL)
-        os.link(fresh, path)  # whole, or not there at all
-    except FileExistsError:
-        return False
-    except OSError as error:
-        raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None
-    finally:
-        _remove(fresh)
-    sync_directory(path.parent)
+    with _fresh(path, text) as fresh:
+        try:
+            os.link(fresh, path)  # whole, or not there at all
+        except FileExistsError:
+            return False
+        sync_directory(path.parent)
     return True
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Put a file in the place of another: a reader sees the old one or the new one, also after a power cut.
-
-    Callers take turns (they hold the ledger's lock), so the new file has one name; an interrupted one is overwritten.
-    """
-    fresh = path.with_name(f".{path.name}.new")
-    try:
-        _written(fresh, text, os.O_TRUNC)
+    """Put a file in the place of another: a reader sees the old one or the new one, also after a power cut."""
+    with _fresh(path, text) as fresh:
         os.replace(fresh, path)
         sync_directory(path.parent)
-    except OSError as error:
-        _remove(fresh)
-        raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None
 
 
-def _remove(path: Path) -> None:
+def read_own(path: Path) -> bytes:
+    """What a file holds, if it is its owner's alone; links are not followed. FileNotFoundError if there is none."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        refuse_strangers(os.fstat(descriptor), path.name)
+        return file.read()
+
+
+def refuse_strangers(found: os.stat_result, name: str) -> None:
+    """LedgerUnavailable if a file belongs to somebody else, or somebody else may read or write it."""
+    if found.st_uid != os.geteuid():
+        raise LedgerUnavailable(f"{name} belongs to another user: it must be owned by whoever uses the ledger")
+    if found.st_mode & _OTHERS:
+        mode = stat.S_IMODE(found.st_mode)
+        raise LedgerUnavailable(f"{name} may be used by others (mode {mode:o}): chmod 600 it, if nobody changed it")
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory and those above it, for the owner alone; every new name is durable."""
+    missing = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+        sync_directory(each.parent)
+
+
+def remove(path: Path) -> None:
     """Tidy up; what cannot be removed is in nobody's way."""
     with contextlib.suppress(OSError):
         path.unlink()
@@ -56,10 +75,20 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def _written(path: Path, text: str, how: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(text.encode("utf-8"))
-        file.flush()
-        os.fsync(file.fileno())
-    sync_directory(path.parent)
+@contextlib.contextmanager
+def _fresh(path: Path, text: str) -> Iterator[Path]:
+    """A new file with this text, under a name beside the other that nobody can foresee; it is gone afterwards."""
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(fresh, flags, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text.encode("utf-8"))
+                file.flush()
+                os.fsync(file.fileno())
+            yield fresh
+        finally:
+            remove(fresh)
+    except OSError as error:
+        raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None

@@ -2,14 +2,18 @@
 
 A copy of a ledger restored from yesterday has forgotten today's charges. The mark says how many entries there were,
 the hash of the last one and what was spent, so a ledger that is behind it, or that has another entry in that place, is
-refused until `reconcile` has raised its spending to what the mark proves. So is a ledger whose charges left a mark
+refused until `reconcile` has raised its spending to what the mark proves. So is a ledger whose entries name a mark
 that is not here: it was moved to another machine or user, or somebody removed the mark. An operator who restores both
 is outside what a file can detect.
 
 The file has two slots of fixed size with a checksum each; a write goes to the slot that is not the newest, so a torn
-write leaves the other one. A write transaction holds the file's lock from before it looks at the mark until it has
-moved it, so that copies of a ledger under one mark take turns. The mark is never lowered, except by `reconcile`.
-`witness` is a random name of this mark: entries carry it, so one can tell which part of a ledger this mark has seen.
+write leaves the other one. The mark is never lowered, except by `reconcile`. `witness` is a random name of this mark:
+every entry carries it, from the first one on, so one can tell which part of a ledger this mark has seen.
+
+Writers take turns. A write transaction holds the mark's lock from before it looks at the mark until its entries are
+committed and `ahead` says so. Then it waits for the disk, without the lock, so that those who wait can be served
+together: one of them syncs the log and the mark for everybody whose entries were committed by then. `ahead` and
+`settled` stand in a second file, <id>.turns, which only orders the processes of one boot and is never relied on after.
 """
 
 from __future__ import annotations
@@ -19,27 +23,62 @@ import hashlib
 import os
 import secrets
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from discreet.errors import LedgerCorrupt, LedgerUnavailable
-from discreet.ledger.durable import sync_directory
+from discreet.ledger.durable import make_directory, refuse_strangers, sync_directory
 from discreet.ledger.price import Price
+from discreet.ledger.process import boot
 
 SLOT = 2048
 _PATIENCE = 60.0  # seconds
+_LONGEST_WAIT = 0.002  # seconds between two looks at a lock
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a ledger had come: its last entry and the sums after it."""
+    """How far a ledger had come: its last entry and the sums after it.
+
+    named  what was spent in each name, by the name's digest; None if the names did not fit
+    """
 
     seq: int
     hash: str
     spent: Price
     witness: str
+    named: dict[str, Price] | None = None
+
+
+def name_digest(name: str) -> str:
+    """What stands for an allowance's name in a mark."""
+    return hashlib.sha256(name.encode("utf-8")).hexdigest()[:16]
+
+
+class Held(Protocol):
+    """A mark, locked: whoever writes to a copy of the same ledger under this mark waits."""
+
+    def read(self) -> Mark | None: ...
+    def ahead(self) -> Mark | None: ...
+    def commit(self, mark: Mark) -> None: ...
+    def reset(self, mark: Mark) -> None: ...
+
+
+class Witness(Protocol):
+    """What remembers how far one ledger had come, in a place of its own.
+
+    read    the mark; None if there is none; LedgerCorrupt if it is damaged
+    held    the same under a lock. `ahead` is the last commit under this mark, durable or not; `commit` notes another;
+            `reset` puts the mark to an entry, wherever it was
+    settle  returns when everything up to this entry is durable: the log by `sync`, and the mark if so asked
+    """
+
+    def read(self) -> Mark | None: ...
+    def held(self) -> AbstractContextManager[Held]: ...
+    def settle(self, seq: int, sync: Callable[[], None], *, marked: bool) -> None: ...
 
 
 _Newest = tuple[int, Mark] | None
@@ -51,66 +90,82 @@ class MarkFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._name = str(path)
+        self._turns = path.with_name(f"{path.name}.turns")
         self._last: tuple[bytes, _Newest] = (b"", None)
 
-    @contextmanager
-    def held(self) -> Iterator[int]:
-        """The file, locked: whoever writes to a copy of the same ledger under this mark waits.
-
-        The lock is the file's own (flock), so it holds whatever else this process opens and closes; it is undone by
-        name, because a process forked meanwhile would otherwise keep it.
-        """
-        with _os_errors("cannot be written"):
-            file = os.fdopen(self._opened(), "rb+", buffering=0)  # closed, and so unlocked, whatever interrupts us
-        with file:
-            _lock(file.fileno(), fcntl.LOCK_EX)
-            try:
-                yield file.fileno()
-            finally:
-                fcntl.flock(file.fileno(), fcntl.LOCK_UN)
-
-    def read(self, descriptor: int | None = None) -> Mark | None:
-        """The newest mark, or None if none was written; LedgerCorrupt if there is one but neither slot is whole.
-
-        Without the descriptor of `held` the file is opened here, and nothing is locked.
-        """
+    def read(self) -> Mark | None:
+        """The newest mark, or None if none was written; LedgerCorrupt if there is one but neither slot is whole."""
         try:
             with _os_errors("cannot be read"):
-                own = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC) if descriptor is None else descriptor
+                descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         try:
             with _os_errors("cannot be read"):
-                if os.fstat(own).st_size == 0:  # its writer was interrupted, or is about to write it
-                    return None
-                found = self._newest(own)
-                if found is None and descriptor is None:  # perhaps it is being written: look again, with writers out
-                    _lock(own, fcntl.LOCK_SH)
-                    found = self._newest(own)
+                found = self._newest(descriptor)
+                if found is None and os.fstat(descriptor).st_size:  # perhaps it is being written: look with writers out
+                    _lock(descriptor, fcntl.LOCK_SH)
+                    found = self._newest(descriptor)
+                return self._whole(descriptor, found)
         finally:
-            if descriptor is None:
-                os.close(own)
-        if found is None:
-            raise LedgerCorrupt(None, "a whole high-water mark", f"a damaged one in {self.path.name}")
-        return found[1]
+            os.close(descriptor)
 
-    def raise_to(
-        self, descriptor: int, seq: int, head: str, spent: Price, *, witness: str, durable: bool = True
-    ) -> None:
-        """Move the mark up to this entry; leave it if it is further already. On return it is durable if so asked."""
-        with _os_errors("cannot be written"):
-            newest = self._newest(descriptor)
-            if newest is None or newest[1].seq < seq:
-                mark = Mark(seq, head, spent, newest[1].witness if newest else witness)
-                self._write(descriptor, 0 if newest is None else 1 - newest[0], mark)
-            if durable:
-                _sync_data(descriptor)
-            if newest is None:
-                sync_directory(self.path.parent)
+    @contextmanager
+    def held(self) -> Iterator[HeldFile]:
+        """The mark, locked.
 
-    def reset(self, descriptor: int, mark: Mark) -> None:
-        """Put the mark to this entry, wherever it was: after a reconciliation."""
+        The lock is the file's own (flock), so it holds whatever else this process opens and closes; it is undone by
+        name, because a process forked meanwhile would otherwise keep it.
+        """
+        with _opened(self.path) as mark, _locked(mark), _opened(self._turns) as turns:
+            yield HeldFile(self, mark, turns)
+
+    def settle(self, seq: int, sync: Callable[[], None], *, marked: bool) -> None:
+        """Return when everything up to this entry is on the disk: the log, and the mark too if so asked.
+
+        Whoever gets the lock syncs for all whose entries were committed by then; the others find it done.
+        """
+
+        def done() -> bool:
+            return _settled(turns)[marked] >= seq
+
+        with _opened(self._turns) as turns:
+            if marked:
+                _want(turns, seq)
+            if _lock(turns, fcntl.LOCK_EX, done):
+                try:
+                    if not done():
+                        self._settle_all(turns, seq, sync, marked)
+                finally:
+                    fcntl.flock(turns, fcntl.LOCK_UN)
+
+    def _settle_all(self, turns: int, seq: int, sync: Callable[[], None], marked: bool) -> None:
+        """Sync the log for everybody, and the mark if anybody who waits wants it."""
+        marks = _settled(turns)[1]
+        ahead = _ahead_of(turns, seq)  # read before the log is synced: all of it was committed
+        marked = marked or _wanted(turns) > marks
+        sync()
+        with _opened(self.path) as mark, _os_errors("cannot be written"):
+            self._raise(mark, ahead)
+            if marked:
+                _sync_data(mark)
+            _settle(turns, ahead.seq, ahead.seq if marked else marks)
+
+    def write_first(self, mark: Mark) -> None:
+        """The mark of a ledger that is being made: durable before the ledger can be found."""
+        with self.held() as held:
+            held.commit(mark)
+            held.reset(mark)
+
+    def _raise(self, descriptor: int, mark: Mark) -> None:
+        """Move the mark up to this entry; leave it if it is further already."""
+        newest = self._newest(descriptor)
+        if newest is None or newest[1].seq < mark.seq:
+            self._write(descriptor, 0 if newest is None else 1 - newest[0], mark)
+        if newest is None:
+            sync_directory(self.path.parent)
+
+    def _reset(self, descriptor: int, mark: Mark) -> None:
         with _os_errors("cannot be written"):
             for slot in (0, 1):
                 self._write(descriptor, slot, mark)
@@ -119,13 +174,8 @@ class MarkFile:
 
     def _write(self, descriptor: int, slot: int, mark: Mark) -> None:
         """Fill one slot, and remember what the file holds now."""
-        words = _spelled(mark)
-        if len(words) >= SLOT:  # sums of more than 800 digits: a closed book says at least as much
-            mark = Mark(mark.seq, mark.hash, Price(None, None, mark.spent.failure), mark.witness)
-            words = _spelled(mark)
-        text = words.ljust(SLOT - 1) + b"\n"
-        if os.pwrite(descriptor, text, slot * SLOT) != SLOT:
-            raise OSError(0, "the high-water mark was written only in part")
+        text, mark = _slot(mark)
+        _pwrite(descriptor, text, slot * SLOT)
         halves = [self._last[0][:SLOT], self._last[0][SLOT:]]
         halves[slot] = text
         self._last = (b"".join(halves), (slot, mark))
@@ -139,26 +189,86 @@ class MarkFile:
             self._last = (held, max(whole, key=lambda each: each[1].seq, default=None))
         return self._last[1]
 
-    def _opened(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    def _whole(self, descriptor: int, found: _Newest) -> Mark | None:
+        """The mark that was found; None if the file is empty: its writer was interrupted, or is about to write it."""
+        if found is None and os.fstat(descriptor).st_size:
+            raise LedgerCorrupt(None, "a whole high-water mark", f"a damaged one in {self.path.name}")
+        return None if found is None else found[1]
+
+
+class HeldFile:
+    """The mark of one ledger, under its lock."""
+
+    def __init__(self, marks: MarkFile, mark: int, turns: int) -> None:
+        self._marks, self._mark, self._turns = marks, mark, turns
+
+    def read(self) -> Mark | None:
+        """The mark, as `MarkFile.read`."""
+        with _os_errors("cannot be read"):
+            return self._marks._whole(self._mark, self._marks._newest(self._mark))
+
+    def ahead(self) -> Mark | None:
+        """The last commit under this mark in this boot; it may not be durable yet."""
+        with _os_errors("cannot be read"):
+            return _ahead(self._turns)
+
+    def commit(self, mark: Mark) -> None:
+        """Say how far the ledger has come. What is durable of it is `settle`'s."""
+        with _os_errors("cannot be written"):
+            _pwrite(self._turns, _slot(mark, boot())[0], SLOT)
+
+    def reset(self, mark: Mark) -> None:
+        """Put the mark to this entry, wherever it was: for a new ledger, and after a reconciliation."""
+        self._marks._reset(self._mark, mark)
+        with _os_errors("cannot be written"):
+            _settle(self._turns, mark.seq, mark.seq)
+
+
+# Locks.
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """A file of the owner's own, made if there is none; closed, and so unlocked, whatever interrupts us."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with _os_errors("cannot be written"):
         try:
-            return os.open(self._name, flags, 0o600)
+            descriptor = os.open(path, flags, 0o600)
         except FileNotFoundError:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            return os.open(self._name, flags, 0o600)
+            make_directory(path.parent)
+            descriptor = os.open(path, flags, 0o600)
+    try:
+        refuse_strangers(os.fstat(descriptor), f"the high-water mark {path.name}")
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
-def _lock(descriptor: int, kind: int) -> None:
-    """Wait for the lock, but not for ever: a process that was stopped may hold it."""
-    last = time.monotonic() + _PATIENCE
+@contextmanager
+def _locked(descriptor: int) -> Iterator[None]:
+    _lock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def _lock(descriptor: int, kind: int, done: Callable[[], bool] = lambda: False) -> bool:
+    """Wait for the lock, but not for ever: a process that was stopped may hold it. False if it is needed no more."""
+    last, pause = time.monotonic() + _PATIENCE, _LONGEST_WAIT / 16
     while True:
         try:
             fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-            return
+            return True
         except BlockingIOError:
             if time.monotonic() > last:
                 raise LedgerUnavailable("the high-water mark is locked by another process: try again later") from None
-            time.sleep(0.002)
+        except OSError as error:
+            raise LedgerUnavailable(f"the high-water mark cannot be locked: {error.strerror}") from None
+        time.sleep(pause)
+        pause = min(_LONGEST_WAIT, 2 * pause)
+        if done():
+            return False
 
 
 @contextmanager
@@ -169,6 +279,9 @@ def _os_errors(trouble: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise LedgerUnavailable(f"the high-water mark {trouble}: {error.strerror}") from None
+
+
+# Where marks are.
 
 
 def new_witness() -> str:
@@ -193,22 +306,102 @@ def mark_file(state_dir: Path, ledger_id: str) -> MarkFile:
     return MarkFile(state_dir / "marks" / ledger_id)
 
 
-def _spelled(mark: Mark) -> bytes:
-    """Words: entry, its hash, the three sums ("-" for a closed book), the witness; then the checksum of these."""
-    sums = ("-" if amount is None else str(amount) for amount in (mark.spent.renyi, mark.spent.pure))
-    held = " ".join((str(mark.seq), mark.hash, *sums, str(mark.spent.failure), mark.witness)).encode("ascii")
-    return held + b" " + _checksum(held)
+# Slots: the mark has two of them; the file of turns has `settled` (logged, marked), `ahead` and `wanted`, of this boot.
 
 
-def _checksum(held: bytes) -> bytes:
-    return hashlib.sha256(held).hexdigest().encode("ascii")
+def _slot(mark: Mark, *first: str) -> tuple[bytes, Mark]:
+    """The text of a slot and what it says; what does not fit is left out so that it says no less."""
+    words = _spelled(mark, *first)
+    if len(words) >= SLOT:
+        mark = replace(mark, named=None)
+        words = _spelled(mark, *first)
+    if len(words) >= SLOT:  # sums of more than 800 digits: a closed book says at least as much
+        mark = replace(mark, spent=Price(None, None, mark.spent.failure))
+        words = _spelled(mark, *first)
+    return words.ljust(SLOT - 1) + b"\n", mark
+
+
+def _spelled(mark: Mark, *first: str) -> bytes:
+    """Words: entry, its hash, the three sums, the witness, and the sums of each name; then the checksum of these."""
+    named = () if mark.named is None else ("+", *(f"{name}:{_sums(each, ':')}" for name, each in mark.named.items()))
+    words = (*first, str(mark.seq), mark.hash, _sums(mark.spent, " "), mark.witness, *named)
+    return _checked(" ".join(words))
+
+
+def _sums(spent: Price, between: str) -> str:
+    """The three sums; "-" is a closed book."""
+    amounts = ("-" if amount is None else str(amount) for amount in (spent.renyi, spent.pure))
+    return between.join((*amounts, str(spent.failure)))
+
+
+def _price(renyi: str, pure: str, failure: str) -> Price:
+    return Price(None if renyi == "-" else int(renyi), None if pure == "-" else int(pure), int(failure))
+
+
+def _checked(words: str) -> bytes:
+    held = words.encode("ascii")
+    return held + b" " + hashlib.sha256(held).hexdigest().encode("ascii")
+
+
+def _words(slot: bytes) -> list[str] | None:
+    """The words of a slot, or None if its checksum does not say so."""
+    held, _, checksum = slot.rstrip(b" \n").rpartition(b" ")
+    if not held or hashlib.sha256(held).hexdigest().encode("ascii") != checksum:
+        return None
+    return held.decode("ascii").split(" ")
 
 
 def _parsed(slot: bytes) -> Mark | None:
-    """The mark in a slot, or None if its checksum does not say so."""
-    held, _, checksum = slot.rstrip(b" \n").rpartition(b" ")
-    if not held or _checksum(held) != checksum:
-        return None
-    seq, head, renyi, pure, failure, witness = held.decode("ascii").split(" ")
-    spent = Price(None if renyi == "-" else int(renyi), None if pure == "-" else int(pure), int(failure))
-    return Mark(int(seq), head, spent, witness)
+    words = _words(slot)
+    return None if words is None else _mark(words)
+
+
+def _mark(words: list[str]) -> Mark:
+    seq, head, renyi, pure, failure, witness, *rest = words
+    named = None
+    if rest:  # marks of before version 0.2 have no names
+        named = {name: _price(*sums) for name, *sums in (each.split(":") for each in rest[1:])}
+    return Mark(int(seq), head, _price(renyi, pure, failure), witness, named)
+
+
+def _ahead(turns: int) -> Mark | None:
+    words = _words(os.pread(turns, SLOT, SLOT))
+    return None if words is None or words[0] != boot() else _mark(words[1:])
+
+
+def _ahead_of(turns: int, seq: int) -> Mark:
+    """The last commit, which is at least this one; read again if it is just being written."""
+    for _ in range(1000):
+        ahead = _ahead(turns)
+        if ahead is not None and ahead.seq >= seq:
+            return ahead
+        time.sleep(_LONGEST_WAIT / 16)
+    raise LedgerUnavailable(
+        "another copy of this ledger took its place, or its turns were removed: nothing was released"
+    )
+
+
+def _settled(turns: int) -> tuple[int, int]:
+    """Up to which entries the log and the mark are durable, as far as this boot knows."""
+    words = _words(os.pread(turns, SLOT, 0))
+    return (0, 0) if words is None or words[0] != boot() else (int(words[1]), int(words[2]))
+
+
+def _wanted(turns: int) -> int:
+    """The last entry whose mark somebody waits for, or waited for."""
+    words = _words(os.pread(turns, SLOT, 2 * SLOT))
+    return 0 if words is None or words[0] != boot() else int(words[1])
+
+
+def _want(turns: int, seq: int) -> None:
+    """Ask whoever syncs next for the mark too. Read while another writes, it says nothing: that costs one more sync."""
+    _pwrite(turns, _checked(f"{boot()} {seq}").ljust(SLOT - 1) + b"\n", 2 * SLOT)
+
+
+def _settle(turns: int, logged: int, marked: int) -> None:
+    _pwrite(turns, _checked(f"{boot()} {logged} {marked}").ljust(SLOT - 1) + b"\n", 0)
+
+
+def _pwrite(descriptor: int, text: bytes, place: int) -> None:
+    if os.pwrite(descriptor, text, place) != len(text):
+        raise OSError(0, "the high-water mark was written only in part")

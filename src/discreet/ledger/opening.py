@@ -38,6 +38,10 @@ def opening_body(
     identity = table if isinstance(table, Identity) else table.identity
     if size is not None and not (isinstance(table, Identity) and identity.neighbours.replace_one):
         raise ParameterError("size is given only with an identity under replace-one; a table brings its own")
+    if ledger_id is not None and not testing:
+        raise ParameterError(
+            "ledger_id is for testing ledgers: a second ledger of the same id would pass for the first"
+        )
     if ledger_id is not None and not re.fullmatch("[0-9a-f]{32}", ledger_id):
         raise ParameterError(f"ledger_id must be 32 hexadecimal digits, found {ledger_id!r}")
     order, caps = caps_of(budget, share)
@@ -56,9 +60,13 @@ def opening_body(
     }
 
 
-def write_opening(store: Store, opening: Body, table: Dataset | Identity) -> None:
-    """Write the first entries: what is fixed, and the facts of the table if there is one."""
+def write_opening(store: Store, opening: Body, table: Dataset | Identity, *, witness: str | None) -> None:
+    """Write the first entries: what is fixed, and the facts of the table if there is one.
+
+    witness  the name of the ledger's first mark, so that a copy that is used elsewhere is known from the start
+    """
     with store.writing(against_mark=False) as writer:
+        writer.witness = witness
         writer.append("open", opening)
         if not isinstance(table, Identity):
             check_table(writer.state, table)

@@ -15,6 +15,16 @@ from pathlib import Path
 from typing import Any
 
 
+class LocalProcesses:
+    """The processes of this machine, as `place.Alive`."""
+
+    def name(self) -> dict[str, Any]:
+        return this_process()
+
+    def gone(self, process: dict[str, Any]) -> bool:
+        return gone(process)
+
+
 def this_process() -> dict[str, Any]:
     """The name of the running process, as JSON."""
     return _named(os.getpid())
@@ -22,7 +32,17 @@ def this_process() -> dict[str, Any]:
 
 @functools.cache
 def _named(pid: int) -> dict[str, Any]:
-    return {"pid": pid, "start": _start(pid), "boot": _read("/proc/sys/kernel/random/boot_id"), "space": _pid_space()}
+    return {"pid": pid, "start": _start(pid), "boot": _boot_id(), "space": _pid_space()}
+
+
+def boot() -> str:
+    """The name of the running boot of this machine, in one word; "-" where the system does not say."""
+    return _boot_id() or "-"
+
+
+@functools.cache
+def _boot_id() -> str | None:
+    return _read("/proc/sys/kernel/random/boot_id")
 
 
 def gone(process: dict[str, Any]) -> bool:

@@ -1,7 +1,8 @@
 """The small file beside a table's file that names the table's ledger, so that there is only one.
 
 `people.parquet.discreet.json` holds the ledger's random id and nothing else: two tables that differ in one row have
-sidecars that differ in the id only. The first ledger that uses a file claims it; links lead to the same file.
+sidecars that differ in the id only. The first ledger that uses a file claims it. Symbolic links lead to the same file;
+a file with several names (hard links) could have a sidecar for each, and is refused.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 from pathlib import Path
 
-from discreet.errors import LedgerMismatch
+from discreet.errors import LedgerMismatch, LedgerUnavailable
 from discreet.ledger.durable import create_file
 from discreet.records import canonical
 
@@ -21,22 +22,43 @@ def sidecar(source: Path) -> Path:
     return real.with_name(real.name + ".discreet.json")
 
 
-def claim(source: Path, ledger_id: str, *, new: bool) -> None:
-    """Make the sidecar name this ledger; LedgerMismatch if it names another, or (new) if there is one at all."""
+def require_unclaimed(source: Path) -> None:
+    """LedgerMismatch if the file has a ledger, or has several names and so could have several ledgers."""
+    _require_one_name(source)
     path = sidecar(source)
-    if create_file(path, canonical({"ledger": ledger_id}) + "\n"):
-        return
-    if new:
+    if path.exists():
         raise LedgerMismatch(
             f"{source.name} has a ledger already: {path.name} names it. Two ledgers would be two budgets for the same "
             "people. If it is lost, restore it from a backup; only if it was never used, delete that file and try again"
         )
+
+
+def claim(source: Path, ledger_id: str) -> None:
+    """Make the sidecar name this ledger; LedgerMismatch if it names another. Written only if it is not there yet."""
+    _require_one_name(source)
+    path = sidecar(source)
+    if not path.exists():
+        create_file(path, canonical({"ledger": ledger_id}) + "\n")
     if _named(path) != ledger_id:
         raise LedgerMismatch(f"{source.name} belongs to another ledger: {path.name} names it")
+
+
+def _require_one_name(source: Path) -> None:
+    try:
+        names = os.stat(source).st_nlink
+    except OSError as error:
+        raise LedgerUnavailable(f"{source.name} cannot be looked at: {error.strerror}") from None
+    if names > 1:
+        raise LedgerMismatch(
+            f"{source.name} has several names (hard links), and each could have a ledger: copy the file, or remove "
+            "the other names"
+        )
 
 
 def _named(path: Path) -> object:
     try:
         return json.loads(path.read_bytes())["ledger"]
-    except (OSError, ValueError, TypeError, KeyError):
+    except OSError as error:
+        raise LedgerUnavailable(f"{path.name} cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None

@@ -14,10 +14,15 @@ it. The kinds:
     close      a conversation was ended by its owner
     said       an answer as an analyst got it, made of what was released before; it costs nothing
     reconcile  raises what counts as spent to at least what a high-water mark proves, and ends all conversations
+    fold       the digest of the state that all entries before it add up to: `folded` reads a stored copy of that state
 
 `advance(state, row)` is the only way a state changes. It is deterministic, looks at nothing but its arguments, and
 raises LedgerCorrupt with the entry's number at the first disagreement: a broken chain, a column that contradicts its
 body, a cap that does not follow from the budget, a charge that was not admissible, an answer to no charge.
+
+A stored copy of the state, bound to a fold entry by its digest, saves reading a long ledger from its start. It is a
+cache: `verify` folds everything again and compares every digest on the way. Request ids are not in it; they are looked
+up where the entries lie.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -68,17 +73,6 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What is known of a request id: its charge, what was asked, and where its answer is."""
-
-    charge: int
-    mechanism: str
-    facts: str
-    answer: int | None = None
-    burned: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Pending:
     """A charge that is being run: by which process, and the hash of its entry."""
 
@@ -94,9 +88,22 @@ class Allowance:
     spent: Price = NOTHING
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was spent, in all and in each name, when a mark last saw the ledger."""
+
+    spent: Price = NOTHING
+    allowances: Mapping[str, Allowance] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class State:
-    """The fold of the entries up to seq."""
+    """The fold of the entries up to seq.
+
+    allowances  replaced, never changed in place: what `witnessed` holds of it stays as it was
+    requests    the request ids of the entries that were folded here: all of them, unless a stored state was read
+    folded      the last fold entry
+    """
 
     seq: int = 0
     hash: str = GENESIS
@@ -108,9 +115,9 @@ class State:
     allowances: dict[str, Allowance] = field(default_factory=dict)
     pending: dict[int, Pending] = field(default_factory=dict)
     conversations: dict[int, str] = field(default_factory=dict)
-    requests: dict[str, Asked] = field(default_factory=dict)
-    asked_by: dict[int, str] = field(default_factory=dict)
-    witnessed: dict[str, Price] = field(default_factory=dict)
+    requests: set[str] = field(default_factory=set)
+    witnessed: dict[str, Seen] = field(default_factory=dict)
+    folded: int = 0
 
     @property
     def opened(self) -> Header:
@@ -148,7 +155,7 @@ def advance(state: State, row: Row) -> Body:
         if kind == "charge":
             _note_charge(state, row.seq, body)
         if body["witness"] is not None:
-            state.witnessed[body["witness"]] = state.spent
+            state.witnessed[body["witness"]] = Seen(state.spent, state.allowances)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         raise LedgerCorrupt(row.seq, f"a well-formed {kind} entry", "another shape") from None
     return body
@@ -185,7 +192,7 @@ def checked_body(state: State, row: Row) -> Body:
         columns = (body["kind"].encode("ascii"), body.get("request"), body.get("charge"), body["previous"])
         request = None if columns[1] is None else columns[1].encode("utf-8")
         body["witness"]
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise LedgerCorrupt(row.seq, "a body that is a JSON object with kind and previous", "another text") from None
     found = (row.kind, row.request, row.charge, state.hash)
     if found != (columns[0], request, columns[2], columns[3]):
@@ -219,11 +226,21 @@ def identity_record(identity: Identity) -> Json:
     return {"table": identity.name, "relation": relation.kind, "rows": relation.rows, "unit": identity.unit, **made_up}
 
 
+_FRACTION = re.compile("[0-9]{1,4000}(/[0-9]{1,4000})?")
+
+
+def _fraction(text: str) -> Fraction:
+    """A fraction spelled as a ledger spells it; a text such as 1e99999999 would take for ever."""
+    if not _FRACTION.fullmatch(text):
+        raise ValueError("a fraction is p or p/q")
+    return Fraction(text)
+
+
 def _open(state: State, seq: int, body: Body) -> None:
-    budget = Budget(Fraction(body["epsilon"]), Fraction(body["delta"]))
-    share = Fraction(body["failure_share"])
+    budget = Budget(_fraction(body["epsilon"]), _fraction(body["delta"]))
+    share = _fraction(body["failure_share"])
     stored = body["caps"]
-    order = None if body["order"] is None else Fraction(body["order"])
+    order = None if body["order"] is None else _fraction(body["order"])
     price_from(stored)  # whole numbers
     caps = Caps(stored["renyi"], stored["pure"], stored["failure"])
     most = caps_at(order, budget, share)
@@ -260,11 +277,15 @@ def _facts(state: State, seq: int, body: Body) -> None:
 
 
 def _allow(state: State, seq: int, body: Body) -> None:
-    share = Fraction(body["share"])
+    share = _fraction(body["share"])
     if not 0 < share <= 1:
         raise LedgerCorrupt(seq, "a share in (0, 1]", str(share))
     before = state.allowances.get(body["allowance"])
-    state.allowances[body["allowance"]] = Allowance(share, before.spent if before else NOTHING)
+    _name(state, body["allowance"], Allowance(share, before.spent if before else NOTHING))
+
+
+def _name(state: State, name: str, allowance: Allowance) -> None:
+    state.allowances = {**state.allowances, name: allowance}
 
 
 def _charge(state: State, seq: int, body: Body) -> None:
@@ -282,7 +303,7 @@ def _charge(state: State, seq: int, body: Body) -> None:
     state.spent = state.spent + price
     if allowance is not None:
         named = state.allowances[allowance]
-        state.allowances[allowance] = Allowance(named.share, named.spent + price)
+        _name(state, allowance, Allowance(named.share, named.spent + price))
 
 
 def _note_charge(state: State, seq: int, body: Body) -> None:
@@ -293,29 +314,19 @@ def _note_charge(state: State, seq: int, body: Body) -> None:
     process = {key: body["process"][key] for key in ("pid", "start", "boot", "space")}
     state.pending[seq] = Pending(process, state.hash)
     if body["request"] is not None:
-        state.requests[body["request"]] = Asked(seq, digest(body["mechanism"]), body["facts_hash"])
-        state.asked_by[seq] = body["request"]
+        state.requests.add(body["request"])
 
 
 def _answer(state: State, seq: int, body: Body) -> None:
-    if not isinstance(body["answer"], str):
-        raise LedgerCorrupt(seq, "an answer that is text", "another")
+    _check_answer(seq, body["answer"])
     if state.pending.pop(body["charge"], None) is None:
         raise LedgerCorrupt(seq, "an answer to a pending charge", f"one to entry {body['charge']}")
-    request = state.asked_by.pop(body["charge"], None)
-    if request is not None:
-        asked = state.requests[request]
-        state.requests[request] = Asked(asked.charge, asked.mechanism, asked.facts, answer=seq)
 
 
 def _burn(state: State, seq: int, body: Body) -> None:
     charge = body["charge"]
     if state.pending.pop(charge, None) is None and state.conversations.pop(charge, None) is None:
         raise LedgerCorrupt(seq, "the end of a pending charge or an open conversation", f"one of entry {charge}")
-    request = state.asked_by.pop(charge, None)
-    if request is not None:
-        asked = state.requests[request]
-        state.requests[request] = Asked(asked.charge, asked.mechanism, asked.facts, burned=True)
 
 
 def _end(state: State, seq: int, body: Body) -> None:
@@ -324,14 +335,49 @@ def _end(state: State, seq: int, body: Body) -> None:
 
 
 def _said(state: State, seq: int, body: Body) -> None:
-    if not all(isinstance(body[key], str) for key in ("facts_hash", "meaning", "manner", "answer")):
+    if not all(isinstance(body[key], str) for key in ("facts_hash", "meaning", "manner")):
         raise LedgerCorrupt(seq, "texts", "another")
+    _check_answer(seq, body["answer"])
+
+
+def _check_answer(seq: int, answer: Any) -> None:
+    held = isinstance(answer, dict) and re.fullmatch("[0-9a-f]{64}", answer["sha256"]) and type(answer["bytes"]) is int
+    if not isinstance(answer, str) and not held:
+        raise LedgerCorrupt(seq, "an answer that is text, or the hash of one", "another")
+
+
+LARGE = 2**16
+"""Bytes: a longer answer lies beside the entries, and its entry has the hash of it."""
+
+
+def large(body: Body) -> str | None:
+    """The hash of the entry's answer, if that lies beside the entries."""
+    answer = body.get("answer")
+    return str(answer["sha256"]) if isinstance(answer, dict) else None
+
+
+def answer_text(body: Body) -> str:
+    """The answer of an entry as it was stored; a long one was put into the body by whoever read it."""
+    return str(body["answer_text"] if isinstance(body["answer"], dict) else body["answer"])
+
+
+def text_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def _reconcile(state: State, seq: int, body: Body) -> None:
     proved = price_from(body["proved"])
     state.spent = reconciled(state, proved, body["mark_witness"])
+    for name, stored in body.get("allowances", {}).items():  # entries from before version 0.2 have none
+        named = state.allowances[name]
+        _name(state, name, Allowance(named.share, named.spent.joined(price_from(stored))))
     state.conversations.clear()  # the ends of some may be among the entries that were lost
+
+
+def _fold(state: State, seq: int, body: Body) -> None:
+    if body["format"] == FORMAT and body["state"] != digest(state_record(state)):
+        raise LedgerCorrupt(seq, "the digest of what the entries add up to", "another")
+    state.folded = seq
 
 
 def reconciled(state: State, proved: Price, witness: str | None) -> Price:
@@ -340,8 +386,74 @@ def reconciled(state: State, proved: Price, witness: str | None) -> Price:
     The mark's sums contain everything up to the last entry that its own witness wrote; what others added after that
     entry (on a copy of the file, elsewhere) comes on top. Never less than before, never less than the mark.
     """
-    seen = NOTHING if witness is None else state.witnessed.get(witness, NOTHING)
-    return (proved + state.spent.less(seen)).joined(state.spent)
+    return (proved + state.spent.less(seen_by(state, witness).spent)).joined(state.spent)
+
+
+def seen_by(state: State, witness: str | None) -> Seen:
+    """What the mark of this name has seen of the ledger; nothing if its name is not here."""
+    return Seen() if witness is None else state.witnessed.get(witness, Seen())
+
+
+# Stored states.
+
+FORMAT = 1
+
+
+def state_record(state: State) -> Json:
+    """A state as JSON, without what its own header and the place of the entries say."""
+    return {
+        "seq": state.seq,
+        "hash": state.hash,
+        "spent": price_record(state.spent),
+        "size": state.size,
+        "facts": dict(state.facts),
+        "current_facts": state.current_facts,
+        "allowances": _allowances_record(state.allowances),
+        "pending": {str(seq): [each.process, each.hash] for seq, each in state.pending.items()},
+        "conversations": {str(seq): each for seq, each in state.conversations.items()},
+        "witnessed": {
+            name: [price_record(seen.spent), _allowances_record(seen.allowances)]
+            for name, seen in state.witnessed.items()
+        },
+        "folded": state.folded,
+    }
+
+
+def folded(opening: Row, text: str, row: Callable[[int], Row | None]) -> State | None:
+    """The state after a fold entry, from its stored text; None if the text is not what that entry vouches for.
+
+    row  an entry by its number
+    """
+    try:
+        stored, state = json.loads(text), State()
+        fold = row(stored["seq"] + 1)
+        if fold is None:
+            return None
+        advance(state, opening)
+        body = checked_body(State(seq=stored["seq"], hash=stored["hash"]), fold)
+        if body["kind"] != "fold" or body["format"] != FORMAT or body["state"] != digest(stored):
+            return None
+    except (LedgerCorrupt, ValueError, TypeError, KeyError, RecursionError):
+        return None
+    state.seq, state.hash, state.folded = stored["seq"], stored["hash"], stored["folded"]
+    state.spent, state.size = price_from(stored["spent"]), stored["size"]
+    state.facts, state.current_facts = dict(stored["facts"]), stored["current_facts"]
+    state.allowances = _allowances_from(stored["allowances"])
+    state.pending = {int(seq): Pending(process, found) for seq, (process, found) in stored["pending"].items()}
+    state.conversations = {int(seq): found for seq, found in stored["conversations"].items()}
+    state.witnessed = {
+        name: Seen(price_from(spent), _allowances_from(named)) for name, (spent, named) in stored["witnessed"].items()
+    }
+    advance(state, fold)
+    return state
+
+
+def _allowances_record(allowances: Mapping[str, Allowance]) -> Json:
+    return {name: [str(each.share), price_record(each.spent)] for name, each in allowances.items()}
+
+
+def _allowances_from(stored: Any) -> dict[str, Allowance]:
+    return {name: Allowance(_fraction(share), price_from(spent)) for name, (share, spent) in stored.items()}
 
 
 _FOLDS: dict[str, Callable[[State, int, Body], None]] = {
@@ -354,5 +466,6 @@ _FOLDS: dict[str, Callable[[State, int, Body], None]] = {
     "top": _end,
     "close": _end,
     "reconcile": _reconcile,
+    "fold": _fold,
     "said": _said,
 }

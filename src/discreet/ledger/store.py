@@ -1,14 +1,14 @@
-"""The ledger's file: transactions that see every entry, write durably, and never go behind the high-water mark.
+"""The rules that all places share: entries are folded before they are believed, and never go behind the mark.
 
-SQLite in WAL mode with synchronous=FULL; every write transaction is BEGIN IMMEDIATE, so writers queue up and each one
-sees all entries before its own (default transactions read first and lock later, and measurably overspend). Inside a
-transaction the entries that other processes added are folded into the state, and the state is checked against the
-mark; an appended entry is folded the same way before it is written, so nothing is ever written that a reader would
-refuse.
+Inside a transaction the entries that others added are folded into the state, and the state is checked against the mark;
+an appended entry is folded the same way before it is written, so nothing is ever written that a reader would refuse. A
+write is over when its entries are durable, and the mark too where that is asked: `Witness.settle` lets those who wait
+at the same time be served together.
 
-A Store may be used from several threads (one lock) and after a fork: each process has its own `_Home`, with its own
-connection and its own fold, and connections are closed before a fork. A store in memory belongs to the process that
-made it; a fork of it would be a second budget, so it is refused there.
+A long ledger is not read from its start: every so many entries the state is stored, with an entry that has its digest.
+
+A Store may be used from several threads (one lock, which is not held while the disk is waited for) and after a fork:
+each process has its own fold, and places let go of their connections before a fork.
 """
 
 from __future__ import annotations
@@ -16,31 +16,40 @@ from __future__ import annotations
 import datetime
 import os
 import secrets
-import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
-from discreet.ledger.mark import Mark, MarkFile, mark_file, new_witness
-from discreet.ledger.process import gone
-from discreet.ledger.secret_file import SecretFile
-from discreet.ledger.state import GENESIS, Body, Row, State, advance, checked_body, row_of
-
-BUSY_SECONDS = 60.0
-_COLUMNS = "seq, kind, request, charge, body, hash"
-_TABLE = (
-    "CREATE TABLE entries(seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, request TEXT, charge INTEGER, "
-    "body TEXT NOT NULL, hash TEXT NOT NULL)"
+from discreet.ledger.mark import Held, Mark, Witness, name_digest, new_witness
+from discreet.ledger.place import Look, Parts, Secrets, Write, chunks
+from discreet.ledger.price import NOTHING
+from discreet.ledger.state import (
+    FORMAT,
+    GENESIS,
+    LARGE,
+    Body,
+    Row,
+    State,
+    advance,
+    answer_text,
+    checked_body,
+    folded,
+    large,
+    row_of,
+    state_record,
+    text_hash,
 )
-# SQLite's result codes that say "not now": permission, busy, locked, memory, read-only, interrupted, i/o, full, cannot
-# open, protocol, too big. Anything else, while our fixed statements run, means that the file is not what we wrote.
-_NOT_NOW = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15, 18))
+from discreet.records import canonical, digest
+
+FOLD_EVERY = 1000
+"""Entries between two stored states."""
+
+_FOLD = "fold"
+_UNTIMED = ("answer", "burn", "top", "close")  # their times would tell how long something ran
 
 
 def utc_now() -> str:
@@ -49,104 +58,130 @@ def utc_now() -> str:
 
 @dataclass(slots=True)
 class _Home:
-    """What one process holds of a store."""
+    """What one process knows of a ledger.
+
+    mark         as it was before the open snapshot was taken: a later one may be about entries that are not in it
+    transaction  the open one, if any, and the state as it is inside
+    """
 
     lock: Any = field(default_factory=threading.RLock)
-    connection: sqlite3.Connection | None = None
     state: State | None = None
-    files: tuple[int | None, ...] = ()
     abandoned: set[tuple[int, str]] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
+    mark: Mark | LedgerCorrupt | None = None
+    transaction: tuple[State, Look] | None = None
     writing: bool = False
 
 
-class Store:
-    """The entries of one ledger, on disk or in memory."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is known of a request id: its charge, the charge's hash and body, and what became of it.
 
-    def __init__(self, path: Path | None, *, state_dir: Path, now: Callable[[], str] = utc_now) -> None:
-        self.path = path
-        self.state_dir = state_dir
+    answer  the stored text; None if there is none
+    burned  it will never be answered
+    """
+
+    charge: int
+    hash: str
+    body: Body
+    answer: str | None
+    burned: bool
+
+
+class Store:
+    """The entries of one ledger, wherever they lie."""
+
+    def __init__(self, parts: Parts, *, now: Callable[[], str] = utc_now) -> None:
+        self.parts = parts
         self.now = now
-        self.secrets = SecretFile(path)
-        self._names = () if path is None else (str(path), f"{path}-wal")
-        self._marks: MarkFile | None = None
-        self._owner = os.getpid()
-        self._closed = False
+        self._known_witness: Witness | None = None
         self._homes: dict[int, _Home] = {}
-        weakref.finalize(self, _close_connection, self._homes)
         _STORES.add(self)
+
+    @property
+    def secrets(self) -> Secrets:
+        return self.parts.secrets
 
     # Transactions.
 
     @contextmanager
     def reading(self) -> Iterator[State]:
         """The state after all committed entries (and, inside `writing`, after those just appended)."""
-        home = self._home()
-        with home.lock, _sqlite_errors():
-            connection = self._connected(home)
-            if home.writing and connection.in_transaction and home.state is not None:
-                yield home.state
-                return
-            _roll_back(connection)  # what an interrupt may have left open
-            try:
-                connection.execute("BEGIN")
-                yield self._caught_up(home, connection)
-            finally:
-                _roll_back(connection)
+        with self.looking() as (state, _):
+            yield state
 
     @contextmanager
-    def writing(self, *, durable_mark: bool = True, against_mark: bool = True) -> Iterator[Writer]:
-        """A write transaction. On leaving the block it is committed, durable, and then marked; an error undoes it."""
+    def looking(self) -> Iterator[tuple[State, Look]]:
+        """The same, with the rows it was made of."""
         home = self._home()
-        with home.lock, _sqlite_errors():
-            connection = self._connected(home)
-            if home.writing and connection.in_transaction:
+        with home.lock:
+            if home.transaction is not None:
+                yield home.transaction
+                return
+            home.mark = self._mark_now()
+            with self.parts.place.look() as look:
+                home.transaction = (self._caught_up(home, look), look)
+                try:
+                    yield home.transaction
+                finally:
+                    home.transaction = None
+
+    @contextmanager
+    def writing(self, *, marked: bool = True, against_mark: bool = True) -> Iterator[Writer]:
+        """A write transaction. On leaving the block it is committed and durable; an error undoes it.
+
+        marked  the mark is durable too: for whatever must never be forgotten
+        """
+        home, witness = self._home(), self._witness()
+        with self._committing(home, witness, against_mark) as writer:
+            yield writer
+        if writer.appended and witness is not None:
+            try:
+                witness.settle(writer.last, self.parts.place.sync, marked=marked)
+            except BaseException:
+                home.abandoned.update(writer.charged)
+                raise
+
+    @contextmanager
+    def _committing(self, home: _Home, witness: Witness | None, against_mark: bool) -> Iterator[Writer]:
+        """A write transaction, up to its commit."""
+        with home.lock:
+            if home.writing:
                 raise LedgerUnavailable("this thread is inside a turn of a conversation; finish it first")
             writer = None
+            home.writing = True
             try:
-                home.writing = True
-                _roll_back(connection)
-                connection.execute("BEGIN IMMEDIATE")
-                state = self._caught_up(home, connection)
-                with self._mark_held(state) as held:
-                    mark = self.check_mark(state, held) if against_mark else None
-                    writer = Writer(connection, state, now=self.now, witness=mark.witness if mark else None, held=held)
-                    _burn_abandoned(home, writer)
-                    yield writer
-                    connection.execute("COMMIT")
-                    if writer.appended:
-                        self._move_mark(state, writer, held, durable=durable_mark)
-                        self._check_files(home)
+                with nullcontext() if witness is None else witness.held() as held:
+                    with self.parts.place.write() as write:
+                        state = self._caught_up(home, write)
+                        mark = self._checked(state, write, held) if against_mark else None
+                        name = mark.witness if mark else None if held is None else new_witness()
+                        writer = Writer(write, state, now=self.now, witness=name, held=held)
+                        home.transaction = (state, write)
+                        _burn_abandoned(home, writer)
+                        yield writer
+                        if self.parts.place.durable:
+                            writer.store_state()
+                        writer.last = state.seq
+                    if held is not None and writer.appended:
+                        self._note(held, writer)
             except BaseException:
                 if writer is None or writer.appended:
-                    home.state = None  # it may hold what the file does not: fold again from the start
+                    home.state = None  # it may hold what the place does not: fold again
                 home.abandoned.update(writer.charged if writer else ())
-                _roll_back(connection)
                 raise
             finally:
-                home.writing = False
+                home.writing, home.transaction = False, None
             home.abandoned.clear()
 
-    @contextmanager
-    def _mark_held(self, state: State) -> Iterator[int | None]:
-        """The lock of the mark, for as long as the transaction lasts; None in memory and while a ledger is created."""
-        marks = None if state.header is None else self.marks(state)
-        if marks is None:
-            yield None
-            return
-        with marks.held() as descriptor:
-            yield descriptor
-
-    def _move_mark(self, state: State, writer: Writer, held: int | None, *, durable: bool) -> None:
-        marks, witness = self.marks(state), writer.witness or new_witness()
-        if marks is None:
-            return
-        with nullcontext(held) if held is not None else marks.held() as descriptor:
-            assert descriptor is not None
-            if writer.resets_mark:
-                marks.reset(descriptor, Mark(state.seq, state.hash, state.spent, witness))
-            else:
-                marks.raise_to(descriptor, state.seq, state.hash, state.spent, witness=witness, durable=durable)
+    def _note(self, held: Held, writer: Writer) -> None:
+        """Say under the mark's lock what was committed; a mark is reset only to what is durable."""
+        assert writer.witness is not None
+        mark = mark_of(writer.state, writer.witness)
+        held.commit(mark)
+        if writer.resets_mark:
+            self.parts.place.sync()
+            held.reset(mark)
 
     def abandon(self, charge: int, charge_hash: str) -> None:
         """Remember that this charge of this process will not be answered: it is burned with the next write."""
@@ -166,7 +201,7 @@ class Store:
     def burn_orphans(self) -> None:
         """Burn the charges whose process is gone."""
         with self.reading() as state:
-            orphans = {charge: found for charge, found in state.pending.items() if gone(found.process)}
+            orphans = {charge: found for charge, found in state.pending.items() if self.parts.alive.gone(found.process)}
         if not orphans:
             return
         with self.writing() as writer:
@@ -180,180 +215,199 @@ class Store:
 
     def entry(self, seq: int) -> tuple[Body, str]:
         """The body of one entry and its hash, checked against the entry before it."""
-        with self.reading():
-            rows = self._rows("WHERE seq BETWEEN ? AND ?", seq - 1, seq)
-        if not rows or rows[-1].seq != seq:
-            raise ParameterError(f"the ledger has no entry {seq}")
-        before = State(seq=seq - 1, hash=_text(rows[0].hash) if len(rows) == 2 else GENESIS)
-        return checked_body(before, rows[-1]), _text(rows[-1].hash)
+        with self.looking() as (_, look):
+            return _entry(look, seq)
 
     def entries(self) -> Iterator[tuple[Row, Body]]:
-        """All entries, read from the disk now, each checked as it is handed out."""
-        with self.reading():
-            rows = self._rows("")
+        """All entries, read from the place now, each checked and folded as it is handed out."""
         state = State()
-        for row in rows:
-            yield row, advance(state, row)
+        for rows in chunks(self._look, after=state.seq):
+            for row in rows:
+                yield row, advance(state, row)
 
     def entries_after(self, seq: int) -> Iterator[tuple[Row, Body]]:
         """The entries after this one, each checked against the one before it; what came earlier was folded already."""
-        with self.reading():
-            rows = self._rows("WHERE seq >= ?", seq)
-        if seq and not rows:
+        with self._look() as look:
+            before = look.row(seq) if seq else None
+        if seq and before is None:
             raise LedgerRolledBack(seq, f"entry {seq}", "fewer entries")
-        state = State(seq=seq, hash=GENESIS if seq == 0 else _text(rows.pop(0).hash))
-        for row in rows:
-            body = checked_body(state, row)
-            state.seq, state.hash = row.seq, _text(row.hash)
-            yield row, body
+        state = State(seq=seq, hash=GENESIS if before is None else _text(before.hash))
+        for rows in chunks(self._look, after=seq):
+            for row in rows:
+                body = checked_body(state, row)
+                state.seq, state.hash = row.seq, _text(row.hash)
+                yield row, body
+
+    def latest(self, kind: str, limit: int) -> list[tuple[int, Body]]:
+        """The newest entries of a kind, oldest of them first, each checked against the entry before it."""
+        with self.looking() as (_, look):
+            return [(row.seq, _entry(look, row.seq)[0]) for row in reversed(look.latest(kind, limit))]
+
+    def count(self, kind: str) -> int:
+        """How many entries of a kind there are."""
+        with self.looking() as (_, look):
+            return look.count(kind)
+
+    def asked(self, request: str) -> Asked | None:
+        """What became of a request id; None if it was never charged."""
+        with self.looking() as (_, look):
+            charge = look.requested(request)
+            if charge is None:
+                return None
+            body, charge_hash = _entry(look, charge)
+            end = look.end(charge)
+            ended = None if end is None else _resolved(look, _entry(look, end.seq)[0], end.seq)
+            answer = answer_text(ended) if ended is not None and ended["kind"] == "answer" else None
+            return Asked(charge, charge_hash, body, answer, ended is not None and answer is None)
+
+    def end_of(self, charge: int) -> tuple[int, Body] | None:
+        """The entry that ended a charge: its answer, or that there will be none."""
+        with self.looking() as (_, look):
+            end = look.end(charge)
+            return None if end is None else (end.seq, _resolved(look, _entry(look, end.seq)[0], end.seq))
+
+    def resolved(self, seq: int, body: Body) -> Body:
+        """The body with its answer's text, if that lies beside the entries."""
+        if large(body) is None:
+            return body
+        with self.looking() as (_, look):
+            return _resolved(look, body, seq)
+
+    def said(self, meaning: str) -> Iterator[tuple[int, Body]]:
+        """The sayings with this meaning, newest first."""
+        with self.looking() as (_, look):
+            found = look.said(meaning)
+        return ((seq, self.entry(seq)[0]) for seq in found)
+
+    def keep(self, name: str, text: str) -> None:
+        """Keep a text under a name: a cache beside the entries, which nothing may rely on."""
+        with self.writing(marked=False) as writer:
+            writer.keep(name, text)
+
+    def kept(self, name: str) -> str | None:
+        """The text that was kept, if it is still there."""
+        with self.looking() as (_, look):
+            return look.kept(name)
 
     def refold(self) -> State:
-        """Everything again from the disk: SQLite's own checks, the whole chain, the mark."""
-        with self.reading():
-            connection = self._connected(self._home())
-            found = [_text(row[0]) for row in connection.execute("PRAGMA integrity_check")]
-            if found != ["ok"]:
-                raise LedgerCorrupt(None, "a sound SQLite file", "; ".join(found[:3]))
+        """Everything again from the place: its own checks, the whole chain, the mark."""
+        with self.looking() as (_, look):
+            self.parts.place.check(look)
             state = State()
-            for row in self._rows(""):
-                advance(state, row)
+            for seq, body in _fold_on(state, look):
+                _resolved(look, body, seq)
             self.check_mark(state)
             return state
 
-    def _rows(self, where: str, *arguments: int) -> list[Row]:
-        """Rows of the transaction that is open."""
-        connection = self._home().connection
-        if connection is None:
-            raise LedgerUnavailable("the ledger is not open")
-        found = connection.execute(f"SELECT {_COLUMNS} FROM entries {where} ORDER BY seq", arguments)
-        return [Row(*columns) for columns in found]
-
     # The mark.
 
-    def marks(self, state: State) -> MarkFile | None:
-        """Where this ledger's mark is kept; None in memory."""
-        if self.path is not None and self._marks is None:
-            self._marks = mark_file(self.state_dir, state.opened.id)
-        return self._marks
-
-    def check_mark(self, state: State, held: int | None = None) -> Mark | None:
+    def check_mark(self, state: State) -> Mark | None:
         """The mark, if the entries go at least as far and agree with it; None if none was ever left."""
-        marks = self.marks(state)
-        mark = None if marks is None else marks.read(held)
-        if mark is None and marks is not None and state.witnessed:  # moved here, or the mark was removed: who knows
-            raise LedgerRolledBack(None, "the mark that its charges left", "none in this state directory")
-        if mark is None or (mark.seq, mark.hash) == (state.seq, state.hash):
+        with self.looking() as (_, look):
+            mark = self._home().mark
+            if isinstance(mark, LedgerCorrupt):
+                raise mark
+            if self._witness() is not None:
+                _agree(state, look, mark)
             return mark
-        if mark.seq > state.seq:
-            raise LedgerRolledBack(None, f"at least {mark.seq} entries", f"{state.seq}")
-        if _text(self._rows("WHERE seq = ?", mark.seq)[0].hash) != mark.hash:
-            raise LedgerRolledBack(mark.seq, f"hash {mark.hash} at entry {mark.seq}", "another entry in its place")
-        return mark
+
+    def contradicted(self, writer: Writer) -> bool:
+        """Whether the mark, or what was committed under it, says something else than the entries."""
+        with self.looking() as (state, look):
+            try:
+                self._checked(state, look, writer.held)
+            except LedgerCorrupt:
+                return True
+            return False
 
     def readable_mark(self, writer: Writer) -> Mark | None:
         """The mark, whether or not the entries agree with it; None if there is none or it is damaged."""
-        marks = self.marks(writer.state)
         try:
-            return None if marks is None else marks.read(writer.held)
+            return None if writer.held is None else writer.held.read()
         except LedgerCorrupt:
             return None
 
-    # Connections.
+    def _checked(self, state: State, look: Look, held: Held | None) -> Mark | None:
+        """The mark under its lock; also that nobody has gone further on a copy of this ledger, durable or not yet."""
+        if held is None:
+            return None
+        mark, ahead = held.read(), held.ahead()
+        _agree(state, look, mark)
+        if ahead is not None:
+            _agree(state, look, ahead)
+        return mark
 
-    def create(self) -> None:
-        """Make the file, readable by its owner only."""
-        if self.path is not None:
-            try:
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-            except FileExistsError:
-                raise ParameterError(f"{self.path.name} exists already; Ledger.open opens a ledger") from None
-            except FileNotFoundError:
-                raise ParameterError(f"there is no folder {str(self.path.parent)!r} for {self.path.name}") from None
-            except OSError as error:
-                raise LedgerUnavailable(f"{self.path.name} cannot be created: {error.strerror}") from None
+    def _witness(self) -> Witness | None:
+        """Who remembers how far this ledger had come; None in memory and while a ledger is made."""
+        if self._known_witness is None:
+            with self._home().lock, self._look() as look:
+                opening = look.row(1)
+            if opening is not None:
+                state = State()
+                advance(state, opening)
+                self._known_witness = self.parts.witness(state.opened.id)
+        return self._known_witness
 
-    def begin(self) -> None:
-        """Make the empty table of entries."""
-        home = self._home()
-        with home.lock, _sqlite_errors():
-            self._connected(home).execute(_TABLE)
+    def _mark_now(self) -> Mark | LedgerCorrupt | None:
+        witness = self._witness()
+        try:
+            return None if witness is None else witness.read()
+        except LedgerCorrupt as damaged:
+            return damaged
 
-    def discard(self) -> None:
-        """Remove the files of a ledger whose creation failed."""
-        self.close()
-        for suffix in ("", "-wal", "-shm") if self.path is not None else ():
-            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+    # Inside.
 
     def close(self) -> None:
-        """Close this process's connection; the next use opens it again. A store in memory forgets everything."""
+        """Close this process's connection; the next use opens it again. A ledger in memory forgets everything."""
         home = self._home()
         with home.lock:
-            if home.connection is not None:
-                home.connection.close()
-            home.connection, home.state = None, None
-            self._closed = True
+            home.state = None
+            self.parts.place.close()
 
     def rest(self) -> None:
-        """Close the connection to the file, if no transaction is open; the next use opens it again."""
+        """Let go of the connection before a fork, if no transaction is open; the next use opens it again."""
         home = self._homes.get(os.getpid())
-        if self.path is None or home is None:
-            return
-        with home.lock:
-            if home.connection is not None and not home.connection.in_transaction:
-                home.connection.close()
-                home.connection = None
+        if home is not None:
+            with home.lock:
+                self.parts.place.rest()
 
     def _home(self) -> _Home:
-        if self.path is None and os.getpid() != self._owner:
-            raise LedgerUnavailable("a ledger in memory belongs to the process that made it; use one in a file")
-        if self.path is None and self._closed:
-            raise LedgerUnavailable("this ledger in memory was closed: it is gone")
         return self._homes.setdefault(os.getpid(), _Home())
 
-    def _connected(self, home: _Home) -> sqlite3.Connection:
-        """The connection, as long as the files it was opened on are the ones that lie there."""
-        if home.connection is None:
-            if self.path is not None and os.stat(self.path).st_nlink > 1:
-                raise LedgerUnavailable(
-                    f"{self.path.name} has several names (hard links): two logs would be two budgets"
-                )
-            home.connection, home.state = _connect(self.path), None
-            home.files = self._inodes()
-        self._check_files(home)
-        return home.connection
+    @contextmanager
+    def _look(self) -> Iterator[Look]:
+        """Rows, unfolded: of the open transaction, if there is one."""
+        home = self._home()
+        with home.lock:
+            if home.transaction is not None:
+                yield home.transaction[1]
+            else:
+                with self.parts.place.look() as look:
+                    yield look
 
-    def _check_files(self, home: _Home) -> None:
-        if self._inodes() != home.files:
-            raise LedgerRolledBack(None, "the files that were opened", "others in their place (open the ledger again)")
-
-    def _inodes(self) -> tuple[int | None, ...]:
-        return tuple(_inode(name) for name in self._names)
-
-    def _caught_up(self, home: _Home, connection: sqlite3.Connection) -> State:
+    def _caught_up(self, home: _Home, look: Look) -> State:
         """Fold the entries that are new, after checking that the last known one is still there."""
-        state, home.state = home.state or State(), None
-        rows = self._rows("WHERE seq >= ?", state.seq)
-        if state.seq:
-            if not rows or (rows[0].seq, _text(rows[0].hash)) != (state.seq, state.hash):
+        state, home.state = home.state, None
+        if state is None:
+            state = _begun(look)
+        elif state.seq:
+            last = look.row(state.seq)
+            if last is None or _text(last.hash) != state.hash:
                 raise LedgerRolledBack(state.seq, f"hash {state.hash} at entry {state.seq}", "another or none")
-            del rows[0]
-        for row in rows:
-            advance(state, row)
+        for _ in _fold_on(state, look):
+            pass
         home.state = state
         return state
 
 
 class Writer:
-    """One write transaction: appends entries, folding each one before it is written."""
+    """One write transaction: appends entries, folding each one before it is written.
+
+    last  the last entry of the transaction, once it is over
+    """
 
     def __init__(
-        self,
-        connection: sqlite3.Connection,
-        state: State,
-        *,
-        now: Callable[[], str],
-        witness: str | None,
-        held: int | None,
+        self, write: Write, state: State, *, now: Callable[[], str], witness: str | None, held: Held | None
     ) -> None:
         self.state = state
         self.witness = witness
@@ -361,26 +415,42 @@ class Writer:
         self.appended = False
         self.resets_mark = False
         self.charged: list[tuple[int, str]] = []
-        self._connection = connection
+        self.last = 0
+        self._write = write
         self._now = now
 
     def append(self, kind: str, fields: Body) -> int:
         """Write one entry; returns its number."""
-        chain = {"kind": kind, "previous": self.state.hash, "time": self._now(), "witness": self.witness}
+        time = None if kind in _UNTIMED else _coarse(self._now())
+        chain = {"kind": kind, "previous": self.state.hash, "time": time, "witness": self.witness}
         if kind not in ("open", "facts"):  # so that no two copies of a ledger ever write the same entry
             chain["nonce"] = secrets.token_hex(8)
+        answer = fields.get("answer")
+        if isinstance(answer, str) and len(answer) > LARGE:
+            self._write.hold(text_hash(answer), answer)
+            fields = {**fields, "answer": {"sha256": text_hash(answer), "bytes": len(answer.encode("utf-8"))}}
         row = row_of(self.state, {**fields, **chain})
         self.appended = True
         advance(self.state, row)
-        columns = (row.seq, _text(row.kind), fields.get("request"), row.charge, _text(row.body), _text(row.hash))
-        self._connection.execute(f"INSERT INTO entries({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", columns)
+        self._write.append(row)
         if kind == "charge":
             self.charged.append((row.seq, _text(row.hash)))
         return row.seq
 
+    def keep(self, name: str, text: str) -> None:
+        """Keep a text beside the entries: a cache."""
+        self._write.keep(name, text)
+
+    def store_state(self) -> None:
+        """Store the state every so many entries, with an entry that vouches for it."""
+        if self.appended and self.state.seq - self.state.folded >= FOLD_EVERY:
+            stored = state_record(self.state)
+            self.append("fold", {"format": FORMAT, "state": digest(stored)})
+            self.keep(_FOLD, canonical(stored))
+
 
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
-"""The stores of this process: SQLite connections must not cross a fork, so they are closed before one."""
+"""The stores of this process: connections must not cross a fork, so they are closed before one."""
 
 
 def _before_fork() -> None:
@@ -391,6 +461,12 @@ def _before_fork() -> None:
 os.register_at_fork(before=_before_fork)
 
 
+def mark_of(state: State, witness: str) -> Mark:
+    """The mark of a ledger that has come this far."""
+    named = {name_digest(name): each.spent for name, each in state.allowances.items() if each.spent != NOTHING}
+    return Mark(state.seq, state.hash, state.spent, witness, named)
+
+
 def _burn_abandoned(home: _Home, writer: Writer) -> None:
     """Burn what this process charged and could not finish: its mark or its answer could not be written."""
     for charge, charge_hash in sorted(home.abandoned):
@@ -399,51 +475,61 @@ def _burn_abandoned(home: _Home, writer: Writer) -> None:
             writer.append("burn", {"charge": charge, "reason": "the charge could not be finished"})
 
 
-def _roll_back(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
+def _agree(state: State, look: Look, mark: Mark | None) -> None:
+    """LedgerRolledBack unless the entries go at least as far as the mark and agree with it."""
+    if mark is None:
+        if state.witnessed:  # moved here, or the mark was removed: who knows
+            raise LedgerRolledBack(None, "the mark that its entries name", "none in this state directory")
+        return
+    if mark.seq > state.seq:
+        raise LedgerRolledBack(None, f"at least {mark.seq} entries", f"{state.seq}")
+    if (mark.seq, mark.hash) == (state.seq, state.hash):
+        return
+    row = look.row(mark.seq)
+    if row is None or _text(row.hash) != mark.hash:
+        raise LedgerRolledBack(mark.seq, f"hash {mark.hash} at entry {mark.seq}", "another entry in its place")
 
 
-def _close_connection(homes: dict[int, _Home]) -> None:
-    """Close what this process opened; after a fork the parent's connections are not ours to close."""
-    home = homes.get(os.getpid())
-    if home is not None and home.connection is not None:
-        home.connection.close()
+def _begun(look: Look) -> State:
+    """The newest stored state that an entry vouches for; nothing folded yet if there is none."""
+    first = look.first()
+    if first not in (None, 1):
+        raise LedgerCorrupt(1, "entry 1", f"entry {first}")
+    text, opening = look.kept(_FOLD), look.row(1)
+    if text is None or opening is None:
+        return State()
+    found = folded(opening, text, look.row)
+    return State() if found is None else found
 
 
-def _connect(path: Path | None) -> sqlite3.Connection:
-    name = ":memory:" if path is None else f"file:{quote(os.fsencode(path))}?mode=rw"
-    connection = sqlite3.connect(
-        name, uri=path is not None, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-    )
-    connection.text_factory = bytes  # a damaged file may hold what is not text
-    connection.execute("PRAGMA journal_mode=WAL").fetchall()
-    connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA fullfsync=ON")  # without it macOS does not wait for the disk
-    connection.execute("PRAGMA wal_autocheckpoint=100")  # a short log is overwritten in place: its fsync is cheaper
-    connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # makes the log, if there is none
-    return connection
+def _fold_on(state: State, look: Look) -> Iterator[tuple[int, Body]]:
+    while rows := look.rows(after=state.seq, limit=1000):
+        for row in rows:
+            yield row.seq, advance(state, row)
 
 
-@contextmanager
-def _sqlite_errors() -> Iterator[None]:
-    """SQLite's errors as ours: the ledger cannot be used now, or its file is damaged."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        if code is not None and code & 0xFF in _NOT_NOW:
-            raise LedgerUnavailable(f"the ledger cannot be used now: {error}; nothing was released") from error
-        if code is not None and code & 0xFF == sqlite3.SQLITE_NOTADB:
-            raise LedgerCorrupt(None, "a ledger", "a file that is not one, or is damaged at its start") from error
-        raise LedgerCorrupt(None, "a ledger", str(error)) from error
+def _resolved(look: Look, body: Body, seq: int) -> Body:
+    """The body with its answer's text, after checking that against its hash."""
+    digest = large(body)
+    if digest is None:
+        return body
+    text = look.held(digest)
+    if text is None or text_hash(text) != digest:
+        raise LedgerCorrupt(seq, f"an answer with hash {digest}", "another or none")
+    return {**body, "answer_text": text}
 
 
-def _inode(path: str) -> int | None:
-    try:
-        return os.stat(path).st_ino
-    except FileNotFoundError:
-        return None
+def _entry(look: Look, seq: int) -> tuple[Body, str]:
+    row, before = look.row(seq), look.row(seq - 1)
+    if row is None:
+        raise ParameterError(f"the ledger has no entry {seq}")
+    state = State(seq=seq - 1, hash=GENESIS if before is None else _text(before.hash))
+    return checked_body(state, row), _text(row.hash)
+
+
+def _coarse(time: str) -> str:
+    """The hour: a finer time would tell how long a run took."""
+    return f"{time[:13]}:00:00Z"
 
 
 def _text(value: bytes) -> str:

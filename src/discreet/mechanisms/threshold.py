@@ -107,6 +107,16 @@ class Far:
         return Fraction(furthest, self.worth) - self.threshold
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Looked:
+    """A question whose margin was read already. Private: it lives from the reading of the rows to the step."""
+
+    _margin: Fraction
+
+    def margin(self, data: Dataset) -> Fraction:
+        return self._margin
+
+
 @dataclass(frozen=True, slots=True, init=False)
 class AboveThreshold:
     """AboveThreshold with one-sided noise: the threshold and every question get geometric noise, never negative.
@@ -139,10 +149,13 @@ class AboveThreshold:
     def check(self, ask: Above | Far, facts: Facts) -> None:
         _check_question(self, ask, facts)
 
+    def look(self, ask: Above | Far, data: Dataset) -> Looked:
+        return Looked(ask.margin(data))
+
     def begin(self, data: Dataset, rng: Rng) -> int:
         return int(rng.geometric(self.threshold_scale / self.sensitivity))
 
-    def step(self, state: int, ask: Above | Far, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
+    def step(self, state: int, ask: Above | Far | Looked, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
         noise = int(rng.geometric(self.question_scale / self.sensitivity))
         return _answered(state, ask.margin(data) + (noise - state) * self.sensitivity >= 0)
 
@@ -190,10 +203,13 @@ class AboveThresholdLaplace:
     def check(self, ask: Above | Far, facts: Facts) -> None:
         _check_question(self, ask, facts)
 
+    def look(self, ask: Above | Far, data: Dataset) -> Looked:
+        return Looked(ask.margin(data))
+
     def begin(self, data: Dataset, rng: Rng) -> int:
         return int(rng.laplace(self.threshold_scale / self.sensitivity))
 
-    def step(self, state: int, ask: Above | Far, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
+    def step(self, state: int, ask: Above | Far | Looked, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
         noise = int(rng.laplace(self.question_scale / self.sensitivity))
         return _answered(state, ask.margin(data) + (noise - state) * self.sensitivity >= 0)
 

@@ -28,8 +28,7 @@ from discreet.erm.line import RankQuantile
 from discreet.errors import LedgerCorrupt
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answers import decode, encode
-from discreet.ledger.asking import one_at_a_time
-from discreet.ledger.state import Body
+from discreet.ledger.state import Body, answer_text
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
 from discreet.pmw.measured import Measured
@@ -147,7 +146,7 @@ class Transcript:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """While no other session asks through this ledger: two that ask the same at once shall pay once."""
-        with one_at_a_time(self.ledger):
+        with self.ledger.store.parts.turns.alone():
             yield
 
     def forget_run(self) -> None:
@@ -206,7 +205,7 @@ class Transcript:
         parts = self._pending.pop(body["charge"], None)
         if parts is None:
             return
-        released = decode(body["answer"])
+        released = decode(answer_text(body))
         values = released if isinstance(released, tuple) else (released,)
         for (question, mechanism, order, holds), value in zip(parts, values, strict=True):
             if holds:
@@ -226,7 +225,7 @@ class Transcript:
         if body["manner"] != self.manner or (body["facts_hash"] != self._hash and not self.carries):
             return
         try:
-            beta, value, bound, source, price, missed = decode(body["answer"])
+            beta, value, bound, source, price, missed = decode(answer_text(body))
             given = Given(value, bound, source, price, missed)
             noted = Said(body["seq"], revive(body["question"], _READ), Fraction(beta), given)
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):

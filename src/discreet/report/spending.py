@@ -14,7 +14,7 @@ from discreet.domain import Category, Domain
 from discreet.errors import ParameterError
 from discreet.ledger import Ledger
 from discreet.ledger.price import Books, spent_books
-from discreet.ledger.state import State, price_from, reconciled
+from discreet.ledger.state import Seen, State, price_from, reconciled
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.query import Count, Equals
 from discreet.report.plot import (
@@ -85,7 +85,7 @@ def steps(ledger: Ledger, *, everything: bool = False) -> list[Step]:
             state.spent = reconciled(state, price_from(body["proved"]), body["mark_witness"])
             label = "reconciled"
         if body["witness"] is not None:
-            state.witnessed[body["witness"]] = state.spent
+            state.witnessed[body["witness"]] = Seen(state.spent)
         if label:
             books = spent_books(state.spent, now.caps, now.order)
             found.append(Step(body["seq"], str(body["time"]), label, books))

@@ -111,7 +111,7 @@ def _slopes(model: Any) -> dict[str, float]:
 
 def _excess(model: Any) -> str:
     among = f"among coefficients of length at most {model.radius}, a public choice"
-    return f"excess risk at most {float(model.bound_):.3g} on average, {among}"
+    return f"excess risk at most {float(model.bound_):.3g} per {model.bound_.per} on average, {among}"
 
 
 def _price(desk: Desk, before: float) -> str:

@@ -1,0 +1,125 @@
+"""What a ledger needs of the outside: where entries lie, who remembers how far they went, who runs, whose turn it is.
+
+    Place    rows of entries, one writer at a time        SQLite: sqlite.py
+    Witness  the high-water mark                          a file: mark.py
+    Alive    whether the process of a charge still runs   pid and boot: process.py
+    Turns    one session at a time                        flock: asking.py
+    Secrets  thresholds of open conversations             a file: secret_file.py
+
+A place knows nothing of budgets; `store.py` holds the rules that all places share. A place may lose what was not synced
+in a power cut, but nothing before it: if an entry survives, so do all entries before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from discreet.ledger.mark import Witness
+from discreet.ledger.state import Row
+from discreet.records import Json
+
+
+class Look(Protocol):
+    """One snapshot of the entries.
+
+    rows       those after an entry, in order; at most so many
+    row        one of them; None if there is none
+    first      the lowest number of an entry; None if there are no entries
+    requested  the number of the charge with this request id
+    end        the row that ended a charge: its answer, or that it was burned
+    said       the numbers of the sayings with this meaning, newest first
+    latest     the newest rows of a kind, newest first
+    held       a long answer, by its hash
+    kept       a text that was kept under this name: a cache, which may be gone or wrong
+    """
+
+    def rows(self, *, after: int, limit: int) -> list[Row]: ...
+    def row(self, seq: int) -> Row | None: ...
+    def first(self) -> int | None: ...
+    def requested(self, request: str) -> int | None: ...
+    def end(self, charge: int) -> Row | None: ...
+    def said(self, meaning: str) -> list[int]: ...
+    def latest(self, kind: str, limit: int) -> list[Row]: ...
+    def count(self, kind: str) -> int: ...
+    def held(self, digest: str) -> str | None: ...
+    def kept(self, name: str) -> str | None: ...
+
+
+class Write(Look, Protocol):
+    """The one open write transaction: entries are added, never changed."""
+
+    def append(self, row: Row) -> None: ...
+    def hold(self, digest: str, text: str) -> None: ...
+    def keep(self, name: str, text: str) -> None: ...
+
+
+class Place(Protocol):
+    """Where the entries of one ledger lie.
+
+    look   one snapshot                       write  leaving the block commits, an error undoes everything
+    sync   what was committed before the call is durable when it returns
+    check  the place's own damage: LedgerCorrupt
+    rest   let go of what must not cross a fork, if nothing is open
+    """
+
+    @property
+    def durable(self) -> bool: ...
+    def look(self) -> AbstractContextManager[Look]: ...
+    def write(self) -> AbstractContextManager[Write]: ...
+    def sync(self) -> None: ...
+    def check(self, look: Look) -> None: ...
+    def rest(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class Alive(Protocol):
+    """Which process wrote a charge, and whether it is gone for certain."""
+
+    def name(self) -> dict[str, Any]: ...
+    def gone(self, process: dict[str, Any]) -> bool: ...
+
+
+class Turns(Protocol):
+    """One at a time: whoever is inside `alone` is the only one."""
+
+    def alone(self) -> AbstractContextManager[None]: ...
+
+
+class Secrets(Protocol):
+    """The secret states of open conversations, by the hash of their charge."""
+
+    def get(self, charge_hash: str) -> Json: ...
+    def keep(self, charge_hash: str, state: Json) -> None: ...
+    def forget(self, charge_hash: str) -> None: ...
+    def all(self) -> dict[str, Json]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """All of it, for one ledger; the witness is known once the ledger's id is.
+
+    path, state_dir  for a ledger in a file: where it is, and where its mark is kept
+    """
+
+    place: Place
+    witness: Callable[[str], Witness | None]
+    alive: Alive
+    turns: Turns
+    secrets: Secrets
+    path: Path | None = None
+    state_dir: Path | None = None
+
+
+def chunks(look: Callable[[], AbstractContextManager[Look]], *, after: int, size: int = 1000) -> Iterator[list[Row]]:
+    """All rows after an entry, some at a time, each time from a snapshot of its own: entries are never changed."""
+    while True:
+        with look() as now:
+            rows = now.rows(after=after, limit=size)
+        if not rows:
+            return
+        yield rows
+        after = rows[-1].seq

@@ -1,0 +1,400 @@
+"""Entries in one SQLite file, or in memory.
+
+WAL mode; every write transaction is BEGIN IMMEDIATE, so writers queue up and each one sees all entries before its own
+(default transactions read first and lock later, and measurably overspend). A commit is not durable by itself
+(synchronous=NORMAL): `sync` makes the log durable, once for all that was committed by then. That is enough in WAL mode,
+where a checkpoint syncs the log before it copies and the file before the log is used again.
+
+SQLite up to 3.51.2 can lose pages if one connection commits while another resets the log. Under one mark it cannot
+happen here: commits, and the checkpoints that they start, run inside the mark's lock.
+
+Each process has its own connection, and connections are closed before a fork. A ledger in memory belongs to the process
+that made it; a fork of it would be a second budget, so it is refused there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
+from discreet.ledger.durable import refuse_strangers, remove, sync_directory
+from discreet.ledger.place import Look
+from discreet.ledger.state import Row
+
+BUSY_SECONDS = 60.0
+_OLDEST = (3, 35, 0)
+_COLUMNS = "seq, kind, request, charge, body, hash"
+_TABLES = {
+    "entries": "TABLE entries(seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, request TEXT, charge INTEGER, "
+    "body TEXT NOT NULL, hash TEXT NOT NULL)",
+    "held": "TABLE held(digest TEXT PRIMARY KEY, text TEXT NOT NULL)",
+    "kept": "TABLE kept(name TEXT PRIMARY KEY, text TEXT NOT NULL)",
+    "by_request": "UNIQUE INDEX by_request ON entries(request) WHERE request IS NOT NULL AND kind = 'charge'",
+    "by_charge": "INDEX by_charge ON entries(charge) WHERE charge IS NOT NULL",
+    "by_meaning": "INDEX by_meaning ON entries(json_extract(body, '$.meaning')) WHERE kind = 'said'",
+    "by_kind": "INDEX by_kind ON entries(kind, seq)",
+}
+# SQLite's result codes that say "not now": permission, busy, locked, memory, read-only, interrupted, i/o, full, cannot
+# open, protocol, too big. Anything else, while our fixed statements run, means that the file is not what we wrote.
+_NOT_NOW = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15, 18))
+_sync_data = getattr(os, "fdatasync", os.fsync)
+
+
+@dataclass(slots=True)
+class _Home:
+    """What one process holds of a place: its connection, the files it was opened on, and the log's descriptor."""
+
+    connection: sqlite3.Connection | None = None
+    files: tuple[int | None, ...] = ()
+    log: int | None = None
+    unsynced: bool = False
+    guard: Any = field(default_factory=threading.Lock)  # the log is not closed while it is being synced
+
+
+class SqlitePlace:
+    """The entries of one ledger, in a file or (path None) in memory."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self._names = () if path is None else (str(path), f"{path}-wal")
+        self._owner, self._closed = os.getpid(), False
+        self._homes: dict[int, _Home] = {}
+        weakref.finalize(self, _let_go, self._homes)
+
+    @property
+    def durable(self) -> bool:
+        return self.path is not None
+
+    # Transactions.
+
+    @contextmanager
+    def look(self) -> Iterator[SqliteRows]:
+        """One snapshot."""
+        with _sqlite_errors():
+            connection = self._connected()
+            _roll_back(connection)  # what an interrupt may have left open
+            try:
+                connection.execute("BEGIN")
+                yield SqliteRows(connection)
+            finally:
+                _roll_back(connection)
+
+    @contextmanager
+    def write(self) -> Iterator[SqliteRows]:
+        """The only writer; committed on leaving the block, undone by an error."""
+        with _sqlite_errors():
+            connection = self._connected()
+            try:
+                _roll_back(connection)
+                connection.execute("BEGIN IMMEDIATE")
+                self._make_tables(connection)
+                yield SqliteRows(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                _roll_back(connection)
+                raise
+            self._check_files(self._home())
+
+    def _make_tables(self, connection: sqlite3.Connection) -> None:
+        """What a new ledger lacks, or one of an earlier version."""
+        here = _tables(connection)
+        for name, made in _TABLES.items():
+            if name not in here:
+                connection.execute(f"CREATE {made}")
+
+    def sync(self) -> None:
+        """Make durable what was committed before.
+
+        The descriptor of the log is kept, so that an error of an earlier write is told here; after one nothing more is
+        believed to be durable until the file was opened again.
+        """
+        home = self._home()
+        try:
+            with home.guard:
+                if home.unsynced:
+                    raise OSError(0, "an earlier write was lost")
+                if home.log is not None:
+                    _sync_data(home.log)
+        except OSError as error:
+            home.unsynced = True
+            raise LedgerUnavailable(f"the ledger cannot be used now: {error.strerror}; nothing was released") from None
+
+    def check(self, look: Look) -> None:
+        """SQLite's own checks."""
+        connection = self._connected()
+        with _sqlite_errors():
+            found = [_text(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+        if found != ["ok"]:
+            raise LedgerCorrupt(None, "a sound SQLite file", "; ".join(found[:3]))
+
+    # Files.
+
+    def create(self) -> None:
+        """Make the file, readable by its owner only, with empty tables."""
+        if self.path is not None:
+            try:
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+            except FileNotFoundError:
+                raise ParameterError(f"there is no folder {str(self.path.parent)!r} for a ledger") from None
+            except OSError as error:
+                raise LedgerUnavailable(f"{self.path.name} cannot be created: {error.strerror}") from None
+        with self.write():
+            pass
+
+    def publish(self, path: Path) -> None:
+        """Give a new ledger its name: it was not there before, and is whole and durable from now on."""
+        assert self.path is not None
+        with _sqlite_errors():
+            ((busy, left, _),) = self._connected().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.close()
+        if busy or left or os.path.exists(f"{self.path}-wal"):  # its log has another name, and would be lost
+            raise LedgerUnavailable(f"{path.name} cannot be created: its log could not be emptied")
+        try:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.link(self.path, path)
+            remove(self.path)
+            sync_directory(path.parent)
+        except FileExistsError:
+            raise ParameterError(f"{path.name} exists already; Ledger.open opens a ledger") from None
+        except OSError as error:
+            raise LedgerUnavailable(f"{path.name} cannot be created: {error.strerror}") from None
+
+    def discard(self) -> None:
+        """Remove the files of a ledger whose creation failed."""
+        self.close()
+        for suffix in ("", "-wal", "-shm") if self.path is not None else ():
+            remove(Path(f"{self.path}{suffix}"))
+
+    # Connections.
+
+    def close(self) -> None:
+        """Close this process's connection; the next use opens it again. In memory everything is forgotten."""
+        _let_go(self._homes)
+        self._homes.pop(os.getpid(), None)
+        self._closed = True
+
+    def rest(self) -> None:
+        """Close the connection to the file, if no transaction is open; the next use opens it again."""
+        home = self._homes.get(os.getpid())
+        if self.path is None or home is None or home.connection is None or home.connection.in_transaction:
+            return
+        _let_go(self._homes)
+
+    def _home(self) -> _Home:
+        if self.path is None and os.getpid() != self._owner:
+            raise LedgerUnavailable("a ledger in memory belongs to the process that made it; use one in a file")
+        if self.path is None and self._closed:
+            raise LedgerUnavailable("this ledger in memory was closed: it is gone")
+        return self._homes.setdefault(os.getpid(), _Home())
+
+    def _connected(self) -> sqlite3.Connection:
+        """The connection, as long as the files it was opened on are the ones that lie there."""
+        home = self._home()
+        if home.connection is None:
+            if self.path is not None:
+                _check_name(self.path)
+            home.connection = _connect(self.path)
+            home.files, home.unsynced = self._inodes(), False
+            if self.path is not None:
+                home.log = os.open(f"{self.path}-wal", os.O_RDWR | os.O_CLOEXEC)
+        self._check_files(home)
+        return home.connection
+
+    def _check_files(self, home: _Home) -> None:
+        if self._inodes() != home.files:
+            raise LedgerRolledBack(None, "the files that were opened", "others in their place (open the ledger again)")
+
+    def _inodes(self) -> tuple[int | None, ...]:
+        return tuple(_inode(name) for name in self._names)
+
+
+@dataclass(frozen=True, slots=True)
+class SqliteRows:
+    """The rows of one transaction."""
+
+    connection: sqlite3.Connection
+
+    def rows(self, *, after: int, limit: int) -> list[Row]:
+        return self._rows("WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+
+    def row(self, seq: int) -> Row | None:
+        return next(iter(self._rows("WHERE seq = ?", seq)), None)
+
+    def first(self) -> int | None:
+        ((found,),) = self.connection.execute("SELECT min(seq) FROM entries")
+        return None if found is None else int(found)
+
+    def requested(self, request: str) -> int | None:
+        found = self._rows("WHERE request = ? AND kind = 'charge'", request)
+        return found[0].seq if found else None
+
+    def end(self, charge: int) -> Row | None:
+        return next(iter(self._rows("WHERE charge = ?", charge)), None)  # entries that name a charge end it
+
+    def said(self, meaning: str) -> list[int]:
+        where = "WHERE kind = 'said' AND json_extract(body, '$.meaning') = ? ORDER BY seq DESC"
+        return [int(each) for (each,) in self.connection.execute(f"SELECT seq FROM entries {where}", (meaning,))]
+
+    def latest(self, kind: str, limit: int) -> list[Row]:
+        return self._rows("WHERE kind = ? ORDER BY seq DESC LIMIT ?", kind, limit)
+
+    def count(self, kind: str) -> int:
+        ((found,),) = self.connection.execute("SELECT count(*) FROM entries WHERE kind = ?", (kind,))
+        return int(found)
+
+    def kept(self, name: str) -> str | None:
+        return self._text_in("kept", "name", name)
+
+    def held(self, digest: str) -> str | None:
+        return self._text_in("held", "digest", digest)
+
+    def _text_in(self, table: str, key: str, value: str) -> str | None:
+        if table not in _tables(self.connection):  # a ledger of an earlier version
+            return None
+        found = self.connection.execute(f"SELECT text FROM {table} WHERE {key} = ?", (value,)).fetchone()
+        return None if found is None else _text(found[0])
+
+    def append(self, row: Row) -> None:
+        request = None if row.request is None else row.request.decode("utf-8")
+        columns = (row.seq, _text(row.kind), request, row.charge, _text(row.body), _text(row.hash))
+        self.connection.execute(f"INSERT INTO entries({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", columns)
+
+    def hold(self, digest: str, text: str) -> None:
+        self.connection.execute("INSERT OR IGNORE INTO held(digest, text) VALUES (?, ?)", (digest, text))
+
+    def keep(self, name: str, text: str) -> None:
+        self.connection.execute("INSERT OR REPLACE INTO kept(name, text) VALUES (?, ?)", (name, text))
+
+    def _rows(self, where: str, *arguments: object) -> list[Row]:
+        return [
+            Row(*columns) for columns in self.connection.execute(f"SELECT {_COLUMNS} FROM entries {where}", arguments)
+        ]
+
+
+def copied(path: Path) -> SqlitePlace:
+    """A copy of a ledger in a folder of our own, for looking at one in a folder that cannot be written to."""
+    folder = tempfile.TemporaryDirectory(prefix="discreet-")
+    try:
+        for suffix in ("", "-wal"):
+            if os.path.exists(f"{path}{suffix}"):
+                shutil.copyfile(f"{path}{suffix}", Path(folder.name, path.name + suffix))
+        copy = Path(folder.name, path.name)
+        copy.chmod(0o600)
+    except OSError as error:
+        folder.cleanup()
+        raise LedgerUnavailable(f"{path.name} cannot be read: {error.strerror}") from None
+    place = SqlitePlace(copy)
+    weakref.finalize(place, folder.cleanup)
+    return place
+
+
+def finished(path: Path) -> None:
+    """Finish a creation that was interrupted between giving the ledger its name and taking the temporary one away."""
+    if os.stat(path).st_nlink > 1:
+        for other in path.parent.glob(f".{_escaped(path.name)}.*.new"):
+            if _inode(str(other)) == _inode(str(path)):
+                remove(other)
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{each}]" if each in "*?[" else each for each in name)
+
+
+def _check_name(path: Path) -> None:
+    """One name, one owner: a hard link would have another log and so be another budget."""
+    try:
+        finished(path)
+        found = os.stat(path)
+    except OSError as error:
+        raise LedgerUnavailable(f"the ledger cannot be used now: {error.strerror}; nothing was released") from None
+    if found.st_nlink > 1:
+        raise LedgerUnavailable(f"{path.name} has several names (hard links): two logs would be two budgets")
+    refuse_strangers(found, path.name)
+
+
+def _let_go(homes: dict[int, _Home]) -> None:
+    """Close what this process opened; after a fork the parent's connections are not ours to close."""
+    home = homes.get(os.getpid())
+    if home is None:
+        return
+    if home.connection is not None:
+        home.connection.close()
+        home.connection = None
+    with home.guard:
+        if home.log is not None:
+            os.close(home.log)
+            home.log = None
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
+
+
+def _connect(path: Path | None) -> sqlite3.Connection:
+    if sqlite3.sqlite_version_info < _OLDEST:
+        wanted = ".".join(map(str, _OLDEST))
+        raise LedgerUnavailable(f"this is SQLite {sqlite3.sqlite_version}; a ledger needs {wanted} or later")
+    name = ":memory:" if path is None else f"file:{quote(os.fsencode(path))}?mode=rw"
+    connection = sqlite3.connect(
+        name, uri=path is not None, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.text_factory = bytes  # a damaged file may hold what is not text
+        ((mode,),) = connection.execute("PRAGMA journal_mode=WAL")
+        if path is not None and mode != b"wal":
+            raise LedgerUnavailable(f"this disk cannot hold a ledger: SQLite's log is {_text(mode)!r} there, not 'wal'")
+        connection.execute("PRAGMA synchronous=NORMAL")  # `sync` does the rest
+        connection.execute("PRAGMA fullfsync=ON")  # without it macOS does not wait for the disk
+        connection.execute("PRAGMA wal_autocheckpoint=100")  # a short log is overwritten in place: its sync is cheaper
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()  # makes the log, if there is none
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    return {_text(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+
+
+@contextmanager
+def _sqlite_errors() -> Iterator[None]:
+    """SQLite's errors as ours: the ledger cannot be used now, or its file is damaged."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is not None and code & 0xFF in _NOT_NOW:
+            raise LedgerUnavailable(f"the ledger cannot be used now: {error}; nothing was released") from error
+        if code is not None and code & 0xFF == sqlite3.SQLITE_NOTADB:
+            raise LedgerCorrupt(None, "a ledger", "a file that is not one, or is damaged at its start") from error
+        raise LedgerCorrupt(None, "a ledger", str(error)) from error
+    except UnicodeDecodeError:  # of a message of SQLite's that quotes what is damaged
+        raise LedgerCorrupt(None, "a ledger", "a file whose tables have other names") from None
+
+
+def _inode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return None
+
+
+def _text(value: object) -> str:
+    return value.decode("ascii", "replace") if isinstance(value, bytes) else repr(value)
