@@ -10,6 +10,7 @@ import random
 import shutil
 import subprocess
 import sys
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import discreet
-from discreet.ledger import mark
 from tests.crash.disk import Disk, Event, Snapshot, recorded, write_tree
 from tests.crash.judge import Notes, Unsound, book_of, judge, notes_in, refuses_older
 from tests.crash.layer import CHANGES, FAILED_AT, KILLED_AT
@@ -148,10 +148,13 @@ class Harness:
         prepared = self.prepared(name)
         root, log, notes = self._copy(prepared.folder), self._fresh("log"), self._fresh("notes")
         before = Snapshot.of(root)
+        boot = log.with_name(f"{log.name}.boot")
+        boot.write_text(f"{uuid.uuid4()}\n")
         order = self._order(prepared.operation, root, notes, mode="count", log=str(log), wait=wait)
         self._run(*[{**order, "twin": twin}] * processes)
         shutil.rmtree(root)
         notes.unlink()
+        boot.unlink()
         return Recording(prepared, before, recorded(log))
 
     def cuts(
@@ -186,7 +189,6 @@ class Harness:
         operation = prepared.operation
         TALLY["power cuts", operation.name] += 1
         root, other = self._fresh("cut"), self._fresh("cut")
-        boot, mark.boot = mark.boot, lambda: "the-next-boot"
         try:
             write_tree(root, left)
             self._judged(prepared, root, notes, f"{operation.name}: power cut after event {where}")
@@ -195,7 +197,6 @@ class Harness:
         except Unsound as error:
             return str(error)
         finally:
-            mark.boot = boot
             shutil.rmtree(other, ignore_errors=True)
         return ""
 

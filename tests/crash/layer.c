@@ -19,7 +19,8 @@
    Independently of the mode, a log outside the root records everything that changes the files, so that power cuts can
    be simulated. A sync is recorded twice, when it begins and when it ends: what was written before it began is on the
    disk when it has ended. The log's lock is held while a call changes a file, so the log of several processes is in the
-   order of the changes, but not while a sync waits.
+   order of the changes, but not while a sync waits. While a log is kept the process lives in another boot: it reads the
+   id of the boot from a file beside the log, since after a power cut the machine has another one.
 
    Two things are not seen: the shared-memory index of SQLite's log (`-shm`), which is written through mmap and is
    rebuilt after a crash, and files written through stdio inside libc (fopen), which the ledger does not use. */
@@ -44,8 +45,10 @@ enum { OFF, COUNT, KILL, HALF, AFTER, FAIL, LIE };
 enum { GO_ON, HALVE, THEN_DIE, REFUSE, PRETEND };
 enum { MOST = 4096, NAME = 40 };
 
+static const char BOOT_ID[] = "/proc/sys/kernel/random/boot_id";
+
 static struct {
-    char root[1024];
+    char root[1024], boot[1024];
     size_t length;
     int mode, error, forever, dry, log;
     long at, count, wait;
@@ -207,6 +210,7 @@ void layer_arm(const char *root, const char *kinds, int mode, long at, int forev
     layer.log = log == NULL ? -1
                             : (int)syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (log != NULL && layer.log < 0) abort();
+    snprintf(layer.boot, sizeof layer.boot, "%s.boot", log == NULL ? "" : log);
     layer.mode = mode;
 }
 
@@ -232,6 +236,7 @@ __attribute__((constructor)) static void from_environment(void) {
 static int opened(int folder, const char *path, int flags, mode_t mode) {
     char room[2048];
     const char *full = absolute(folder, path, room, sizeof room);
+    if (layer.log >= 0 && full != NULL && strcmp(full, BOOT_ID) == 0) path = layer.boot;
     if (!below(full)) {
         int fd = (int)syscall(SYS_openat, folder, path, flags, mode);
         watch(fd, "");

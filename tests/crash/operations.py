@@ -278,7 +278,9 @@ class Reconcile(Operation):
 
     def check(self, ledger: dp.Ledger, notes: list[dict[str, Any]]) -> None:
         later = sum("went_on" in note for note in notes)
-        assert ledger.spent().pure == (2 + later) * 10**8, "a reconciliation counts what was spent, and that once"
+        assert ledger.spent().pure == (2 + later) * 10**8, (
+            f"a reconciliation counts what was spent, and that once; found {ledger.spent().pure}"
+        )
 
 
 class Adopt(Reconcile):
