@@ -17,11 +17,12 @@ _ENDS = {"answer": "answered", "burn": "burned", "top": "ended", "close": "close
 _NARROW = 76  # below this many columns every charge gets lines of its own instead of a row
 
 
-def summary(found: Ledger) -> dict[str, Any]:
+def summary(found: Ledger, *, last: int | None = None) -> dict[str, Any]:
     """Everything that is shown, as JSON. Amounts are integers: nano-units of epsilon and Renyi, 1e-18 of failure;
-    `used` and `of_budget` are fractions of the budget, in the book that decides (`Books.counting`)."""
-    entries = list(found.entries())
-    ends = {each["charge"]: each["kind"] for each in entries if each["kind"] in _ENDS}
+    `used` and `of_budget` are fractions of the budget, in the book that decides (`Books.counting`).
+
+    last  only so many charges and answers, the newest: what they are is looked up from the end of the ledger
+    """
     spent, left, named = found.spent(), found.remaining(), allowances(found)
     return {
         "ledger": found.id,
@@ -43,20 +44,20 @@ def summary(found: Ledger) -> dict[str, Any]:
         "allowance_use": {each.name: None if each.part is None else float(each.part) for each in named},
         "allowance_left": {each.name: float(each.left) for each in named},
         "allowance_epsilon": {each.name: each.epsilon for each in named},
-        "reconciled": [each["seq"] for each in entries if each["kind"] == "reconcile"],
-        "entries": len(entries),
-        "answers": sum(each["kind"] == "said" for each in entries),
-        "charges": [_charge(each, ends, spent) for each in entries if each["kind"] == "charge"],
+        "reconciled": [each["seq"] for each in found.latest("reconcile")],
+        "entries": found.length(),
+        "charged": found.store.count("charge"),
+        "answers": found.store.count("said"),
+        "charges": [_charge(each, found, spent) for each in found.latest("charge", most=last)],
         "questions": [
             {"entry": each["seq"], "time": each["time"], "asked": asked(each["question"])}
-            for each in entries
-            if each["kind"] == "said"
+            for each in found.latest("said", most=last)
         ],
     }
 
 
-def _charge(body: dict[str, Any], ends: dict[int, str], spent: Books) -> dict[str, Any]:
-    part = spent.part_of(price_from(body["price"]))
+def _charge(body: dict[str, Any], found: Ledger, spent: Books) -> dict[str, Any]:
+    part, end = spent.part_of(price_from(body["price"])), found.store.end_of(body["seq"])
     return {
         "entry": body["seq"],
         "time": body["time"],
@@ -67,12 +68,12 @@ def _charge(body: dict[str, Any], ends: dict[int, str], spent: Books) -> dict[st
         "pure_nano": body["price"]["pure"],
         "failure_atto": body["price"]["failure"],
         "allowance": body["allowance"],
-        "state": _ENDS.get(ends.get(body["seq"], ""), "open"),
+        "state": "open" if end is None else _ENDS[end[1]["kind"]],
         "memo": body["memo"],
     }
 
 
-def display(found: Ledger, shown: dict[str, Any], output: Output, *, last: int | None) -> None:
+def display(found: Ledger, shown: dict[str, Any], output: Output) -> None:
     """The summary for the eye."""
     if output.as_json:
         return
@@ -97,14 +98,16 @@ def display(found: Ledger, shown: dict[str, Any], output: Output, *, last: int |
         )
     for seq in shown["reconciled"]:
         output.say(f"reconciled in entry {seq}: spending was raised to what a mark proved")
-    _display_charges(shown["charges"], output, last, narrow=width < _NARROW)
-    _display_questions(shown["questions"], output, last)
+    _display_charges(shown["charges"], shown["charged"], output, narrow=width < _NARROW)
+    _display_questions(shown["questions"], shown["answers"], output)
 
 
-def _display_charges(charges: list[dict[str, Any]], output: Output, last: int | None, *, narrow: bool) -> None:
-    shown = charges if last is None else charges[-last:]
-    rest = "" if len(shown) == len(charges) else f", the last {len(shown)} (--all shows all)"
-    output.say(f"charges    {len(charges)}{rest}")
+def _rest(shown: list[dict[str, Any]], count: int) -> str:
+    return "" if len(shown) == count else f", the last {len(shown)} (--all shows all)"
+
+
+def _display_charges(shown: list[dict[str, Any]], count: int, output: Output, *, narrow: bool) -> None:
+    output.say(f"charges    {count}{_rest(shown, count)}")
     rows = [
         (str(each["entry"]), each["time"][:10], _share(each["of_budget"]), each["state"], _what(each)) for each in shown
     ]
@@ -115,12 +118,10 @@ def _display_charges(charges: list[dict[str, Any]], output: Output, last: int | 
         output.table(("entry", "day", "budget", "state", "what was asked"), rows)
 
 
-def _display_questions(questions: list[dict[str, Any]], output: Output, last: int | None) -> None:
-    if not questions:
+def _display_questions(shown: list[dict[str, Any]], count: int, output: Output) -> None:
+    if not shown:
         return
-    shown = questions if last is None else questions[-last:]
-    rest = "" if len(shown) == len(questions) else f", the last {len(shown)} (--all shows all)"
-    output.say(f"answers    {len(questions)} given by sessions, from the charges above{rest}")
+    output.say(f"answers    {count} given by sessions, from the charges above{_rest(shown, count)}")
     for each in shown:
         output.say(f"  {each['entry']}  {one_line(each['asked'])}")
 
