@@ -23,6 +23,7 @@ import difflib
 import math
 import numbers
 import operator
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -354,7 +355,7 @@ class Domain(Mapping[str, Column]):
         object.__setattr__(self, "columns", tuple(_declared(name, column) for name, column in pairs))
         if not pairs:
             raise ParameterError("a Domain needs at least one column, found none")
-        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
+        repeated = sorted(name for name, times in Counter(self.names).items() if times > 1)
         if repeated:
             raise ParameterError(f"column names must be distinct, found twice: {', '.join(map(repr, repeated))}")
 

@@ -58,7 +58,7 @@ class Scan:
     def frames(self, columns: Sequence[str], *, numbered: bool = False) -> Iterator[Any]:
         """The rows as pyarrow tables of at most batch_rows rows with these columns, in the order of the file."""
         arrow = _module("pyarrow")
-        wanted = ", ".join(self._selected(name) for name in [*columns, *([ROW_NUMBER] if numbered else [])])
+        wanted = ", ".join(self._selected([*columns, *([ROW_NUMBER] if numbered else [])]))
         complaint = f"{self.path.name!r} cannot be read as {'CSV' if self.is_csv else 'Parquet'}"
         with tempfile.TemporaryDirectory(prefix="discreet-") as private, _connect(self, private) as connection:
             query = f"SELECT {wanted} FROM {self._relation()}"
@@ -67,9 +67,12 @@ class Scan:
                 for start in range(0, batch.num_rows, self.batch_rows):
                     yield arrow.Table.from_batches([batch.slice(start, self.batch_rows)])
 
-    def _selected(self, name: str) -> str:
-        """A column by its name; the columns of a CSV file are known to duckdb by their places."""
-        return f"c{self.names().index(name)} AS {_quoted(name)}" if self.is_csv else _quoted(name)
+    def _selected(self, names: Sequence[str]) -> list[str]:
+        """Columns by their names; the columns of a CSV file are known to duckdb by their places."""
+        if not self.is_csv:
+            return [_quoted(name) for name in names]
+        places = {name: place for place, name in reversed(list(enumerate(self.names())))}
+        return [f"c{places[name]} AS {_quoted(name)}" for name in names]
 
     def _relation(self) -> str:
         if not self.is_csv:

@@ -25,6 +25,7 @@ from discreet import exact
 from discreet.domain import Bits, Domain, Vector
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
+from discreet.records import Json, record
 
 MAX_ROWS = 2**31 - 1
 
@@ -38,14 +39,24 @@ Summed = TypeVar("Summed", IntArray, Counter[Key])
 class Facts:
     """Everything public that a price may depend on.
 
-    size  replace-one: the number of persons. add-remove: None, or a number that the owner declares (it need not be the
-          number of persons).
+    size     replace-one: the number of persons. add-remove: None, or a number that the owner declares (it need not be
+             the number of persons).
+    edition  the owner's label of the rows as they are now; a corrected or grown table has another one. Never a function
+             of the rows. None: the rows are an array that was handed to an estimator, or come from a ledger written
+             before there were editions; a session learns nothing from releases about them.
     """
 
     NAME: ClassVar[str] = "facts/1"
     domain: Domain
     neighbours: Neighbours
     size: int | None
+    edition: str | None = None
+
+    def stated_record(self) -> dict[str, Json]:
+        """The record; without an edition it is the one that ledgers had before there were editions."""
+        found = {"name": self.NAME, "domain": record(self.domain), "neighbours": record(self.neighbours)}
+        found["size"] = self.size
+        return found if self.edition is None else {**found, "edition": record(self.edition)}
 
     @property
     def rows_bound(self) -> int:
