@@ -97,6 +97,11 @@ class Category:
         near = near_misses(level, self.levels) or f" Declared: {self!r}."
         raise ParameterError(f"{level!r} is not a declared level.{near}")
 
+    def codes(self, levels: Iterable[object]) -> list[int | None]:
+        """The codes of many levels at once; None for one that is not declared."""
+        known = self.lookup()
+        return [next((known[key] for key in _matches(level) if key in known), None) for level in levels]
+
     def level(self, code: int) -> Level:
         """The level of a code."""
         if not 0 <= code < self.size:
@@ -177,6 +182,14 @@ class Number:
     def unit(self) -> Fraction:
         """The largest number of which low and step, and so every value, are whole multiples."""
         return common_unit((self.low, self.step))
+
+    def codes(self, values: Iterable[int | Fraction]) -> list[int | None]:
+        """The codes of many exact values at once; None for one that is not on the grid."""
+        # (v - low) / step = (v * b - a) * q / (b * p) for low = a / b and step = p / q: whole numbers stay whole.
+        a, b = self.low.numerator, self.low.denominator
+        q, whole, steps = self.step.denominator, b * self.step.numerator, self.steps
+        found = (divmod((value * b - a) * q, whole) for value in values)
+        return [int(code) if not rest and 0 <= code <= steps else None for code, rest in found]
 
     def code(self, value: object) -> int:
         """The code of a value on the grid; the nearest grid values are named if it is not on it."""

@@ -164,7 +164,7 @@ def draft(path: str | os.PathLike[str]) -> str:
         f"name = {_quoted(name)}",
         f"data = {_quoted(source.name)}",
         f"ledger = {_quoted(name + '.ledger')}",
-        f"edition = {_quoted(FIRST_EDITION)}                       # of these rows: write another one whenever the file changes",
+        f"edition = {_quoted(FIRST_EDITION)}                       # of the rows; another one when the file changes",
         'neighbours = "replace-one"          # how many people there are is public; "add-remove" hides it',
         "# size = 5000                       # add-remove: a public number near theirs, which sessions and models need",
         f"each_row_is_a_person = {_quoted(FILL_IN)}   # true; or instead of this line:",
@@ -226,7 +226,8 @@ def _schema(declared: dict[str, Any], folder: Path) -> Schema:
         None if unit is None else exact.text(unit=unit),
         None if rows is None else exact.whole(rows_per_unit=rows),
         None if "size" not in declared else exact.whole(size=declared["size"]),
-        *(None if key not in declared else _path(folder, key, declared[key]) for key in ("data", "ledger")),
+        None if "data" not in declared else _path(folder, "data", declared["data"]),
+        None if "ledger" not in declared else _path(folder, "ledger", declared["ledger"]),
         checked_edition(exact.text(edition=declared.get("edition", FIRST_EDITION))) or FIRST_EDITION,
     )
 
@@ -252,7 +253,7 @@ def _path(folder: Path, key: str, found: object) -> Path:
     """Where the file is that a line of the schema names, if a file can have that name."""
     name = exact.text(**{key: found})
     if "\0" in name or any(len(part.encode("utf-8", "replace")) > 255 for part in Path(name).parts):
-        raise SchemaError(f"{key} names no file: {ascii(name[:60])}")
+        raise SchemaError(f"{key} names no file: {name[:60]!a}")
     return folder / name
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import exact
 from discreet.data import Dataset
 from discreet.data.distinct import DistinctRows
-from discreet.domain import label_of
+from discreet.domain import Domain, label_of
 from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
 from discreet.ledger import Ledger
@@ -32,6 +32,9 @@ from discreet.query import Count, Histogram, Sum
 if TYPE_CHECKING:
     from discreet.pmw.reply import Answer, Make
     from discreet.pmw.sql import Select
+
+MAX_SYNTHETIC = 2**25
+"""Values, rows times columns, that are drawn at a time: they are held in memory as Python objects."""
 
 METHODS = ("auto", "pmw", "lecture")
 
@@ -194,10 +197,11 @@ class Session:
         """
         from discreet.pmw.reply import frame_of
 
+        wanted = synthetic_rows(rows, self.table.facts.domain)
         hypothesis = self._answering().hypothesis()
         if hypothesis is None:
             raise ParameterError("nothing was measured yet: ask questions first, then draw synthetic rows")
-        drawn = hypothesis.sample(exact.whole(rows=rows), seed=seed)
+        drawn = hypothesis.sample(wanted, seed=seed)
         return frame_of({name: self._labels(name, codes.tolist()) for name, codes in drawn.items()}, backend)
 
     def _labels(self, name: str, codes: list[int]) -> list[Any]:
@@ -319,6 +323,15 @@ class Session:
         beta = float(self._terms["beta"])
         away = drift(facts, told, beta=beta, failure=FAILURE, random_sample=self._sample)
         return min(1.0, answer.error_bound / max(1, facts.size or 1) + away.fraction)
+
+
+def synthetic_rows(rows: object, domain: Domain) -> int:
+    """The number of rows to draw, if so many of this domain fit in memory."""
+    wanted, most = exact.whole(rows=rows), MAX_SYNTHETIC // len(domain)
+    if wanted > most:
+        found = exact.shown(Fraction(wanted))
+        raise ParameterError(f"rows must be at most {most:,} at a time for {len(domain)} columns, found {found}")
+    return wanted
 
 
 def _largest(scopes: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

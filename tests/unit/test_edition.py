@@ -68,7 +68,7 @@ def test_an_edition_that_is_no_short_line_of_text_is_refused(wrong):
 # What does not teach.
 
 
-@pytest.mark.parametrize("rows, bounds", [([1] * 500, (-1, 1)), ([9, 10, 11] * 300, (9, 11))], ids=["fold", "shoes"])
+@pytest.mark.parametrize(("rows", "bounds"), [([1] * 500, (-1, 1)), ([9, 10, 11] * 300, (9, 11))])
 def test_an_estimator_fitted_on_an_array_teaches_a_session_nothing(rows, bounds):
     table = people([1] * 1000, domain=SIGNED, column="x", relation="replace-one", size=None)
     ledger = book(table)

@@ -75,6 +75,9 @@ def synth(
     place = _checked_place(out, force=force)
     quiet = as_json or out == STDOUT
     found = opened(schema, data_path=data_path, ledger_path=ledger_path, rehearse=rehearse, as_json=quiet)
+    from discreet.session import synthetic_rows
+
+    synthetic_rows(rows, found.schema.domain)  # before anything is bought
     with _written(place) as file:
         bought = _measured(found, measure, share, {"beta": beta, "allowance": allowance})
         with found.output.working(f"drawing {rows:,} rows"):

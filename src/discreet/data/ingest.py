@@ -86,7 +86,7 @@ def checked_edition(edition: object) -> str | None:
     found = exact.text(edition=edition)
     if len(found) > MAX_EDITION or not found.isprintable():
         raise ParameterError(
-            f"edition must be at most {MAX_EDITION} printable characters, found {ascii(found[:MAX_EDITION])}"
+            f"edition must be at most {MAX_EDITION} printable characters, found {found[:MAX_EDITION]!a}"
         )
     return found
 

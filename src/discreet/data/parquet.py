@@ -13,7 +13,7 @@ from discreet import exact
 from discreet.data import persons
 from discreet.data.columns import Frame
 from discreet.data.encoding import encode
-from discreet.data.files import ROW_NUMBER, Scan
+from discreet.data.files import ROW_NUMBER, Scan, resolved
 from discreet.data.ingest import (
     FIRST_EDITION,
     block_of,
@@ -69,7 +69,7 @@ class ParquetTable:
     ) -> None:
         domain, edition = checked_domain(domain), checked_edition(edition)
         self.identity = identity_of(name, neighbours, unit, rows_per_unit)
-        self.source: Path = Path(path).resolve()
+        self.source: Path = resolved(path)
         self._scan = Scan(self.source, batch_rows, memory_limit, threads)
         if self._scan.is_csv:
             raise ParameterError("a ParquetTable reads a .parquet file; Table reads .csv")

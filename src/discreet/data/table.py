@@ -15,7 +15,7 @@ import numpy.typing as npt
 from discreet.data import persons
 from discreet.data.columns import float_rows, read
 from discreet.data.encoding import encode
-from discreet.data.files import Scan
+from discreet.data.files import Scan, resolved
 from discreet.data.grid import grid_rows
 from discreet.data.ingest import (
     FIRST_EDITION,
@@ -72,7 +72,7 @@ class Table:
     ) -> None:
         domain, edition = checked_domain(domain), checked_edition(edition)
         self.identity = replace(identity_of(name, neighbours, unit, rows_per_unit), rehearsal=flag(rehearsal=rehearsal))
-        self.source = Path(rows).resolve() if isinstance(rows, (str, os.PathLike)) else None
+        self.source = resolved(rows) if isinstance(rows, (str, os.PathLike)) else None
         if rehearsal and self.source is not None:
             raise ParameterError("a rehearsal is on made-up rows, and a file may hold real ones: discreet.rehearsal")
         if self.source is None:

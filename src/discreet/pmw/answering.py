@@ -4,7 +4,7 @@ A session promises that every answer is within A = alpha * size of the truth, al
 1 - beta, however many questions are asked and however they were chosen. For a question it looks, in this order, for
 
     cache        the same question was answered before, with a bound that is good enough                          free
-    public       the number of all rows, under replace-one                                                        free
+    public       the number of all rows, under replace-one; a sum that adds up nothing but zeros                  free
     hypothesis   what was measured confines the answer to an interval no wider than 2 A: the hypothesis, moved
                  into the middle part of that interval if need be                                                 free
                  a threshold is open and says that the hypothesis is within A                                     free
@@ -37,14 +37,15 @@ from discreet.data import Dataset
 from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
 from discreet.ledger import Ledger
 from discreet.mechanism import Mechanism
+from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import Far
 from discreet.noise import Rng
 from discreet.pmw.expected import Scope
 from discreet.pmw.fit import Fitted, fit, listed_sizes, tangled
 from discreet.pmw.marginals import Marginals
-from discreet.pmw.measured import Measured
+from discreet.pmw.measured import Measured, covers
 from discreet.pmw.memory import Memory
-from discreet.pmw.questions import Question, constant, linear, meaning, scope_of
+from discreet.pmw.questions import Question, constant, linear, meaning, nothing, scope_of
 from discreet.pmw.reading import Answered, answers
 from discreet.pmw.shop import Shop, Terms
 from discreet.pmw.transcript import Given, Transcript, additive_parts
@@ -245,6 +246,8 @@ class Answers:
         return replace(said.given, source="cache", price=0)
 
     def _public(self, question: Question) -> Given | None:
+        if nothing(question, self.facts.domain):
+            return Given(np.array(0.0), 0.0, "public")
         if self.shop.total is None or not isinstance(question, Count) or not constant(question, self.facts.domain):
             return None
         return Given(np.array(self.shop.size), 0.0, "public")
@@ -328,8 +331,10 @@ class Answers:
 
     def _paid(self, question: Question, guess: Any, source: str) -> Given:
         """Measure the question or the marginal over its scope, and answer from what is known then."""
-        seen = self._seen(question)
-        got = self._released(self._purchase(question), in_words(question.where))
+        seen, purchase = self._seen(question), self._purchase(question)
+        if not covers(purchase.query, question, self.facts.domain):  # public: found before anything is charged
+            raise ParameterError("what would be measured does not cover the question: nothing was spent")
+        got = self._released(purchase, in_words(question.where))
         self.memory.catch_up()
         found = self._now(question)
         missed = None
@@ -360,9 +365,9 @@ class Answers:
             found = self._known(question, guess, wanted)
             if found is not None:
                 return found
-        raise ParameterError("what was measured does not cover the question")  # public: which queries were measured
+        raise AssertionError("a purchase covers its question")  # checked before the charge
 
-    def _purchase(self, question: Question, place: int = 0, paid: int = 0) -> Mechanism:
+    def _purchase(self, question: Question, place: int = 0, paid: int = 0) -> Gaussian | Laplace:
         """A marginal if the plan or the prices say so, else the question itself; now, or after so many measurements
         and payments more."""
         if self._planned(question):
