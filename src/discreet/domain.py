@@ -24,7 +24,7 @@ import math
 import numbers
 import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -183,8 +183,11 @@ class Number:
         """The largest number of which low and step, and so every value, are whole multiples."""
         return common_unit((self.low, self.step))
 
-    def codes(self, values: Iterable[int | Fraction]) -> list[int | None]:
+    def codes(self, values: Sequence[int | Fraction]) -> list[int | None]:
         """The codes of many exact values at once; None for one that is not on the grid."""
+        if self.step == 1 and self.low.denominator == 1:  # the usual grid, and most of what many values are asked for
+            low, high = int(self.low), int(self.high)
+            return [int(each) - low if low <= each <= high and each.denominator == 1 else None for each in values]
         # (v - low) / step = (v * b - a) * q / (b * p) for low = a / b and step = p / q: whole numbers stay whole.
         a, b = self.low.numerator, self.low.denominator
         q, whole, steps = self.step.denominator, b * self.step.numerator, self.steps
@@ -422,6 +425,18 @@ def label_of(column: Column, code: int) -> str | int | bool | float | None:
         return code
     value = column.value(code)
     return int(value) if value.denominator == 1 else float(value)
+
+
+def labels_of(column: Column) -> list[str | int | bool | float | None]:
+    """What every code of a column stands for, in order: `label_of` for many."""
+    if not isinstance(column, Number):
+        return [label_of(column, code) for code in range(column.size)]
+    unit = column.unit
+    low, step = (int(each / unit) * unit.numerator for each in (column.low, column.step))
+    over = unit.denominator
+    tops = range(low, low + step * (column.steps + 1), step)
+    found: list[str | int | bool | float | None] = [top / over if top % over else top // over for top in tops]
+    return [*found, *([None] if column.missing else [])]
 
 
 def near_misses(found: object, declared: Iterable[object]) -> str:

@@ -156,10 +156,10 @@ class Among(Combining):
         return np.isin(batch[self.column], _codes(batch.domain, self.column, self.values), kind="sort")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Among) and self._key() == other._key()
+        return self is other or (isinstance(other, Among) and self._key() == other._key())
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash((self.column, self.values))  # of many values: without their types, which only __eq__ tells apart
 
     def _key(self) -> tuple[object, ...]:
         return self.column, tuple((type(each), each) for each in self.values)
@@ -320,12 +320,11 @@ def _value(value: object) -> Value:
 def _codes(domain: Domain, name: str, values: Sequence[Value]) -> list[int]:
     """The codes of many values at once; the first one that has none is refused as `_code` refuses it."""
     column = domain.column(name)
-    numbers = [each for each in values if isinstance(each, (int, Fraction)) and not isinstance(each, bool)]
     found: Sequence[int | None] = [None]
     if isinstance(column, Category):
         found = column.codes(values)
-    elif isinstance(column, Number) and len(numbers) == len(values):
-        found = column.codes(numbers)
+    elif isinstance(column, Number) and {type(each) for each in values} <= {int, Fraction}:
+        found = column.codes(values)  # type: ignore[arg-type]
     missing = column.missing_code
     codes = [code for code in found if code is not None and code != missing]
     if len(codes) < len(values):

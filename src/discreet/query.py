@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import Batch, Codes, Facts, IntArray, Key
-from discreet.domain import AnyNumber, Bits, Domain, Number, Vector, Whole, common_unit, label_of
+from discreet.domain import AnyNumber, Bits, Domain, Number, Vector, Whole, common_unit, labels_of
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
 from discreet.predicate import EVERYTHING, Among, And, Between, Equals, Missing, Not, Or, Predicate, predicates
@@ -170,9 +170,7 @@ class Histogram:
 
     def labels(self, facts: Facts) -> list[tuple[str | int | bool | float | None, ...]]:
         """What each cell stands for, in the order of the flattened result: one level or number for each column."""
-        columns = [facts.domain.column(name) for name in self.columns]
-        levels = ([label_of(column, code) for code in range(column.size)] for column in columns)
-        return list(itertools.product(*levels))
+        return list(itertools.product(*(labels_of(facts.domain.column(name)) for name in self.columns)))
 
     def partial(self, batch: Batch) -> IntArray:
         shape, cell = self.shape(batch.domain), self._cells(batch)

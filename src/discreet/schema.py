@@ -30,6 +30,7 @@ FILL IN where the owner has to say what is known without looking. Decimals are e
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,6 +50,7 @@ from discreet.wording import one_line
 
 FILL_IN = "FILL IN"
 _IN_MEMORY = 2**28  # a Parquet file of more bytes is read again for every sum instead of being held in memory
+_DEEP = re.compile(r"""(?<![\w.-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){65}""")
 _LARGEST = 2**26  # bytes of a schema
 _KEYS = (
     *("name", "data", "ledger", "edition", "neighbours", "each_row_is_a_person", "unit", "rows_per_unit", "size"),
@@ -86,6 +88,8 @@ class Schema:
         """The schema in this file; SchemaError says what is missing or wrong, and where."""
         where = Path(path)
         text = _text_of(where)
+        if _DEEP.search(text):  # the parser would take very long for it
+            raise SchemaError(f"{where.name} has a key of more than 64 parts: a schema has tables [columns.NAME] only")
         try:
             declared = tomllib.loads(text, parse_float=_decimal)
         except ValueError as error:  # not TOML, or a number that is not finite

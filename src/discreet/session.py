@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 MAX_SYNTHETIC = 2**25
 """Values, rows times columns, that are drawn at a time: they are held in memory as Python objects."""
 
+_LEAST_BETA = Fraction(1, 10**100)
+
 METHODS = ("auto", "pmw", "lecture")
 
 
@@ -90,7 +92,7 @@ class Session:
         self.table, self.ledger, self.method = table, ledger, method
         self._terms: dict[str, Any] = {
             "alpha": None if alpha is None else exact.probability(alpha=alpha),
-            "beta": exact.probability(beta=beta),
+            "beta": _sure(beta),
             "questions": None if questions is None else exact.whole(questions=questions),
             "scopes": None if scopes is None else exact.whole(scopes=scopes),
         }
@@ -337,6 +339,14 @@ def synthetic_rows(rows: object, domain: Domain) -> int:
 def _largest(scopes: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Each set once, without those that lie inside another."""
     return [one for one in dict.fromkeys(scopes) if one and not any(set(one) < set(other) for other in scopes)]
+
+
+def _sure(beta: Exact) -> Fraction:
+    """A probability that is split over everything ever answered: not so small that floats take a part of it for 0."""
+    found = exact.probability(beta=beta)
+    if found < _LEAST_BETA:
+        raise ParameterError(f"beta must be at least {exact.shown(_LEAST_BETA)}, found {exact.shown(found)}")
+    return found
 
 
 def _no_forecast() -> ParameterError:

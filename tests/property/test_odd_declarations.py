@@ -39,7 +39,7 @@ def numbers(rng):
             dp.Number(-3, -1, step=1, missing=True),
             dp.Number(-1, 1, step=1),
             dp.Number(0, 1, step="0.0001"),
-            dp.Number(0, 10**6, step=1, missing=rng.random() < 0.5),
+            dp.Number(0, 10**5, step=1, missing=rng.random() < 0.5),
             dp.Number(-(10**5), 10**5, step=3 * 10**4 - 10**4),
             dp.Number(0, 10**12, step=1),
             dp.Number("-0.5", "0.5", step="0.5"),
@@ -79,7 +79,7 @@ def literal(value):
 
 
 def questions(rng, domain):
-    """Of each column: counts, groups, sums, averages and medians, with conditions that are never, always or rarely so."""
+    """Of each column: counts, groups, sums, averages and medians; the conditions hold always, never or rarely."""
     for name, column in domain.items():
         yield f"SELECT {name}, COUNT(*) FROM people GROUP BY {name}"
         yield f"SELECT COUNT({name}) FROM people"

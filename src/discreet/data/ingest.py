@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,8 @@ def facts_of(
 ) -> Facts:
     """The public facts: under replace-one the number of persons is one of them, and is not 0."""
     declared = None if size is None else exact.whole(size=size)
+    if declared is not None and declared > MAX_ROWS:
+        raise ParameterError(f"size must be at most {MAX_ROWS:,}, found {exact.shown(Fraction(declared))}")
     if not identity.neighbours.replace_one:
         return Facts(domain, identity.neighbours, declared, edition)
     if persons_found == 0:

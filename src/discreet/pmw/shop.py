@@ -34,7 +34,6 @@ _GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesi
 _ROOM = 0.7
 _PLANNED = 10_000  # questions, if nobody says
 _UNPAYABLE = 10**30
-_WIDEST = 2.0**100  # noise of so many times what an answer may be off by is never within reach
 
 Threshold = AboveThreshold | AboveThresholdLaplace
 
@@ -86,7 +85,10 @@ class Shop:
         """A in the question's units; infinite if no alpha was asked for."""
         if self.terms.alpha is None:
             return math.inf
-        return float(self.window * self.worth(question) * question.unit(self.facts))
+        try:
+            return float(self.window * self.worth(question) * question.unit(self.facts))
+        except OverflowError:
+            raise ParameterError("floats cannot hold this sum: declare the column in other units") from None
 
     def worth(self, question: Question) -> int:
         """By how many of its integers one row moves a question at most: 1 for counts."""
@@ -216,7 +218,7 @@ def _largest(error: Callable[[float], float], reach: float) -> Fraction:
     low, high = 0.0, reach
     while fits(high):
         low, high = high, 2 * high
-        if high > reach * _WIDEST:
+        if math.isinf(high):
             raise ParameterError("no noise is too much for this question: its answer does not depend on the rows")
     while high - low > high / 1000:
         middle = (low + high) / 2
@@ -233,7 +235,7 @@ def _bracket(error: Callable[[float], float], reach: float) -> tuple[float, floa
         inside, outside = (
             (max(inside, margin * scale), outside) if found <= reach else (inside, min(outside, margin * scale))
         )
-        if not found > 0:
+        scale = margin * scale * (reach / found) if found > 0 else math.inf
+        if not 0 < scale < math.inf:
             break
-        scale = margin * scale * reach / found
     return inside, outside
