@@ -6,8 +6,9 @@
     session.synthetic(10_000)
     session.fit(LogisticRegression(epsilon=1, delta=1e-6), features=["age", "sex"], target="smoker")
 
-alpha fixes the noise and so the price of an answer; the ledger fixes how many answers there are. The session itself
-keeps nothing: what was asked, measured and answered is in the ledger (`discreet.pmw.transcript`).
+alpha fixes the noise and so the price of an answer; the ledger fixes how many answers there are. What was asked,
+measured and answered is in the ledger alone (`discreet.pmw.transcript`): another session on it knows as much. Answers
+are about the edition of the rows that the table declares.
 """
 
 from __future__ import annotations

@@ -538,7 +538,7 @@ def test_a_question_that_is_not_understood_is_shown_with_its_place(run):
         ([*SYNTH, "--measure", "age,age"], 2, "different"),
         ([*SYNTH, "--measure", "age,"], 2, "commas"),
         (["synth", "people.toml", "10", "--out", "rows.csv", "--measure", "age", "--share", "2"], 2, "at most 1"),
-        ([*SYNTH, "--measure", "age,income,spending,visits"], 2, "too many cells"),
+        ([*SYNTH, "--measure", "age,income,spending,visits"], 2, "numbers at once"),
         (
             [*SYNTH, "--measure", "age,income,visits", "--measure", "spending,age"],
             2,

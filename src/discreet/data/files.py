@@ -1,4 +1,5 @@
-"""Parquet and CSV files as streams of frames, through duckdb; the only module that knows duckdb and pyarrow.
+"""Parquet and CSV files as streams of frames, through duckdb; the only module that reads rows with duckdb
+and pyarrow.
 
 Only the columns that are asked for are read, in batches, so a file may be larger than memory. duckdb may put
 intermediate data on disk: each scan has its own directory for that, readable by its owner only and removed when the

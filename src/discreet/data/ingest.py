@@ -1,4 +1,4 @@
-"""Ingest: from a source of rows and a declaration to codes, persons and public facts, once."""
+"""Ingest: from a source of rows and a declaration to codes, persons and public facts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Private rows inside public facts: what every dataset has in common.
 
-`Facts` are everything public that a price may depend on; `Identity` is what the owner calls the table. A `Batch` is
-some of the rows, as codes, and lives only while a sum is taken. A dataset has two doors, `exact_sum` and
-`exact_slices`; the functions `sum_of` and `slices.slices_of` are those doors for any stream of batches, so that every
-dataset gives the same integers.
+`Facts` are everything public that a price may depend on, and which edition of the rows it is; `Identity` is what the
+owner calls the table. A `Batch` is some of the rows, as codes, and lives only while a sum is taken. A dataset has two
+doors, `exact_sum` and `exact_slices`; the functions `sum_of` and `slices.slices_of` are those doors for any stream of
+batches, so that every dataset gives the same integers.
 
 Sums are exact: contributions are integers, and integer addition does not care how the rows are cut into batches. A
 dataset holds at most MAX_ROWS = 2^31 - 1 rows, so sums of contributions up to 2^31 stay below 2^62 in int64; a query
@@ -37,7 +37,7 @@ Summed = TypeVar("Summed", IntArray, Counter[Key])
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything public that a price may depend on.
+    """Everything public that a price may depend on, and which edition of the rows it is.
 
     size     replace-one: the number of persons. add-remove: None, or a number that the owner declares (it need not be
              the number of persons).

@@ -11,8 +11,10 @@ A session promises that every answer is within A = alpha * size of the truth, al
     direct       the question is measured: rent one noisy count, or buy the marginal over its scope               paid
     measurement  the same, after the threshold said that the hypothesis is too far off                            paid
 
-Everything measured is kept and the hypothesis is fitted again: maximum entropy, agreeing with all of it. The choice
-between asking and paying looks at the transcript and at public sizes only, never at rows.
+Everything measured is kept, and the hypothesis is fitted to it: maximum entropy, again at every marginal and whenever
+the counts have become a quarter more (`last_fit`). It leaves out measurements that together with the others would take
+too large a table; these still bound answers. The choice between asking and paying looks at the transcript and at public
+sizes only, never at rows.
 
 Rent or buy. A count answers one question; a marginal answers every question about its scope that is not finer than
 this one; a threshold answers every question for which the hypothesis is good, and costs as much as some 700 counts.

@@ -9,7 +9,8 @@ scope (how many rows are in each cell) the answer is
 whether the table is the true one or a guess. Nothing here looks at rows.
 
 Two questions *mean the same* if they have this form in common over the columns that matter: a cell-by-cell comparison
-over the declared domain, never over the rows.
+over the declared domain, never over the rows. Questions about too many cells are not listed; they mean the same only if
+they are written alike.
 """
 
 from __future__ import annotations

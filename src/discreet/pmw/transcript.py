@@ -1,10 +1,10 @@
 """What a ledger says was measured, asked and answered: the whole state of a session.
 
 A session keeps nothing of its own. Its measurements are charges with answers, its thresholds are conversations, and
-every answer that it gave is a `said` entry, so that the same question gets the same bytes again, free. Two sessions on
-one ledger share all of it, and a session that was killed goes on where it stopped. Releases that somebody made outside
-any session are measurements too, if they are counts, sums or histograms with Laplace or Gaussian noise, made from the
-same edition of the rows.
+every answer that is not public anyway is a `said` entry, so that the same question gets the same bytes again, free, as
+long as the bound of that answer is good enough for the asker. Two sessions on one ledger share all of it, and a session
+that was killed goes on where it stopped. Releases that somebody made outside any session are measurements too, if they
+are counts, sums or histograms with Laplace or Gaussian noise, made from the same edition of the rows.
 
 A charge says by its facts which edition of the rows it is about (`Facts.edition`, declared by the owner). Only charges
 and answers about the session's own edition teach it anything. Those about another edition, and those without one (an

@@ -14,8 +14,8 @@ Ways to release:
 
 Bounds. The questions are fixed before the noise is drawn, so a union over their k numbers is enough: what is read off a
 release is a fixed sum of independent noises, and exceeds t with probability at most beta / k (`measured.noise_bound`).
-`auto` takes the way with the least bound, a function of public sizes alone. Sums are compared in units of the largest
-contribution of a row.
+`choose` puts the way with the least bound first; the order is a function of public sizes alone. Sums are compared in
+units of the largest contribution of a row.
 
 The answers are better than that. The maximum-entropy fit to all that was released (`fit.py`) knows that counts are not
 negative and that different scopes agree. An answer is the fitted number v, moved into [y - t, y + t] around the
