@@ -31,6 +31,7 @@ from discreet.ledger.opening import LONGEST_MEMO, check_table, storable_text
 from discreet.ledger.price import NOTHING, Price
 from discreet.mechanism import Conversation, Looking, Mechanism
 from discreet.noise import Rng
+from discreet.query import require_numbers
 from discreet.records import Json, canonical, digest, record
 
 Result = TypeVar("Result")
@@ -258,6 +259,8 @@ def _priced(mechanism: Mechanism | Conversation, data: Dataset) -> tuple[Guarant
     guarantee = mechanism.guarantee(data.facts)
     if not isinstance(guarantee, Guarantee):
         raise ParameterError(f"a guarantee must be a Guarantee, found {type(guarantee).__name__}")
+    if (numbers := getattr(mechanism, "numbers", None)) is not None:
+        require_numbers(numbers(data.facts))
     try:
         stored = record(mechanism)
         canonical(stored)

@@ -6,8 +6,9 @@
     session.synthetic(10_000)
     session.fit(LogisticRegression(epsilon=1, delta=1e-6), features=["age", "sex"], target="smoker")
 
-alpha fixes the noise and so the price of an answer; the ledger fixes how many answers there are. The session itself
-keeps nothing: what was asked, measured and answered is in the ledger (`discreet.pmw.transcript`).
+alpha fixes the noise and so the price of an answer; the ledger fixes how many answers there are. What was asked,
+measured and answered is in the ledger alone (`discreet.pmw.transcript`): another session on it knows as much. Answers
+are about the edition of the rows that the table declares.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import exact
 from discreet.data import Dataset
 from discreet.data.distinct import DistinctRows
-from discreet.domain import label_of
+from discreet.domain import Domain, label_of
 from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
 from discreet.ledger import Ledger
@@ -32,6 +33,11 @@ from discreet.query import Count, Histogram, Sum
 if TYPE_CHECKING:
     from discreet.pmw.reply import Answer, Make
     from discreet.pmw.sql import Select
+
+MAX_SYNTHETIC = 2**25
+"""Values, rows times columns, that are drawn at a time: they are held in memory as Python objects."""
+
+_LEAST_BETA = Fraction(1, 10**100)
 
 METHODS = ("auto", "pmw", "lecture")
 
@@ -90,7 +96,7 @@ class Session:
         self.table, self.ledger, self.method = table, ledger, method
         self._terms: dict[str, Any] = {
             "alpha": None if alpha is None else exact.probability(alpha=alpha),
-            "beta": exact.probability(beta=beta),
+            "beta": _sure(beta),
             "questions": None if questions is None else exact.whole(questions=questions),
             "scopes": None if scopes is None else exact.whole(scopes=scopes),
         }
@@ -207,10 +213,11 @@ class Session:
         """
         from discreet.pmw.reply import frame_of
 
+        wanted = synthetic_rows(rows, self.table.facts.domain)
         hypothesis = self._answering().hypothesis()
         if hypothesis is None:
             raise ParameterError("nothing was measured yet: ask questions first, then draw synthetic rows")
-        drawn = hypothesis.sample(exact.whole(rows=rows), seed=seed)
+        drawn = hypothesis.sample(wanted, seed=seed)
         return frame_of({name: self._labels(name, codes.tolist()) for name, codes in drawn.items()}, backend)
 
     def _labels(self, name: str, codes: list[int]) -> list[Any]:
@@ -251,6 +258,11 @@ class Session:
     def _answering(self) -> Any:
         """What answers, by the session's method; made when the first question needs it."""
         if self._answers is None:
+            if self.table.facts.edition is None:
+                raise ParameterError(
+                    "these rows have no edition, so nothing can be learned about them: a session answers about a Table "
+                    'or ParquetTable of its owner, with edition="..."'
+                )
             if self._terms["alpha"] is None and self._terms["scopes"] is None:
                 raise ParameterError(
                     "to ask questions give the session alpha=, the fraction that answers may be off by"
@@ -336,9 +348,26 @@ class Session:
         return min(1.0, answer.error_bound / max(1, facts.size or 1) + away.fraction)
 
 
+def synthetic_rows(rows: object, domain: Domain) -> int:
+    """The number of rows to draw, if so many of this domain fit in memory."""
+    wanted, most = exact.whole(rows=rows), MAX_SYNTHETIC // len(domain)
+    if wanted > most:
+        found = exact.shown(Fraction(wanted))
+        raise ParameterError(f"rows must be at most {most:,} at a time for {len(domain)} columns, found {found}")
+    return wanted
+
+
 def _largest(scopes: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Each set once, without those that lie inside another."""
     return [one for one in dict.fromkeys(scopes) if one and not any(set(one) < set(other) for other in scopes)]
+
+
+def _sure(beta: Exact) -> Fraction:
+    """A probability that is split over everything ever answered: not so small that floats take a part of it for 0."""
+    found = exact.probability(beta=beta)
+    if found < _LEAST_BETA:
+        raise ParameterError(f"beta must be at least {exact.shown(_LEAST_BETA)}, found {exact.shown(found)}")
+    return found
 
 
 def _no_forecast() -> ParameterError:

@@ -356,7 +356,9 @@ def prompt(capsys):
 
 def test_the_prompt_answers_tells_prices_and_remembers(prompt):
     out = prompt("\\history", f"\\price {OLD}", OLD + ";", "", f"\\price {OLD}", "\\history", "\\left", "\\quit", POOR)
-    assert out.startswith("people: a table of 5,912 people, 13 columns. Answers are within 2 % of the people.")
+    assert out.startswith(
+        "people: a table of 5,912 people, 13 columns, edition 1. Answers are within 2 % of the people."
+    )
     said = re.search(r"^at most ([\d.]+) % of the budget$", out, re.M).group(1)
     assert f"paid: {said} % of the budget; left:" in out
     assert re.search(r"about \d+ more questions like this", out)
@@ -536,7 +538,7 @@ def test_a_question_that_is_not_understood_is_shown_with_its_place(run):
         ([*SYNTH, "--measure", "age,age"], 2, "different"),
         ([*SYNTH, "--measure", "age,"], 2, "commas"),
         (["synth", "people.toml", "10", "--out", "rows.csv", "--measure", "age", "--share", "2"], 2, "at most 1"),
-        ([*SYNTH, "--measure", "age,income,spending,visits"], 2, "too many cells"),
+        ([*SYNTH, "--measure", "age,income,spending,visits"], 2, "numbers at once"),
         (
             [*SYNTH, "--measure", "age,income,visits", "--measure", "spending,age"],
             2,

@@ -302,6 +302,7 @@ def test_several_rows_a_person_are_declared(run):
 )
 def test_an_error_is_one_sentence_and_an_exit_code(run, arguments, code, says):
     Path("taken").write_text("not a ledger at all" * 300)
+    Path("taken").chmod(0o600)
     found, out, err = run(*arguments)
     assert found == code
     assert out == ""

@@ -24,7 +24,7 @@ def rows(table):
 
 def test_made_up_rows_fill_the_declared_domain_and_are_the_same_every_time():
     one, other = (made_up(DOMAIN, name="people", people=5_000) for _ in range(2))
-    assert one.facts == dp.Facts(DOMAIN, dp.Neighbours("replace-one"), 5_000)
+    assert one.facts == dp.Facts(DOMAIN, dp.Neighbours("replace-one"), 5_000, edition="1")
     assert rows(one) == rows(other)
     histogram = one.exact_sum(lambda batch: dp.Histogram("sex").partial(batch))
     assert min(histogram) > 1_400  # 5,000 / 3 each, six standard deviations below

@@ -81,6 +81,9 @@ def synth(
     quiet = as_json or out == STDOUT
     where: dict[str, Any] = {"data_path": data_path, "ledger_path": ledger_path, "allowance": allowance}
     found = opened(schema, rehearse=rehearse, as_json=quiet, **where)
+    from discreet.session import synthetic_rows
+
+    synthetic_rows(rows, found.schema.domain)  # before anything is bought
     with _written(place) as file:
         bought = _measured(found, measure, share, {"beta": beta, "allowance": allowance}, again)
         with found.output.working(f"drawing {rows:,} rows"):

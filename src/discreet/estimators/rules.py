@@ -168,7 +168,7 @@ def number_examples(estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool
     data = reading.held(
         terms,
         len(features),
-        lambda size: Table(columns, domain, neighbours=terms.neighbours, size=size, name=terms.name),
+        lambda size: Table(columns, domain, neighbours=terms.neighbours, size=size, name=terms.name, edition=None),
     )
     return Examples(data, names, Labels(name, target.levels[-1]))
 

@@ -4,15 +4,17 @@ A session promises that every answer is within A = alpha * size of the truth, al
 1 - beta, however many questions are asked and however they were chosen. For a question it looks, in this order, for
 
     cache        the same question was answered before, with a bound that is good enough                          free
-    public       the number of all rows, under replace-one                                                        free
+    public       the number of all rows, under replace-one; a sum that adds up nothing but zeros                  free
     hypothesis   what was measured confines the answer to an interval no wider than 2 A: the hypothesis, moved
                  into the middle part of that interval if need be                                                 free
                  a threshold is open and says that the hypothesis is within A                                     free
     direct       the question is measured: rent one noisy count, or buy the marginal over its scope               paid
     measurement  the same, after the threshold said that the hypothesis is too far off                            paid
 
-Everything measured is kept and the hypothesis is fitted again: maximum entropy, agreeing with all of it. The choice
-between asking and paying looks at the transcript and at public sizes only, never at rows.
+Everything measured is kept, and the hypothesis is fitted to it: maximum entropy, again at every marginal and whenever
+the counts have become a quarter more (`last_fit`). It leaves out measurements that together with the others would take
+too large a table; these still bound answers. The choice between asking and paying looks at the transcript and at public
+sizes only, never at rows.
 
 Rent or buy. A count answers one question; a marginal answers every question about its scope that is not finer than
 this one; a threshold answers every question for which the hypothesis is good, and costs as much as some 700 counts.
@@ -37,14 +39,15 @@ from discreet.data import Dataset
 from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
 from discreet.ledger import Ledger
 from discreet.mechanism import Mechanism
+from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import Far
 from discreet.noise import Rng
 from discreet.pmw.expected import Scope
 from discreet.pmw.fit import Fitted, fit, listed_sizes, tangled
 from discreet.pmw.marginals import Marginals
-from discreet.pmw.measured import Measured
+from discreet.pmw.measured import Measured, covers
 from discreet.pmw.memory import Memory
-from discreet.pmw.questions import Question, constant, linear, meaning, scope_of
+from discreet.pmw.questions import Question, constant, linear, meaning, nothing, scope_of
 from discreet.pmw.reading import Answered, answers
 from discreet.pmw.shop import Shop, Terms
 from discreet.pmw.transcript import Given, Request, Transcript, additive_parts
@@ -176,8 +179,11 @@ class Answers:
     def _read_all(
         self, questions: Sequence[Question], mechanism: Mechanism, value: Any, entry: int, *, price: int
     ) -> dict[Question, Given]:
-        """What a workload's release says, with the failure that its number among the runs gives it; and say it."""
-        beta = self.shop.run_failure(self.transcript.unsaid[entry])
+        """What a workload's release says, with the failure that its number among the runs gives it; and say it.
+
+        If another workload was charged meanwhile this is a later run, which may fail less often: wider bounds.
+        """
+        beta = self.shop.run_failure(self.transcript.numbers[entry])
         read = answers(questions, mechanism, value, self.facts, beta=beta)
         given = [self._read(question, each) for question, each in zip(questions, read, strict=True)]
         given[0] = replace(given[0], price=price)
@@ -259,6 +265,8 @@ class Answers:
         return replace(said.given, source="cache", price=0)
 
     def _public(self, question: Question) -> Given | None:
+        if nothing(question, self.facts.domain):
+            return Given(np.array(0.0), 0.0, "public")
         if self.shop.total is None or not isinstance(question, Count) or not constant(question, self.facts.domain):
             return None
         return Given(np.array(self.shop.size), 0.0, "public")
@@ -345,7 +353,10 @@ class Answers:
         seen = self._seen(question)
         request, price = self.request("answer", record(question)), 0
         if request.stored is None:
-            got = self._released(self._purchase(question), in_words(question.where), request.name)
+            purchase = self._purchase(question)
+            if not covers(purchase.query, question, self.facts.domain):  # public: found before anything is charged
+                raise ParameterError("what would be measured does not cover the question: nothing was spent")
+            got = self._released(purchase, in_words(question.where), request.name)
             price, entry = self._price(got), got.entry
         else:
             entry = request.stored.entry
@@ -383,9 +394,9 @@ class Answers:
             found = self._known(question, guess, wanted)
             if found is not None:
                 return found
-        raise ParameterError("what was measured does not cover the question")  # public: which queries were measured
+        raise AssertionError("a purchase covers its question")  # checked before the charge
 
-    def _purchase(self, question: Question, place: int = 0, paid: int = 0) -> Mechanism:
+    def _purchase(self, question: Question, place: int = 0, paid: int = 0) -> Gaussian | Laplace:
         """A marginal if the plan or the prices say so, else the question itself; now, or after so many measurements
         and payments more."""
         if self._planned(question):

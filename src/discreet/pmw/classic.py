@@ -114,7 +114,7 @@ class ClassicAnswers:
         self.transcript = Transcript(ledger, self.facts, manner=program.manner, threshold=type(program.threshold))
         self.weights = Weights(program, self.facts)
         self._how: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
-        self._replayed = self._guesses = 0
+        self._replayed = 0
         self._catch_up()
         if self.transcript.runs == 0:
             self._require_room()
@@ -146,8 +146,8 @@ class ClassicAnswers:
 
     @property
     def asked(self) -> int:
-        """How many questions went to a threshold so far."""
-        return self._guesses + self.transcript.tops
+        """How many questions went to a threshold so far, under every declaration and edition of the table."""
+        return self.transcript.guesses + self.transcript.tops
 
     @property
     def over(self) -> str:
@@ -237,7 +237,6 @@ class ClassicAnswers:
         self.transcript.catch_up()
         news: list[Said] = self.transcript.answers[self._replayed :]
         for said in news:
-            self._guesses += said.given.source == "hypothesis"
             if said.given.source == "measurement" and isinstance(said.question, Count):
                 self.weights.update(said.question, int(said.given.value))
         self._replayed += len(news)

@@ -16,12 +16,15 @@ from discreet.pmw.transcript import Given
 from discreet.records import record
 from discreet.release import release
 
+_FINE = 2**40  # a rate is a multiple of 1 / _FINE, rounded up
+
 
 def quantile(answers: Answers, table: Dataset, column: str, q: Fraction) -> Given:
     """A value of the column's grid that misses the q-quantile by at most A rows, in the words of the session's bound.
 
     Theorem.   P[it misses by A rows or more] <= points * exp(-rate A); the rate makes this the failure that the session
-               allows its next measurement.
+               allows its next measurement. If others measured between the question and its charge, this is a later
+               measurement, which may fail less often: the stated bound is then the A for which that holds.
     """
     shop, transcript = answers.shop, answers.transcript
     declared = table.facts.domain.column(column)
@@ -36,13 +39,20 @@ def quantile(answers: Answers, table: Dataset, column: str, q: Fraction) -> Give
         return replace(said.given, source="cache", price=0)
     request = answers.request("quantile", column, record(q))
     if request.stored is not None:
-        given = Given(float(request.value), float(shop.window), "direct", 0)
-        return transcript.say(request.mechanism, meaning, shop.terms.beta, given, made_from=request.stored.entry)
-    failure = shop.failure(transcript.next_order)
-    rate = Fraction(math.log((declared.steps + 1) / failure) / float(shop.window)).limit_denominator(10**9)
-    mechanism = RankQuantile(column, q, rate)
-    how: dict[str, Any] = {"ledger": shop.ledger, "allowance": shop.allowance, "rng": answers.rng}
-    got = release(mechanism, table, request=request.name, **how)
-    price = got.price.pure if shop.pure else got.price.renyi
-    given = Given(float(got.value), float(shop.window), "direct", price or 0)
-    return transcript.say(mechanism, meaning, shop.terms.beta, given, made_from=got.entry)
+        mechanism, value, entry, paid = request.mechanism, request.value, request.stored.entry, 0
+    else:
+        needed = _exponent(declared, shop.failure(transcript.next_order)) / float(shop.window)
+        mechanism = RankQuantile(column, q, Fraction(math.ceil(needed * _FINE), _FINE))
+        how: dict[str, Any] = {"ledger": shop.ledger, "allowance": shop.allowance, "rng": answers.rng}
+        got = release(mechanism, table, request=request.name, **how)
+        value, entry, paid = got.value, got.entry, (got.price.pure if shop.pure else got.price.renyi) or 0
+        transcript.catch_up()
+    # If others measured meanwhile this is a later measurement, which may fail less often: a wider bound.
+    reached = _exponent(declared, shop.failure(transcript.numbers[entry])) / float(mechanism.rate)
+    given = Given(float(value), max(float(shop.window), reached), "direct", paid)
+    return transcript.say(mechanism, meaning, shop.terms.beta, given, made_from=entry)
+
+
+def _exponent(column: Number, failure: float) -> float:
+    """rate * A for which points * exp(-rate A) is this failure; a little more, for the rounding of floats."""
+    return math.log((column.steps + 1) / failure) * (1 + 2**-40)

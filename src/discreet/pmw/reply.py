@@ -13,7 +13,7 @@ from discreet.pmw.questions import Question, constant, linear
 from discreet.pmw.sql import Select
 from discreet.pmw.transcript import Given
 from discreet.predicate import in_words
-from discreet.query import Count, Histogram, Sum
+from discreet.query import Count, Histogram, Sum, numbers, require_numbers
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -72,6 +72,7 @@ def put_together(select: Select | Question, facts: Facts, text: str = "") -> tup
         questions, make = [asked], lambda given: plain(one, asked, given[0], facts)
     for each in questions:
         each.sensitivity(facts)  # says what is wrong with the question
+        require_numbers(numbers(each, facts))
         if constant(each, facts.domain) is False:
             raise _contradiction(each, text)
     return questions, make
