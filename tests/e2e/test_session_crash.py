@@ -90,7 +90,7 @@ def test_a_lost_secret_costs_a_new_threshold_and_nothing_else(tmp_path):
     for columns in (("age",), ("sex",), ("town",)):
         dp.release(dp.Gaussian(dp.Histogram(columns), scale=20), table, ledger=ledger)
     session = dp.Session(table, ledger, alpha=0.1)
-    session._answers.memory.saved = 10**12  # as if so much had been rented
+    session._answers.transcript.saved = 10**12  # as if so much had been rented
     for question in QUESTIONS[:12]:
         session.ask(question)
     opened = [body for body in ledger.entries() if body.get("mode") == "conversation"]

@@ -42,7 +42,7 @@ def broken_bounds(seed, *, thresholds):
     answers, broken, sources = session._answers, 0, set()
     for _ in range(10):
         if thresholds:
-            answers.memory.saved = 10**15
+            answers.transcript.saved = 10**15
         asked = [a_set(rng) for _ in range(12)]
         truths = [int(table.exact_sum(each.partial)) for each in asked]
         worst = max(range(12), key=lambda i: abs(truths[i] - int(answers._guess(asked[i]))))

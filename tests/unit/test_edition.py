@@ -279,11 +279,11 @@ def test_what_others_measure_between_a_median_and_its_charge_widens_its_bound(mo
     session = asking(table, ledger)
     charge = charging.charge
 
-    def raced(book, purchase):
+    def raced(book, purchase, **more):
         monkeypatch.setattr(charging, "charge", charge)
         for seed in range(50):
             dp.release(dp.Laplace(dp.Count(), 500), table, ledger=ledger, rng=SeededRng(seed))
-        return charge(book, purchase)
+        return charge(book, purchase, **more)
 
     monkeypatch.setattr(charging, "charge", raced)
     answer = session.ask("SELECT MEDIAN(age) FROM people")
@@ -297,12 +297,12 @@ def test_a_workload_charged_before_this_one_widens_its_bounds(monkeypatch):
     session = asking(table, ledger)
     charge = charging.charge
 
-    def raced(book, purchase):
+    def raced(book, purchase, **more):
         monkeypatch.setattr(charging, "charge", charge)
         for seed in range(9):
             other = Marginals([dp.Count()], [500])
             dp.release(other, table, ledger=ledger, rng=SeededRng(seed))
-        return charge(book, purchase)
+        return charge(book, purchase, **more)
 
     monkeypatch.setattr(charging, "charge", raced)
     raced_bound = session.answer_all([ONE], share=Fraction(1, 9))[0].error_bound

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from discreet.catalogue import CATALOGUE as OURS
-from discreet.certificate import certificate, check
+from discreet.certificate import Certificate, certificate, check
 from discreet.data import Table
-from discreet.domain import Domain, Number
+from discreet.domain import Category, Domain, Number
 from discreet.errors import (
     ConversationOver,
     LedgerCorrupt,
@@ -35,8 +35,11 @@ from discreet.ledger.mark import mark_file
 from discreet.ledger.state import LARGE, State, advance, chained, row_of
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.threshold import Above, AboveThreshold
+from discreet.pmw import transcript
+from discreet.pmw.transcript import Transcript
 from discreet.query import Count, Histogram
 from discreet.release import converse, release, reopen
+from discreet.session import Session
 from tests.ledger_doubles import CATALOGUE, DOMAIN, MIXED, PURE, TENTH, Guess, Pure, fill, made, people, rows_of
 
 STRANGER = 65534
@@ -695,3 +698,128 @@ def test_a_lock_that_cannot_be_had_is_said_in_our_words(tmp_path, monkeypatch, k
         release(TENTH, people(), ledger=ledger)
     with pytest.raises(LedgerUnavailable), ledger.store.parts.turns.alone():
         pass
+
+
+# Sessions.
+
+AGES = {"age": [30] * 400 + [60] * 600, "sex": ["F", "M"] * 500}
+SURVEY = Domain(age=Number(0, 120, step=1), sex=Category("F", "M"))
+
+
+def survey() -> Table:
+    return Table(AGES, SURVEY, name="survey")
+
+
+@pytest.mark.parametrize("question", ["SELECT COUNT(*) FROM survey WHERE age > 40", "SELECT MEDIAN(age) FROM survey"])
+def test_a_question_that_was_answered_waits_for_nobody(tmp_path, question):
+    table = survey()
+    ledger = Ledger.create(tmp_path / "survey.ledger", Budget(50, 1e-6), table)
+    first = Session(table, ledger, alpha=0.1).ask(question)
+    with Ledger.open(tmp_path / "survey.ledger").store.parts.turns.alone():  # somebody else is being answered
+        again: list[Any] = []
+        asking = threading.Thread(
+            target=lambda: again.append(Session(table, ledger, alpha=0.1).ask(question)), daemon=True
+        )
+        asking.start()
+        asking.join(20)
+        assert [(each.value, each.source, each.price) for each in again] == [(first.value, "cache", 0)]
+
+
+def asked_about(number: int) -> str:
+    return f"SELECT COUNT(*) FROM survey WHERE age BETWEEN {number} AND {number + 40}"
+
+
+def test_a_session_does_not_read_a_long_ledger_from_its_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(transcript, "STORE_EVERY", 10)
+    table = survey()
+    ledger = Ledger.create(tmp_path / "survey.ledger", Budget(50, 1e-6), table)
+    session = Session(table, ledger, alpha=0.1)
+    session.ask("SELECT age, COUNT(*) FROM survey GROUP BY age")
+    session.answer_all(["SELECT sex, COUNT(*) FROM survey GROUP BY sex"], share="1/20")
+    said = {number: session.ask(asked_about(number)) for number in range(40)}
+    ledger.close()
+    fresh, whole = Ledger.open(tmp_path / "survey.ledger"), Ledger.open(tmp_path / "survey.ledger")
+    read: list[int] = []
+    honest = Transcript._note_said
+    monkeypatch.setitem(transcript._FOLDS, "said", lambda self, body: (read.append(body["seq"]), honest(self, body))[1])
+    stored = Session(table, fresh, alpha=0.1)
+    for number, answer in said.items():
+        again = stored.ask(asked_about(number))
+        assert (again.value, again.error_bound, again.source) == (answer.value, answer.error_bound, "cache")
+    assert len(read) < 15
+    monkeypatch.setattr(Transcript, "_read_stored", lambda self: None)
+    from_the_start = Session(table, whole, alpha=0.1)
+    for question in (asked_about(50), "SELECT sex, COUNT(*) FROM survey GROUP BY sex"):
+        assert from_the_start.price(question) == stored.price(question)
+    one, other = stored._answers.transcript, from_the_start._answers.transcript
+    for name in ("charged", "runs", "tops", "guesses", "saved", "heard", "numbers", "unsaid", "rented", "_places"):
+        assert getattr(one, name) == getattr(other, name), name
+    assert [each.value.tolist() for each in one.measured] == [each.value.tolist() for each in other.measured]
+    assert len(one.measured) == 2
+
+
+def test_a_damaged_store_of_a_session_is_no_store(tmp_path, monkeypatch):
+    monkeypatch.setattr(transcript, "STORE_EVERY", 5)
+    table = survey()
+    ledger = Ledger.create(tmp_path / "survey.ledger", Budget(50, 1e-6), table)
+    session = Session(table, ledger, alpha=0.1)
+    session.ask("SELECT age, COUNT(*) FROM survey GROUP BY age")
+    expected = [session.ask(asked_about(number)).value for number in range(10)]
+    ledger.close()
+    connection = sqlite3.connect(tmp_path / "survey.ledger")
+    with connection:
+        changed = connection.execute(
+            "UPDATE kept SET text = replace(text, '\"seq\":', '\"seq\":1') WHERE name != 'fold'"
+        )
+        assert changed.rowcount == 1
+    connection.close()
+    again = Session(table, Ledger.open(tmp_path / "survey.ledger"), alpha=0.1)
+    assert [again.ask(asked_about(number)).value for number in range(10)] == expected
+    assert again._answers.transcript._stored == 0 or again._answers.transcript._seen > 10
+
+
+# Files of before.
+
+BEFORE = Path(__file__).parents[1] / "fixtures" / "before"
+
+
+@pytest.fixture
+def before(tmp_path) -> Path:
+    """A ledger with its mark, certificates and exports, as version 0.1.0 (commit 993c1cf) wrote them."""
+    copied = tmp_path / "before"
+    shutil.copytree(BEFORE, copied)
+    for path in copied.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    return copied
+
+
+def table_of(before: Path, **more: Any) -> Table:
+    rows = json.loads((before / "people.json").read_text())
+    domain = Domain(age=Number(0, 120, step=1), sex=Category("f", "m"), smoker=Category(False, True))
+    return Table(rows, domain, name="people", **more)
+
+
+def test_a_ledger_and_certificates_of_before_open_and_verify(before):
+    ledger = Ledger.open(before / "people.ledger", state_dir=before / "state")
+    assert ledger.verify(OURS) == ()
+    assert not ledger.rolled_back()
+    spent = ledger.spent()
+    for name in ("certificate.json", "model_certificate.json"):
+        claimed = Certificate.read((before / name).read_text())
+        for against in (ledger, (before / "whole.jsonl").read_text().splitlines()):
+            assert "is true" in check(claimed, against)
+        assert "is true" in check(claimed, (before / "redacted.jsonl").read_text().splitlines())
+    table = table_of(before)
+    release(Laplace(Count(), scale=100), table, ledger=ledger)
+    session = Session(table, ledger, alpha=0.1)
+    answer = session.ask("SELECT COUNT(*) FROM people WHERE age >= 40")
+    assert answer.price > 0  # of which rows the old measurements are cannot be told: they teach nothing
+    ledger.verify(OURS)
+    assert ledger.spent().renyi > spent.renyi
+    assert ledger.remaining(allowance="ana").renyi > 0
+
+
+def test_a_ledger_of_before_that_was_moved_still_needs_its_mark(before, tmp_path):
+    moved = Ledger.open(before / "people.ledger", state_dir=tmp_path / "elsewhere")
+    with pytest.raises(LedgerRolledBack):
+        release(Laplace(Count(), scale=100), table_of(before), ledger=moved)

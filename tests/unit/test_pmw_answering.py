@@ -303,7 +303,7 @@ def test_a_threshold_is_opened_when_it_is_worth_its_price_and_then_answers_free(
     session = opened(dp.Budget(5, 1e-6), alpha=0.05)
     for columns in (("age", "region"), ("sex",)):
         dp.release(dp.Gaussian(Histogram(columns), scale=10), session.table, ledger=session.ledger)
-    session._answers.memory.saved = 10**12
+    session._answers.transcript.saved = 10**12
     rng = np.random.default_rng(3)
     answers = [session.ask(a_question(rng)) for _ in range(40)]
     thresholds = [body for body in charges(session) if body["mode"] == "conversation"]
@@ -323,17 +323,17 @@ def test_no_threshold_is_opened_before_as_much_was_rented():
     for _ in range(30):
         session.ask(a_question(rng))
     assert {body["mode"] for body in charges(session)} == {"release"}
-    assert session._answers.memory.saved > 0
+    assert session._answers.transcript.saved > 0
 
 
 def test_after_a_threshold_has_fired_the_next_one_must_be_saved_for_again():
     session = opened(dp.Budget(50, 1e-6), alpha=0.05)
     for columns in (("age",), ("visits",)):  # which depend on each other, unlike the hypothesis believes
         dp.release(dp.Gaussian(Histogram(columns), scale=10), session.table, ledger=session.ledger)
-    session._answers.memory.saved = 10**12
+    session._answers.transcript.saved = 10**12
     answers = [session.ask(Count(And(Between("age", 0, age), Among("visits", [0])))) for age in range(10, 80, 10)]
     assert "measurement" in {answer.source for answer in answers}
-    assert session._answers.memory.saved < 10**12
+    assert session._answers.transcript.saved < 10**12
     assert len([body for body in charges(session) if body["mode"] == "conversation"]) == 1
 
 
@@ -341,7 +341,7 @@ def test_a_threshold_is_never_more_than_a_quarter_of_what_is_left():
     session = opened(dp.Budget("0.5", 1e-6), alpha=0.02)
     session.ask(Histogram(("age",)))
     session.ask(Histogram(("sex",)))
-    session._answers.memory.saved = 10**12
+    session._answers.transcript.saved = 10**12
     session.ask(Count(And(Equals("sex", "F"), Between("age", 50, 90))))
     assert {body["mode"] for body in charges(session)} == {"release"}
 

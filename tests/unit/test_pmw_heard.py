@@ -336,7 +336,7 @@ def folded(said):
 @pytest.mark.parametrize("forged", [3, None, ["cells:1"]])
 def test_a_said_entry_without_its_texts_is_corrupt(key, forged):
     assert folded(TEXTS).seq == 2
-    with pytest.raises(dp.LedgerCorrupt, match="texts"):
+    with pytest.raises(dp.LedgerCorrupt, match="text"):
         folded({**TEXTS, key: forged})
 
 

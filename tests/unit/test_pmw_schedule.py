@@ -78,7 +78,7 @@ def with_halves(**terms):
     """A session that knows how many have left and right, but not how many have both, and opens a threshold at once."""
     session = opened(**terms)
     measure(session, Histogram("left"), Histogram("right"))
-    session._answers.memory.saved = 10**12
+    session._answers.transcript.saved = 10**12
     return session
 
 
@@ -260,7 +260,7 @@ def test_what_was_measured_and_said_under_another_declaration_is_not_this_sessio
     other = dp.Session(PEOPLE, session.ledger, alpha="0.1", beta=BETA)
     transcript = other._answers.transcript
     transcript.catch_up()
-    assert (transcript.measured, transcript.said, transcript.open_run) == ([], {}, None)
+    assert (transcript.measured, transcript._said, transcript.open_run) == ([], {}, None)
     assert (transcript.next_order, transcript.runs) == (3, 1), "one beta covers what was promised before, too"
     again = other.ask("SELECT region, COUNT(*) FROM people WHERE age = 3 GROUP BY region")
     assert again.source == "direct"
@@ -307,7 +307,7 @@ def test_a_threshold_for_persons_with_several_rows_is_priced_for_all_of_them(rel
     table, whole = of_several(relation)
     session = opened(on=table, beta="0.0000001", alpha="0.5")
     measure(session, Histogram("left"), Histogram("right"), Histogram("age"))
-    session._answers.memory.saved = 10**12
+    session._answers.transcript.saved = 10**12
     inside = whole["right"] == "y"
     counted = session.ask(BOTH)
     summed = session.ask(Sum("age", Equals("right", "y")))

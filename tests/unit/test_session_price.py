@@ -50,7 +50,7 @@ def test_what_a_threshold_costs_is_said_before_it_is_opened():
         dp.release(dp.Gaussian(Histogram(columns), scale=10), session.table, ledger=session.ledger)
     question = a_question(np.random.default_rng(3))
     alone = session.price(question)
-    session._answers.memory.saved = 10**12
+    session._answers.transcript.saved = 10**12
     told = session.price(question)
     answer = session.ask(question)
     opening = next(body["price"]["renyi"] for body in charges(session) if body["mode"] == "conversation")

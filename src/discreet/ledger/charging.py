@@ -5,7 +5,7 @@ Every function here is one write transaction: it sees all that was written befor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -163,9 +163,11 @@ class Saying:
     made_from: int | None = None
 
 
-def say(ledger: Ledger, *sayings: Saying) -> None:
-    """Record answers, in one write; nothing is charged."""
+def say(ledger: Ledger, *sayings: Saying, keep: Mapping[str, str]) -> None:
+    """Record answers, in one write; nothing is charged. keep: texts to be kept beside the entries, a cache."""
     with ledger.store.writing(marked=False) as writer:
+        for name, text in keep.items():
+            writer.keep(name, text)
         for each in sayings:
             fields = {name: getattr(each, name) for name in Saying.__slots__}
             if each.made_from is None:

@@ -104,6 +104,12 @@ class Answers:
         paid = self._paid(question, guess, "direct" if below is None else "measurement")
         return replace(paid, price=paid.price + opened) if opened else paid
 
+    def remembered(self, questions: Sequence[Question]) -> list[Given] | None:
+        """The answers, if all of these were answered before, or are public; writes nothing and waits for nobody."""
+        self.memory.catch_up()
+        found = [self._cached(each) or self._public(each) for each in questions]
+        return [each for each in found if each is not None] if None not in found else None
+
     def require(self, questions: Sequence[Question]) -> None:
         """Refuse now if what these questions need together does not fit: half an average is no answer."""
         self.memory.catch_up()
@@ -259,7 +265,7 @@ class Answers:
 
     def _said(self, question: Question) -> Given | None:
         """The answer that was given before, if it was promised with as little doubt."""
-        said = self.transcript.said.get(meaning(question, self.facts.domain))
+        said = self.transcript.said(meaning(question, self.facts.domain))
         if said is None or said.beta > self.shop.terms.beta:
             return None
         return replace(said.given, source="cache", price=0)
@@ -328,7 +334,7 @@ class Answers:
         price, left = self.shop.price(conversation), self.shop.left()
         if self.shop.theta(conversation, number) <= 0 or 4 * price > left:
             return False
-        return self.memory.saved + soon >= price
+        return self.transcript.saved + soon >= price
 
     def _below(self, question: Question, guess: Any) -> bool | None:
         """Whether the open threshold says that the guess is near enough; None if it turns out to be over."""
@@ -405,7 +411,7 @@ class Answers:
         count, marginal = self.shop.alone(question, order), self.shop.marginal(question, order)
         if marginal is None or not self.shop.admits(marginal):
             return count
-        rented = self.memory.rented[scope_of(question, self.facts.domain)] + paid
+        rented = self.transcript.rented[scope_of(question, self.facts.domain)] + paid
         return marginal if self.shop.price(marginal) <= rented + _FEW * self.shop.price(count) else count
 
     def _planned(self, question: Question) -> bool:

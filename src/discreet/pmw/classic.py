@@ -128,13 +128,20 @@ class ClassicAnswers:
         question.sensitivity(self.facts)  # says what is wrong with the question
         self.weights.form(question)
         self._catch_up()
-        said = self.transcript.said.get(meaning(question, self.facts.domain))
+        return self._remembered(question) or self._asked(question)
+
+    def remembered(self, questions: Sequence[Any]) -> list[Given] | None:
+        """The answers, if all of these were answered before, or are public; writes nothing and waits for nobody."""
+        self._catch_up()
+        found = [self._remembered(each) if isinstance(each, Count) else None for each in questions]
+        return [each for each in found if each is not None] if None not in found else None
+
+    def _remembered(self, question: Count) -> Given | None:
+        said = self.transcript.said(meaning(question, self.facts.domain))
         if said is not None:
             return replace(said.given, source="cache", price=0)
         everybody = constant(question, self.facts.domain)
-        if everybody is not None:
-            return Given(np.array(self.facts.size if everybody else 0), 0.0, "public")
-        return self._asked(question)
+        return None if everybody is None else Given(np.array(self.facts.size if everybody else 0), 0.0, "public")
 
     def require(self, questions: Sequence[object]) -> None:
         """Nothing to check: a count is one step."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from discreet.catalogue import CATALOGUE
 from discreet.data import Facts
 from discreet.ledger import Ledger
@@ -36,13 +34,12 @@ class Heard:
     def told(self, numbers: int) -> Told:
         """As it stands when a question with so many numbers is answered."""
         self._catch_up()
-        asked = sum(int(np.size(said.given.value)) for said in self.transcript.answers)
         spent = self.ledger.spent()
         limit = float(self.ledger.budget.epsilon) ** 2 / 2
         if spent.caps.renyi is not None and spent.order is not None:
             limit = spent.caps.renyi / NANO / float(spent.order)
         return Told(
-            max(asked + numbers, self.transcript.tops + 1),
+            max(self.transcript.heard + numbers, self.transcript.tops + 1),
             self.transcript.tops,
             self._nats,
             self._rate,

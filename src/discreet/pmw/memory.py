@@ -12,7 +12,7 @@ from discreet.domain import Domain
 from discreet.pmw.measured import Measured, group_cells, interval
 from discreet.pmw.questions import Floats, Question, linear, meaning, scope_of
 from discreet.pmw.shop import Shop
-from discreet.pmw.transcript import Said, Transcript
+from discreet.pmw.transcript import Transcript
 from discreet.predicate import Not
 from discreet.query import Count, Histogram, Sum
 
@@ -23,8 +23,6 @@ class Memory:
     marginals  the measured marginals with their columns
     groups     the measured histograms of a part of the rows
     columns    every column that some measurement mentions
-    rented     for each scope what was paid for single numbers of it
-    saved      what a threshold would have made needless since the hypothesis was last wrong
     """
 
     def __init__(self, transcript: Transcript, shop: Shop) -> None:
@@ -32,10 +30,8 @@ class Memory:
         self.marginals: list[tuple[frozenset[str], Measured]] = []
         self.groups: list[Measured] = []
         self.columns: set[str] = set()
-        self.rented: dict[tuple[str, ...], int] = defaultdict(int)
-        self.saved = 0
         self._by_meaning: dict[str, list[Measured]] = defaultdict(list)
-        self._measured = self._answers = 0
+        self._measured = 0
 
     @property
     def _domain(self) -> Domain:
@@ -46,9 +42,7 @@ class Memory:
         self.transcript.catch_up()
         for each in self.transcript.measured[self._measured :]:
             self._learn(each)
-        for said in self.transcript.answers[self._answers :]:
-            self._note(said)
-        self._measured, self._answers = len(self.transcript.measured), len(self.transcript.answers)
+        self._measured = len(self.transcript.measured)
 
     def measured(self, question: Question) -> bool:
         """Whether the marginal over just the columns that matter to the question was measured."""
@@ -104,11 +98,3 @@ class Memory:
             others = Count(Not(measured.query.where))
             opposite = replace(measured, query=others, value=self.shop.total - measured.value)
             self._by_meaning[meaning(others, self._domain)].append(opposite)
-
-    def _note(self, said: Said) -> None:
-        if isinstance(said.question, (Count, Sum)):
-            self.rented[scope_of(said.question, self._domain)] += said.given.price
-        if said.given.missed or said.given.source == "measurement":
-            self.saved = 0  # a threshold would have ended here, or has
-        elif said.given.missed is not None:
-            self.saved += said.given.price

@@ -16,6 +16,7 @@ from discreet.pmw.transcript import Given
 from discreet.records import record
 from discreet.release import release
 
+_ROUNDING = 2**-40  # more than the rounding of floats here
 _FINE = 2**40  # a rate is a multiple of 1 / _FINE, rounded up
 
 
@@ -26,17 +27,34 @@ def quantile(answers: Answers, table: Dataset, column: str, q: Fraction) -> Give
                allows its next measurement. If others measured between the question and its charge, this is a later
                measurement, which may fail less often: the stated bound is then the A for which that holds.
     """
-    shop, transcript = answers.shop, answers.transcript
+    shop = answers.shop
     declared = table.facts.domain.column(column)
     if not isinstance(declared, Number):
         raise ParameterError(f"a quantile is of a Number with bounds; column {column!r} is declared {declared!r}")
     if shop.terms.alpha is None:
         raise ParameterError("a quantile needs a session with alpha=: it is promised within alpha * size ranks")
-    transcript.catch_up()
-    meaning = f"quantile:{column}:{q}"
-    said = transcript.said.get(meaning)
-    if said is not None and said.beta <= shop.terms.beta and said.given.bound <= shop.window:
-        return replace(said.given, source="cache", price=0)
+    known = _remembered(answers, column, q)  # nobody has to wait for what was answered before
+    if known is not None:
+        return known
+    with answers.transcript.alone():
+        return _remembered(answers, column, q) or _released(answers, table, column, declared, q)
+
+
+def _remembered(answers: Answers, column: str, q: Fraction) -> Given | None:
+    """The answer that was given before, if it is near and sure enough."""
+    answers.transcript.catch_up()
+    said = answers.transcript.said(_meaning(column, q))
+    if said is None or said.beta > answers.shop.terms.beta or said.given.bound > answers.shop.window:
+        return None
+    return replace(said.given, source="cache", price=0)
+
+
+def _meaning(column: str, q: Fraction) -> str:
+    return f"quantile:{column}:{q}"
+
+
+def _released(answers: Answers, table: Dataset, column: str, declared: Number, q: Fraction) -> Given:
+    shop, transcript = answers.shop, answers.transcript
     request = answers.request("quantile", column, record(q))
     if request.stored is not None:
         mechanism, value, entry, paid = request.mechanism, request.value, request.stored.entry, 0
@@ -49,10 +67,11 @@ def quantile(answers: Answers, table: Dataset, column: str, q: Fraction) -> Give
         transcript.catch_up()
     # If others measured meanwhile this is a later measurement, which may fail less often: a wider bound.
     reached = _exponent(declared, shop.failure(transcript.numbers[entry])) / float(mechanism.rate)
-    given = Given(float(value), max(float(shop.window), reached), "direct", paid)
-    return transcript.say(mechanism, meaning, shop.terms.beta, given, made_from=entry)
+    bound = max(float(shop.window), reached * (1 - _ROUNDING / 2))
+    given = Given(float(value), bound, "direct", paid)
+    return transcript.say(mechanism, _meaning(column, q), shop.terms.beta, given, made_from=entry)
 
 
 def _exponent(column: Number, failure: float) -> float:
     """rate * A for which points * exp(-rate A) is this failure; a little more, for the rounding of floats."""
-    return math.log((column.steps + 1) / failure) * (1 + 2**-40)
+    return math.log((column.steps + 1) / failure) * (1 + _ROUNDING)

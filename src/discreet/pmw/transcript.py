@@ -22,6 +22,8 @@ was ever answered.
 from __future__ import annotations
 
 import itertools
+import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,13 +41,14 @@ from discreet.ledger.charging import Stored
 from discreet.ledger.state import Body, answer_text
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
+from discreet.pmw.expected import Scope
 from discreet.pmw.measured import Measured
 from discreet.pmw.mwem import AveragedWeights
-from discreet.pmw.questions import Floats, Question, mentioned
+from discreet.pmw.questions import Floats, Question, mentioned, scope_of
 from discreet.pmw.workload import Marginals
 from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or
 from discreet.query import Count, Histogram, Sum
-from discreet.records import Json, digest, record, revive
+from discreet.records import Json, canonical, digest, record, revive
 
 _PREDICATES = (Among, And, Between, Equals, Missing, Not, Or)
 _READ: dict[str, type] = {
@@ -133,7 +136,10 @@ class Transcript:
     What was learned about this edition of the rows:
 
     measured  everything measured so far, in the order of the charges
-    said      the last answer to each question, by meaning; `answers` is all of them in order
+    rented    for each scope what was paid for single numbers of it
+    saved     what a threshold would have made needless since the hypothesis was last wrong
+    heard     how many numbers were said
+    answers   everything that was said, in order; without `carries` only
     open_run  the threshold that is open now, if any
     unsaid    the charges that a session made and of which no answer was said
 
@@ -153,25 +159,40 @@ class Transcript:
         self.ledger, self.facts, self.manner, self.threshold, self.carries = ledger, facts, manner, threshold, carries
         self.measured: list[Measured] = []
         self.charged = 0
-        self.said: dict[str, Said] = {}
         self.answers: list[Said] = []
+        self.rented: dict[Scope, int] = defaultdict(int)
+        self.saved = self.heard = 0
         self.runs = self.tops = self.guesses = 0
         self.open_run: Run | None = None
         self.thresholds: set[int] = set()
         self.unsaid: set[int] = set()
         self.numbers: dict[int, int] = {}
         self._pending: dict[int, list[tuple[Question, Gaussian | Laplace, int, bool]]] = {}
+        self._places: list[tuple[int, int, int]] = []  # of each measurement: entry, part of it, order
+        self._said: dict[str, Said] = {}
         self._kept: dict[str, frozenset[str] | None] = {}
-        self._seen = 0
+        self._seen = self._stored = 0
         self._hash = ledger.recorded(facts)[1]
 
     def catch_up(self) -> None:
-        """Read the entries that are new."""
+        """Read the entries that are new; of a long ledger those that are not in what was stored of it."""
+        if self._seen == 0 and self.carries:
+            self._read_stored()
         for body in self.ledger.entries(after=self._seen):
             fold = _FOLDS.get(body["kind"])
             if fold is not None:
                 fold(self, body)
             self._seen = body["seq"]
+
+    def said(self, meaning: str) -> Said | None:
+        """The last answer to the question with this meaning."""
+        if meaning not in self._said and self._stored:
+            for seq, body in self.ledger.store.said(meaning):
+                noted = self._held({"seq": seq, **body}) if body["manner"] == self.manner else None
+                if noted is not None:
+                    self._said[meaning] = noted
+                    break
+        return self._said.get(meaning)
 
     def say(
         self, question: Asked, meaning: str, beta: Fraction, given: Given, *, made_from: int | None = None
@@ -188,7 +209,10 @@ class Transcript:
             charging.Saying(self._hash, record(question), meaning, self.manner, _text(beta, given), made_from)
             for question, meaning, given in answers
         ]
-        charging.say(self.ledger, *sayings)
+        keep = {}
+        if self.carries and self._seen - self._stored >= STORE_EVERY:
+            keep, self._stored = {self._name: self._stored_text()}, self._seen
+        charging.say(self.ledger, *sayings, keep=keep)
 
     def asked(self, terms: Json, what: Json) -> Request:
         """The request id for releasing this under these terms; with what was released under it and never said.
@@ -276,12 +300,9 @@ class Transcript:
         parts = self._pending.pop(body["charge"], None)
         if parts is None:
             return
-        released = decode(answer_text(body))
-        values = released if isinstance(released, tuple) else (released,)
-        for (question, mechanism, order, holds), value in zip(parts, values, strict=True):
+        for part, ((question, mechanism, order, holds), value) in enumerate(zip(parts, _values(body), strict=True)):
             if holds:
-                got = measured(question, mechanism, value, self.facts, entry=body["charge"], order=order)
-                self.measured.append(got)
+                self._learn(question, mechanism, value, entry=body["charge"], order=order, part=part)
 
     def _ended(self, body: Body) -> None:
         self._pending.pop(body["charge"], None)
@@ -297,17 +318,124 @@ class Transcript:
         self.unsaid.discard(body.get("made_from", 0))
         if body["manner"] != self.manner:
             return
-        try:
-            beta, value, bound, source, price, missed = decode(answer_text(body))
-            given = Given(value, bound, source, price, missed)
-            noted = Said(body["seq"], revive(body["question"], _READ), Fraction(beta), given)
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
-            raise LedgerCorrupt(body["seq"], "an answer as a session writes it", "another text") from None
-        self.guesses += given.source == "hypothesis"
-        if not self._holds(body["facts_hash"], noted.question):
+        self.guesses += _spoken(body)[1].source == "hypothesis"
+        noted = self._held(body)
+        if noted is None:
             return
-        self.answers.append(noted)
-        self.said[body["meaning"]] = noted
+        self._said[body["meaning"]] = noted
+        if not self.carries:
+            self.answers.append(noted)
+        self._count(noted)
+
+    def _held(self, body: Body) -> Said | None:
+        """An answer that was said; None if it is about other rows or another declaration."""
+        beta, given = _spoken(body)
+        try:
+            question = revive(body["question"], _READ)
+            return Said(body["seq"], question, beta, given) if self._holds(body["facts_hash"], question) else None
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise _another_text(body) from None
+
+    def _count(self, said: Said) -> None:
+        given = said.given
+        self.heard += int(np.size(given.value))
+        if given.price and isinstance(said.question, (Count, Sum)):
+            self.rented[scope_of(said.question, self.facts.domain)] += given.price
+        if given.missed or given.source == "measurement":
+            self.saved = 0  # a threshold would have ended here, or has
+        elif given.missed is not None:
+            self.saved += given.price
+
+    # What is stored of a long ledger, so that a new session need not read it from its start.
+
+    @property
+    def _name(self) -> str:
+        return f"transcript {self.manner} {self._hash}"
+
+    def _stored_text(self) -> str:
+        """All that was read so far, as text: charges by their entries, sayings only as what they add up to."""
+        run = self.open_run
+        held: Any = {
+            "seq": self._seen,
+            "hash": self.ledger.entry(self._seen)["hash"],
+            "counts": [getattr(self, name) for name in _COUNTS],
+            "open_run": None if run is None else [run.entry, run.number],
+            "thresholds": sorted(self.thresholds),
+            "unsaid": sorted(self.unsaid),
+            "numbers": [[entry, number] for entry, number in self.numbers.items()],
+            "rented": [[list(scope), amount] for scope, amount in self.rented.items()],
+            "pending": [[entry, [part[2:] for part in parts]] for entry, parts in self._pending.items()],
+            "measured": self._places,
+        }
+        return canonical({"check": digest(held), "state": held})
+
+    def _read_stored(self) -> None:
+        """Begin with what was stored, if the ledger still has the entry that it goes up to."""
+        text = self.ledger.store.kept(self._name)
+        held = None if text is None else _checked_state(text)
+        if held is None or held["seq"] > self.ledger.length() or self.ledger.entry(held["seq"])["hash"] != held["hash"]:
+            return
+        for name, count in zip(_COUNTS, held["counts"], strict=True):
+            setattr(self, name, count)
+        self.thresholds, self.unsaid, self.numbers = set(held["thresholds"]), set(held["unsaid"]), dict(held["numbers"])
+        self.rented.update({tuple(scope): amount for scope, amount in held["rented"]})
+        if held["open_run"] is not None:
+            entry, number = held["open_run"]
+            self.open_run = Run(entry, revive(self.ledger.entry(entry)["mechanism"], _READ), number)
+        for entry, rest in held["pending"]:
+            parts = additive_parts(self.ledger.entry(entry)["mechanism"])
+            self._pending[entry] = [(*part, order, holds) for part, (order, holds) in zip(parts, rest, strict=True)]
+        self._read_measured(held["measured"])
+        self._seen = self._stored = held["seq"]
+
+    def _read_measured(self, places: Sequence[tuple[int, int, int]]) -> None:
+        for entry, group in itertools.groupby(places, key=lambda place: place[0]):
+            parts, end = additive_parts(self.ledger.entry(entry)["mechanism"]), self.ledger.store.end_of(entry)
+            assert end is not None
+            values = _values(end[1])
+            for _, part, order in group:
+                question, mechanism = parts[part]
+                self._learn(question, mechanism, values[part], entry=entry, order=order, part=part)
+
+    def _learn(
+        self, question: Question, mechanism: Gaussian | Laplace, value: Any, *, entry: int, order: int, part: int
+    ) -> None:
+        self.measured.append(measured(question, mechanism, value, self.facts, entry=entry, order=order))
+        self._places.append((entry, part, order))
+
+
+STORE_EVERY = 1000
+"""Entries between two stored transcripts."""
+
+_COUNTS = ("charged", "runs", "tops", "guesses", "saved", "heard")
+
+
+def _checked_state(text: str) -> Any:
+    """What was stored, if it is as it was written: a cache that is damaged is no cache."""
+    try:
+        held = json.loads(text)
+        return held["state"] if digest(held["state"]) == held["check"] else None
+    except (KeyError, RecursionError, TypeError, ValueError):
+        return None
+
+
+def _values(answer: Body) -> Sequence[Any]:
+    """What a release measured: one value, or one for each of its questions."""
+    released = decode(answer_text(answer))
+    return released if isinstance(released, tuple) else (released,)
+
+
+def _spoken(body: Body) -> tuple[Fraction, Given]:
+    """The doubt and the answer of a saying."""
+    try:
+        beta, value, bound, source, price, missed = decode(answer_text(body))
+        return Fraction(beta), Given(value, bound, source, price, missed)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        raise _another_text(body) from None
+
+
+def _another_text(body: Body) -> LedgerCorrupt:
+    return LedgerCorrupt(body["seq"], "an answer as a session writes it", "another text")
 
 
 def _declared_alike(before: Facts, now: Facts) -> frozenset[str] | None:
