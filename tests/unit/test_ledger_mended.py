@@ -755,7 +755,7 @@ def test_a_session_does_not_read_a_long_ledger_from_its_start(tmp_path, monkeypa
     for name in ("charged", "runs", "tops", "guesses", "saved", "heard", "numbers", "unsaid", "rented", "_places"):
         assert getattr(one, name) == getattr(other, name), name
     assert [each.value.tolist() for each in one.measured] == [each.value.tolist() for each in other.measured]
-    assert len(one.measured) == 2
+    assert len(one.measured) >= 2
 
 
 def test_a_damaged_store_of_a_session_is_no_store(tmp_path, monkeypatch):
