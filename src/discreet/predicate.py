@@ -27,6 +27,11 @@ from discreet.data import Batch
 from discreet.domain import Category, Domain, Number, spell
 from discreet.errors import ParameterError
 
+MAX_DEPTH = 200
+TOO_DEEP = (
+    "a condition is nested too deep: write And(a, b, c) instead of a & b & c, and Or(a, b, c) instead of a | b | c"
+)
+
 Value = str | bool | int | Fraction
 Mask = npt.NDArray[np.bool_]
 
@@ -344,6 +349,22 @@ def _code(domain: Domain, name: str, value: Value) -> int:
     if code == column.missing_code:
         raise ParameterError(f"column {name!r}: {value!r} stands for missing values; ask Missing({name!r})")
     return code
+
+
+def require_shallow(predicate: Predicate) -> None:
+    """Refuse a condition that is nested deeper than Python's recursion safely goes. Looks without recursing."""
+    level: list[Predicate] = [predicate]
+    for _ in range(MAX_DEPTH):
+        level = [part for each in level for part in _parts(each)]
+        if not level:
+            return
+    raise ParameterError(TOO_DEEP)
+
+
+def _parts(predicate: Predicate) -> tuple[Predicate, ...]:
+    if isinstance(predicate, Not):
+        return (predicate.part,)
+    return predicate.parts if isinstance(predicate, (And, Or)) else ()
 
 
 EVERYTHING = And()

@@ -31,6 +31,7 @@ from discreet.ledger.opening import LONGEST_MEMO, check_table, storable_text
 from discreet.ledger.price import NOTHING, Price
 from discreet.mechanism import Conversation, Looking, Mechanism
 from discreet.noise import Rng
+from discreet.predicate import TOO_DEEP
 from discreet.query import require_numbers
 from discreet.records import Json, canonical, digest, record
 
@@ -256,7 +257,10 @@ def _checked(mechanism: object, kind: Any, data: Dataset, ledger: Ledger, rng: R
 
 def _priced(mechanism: Mechanism | Conversation, data: Dataset) -> tuple[Guarantee, Json]:
     """What the mechanism promises on this table, and its record; both read public things only."""
-    guarantee = mechanism.guarantee(data.facts)
+    try:
+        guarantee = mechanism.guarantee(data.facts)
+    except RecursionError:
+        raise ParameterError(TOO_DEEP) from None
     if not isinstance(guarantee, Guarantee):
         raise ParameterError(f"a guarantee must be a Guarantee, found {type(guarantee).__name__}")
     if (numbers := getattr(mechanism, "numbers", None)) is not None:
@@ -268,6 +272,8 @@ def _priced(mechanism: Mechanism | Conversation, data: Dataset) -> tuple[Guarant
         raise
     except ValueError:
         raise ParameterError("a number of this mechanism has too many digits to be recorded") from None
+    except RecursionError:
+        raise ParameterError(TOO_DEEP) from None
     return guarantee, stored
 
 

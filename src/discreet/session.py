@@ -260,11 +260,6 @@ class Session:
     def _answering(self) -> Any:
         """What answers, by the session's method; made when the first question needs it."""
         if self._answers is None:
-            if self.table.facts.edition is None:
-                raise ParameterError(
-                    "these rows have no edition, so nothing can be learned about them: a session answers about a Table "
-                    'or ParquetTable of its owner, with edition="..."'
-                )
             if self._terms["alpha"] is None and self._terms["scopes"] is None:
                 raise ParameterError(
                     "to ask questions give the session alpha=, the fraction that answers may be off by"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -43,6 +44,29 @@ def test_a_finished_schema_says_what_it_protects(run):
     assert "Public: how many persons there are" in out
     code, out, _ = run("schema", "years.toml")
     assert "whoever 'person' names, with at most 5 rows" in out
+
+
+def test_the_edition_is_drafted_declared_and_shown_and_a_new_one_is_asked_about_anew(run, tmp_path):
+    assert 'edition = "1"' in run("schema", "people.parquet")[1]
+    assert "The edition of the rows is 1." in run("schema", "people.toml")[1]
+    assert "edition 1" in run("ledger", "create", "people.toml", "--epsilon", "1", "--delta", "1e-6")[1]
+    ask = ("ask", "people.toml", "SELECT COUNT(*) FROM people WHERE age > 40", "--json")
+    paid, free = (json.loads(run(*ask)[1]) for _ in range(2))
+    path = tmp_path / "people.toml"
+    path.write_text('edition = "2026-12"\n' + path.read_text())
+    again = json.loads(run(*ask)[1])
+    assert paid["price_nano"] > 0
+    assert (free["price_nano"], free["source"]) == (0, "cache")
+    assert (again["price_nano"] > 0, again["source"]) == (True, "direct")
+    assert "edition    2026-12" in run("ledger", "show", "people.toml")[1]
+    assert json.loads(run("ledger", "show", "people.toml", "--json")[1])["edition"] == "2026-12"
+
+
+def test_a_schema_with_more_rows_than_digits_is_said_in_few(run, tmp_path):
+    columns = "".join(f'[columns.c{each}]\nkind = "number"\nlow = 0\nhigh = 9\nstep = 1\n' for each in range(5000))
+    (tmp_path / "wide.toml").write_text('name = "w"\neach_row_is_a_person = true\n' + columns)
+    code, out, _ = run("schema", "wide.toml")
+    assert (code, "about 1e49" in out) == (0, True)
 
 
 @pytest.mark.parametrize(

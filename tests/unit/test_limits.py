@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import random
 from fractions import Fraction
 
@@ -254,6 +256,20 @@ def test_a_condition_with_very_many_values_is_answered():
     with alarm():
         assert session.ask(dp.Count(dp.Among("x", range(200_000)))).value > 0
         assert session.ask(dp.Count(dp.Among("town", map(str, range(2000))))).value > 0
+
+
+@pytest.mark.parametrize("depth", [300, 1000, 5000])
+def test_a_condition_that_is_nested_too_deep_is_refused_free(depth):
+    session = opened(dp.Domain(age=dp.Number(0, 9, step=1)), {"age": [1] * 100})
+    chain = functools.reduce(operator.or_, [dp.Equals("age", each % 10) for each in range(depth)])
+    for ask in (session.ask, session.price, session.check, lambda each: session.answer_all([each])):
+        with pytest.raises(ParameterError, match="nested too deep"):
+            ask(dp.Count(chain))
+    with pytest.raises(ParameterError, match="nested too deep"):
+        dp.release(dp.Laplace(dp.Count(chain), 5), session.table, ledger=session.ledger, rng=SeededRng(1))
+    assert session.ledger.spent().renyi == 0
+    flat = dp.Or(*(dp.Equals("age", each % 10) for each in range(depth)))
+    assert session.ask(dp.Count(flat)).value == 100
 
 
 # Numbers that floats do not hold.

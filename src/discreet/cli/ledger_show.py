@@ -85,8 +85,9 @@ def display(found: Ledger, shown: dict[str, Any], output: Output) -> None:
         output.say("NOT AS ITS MARK SAYS: an older copy, or a moved one; nothing is released until `ledger reconcile`")
     unit = "a row is a person" if shown["unit"] is None else f"a person is a {one_line(shown['unit'])}"
     size = "" if shown["size"] is None else f", {shown['size']:,} persons"
-    edition = "" if shown["edition"] is None else f", edition {one_line(shown['edition'])}"
-    output.say(f"table      {one_line(shown['table'])} ({shown['neighbours']}, {unit}{size}{edition})")
+    output.say(f"table      {one_line(shown['table'])} ({shown['neighbours']}, {unit}{size})")
+    if shown["edition"] is not None:
+        output.say(f"edition    {one_line(shown['edition'])}")
     output.say(f"promise    {found.budget}")
     output.say(f"budget     {_bar(shown['used'], min(40, width - 32))} {_share(shown['used'])} used", style="bold")
     for line in str(found.spent()).split("; "):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import click
 
+from discreet import exact
 from discreet.errors import ParameterError
+from discreet.wording import one_line
 
 
 @click.command()
@@ -28,7 +31,10 @@ def schema(data: Path, out: Path | None) -> None:
         if out is not None:
             raise ParameterError("--out is for a draft; a finished schema is only checked")
         found = Schema.read(data)
-        click.echo(f"{data.name} is complete: {found.domain.size:,} different rows are possible.")
+        size = found.domain.size
+        rows = f"{size:,}" if size < 10**60 else exact.shown(Fraction(size))
+        edition = f"The edition of the rows is {one_line(found.edition)}."
+        click.echo(f"{data.name} is complete: {rows} different rows are possible. {edition}")
         click.echo(found.protects())
         return
     text = draft(data)

@@ -12,7 +12,7 @@ from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.pmw.questions import Question, constant, linear
 from discreet.pmw.sql import Select
 from discreet.pmw.transcript import Given
-from discreet.predicate import in_words
+from discreet.predicate import in_words, require_shallow
 from discreet.query import Count, Histogram, Sum, numbers, require_numbers
 
 
@@ -71,6 +71,7 @@ def put_together(select: Select | Question, facts: Facts, text: str = "") -> tup
         asked = _ordered(one, facts)
         questions, make = [asked], lambda given: plain(one, asked, given[0], facts)
     for each in questions:
+        require_shallow(each.where)
         each.sensitivity(facts)  # says what is wrong with the question
         require_numbers(numbers(each, facts))
         if constant(each, facts.domain) is False:

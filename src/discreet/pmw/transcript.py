@@ -34,7 +34,7 @@ import numpy as np
 
 from discreet.data import Facts
 from discreet.erm.line import RankQuantile
-from discreet.errors import LedgerCorrupt
+from discreet.errors import LedgerCorrupt, ParameterError
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answers import decode, encode
 from discreet.ledger.charging import Stored
@@ -156,6 +156,11 @@ class Transcript:
         self, ledger: Ledger, facts: Facts, *, manner: str, threshold: type = AboveThreshold, carries: bool = False
     ) -> None:
         """carries: what was learned under another declaration counts where that says the same."""
+        if facts.edition is None:
+            raise ParameterError(
+                "these rows have no edition, so nothing could be learned about them: a session answers about a Table "
+                'or ParquetTable of its owner, with edition="..."'
+            )
         self.ledger, self.facts, self.manner, self.threshold, self.carries = ledger, facts, manner, threshold, carries
         self.measured: list[Measured] = []
         self.charged = 0
@@ -245,8 +250,6 @@ class Transcript:
 
     def _holds(self, facts_hash: str, question: Asked) -> bool:
         """Whether what was learned about a question under the facts with this hash holds here."""
-        if self.facts.edition is None:
-            return False
         if facts_hash == self._hash:
             return True
         if not self.carries or self.ledger.identity.unit is not None:
@@ -293,7 +296,7 @@ class Transcript:
         if conversation.sensitivity >= self.facts.neighbours.rows and not conversation.monotone:
             self.runs += 1
             self.thresholds.add(body["seq"])
-            if body["facts_hash"] == self._hash and self.facts.edition is not None:
+            if body["facts_hash"] == self._hash:
                 self.open_run = Run(body["seq"], conversation, self.runs)
 
     def _answer(self, body: Body) -> None:
@@ -439,8 +442,8 @@ def _another_text(body: Body) -> LedgerCorrupt:
 
 
 def _declared_alike(before: Facts, now: Facts) -> frozenset[str] | None:
-    """The columns that are declared as they were; None if the rows are another edition, or one of them has none."""
-    if now.edition is None or before.edition != now.edition:
+    """The columns that are declared as they were; None if the rows were another edition, or had none."""
+    if before.edition != now.edition:
         return None
     return frozenset(name for name in now.domain if name in before.domain and before.domain[name] == now.domain[name])
 
