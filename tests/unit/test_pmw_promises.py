@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.pmw.answering import Answers
+from discreet.pmw import population
+from discreet.pmw.answering import MANNER, Answers
 from discreet.pmw.marginals import Marginals
+from discreet.pmw.measured import Measured, SetErrors
 from discreet.pmw.reading import Answered, _readings, answers
 from discreet.pmw.reading import bound as promised
 from discreet.pmw.shop import Shop, Terms
@@ -155,3 +158,54 @@ def test_what_a_hypothesis_moves_an_answer_by_is_in_its_bound():
         for side in (-1, 1):
             assert np.all(np.abs(read + side * reading.error - each.value) <= each.bound + 1e-9)
     assert any(np.abs(read - each.value).max() > 5 for read, each in zip(apart, given, strict=True))
+
+
+def test_the_failures_of_all_sets_of_cells_of_all_columns_are_one_failure():
+    """The union that the theorem of `measured` is about, added up: every choice of columns, every number of cells."""
+    sizes, scale, failure = (4, 2), 7.0, 0.01
+    measured = Measured(Histogram(("town", "sex")), "gaussian", scale, 1.0, np.zeros(sizes))
+    spent = 0.0
+    for kept in itertools.product((0, 1), repeat=len(sizes)):
+        cells = math.prod(size for size, keep in zip(sizes, kept, strict=True) if keep)
+        copies, counts = math.prod(sizes) / cells, np.arange(1, cells + 1)
+        errors = SetErrors(measured, cells=cells, columns=len(sizes), failure=failure).of(counts)
+        for count, error in zip(counts.tolist(), errors.tolist(), strict=True):
+            spent += math.comb(cells, count) * 2 * math.exp(-(error**2) / (2 * copies * count * scale**2))
+    assert failure / 2 < spent <= failure
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_sum_is_counted_in_the_largest_contribution_of_one_row_whatever_rows_a_person_has(rows):
+    table = people()
+    facts = dp.Facts(DOMAIN, dp.Neighbours("replace-one", rows), 4000)
+    found = Shop(facts, dp.Ledger.in_memory(dp.Budget(20), table), Terms(Fraction(1, 50), BETA))
+    assert found.worth(Sum("age")) * Sum("age").unit(facts) == 90
+    assert found.worth(Count()) == found.worth(Histogram("town")) == 1
+    assert found.threshold(1).sensitivity == rows
+
+
+@pytest.mark.parametrize("rate", [0.011, 0.5, 0.999, 1.0, 1.001, 37.0])
+def test_a_population_s_bound_is_for_a_level_that_was_not_exceeded(rate, monkeypatch):
+    seen = []
+    monkeypatch.setattr(population, "distance", lambda level, **_: seen.append(level) or 0.1)
+    population.by_privacy(population.Told(questions=5, rate=rate, limit=1.0), beta=0.05, failure=0.05)
+    assert rate <= seen[0] < 2 * rate
+
+
+@pytest.mark.parametrize(("sensitivity", "taken"), [(1, False), (2, True), (3, True)])
+def test_a_threshold_that_was_paid_for_fewer_rows_than_a_person_has_is_not_asked(sensitivity, taken):
+    """Somebody may have opened it by the session's own name; its questions would be refused, one after the other."""
+    rows = {
+        "town": list("nsew") * 4,
+        "sex": ["F", "M"] * 8,
+        "age": [10] * 16,
+        "pay": [1.0] * 16,
+        "who": [*range(8)] * 2,
+    }
+    table = dp.Table(rows, DOMAIN, name="people", unit="who", rows_per_unit=2)
+    ledger = dp.Ledger.in_memory(dp.Budget(20), table)
+    with dp.converse(dp.AboveThreshold(30, 30, sensitivity=sensitivity), table, ledger=ledger, memo=MANNER):
+        made = Answers(table, ledger, Terms(Fraction(1, 2), BETA))
+        made.memory.catch_up()
+        assert (made.transcript.open_run is not None) is taken
+        assert made.transcript.runs == taken
