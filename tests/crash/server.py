@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 def run(layer: Layer, order: dict[str, Any]) -> None:
-    """One process: arm, run, note. It notes errors of discreet by their class, others with all they say."""
+    """One process: arm, run, note. It notes errors of discreet by their class, others with the line that they come from."""
     notes = os.open(order["notes"], os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def say(**note: Any) -> None:
@@ -62,8 +62,9 @@ def _noted(say: Any, act: Callable[[], Result]) -> Result | None:
         return act()
     except DiscreetError as error:
         say(error=type(error).__name__, text=str(error))
-    except Exception:
-        say(raw=traceback.format_exc())
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        say(raw=f"{type(error).__name__} in {frame.name}, {frame.filename}, line {frame.lineno}: {frame.line}")
     return None
 
 
