@@ -123,6 +123,7 @@ def stated(found: Found, *, with_answer: bool) -> dict[str, Any]:
         "unit": identity["unit"] or "a row",
         "rows_per_unit": identity["rows"],
         "size": found.facts["facts"]["size"],
+        **_edition(found.facts["facts"]),
         "schema_hash": found.facts["facts_hash"],
         "schema": found.facts["facts"],
         **(_priced(found) if body["kind"] == "charge" else _FREE),
@@ -134,6 +135,11 @@ def stated(found: Found, *, with_answer: bool) -> dict[str, Any]:
         "not_protected": _not_protected(found),
     }
     return {**said, "answer": answer} if with_answer else said
+
+
+def _edition(facts: dict[str, Any]) -> dict[str, str]:
+    """The owner's label of the rows that were looked at, if they have one."""
+    return {"edition": revive(facts["edition"], {})} if "edition" in facts else {}
 
 
 _SAID = "An answer of a session, made of what was released before it: it adds nothing to what was released."

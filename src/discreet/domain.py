@@ -23,7 +23,8 @@ import difflib
 import math
 import numbers
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -95,6 +96,11 @@ class Category:
                 return codes[key]
         near = near_misses(level, self.levels) or f" Declared: {self!r}."
         raise ParameterError(f"{level!r} is not a declared level.{near}")
+
+    def codes(self, levels: Iterable[object]) -> list[int | None]:
+        """The codes of many levels at once; None for one that is not declared."""
+        known = self.lookup()
+        return [next((known[key] for key in _matches(level) if key in known), None) for level in levels]
 
     def level(self, code: int) -> Level:
         """The level of a code."""
@@ -176,6 +182,17 @@ class Number:
     def unit(self) -> Fraction:
         """The largest number of which low and step, and so every value, are whole multiples."""
         return common_unit((self.low, self.step))
+
+    def codes(self, values: Sequence[int | Fraction]) -> list[int | None]:
+        """The codes of many exact values at once; None for one that is not on the grid."""
+        if self.step == 1 and self.low.denominator == 1:  # the usual grid, and most of what many values are asked for
+            low, high = int(self.low), int(self.high)
+            return [int(each) - low if low <= each <= high and each.denominator == 1 else None for each in values]
+        # (v - low) / step = (v * b - a) * q / (b * p) for low = a / b and step = p / q: whole numbers stay whole.
+        a, b = self.low.numerator, self.low.denominator
+        q, whole, steps = self.step.denominator, b * self.step.numerator, self.steps
+        found = (divmod((value * b - a) * q, whole) for value in values)
+        return [int(code) if not rest and 0 <= code <= steps else None for code, rest in found]
 
     def code(self, value: object) -> int:
         """The code of a value on the grid; the nearest grid values are named if it is not on it."""
@@ -354,7 +371,7 @@ class Domain(Mapping[str, Column]):
         object.__setattr__(self, "columns", tuple(_declared(name, column) for name, column in pairs))
         if not pairs:
             raise ParameterError("a Domain needs at least one column, found none")
-        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
+        repeated = sorted(name for name, times in Counter(self.names).items() if times > 1)
         if repeated:
             raise ParameterError(f"column names must be distinct, found twice: {', '.join(map(repr, repeated))}")
 
@@ -408,6 +425,18 @@ def label_of(column: Column, code: int) -> str | int | bool | float | None:
         return code
     value = column.value(code)
     return int(value) if value.denominator == 1 else float(value)
+
+
+def labels_of(column: Column) -> list[str | int | bool | float | None]:
+    """What every code of a column stands for, in order: `label_of` for many."""
+    if not isinstance(column, Number):
+        return [label_of(column, code) for code in range(column.size)]
+    unit = column.unit
+    low, step = (int(each / unit) * unit.numerator for each in (column.low, column.step))
+    over = unit.denominator
+    tops = range(low, low + step * (column.steps + 1), step)
+    found: list[str | int | bool | float | None] = [top / over if top % over else top // over for top in tops]
+    return [*found, *([None] if column.missing else [])]
 
 
 def near_misses(found: object, declared: Iterable[object]) -> str:

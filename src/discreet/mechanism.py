@@ -25,6 +25,9 @@ class Mechanism(Protocol):
     guarantee  what one run costs on any table with these facts; raises if the parameters do not fit the facts.
     run        draws the release. The result is made of ints, floats, texts, None, tuples and integer or float arrays,
                so that it can be stored and returned again byte for byte. It never raises because of the rows.
+
+    A mechanism that sums a query with many numbers also has numbers(facts): how many a run holds at once. Too many are
+    refused before the charge (`query.require_numbers`).
     """
 
     def guarantee(self, facts: Facts) -> Guarantee: ...

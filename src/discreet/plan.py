@@ -35,6 +35,7 @@ from discreet.mechanism import within
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger
+    from discreet.ledger.price import Books
 
 IMAGINED = "a row of the plan only"
 """Said of a method that cannot be run at this size: a row to compare with."""
@@ -82,27 +83,33 @@ class Left:
     ledger: Ledger
     share: Share
     either: bool = False
+    allowance: str | None = None
+
+    def remaining(self) -> Books:
+        """What is left of the ledger, or of the allowance's share of it."""
+        return self.ledger.remaining(allowance=self.allowance)
 
     def admits(self, facts: Facts) -> Callable[[Any], bool]:
         """Whether a charge is within the share; then the ledger admits it too, for its books have that much left."""
         if self.either:
-            return lambda mechanism: self.ledger.admits(mechanism, facts=facts)
-        caps = self.ledger.remaining().share(self.share.part)
+            return lambda mechanism: self.ledger.admits(mechanism, facts=facts, allowance=self.allowance)
+        caps = self.remaining().share(self.share.part)
         return lambda mechanism: self.ledger.price(mechanism.guarantee(facts)).within(caps)
 
     @property
     def failure(self) -> Fraction:
         from discreet.ledger.price import ATTO
 
-        return Fraction(self.ledger.remaining().share(self.share.part).failure, ATTO)
+        return Fraction(self.remaining().share(self.share.part).failure, ATTO)
 
     def __str__(self) -> str:
-        left, part = self.ledger.remaining(), "all" if self.share.part == 1 else str(self.share.part)
+        left, part = self.remaining(), "all" if self.share.part == 1 else str(self.share.part)
         caps = left.share(self.share.part)
         books = [f"pure epsilon {_shown(Fraction(caps.pure, 10**9))}"] if caps.pure else []
         if caps.renyi:
             books.insert(0, f"Renyi divergence {_shown(Fraction(caps.renyi, 10**9))} at order {left.order}")
-        return f"{part} of what is left for {self.ledger.identity.name!r} ({' or '.join(books) or 'nothing'})"
+        whose = repr(self.ledger.identity.name) + (f" to {self.allowance!r}" if self.allowance else "")
+        return f"{part} of what is left for {whose} ({' or '.join(books) or 'nothing'})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +226,7 @@ class Asked:
     @property
     def pure(self) -> bool:
         """Whether only pure epsilons count: without a delta, or with nothing left in the Renyi book."""
-        return self.budget.delta == 0 or (self.left is not None and not self.left.ledger.remaining().renyi)
+        return self.budget.delta == 0 or (self.left is not None and not self.left.remaining().renyi)
 
     @property
     def failure(self) -> Fraction:
@@ -240,6 +247,7 @@ def plan(
     budget: Budget | None = None,
     ledger: Ledger | None = None,
     share: Share | exact.Exact | None = 1,
+    allowance: str | None = None,
     neighbours: Neighbours | str | None = None,
     size: int | None = None,
     alpha: exact.Exact | None = None,
@@ -255,6 +263,7 @@ def plan(
 
     kind     what is wanted; `discreet plan` lists the kinds and the numbers that each of them needs
     budget   what may be spent; or ledger= and share=: this share of what is left there (None: all, in either book)
+    allowance  with a ledger: of what is left under this name
     size     the public number of persons; with a ledger its own
     alpha    a wanted error, as a fraction; for a model its excess risk, for declared columns in the target's units
     domain   for a model: the declaration of a table; with target= and features= (all others unless they are named)
@@ -266,7 +275,7 @@ def plan(
     if set(numbers) - set(found.numbers):
         takes = ", ".join(f"{name}=" for name in found.numbers) or "no other number"
         raise ParameterError(f"a plan for {kind!r} takes {takes}; found {', '.join(sorted(numbers))}")
-    left, relation, size = _whose(budget, ledger, share, neighbours, size)
+    left, relation, size = _whose(budget, ledger, share, allowance, neighbours, size)
     facts = Facts(Domain(it=Category("no", "yes")), relation, None if size is None else exact.whole(size=size))
     model = Model(domain, target, tuple(features), *_lengths(radius, huber))
     model.check(kind, numbers)
@@ -293,6 +302,7 @@ def _whose(
     budget: Budget | None,
     ledger: Ledger | None,
     share: Share | exact.Exact | None,
+    allowance: str | None,
     neighbours: Neighbours | str | None,
     size: int | None,
 ) -> tuple[Left | None, Neighbours, int | None]:
@@ -300,6 +310,8 @@ def _whose(
     from discreet.ledger import Ledger
 
     if ledger is None:
+        if allowance is not None:
+            raise ParameterError("an allowance is a share of a ledger's budget: give ledger=")
         if not isinstance(budget, Budget):
             raise ParameterError(f"budget must be a Budget(epsilon, delta), found {budget!r}")
         return None, Neighbours.of(neighbours or "replace-one"), size
@@ -314,7 +326,9 @@ def _whose(
         ledger.store.check_mark(state)
     known = None if ledger.facts is None else ledger.facts.size
     part = share if isinstance(share, Share) else Share(1 if share is None else share)
-    return Left(ledger, part, either=share is None), relation, known if size is None else size
+    left = Left(ledger, part, either=share is None, allowance=allowance)
+    left.remaining()  # refuses unknown names
+    return left, relation, known if size is None else size
 
 
 def _order(by_size: bool, row: Row) -> tuple[bool, float]:

@@ -7,12 +7,13 @@ And() is always true, Or() never. Numbers are exact (a float is the decimal its 
 declared grid; Between includes both ends. A missing value is neither equal to, nor between, nor among anything: only
 Missing finds it. The logic has two values, so Not(Between(...)) is true of a row whose value is missing.
 
-`check` raises if the predicate does not fit a domain: it looks at public things only. `columns` is the scope.
+`check` raises if the predicate does not fit a domain: it looks at public things only. `columns` is the scope, `atoms`
+the number of comparisons of a row that `mask` takes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -64,6 +65,10 @@ class Equals(Combining):
     def columns(self) -> tuple[str, ...]:
         return (self.column,)
 
+    @property
+    def atoms(self) -> int:
+        return 1
+
     def check(self, domain: Domain) -> None:
         _code(domain, self.column, self.value)
 
@@ -101,6 +106,10 @@ class Between(Combining):
     def columns(self) -> tuple[str, ...]:
         return (self.column,)
 
+    @property
+    def atoms(self) -> int:
+        return 1
+
     def check(self, domain: Domain) -> None:
         if not isinstance(domain.column(self.column), Number):
             raise ParameterError(f"column {self.column!r} is no Number with bounds, so nothing lies between two values")
@@ -136,19 +145,21 @@ class Among(Combining):
     def columns(self) -> tuple[str, ...]:
         return (self.column,)
 
+    @property
+    def atoms(self) -> int:
+        return 1
+
     def check(self, domain: Domain) -> None:
-        for each in self.values:
-            _code(domain, self.column, each)
+        _codes(domain, self.column, self.values)
 
     def mask(self, batch: Batch) -> Mask:
-        wanted = [_code(batch.domain, self.column, each) for each in self.values]
-        return np.isin(batch[self.column], wanted, kind="sort")
+        return np.isin(batch[self.column], _codes(batch.domain, self.column, self.values), kind="sort")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Among) and self._key() == other._key()
+        return self is other or (isinstance(other, Among) and self._key() == other._key())
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash((self.column, self.values))  # of many values: without their types, which only __eq__ tells apart
 
     def _key(self) -> tuple[object, ...]:
         return self.column, tuple((type(each), each) for each in self.values)
@@ -167,6 +178,10 @@ class Missing(Combining):
     @property
     def columns(self) -> tuple[str, ...]:
         return (self.column,)
+
+    @property
+    def atoms(self) -> int:
+        return 1
 
     def check(self, domain: Domain) -> None:
         domain.column(self.column)
@@ -190,6 +205,10 @@ class And(Combining):
     def columns(self) -> tuple[str, ...]:
         return _scope(self.parts)
 
+    @property
+    def atoms(self) -> int:
+        return 1 + sum(part.atoms for part in self.parts)
+
     def check(self, domain: Domain) -> None:
         for part in self.parts:
             part.check(domain)
@@ -212,6 +231,10 @@ class Or(Combining):
     def columns(self) -> tuple[str, ...]:
         return _scope(self.parts)
 
+    @property
+    def atoms(self) -> int:
+        return 1 + sum(part.atoms for part in self.parts)
+
     def check(self, domain: Domain) -> None:
         for part in self.parts:
             part.check(domain)
@@ -233,6 +256,10 @@ class Not(Combining):
     @property
     def columns(self) -> tuple[str, ...]:
         return self.part.columns
+
+    @property
+    def atoms(self) -> int:
+        return 1 + self.part.atoms
 
     def check(self, domain: Domain) -> None:
         self.part.check(domain)
@@ -282,10 +309,27 @@ def _value(value: object) -> Value:
     """Text and booleans as they are, numbers exact and whole ones as int, so that equal questions are equal records."""
     if isinstance(value, str):
         return str.__str__(value)
+    if type(value) is int:
+        return value
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     found = exact.number(value=value)
     return int(found) if found.denominator == 1 else found
+
+
+def _codes(domain: Domain, name: str, values: Sequence[Value]) -> list[int]:
+    """The codes of many values at once; the first one that has none is refused as `_code` refuses it."""
+    column = domain.column(name)
+    found: Sequence[int | None] = [None]
+    if isinstance(column, Category):
+        found = column.codes(values)
+    elif isinstance(column, Number) and {type(each) for each in values} <= {int, Fraction}:
+        found = column.codes(values)  # type: ignore[arg-type]
+    missing = column.missing_code
+    codes = [code for code in found if code is not None and code != missing]
+    if len(codes) < len(values):
+        return [_code(domain, name, each) for each in values]
+    return codes
 
 
 def _code(domain: Domain, name: str, value: Value) -> int:

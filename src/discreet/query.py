@@ -35,7 +35,7 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import Batch, Codes, Facts, IntArray, Key
-from discreet.domain import AnyNumber, Bits, Domain, Number, Vector, Whole, common_unit, label_of
+from discreet.domain import AnyNumber, Bits, Domain, Number, Vector, Whole, common_unit, labels_of
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
 from discreet.predicate import EVERYTHING, Among, And, Between, Equals, Missing, Not, Or, Predicate, predicates
@@ -57,9 +57,14 @@ __all__ = [
     "Sum",
     "VectorSum",
     "listed",
+    "numbers",
+    "require_numbers",
 ]
 
-MAX_CELLS = 2**26
+MAX_CELLS = 2**22
+"""Numbers of one release. They take some 130 bytes each until they are stored, so a limit on them is one on memory."""
+
+_PRICED = 2**26  # cells of a histogram that has a price: ledgers hold larger ones than are released now
 _SMALL = 2**31  # contributions up to this are summed in int64: MAX_ROWS of them stay below 2^62
 
 
@@ -135,7 +140,7 @@ class Histogram:
 
     Theorem.   add-remove: |d|_1 = |d|_2^2 = |d|_inf = range = 1. replace-one: |d|_1 = |d|_2^2 = range = 2, |d|_inf = 1.
                k rows a person: k times as much, |d|_2^2 k^2 times. Tight when two cells can be reached.
-    Edges.     At most 2^26 cells.
+    Edges.     At most MAX_CELLS = 2^22 cells are released: the whole answer is held in memory and stored in the ledger.
     """
 
     NAME: ClassVar[str] = "histogram/1"
@@ -156,7 +161,7 @@ class Histogram:
             if isinstance(domain.column(name), (Vector, Bits, Whole)):
                 raise ParameterError(f"column {name!r} is declared {domain.column(name)!r}: it has no histogram")
         shape = tuple(domain.column(name).size for name in self.columns)
-        if math.prod(shape) > MAX_CELLS:
+        if math.prod(shape) > _PRICED:
             raise ParameterError(
                 f"a histogram over {', '.join(map(repr, self.columns))} has {math.prod(shape)} cells, more than 2**26; "
                 "take fewer columns or larger steps"
@@ -165,9 +170,7 @@ class Histogram:
 
     def labels(self, facts: Facts) -> list[tuple[str | int | bool | float | None, ...]]:
         """What each cell stands for, in the order of the flattened result: one level or number for each column."""
-        columns = [facts.domain.column(name) for name in self.columns]
-        levels = ([label_of(column, code) for code in range(column.size)] for column in columns)
-        return list(itertools.product(*levels))
+        return list(itertools.product(*(labels_of(facts.domain.column(name)) for name in self.columns)))
 
     def partial(self, batch: Batch) -> IntArray:
         shape, cell = self.shape(batch.domain), self._cells(batch)
@@ -362,6 +365,23 @@ def listed(query: object) -> Query:
     if not isinstance(query, Query):
         raise ParameterError(f"expected a query such as Count or Histogram, found {query!r}")
     return query
+
+
+def numbers(query: Query, facts: Facts) -> int:
+    """How many numbers the sum of a query has; no array is made to find out."""
+    if isinstance(query, (Count, Sum)):
+        return 1
+    if isinstance(query, Histogram):
+        return math.prod(query.shape(facts.domain))
+    return int(query.partial(Batch.empty(facts.domain)).size)
+
+
+def require_numbers(found: int) -> None:
+    """Refuse a release of more numbers than are held in memory and stored in a ledger."""
+    if found > MAX_CELLS:
+        raise ParameterError(
+            f"this would release {found:,} numbers at once, more than {MAX_CELLS:,}: take fewer columns or larger steps"
+        )
 
 
 def of_persons(neighbours: Neighbours, *, added: Sensitivity, replaced: Sensitivity) -> Sensitivity:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 
 from discreet.data import Table
+from discreet.data.ingest import FIRST_EDITION
 from discreet.domain import AnyNumber, Column, Domain, label_of
 from discreet.errors import SchemaError
 from discreet.guarantee import Neighbours
@@ -29,6 +30,7 @@ def made_up(
     rows_per_unit: int | None = None,
     people: int = PEOPLE,
     size: int | None = None,
+    edition: str = FIRST_EDITION,
 ) -> Table:
     """A table of made-up people with this declaration, one row each."""
     rng = SeededRng(_SEED)
@@ -46,6 +48,7 @@ def made_up(
         rows_per_unit=rows_per_unit,
         size=size,
         rehearsal=True,
+        edition=edition,
     )
 
 

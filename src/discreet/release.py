@@ -27,10 +27,11 @@ from discreet.guarantee import Guarantee
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answers import decode, encode
 from discreet.ledger.charging import Purchase
-from discreet.ledger.opening import check_table, storable_text
+from discreet.ledger.opening import LONGEST_MEMO, check_table, storable_text
 from discreet.ledger.price import NOTHING, Price
 from discreet.mechanism import Conversation, Looking, Mechanism
 from discreet.noise import Rng
+from discreet.query import require_numbers
 from discreet.records import Json, canonical, digest, record
 
 Result = TypeVar("Result")
@@ -81,20 +82,23 @@ def release(
     allowance: str | None = None,
     request: str | None = None,
     memo: str = "",
+    within: Json = None,
     rng: Rng | None = None,
 ) -> Released:
     """Charge the ledger, run the mechanism on the data once, store the answer and return it.
 
-    request  an id of the caller's choice: the same id with the same mechanism returns the stored answer, free
-    memo     a note for the ledger's owner
-    rng      for testing ledgers only
+    allowance  the name under which the ledger counts the charge; unknown names are refused
+    request    an id of the caller's choice: the same id with the same mechanism returns the stored answer, free; at
+               most 200 characters, as the allowance's name
+    memo       a note for the ledger's owner, at most 1,000 characters
+    within     the limits that the mechanism was calibrated to, as `estimators.base` records them
+    rng        for testing ledgers only
     """
     source = _checked(mechanism, Mechanism, data, ledger, rng)
     guarantee, stored = _priced(mechanism, data)
     named = None if request is None else storable_text(request=request)
-    purchase = Purchase(stored, guarantee, data, "release", _allowance(allowance), named, _memo(memo))
-    receipt = charging.charge(ledger, purchase)
-    text = _run(mechanism, data, source, ledger, receipt) if receipt.stored is None else receipt.stored
+    purchase = Purchase(stored, guarantee, data, "release", _allowance(allowance), named, _memo(memo), within)
+    receipt, text = _run(mechanism, data, source, ledger, purchase)
     return Released(
         value=decode(text),
         guarantee=guarantee,
@@ -108,18 +112,29 @@ def release(
     )
 
 
-def _run(mechanism: Mechanism, data: Dataset, source: Rng, ledger: Ledger, receipt: charging.Receipt) -> str:
-    """Run what was charged and store its answer; whatever interrupts this, the charge is burned, not left pending."""
+def _run(
+    mechanism: Mechanism, data: Dataset, source: Rng, ledger: Ledger, purchase: Purchase
+) -> tuple[charging.Receipt, str]:
+    """Charge the ledger, run what was charged and store its answer; or find the answer of the same request.
+
+    Whatever interrupts this from the moment of the charge on, the charge is burned, not left pending: it is noted in
+    `made` before it is durable, so that there is no instant in which it exists and nobody here knows of it.
+    """
+    made: list[charging.Receipt] = []
     try:
-        text, interrupted = _guarded(lambda: encode(mechanism.run(data, source)))
+        receipt = charging.charge(ledger, purchase, made=made)
+        if receipt.stored is not None:
+            return receipt, receipt.stored
+        text, stopped = _guarded(lambda: encode(mechanism.run(data, source)))
         if text is not None:
             charging.answer(ledger, receipt, text)
-            return text
+            return receipt, text
         charging.burn(ledger, receipt, "the run failed")
     except BaseException:
-        ledger.store.abandon(receipt.entry, receipt.hash)
+        for receipt in made:
+            ledger.store.abandon(receipt.entry, receipt.hash)
         raise
-    raise KeyboardInterrupt if interrupted else DiscreetError(_FAILED)
+    raise DiscreetError(_FAILED) if stopped is None else stopped
 
 
 def converse(
@@ -136,10 +151,10 @@ def converse(
     guarantee, stored = _priced(conversation, data)
     purchase = Purchase(stored, guarantee, data, "conversation", _allowance(allowance), memo=_memo(memo))
     receipt = charging.charge(ledger, purchase)
-    drawn, interrupted = _guarded(lambda: (_json(conversation.begin(data, source)),))
+    drawn, stopped = _guarded(lambda: (_json(conversation.begin(data, source)),))
     if drawn is None:
         charging.burn(ledger, receipt, "the conversation could not begin")
-        raise KeyboardInterrupt if interrupted else DiscreetError(_FAILED)
+        raise DiscreetError(_FAILED) if stopped is None else stopped
     charging.keep_secret(ledger, receipt, drawn[0])
     return Open(conversation, data, ledger, receipt.entry, guarantee, source)
 
@@ -180,22 +195,22 @@ class Open:
 
         The rows are read before the turn, where the conversation can do that: the ledger is not locked meanwhile.
         """
-        looked, interrupted = _guarded(lambda: (self._looked(ask),))
+        looked, stopped = _guarded(lambda: (self._looked(ask),))
         stepped: tuple[Json, str] | None = None
         try:
             with charging.turn(self.ledger, self.charge) as turn:
                 if looked is not None:
-                    stepped, interrupted = _guarded(lambda: self._stepped(turn.secret, looked[0]))
+                    stepped, stopped = _guarded(lambda: self._stepped(turn.secret, looked[0]))
                 if stepped is None:
                     turn.burn("a step failed")
                 else:
                     turn.keep(stepped[0])
-        except (DiscreetError, KeyboardInterrupt) as error:
+        except (DiscreetError, *_INTERRUPTS) as error:
             return "", _bare(error)
         except Exception:
             return "", DiscreetError(_FAILED)
         if stepped is None:
-            return "", KeyboardInterrupt() if interrupted else DiscreetError(_FAILED)
+            return "", DiscreetError(_FAILED) if stopped is None else stopped
         return stepped[1], None
 
     def _looked(self, ask: Any) -> Any:
@@ -244,6 +259,8 @@ def _priced(mechanism: Mechanism | Conversation, data: Dataset) -> tuple[Guarant
     guarantee = mechanism.guarantee(data.facts)
     if not isinstance(guarantee, Guarantee):
         raise ParameterError(f"a guarantee must be a Guarantee, found {type(guarantee).__name__}")
+    if (numbers := getattr(mechanism, "numbers", None)) is not None:
+        require_numbers(numbers(data.facts))
     try:
         stored = record(mechanism)
         canonical(stored)
@@ -259,7 +276,7 @@ def _allowance(allowance: object) -> str | None:
 
 
 def _memo(memo: object) -> str:
-    return storable_text(memo=memo) if memo != "" else ""
+    return storable_text(LONGEST_MEMO, memo=memo) if memo != "" else ""
 
 
 def _json(value: Any) -> Json:
@@ -273,14 +290,22 @@ def _bare(error: BaseException) -> BaseException:
     return error.with_traceback(None)
 
 
-def _guarded(run: Callable[[], Result]) -> tuple[Result | None, bool]:
-    """The result, or None if anything went wrong, and whether somebody interrupted it.
+_INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
-    The error itself is dropped here, with its text, its cause and the frames it came through: they may hold rows.
+
+def _guarded(run: Callable[[], Result]) -> tuple[Result | None, BaseException | None]:
+    """The result, or None if anything went wrong; and if somebody interrupted it, an interrupt of the same kind.
+
+    The error itself is dropped here, with its text, its cause and the frames it came through: they may hold rows. So
+    may an exit's code: it becomes 1.
     """
     try:
-        return run(), False
+        return run(), None
     except Exception:
-        return None, False
+        return None, None
+    except SystemExit:
+        return None, SystemExit(1)
+    except GeneratorExit:
+        return None, GeneratorExit()
     except BaseException:
-        return None, True
+        return None, KeyboardInterrupt()

@@ -5,6 +5,7 @@
     ledger = "people.ledger"
     neighbours = "replace-one"          # how many people there are is public; "add-remove" hides it
     each_row_is_a_person = true         # or unit = "person" and rows_per_unit = 5
+    edition = "2026-11"                 # of the rows; a new one whenever rows are added, removed or corrected
 
     [columns.age]
     kind = "number"
@@ -29,6 +30,7 @@ FILL IN where the owner has to say what is known without looking. Decimals are e
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,6 +41,7 @@ from typing import Any
 from discreet import exact
 from discreet.data import ParquetTable, Table
 from discreet.data.files import Scan, parquet_types
+from discreet.data.ingest import FIRST_EDITION, checked_edition, require_columns
 from discreet.domain import AnyNumber, Category, Column, Domain, Number, near_misses
 from discreet.errors import DiscreetError, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
@@ -47,7 +50,12 @@ from discreet.wording import one_line
 
 FILL_IN = "FILL IN"
 _IN_MEMORY = 2**28  # a Parquet file of more bytes is read again for every sum instead of being held in memory
-_KEYS = ("name", "data", "ledger", "neighbours", "each_row_is_a_person", "unit", "rows_per_unit", "size", "columns")
+_DEEP = re.compile(r"""(?<![\w.-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){65}""")
+_LARGEST = 2**26  # bytes of a schema
+_KEYS = (
+    *("name", "data", "ledger", "edition", "neighbours", "each_row_is_a_person", "unit", "rows_per_unit", "size"),
+    "columns",
+)
 _COLUMN_KEYS = {
     "number": ("low", "high", "step", "missing"),
     "category": ("levels", "other", "missing"),
@@ -62,6 +70,7 @@ class Schema:
     unit, rows_per_unit  the column that names a person and how many rows of a person are kept; None: a row is a person
     size                 the public number of persons, if it is declared; under replace-one it is checked
     data, ledger         where the rows and the ledger are, if the file says so
+    edition              the label of the rows: a session answers from releases about the same edition only
     """
 
     name: str
@@ -72,17 +81,21 @@ class Schema:
     size: int | None = None
     data: Path | None = None
     ledger: Path | None = None
+    edition: str = FIRST_EDITION
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> Schema:
         """The schema in this file; SchemaError says what is missing or wrong, and where."""
         where = Path(path)
+        text = _text_of(where)
+        if _DEEP.search(text):  # the parser would take very long for it
+            raise SchemaError(f"{where.name} has a key of more than 64 parts: a schema has tables [columns.NAME] only")
         try:
-            declared = tomllib.loads(where.read_text(encoding="utf-8"), parse_float=_decimal)
-        except FileNotFoundError:
-            raise ParameterError(f"there is no schema at {where.name}; `discreet schema DATA` drafts one") from None
-        except ValueError as error:  # not TOML, not UTF-8, or a number that is not finite
+            declared = tomllib.loads(text, parse_float=_decimal)
+        except ValueError as error:  # not TOML, or a number that is not finite
             raise SchemaError(f"{where.name} is not TOML: {error}") from None
+        except RecursionError:
+            raise SchemaError(f"{where.name} is nested too deep: a schema has tables [columns.NAME] only") from None
         try:
             return _schema(declared, where.parent)
         except DiscreetError as error:
@@ -103,6 +116,7 @@ class Schema:
             unit=self.unit,
             rows_per_unit=self.rows_per_unit,
             size=self.size,
+            edition=self.edition,
         )
 
     def rehearsal(self, people: int = PEOPLE) -> Table:
@@ -115,6 +129,7 @@ class Schema:
             rows_per_unit=self.rows_per_unit,
             people=people,
             size=self.size,
+            edition=self.edition,
         )
 
     def protects(self) -> str:
@@ -153,6 +168,7 @@ def draft(path: str | os.PathLike[str]) -> str:
         f"name = {_quoted(name)}",
         f"data = {_quoted(source.name)}",
         f"ledger = {_quoted(name + '.ledger')}",
+        f"edition = {_quoted(FIRST_EDITION)}                       # of the rows; another one when the file changes",
         'neighbours = "replace-one"          # how many people there are is public; "add-remove" hides it',
         "# size = 5000                       # add-remove: a public number near theirs, which sessions and models need",
         f"each_row_is_a_person = {_quoted(FILL_IN)}   # true; or instead of this line:",
@@ -198,6 +214,7 @@ def _schema(declared: dict[str, Any], folder: Path) -> Schema:
     columns = declared.get("columns")
     if not isinstance(columns, dict) or not columns:
         raise SchemaError("no column is declared: add [columns.NAME] with a kind")
+    require_columns(len(columns))
     unit, rows = declared.get("unit"), declared.get("rows_per_unit")
     whole_rows = declared.get("each_row_is_a_person")
     if (unit is None) != (whole_rows is True) or (unit is None) != (rows is None):
@@ -213,8 +230,35 @@ def _schema(declared: dict[str, Any], folder: Path) -> Schema:
         None if unit is None else exact.text(unit=unit),
         None if rows is None else exact.whole(rows_per_unit=rows),
         None if "size" not in declared else exact.whole(size=declared["size"]),
-        *(None if key not in declared else folder / exact.text(**{key: declared[key]}) for key in ("data", "ledger")),
+        None if "data" not in declared else _path(folder, "data", declared["data"]),
+        None if "ledger" not in declared else _path(folder, "ledger", declared["ledger"]),
+        checked_edition(exact.text(edition=declared.get("edition", FIRST_EDITION))) or FIRST_EDITION,
     )
+
+
+def _text_of(path: Path) -> str:
+    """The text of a schema, if it is one that can be read."""
+    try:
+        with path.open("rb") as file:
+            found = file.read(_LARGEST + 1)
+    except FileNotFoundError:
+        raise ParameterError(f"there is no schema at {path.name}; `discreet schema DATA` drafts one") from None
+    except (OSError, ValueError) as error:  # a directory, no permission, a name that no file can have
+        raise ParameterError(f"the schema {path.name!a} cannot be read ({type(error).__name__})") from None
+    if len(found) > _LARGEST:
+        raise SchemaError(f"{path.name} has more than {_LARGEST:,} bytes: it is no schema")
+    try:
+        return found.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SchemaError(f"{path.name} is not TOML: {error}") from None
+
+
+def _path(folder: Path, key: str, found: object) -> Path:
+    """Where the file is that a line of the schema names, if a file can have that name."""
+    name = exact.text(**{key: found})
+    if "\0" in name or any(len(part.encode("utf-8", "replace")) > 255 for part in Path(name).parts):
+        raise SchemaError(f"{key} names no file: {name[:60]!a}")
+    return folder / name
 
 
 def _column(name: str, declared: object) -> Column:
@@ -246,8 +290,8 @@ def _known(found: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
 
 
 def _gaps(found: object, place: str) -> list[str]:
-    """Where the owner still has to say something."""
-    if isinstance(found, dict):
+    """Where the owner still has to say something: a schema has lines, tables of columns, and their lines."""
+    if isinstance(found, dict) and place.count(".") < 2:
         return [gap for key, each in found.items() for gap in _gaps(each, f"{place}.{key}" if place else key)]
     if isinstance(found, list):
         return [place] if FILL_IN in found else []

@@ -6,8 +6,9 @@
     session.synthetic(10_000)
     session.fit(LogisticRegression(epsilon=1, delta=1e-6), features=["age", "sex"], target="smoker")
 
-alpha fixes the noise and so the price of an answer; the ledger fixes how many answers there are. The session itself
-keeps nothing: what was asked, measured and answered is in the ledger (`discreet.pmw.transcript`).
+alpha fixes the noise and so the price of an answer; the ledger fixes how many answers there are. What was asked,
+measured and answered is in the ledger alone (`discreet.pmw.transcript`): another session on it knows as much. Answers
+are about the edition of the rows that the table declares.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import exact
 from discreet.data import Dataset
 from discreet.data.distinct import DistinctRows
-from discreet.domain import label_of
+from discreet.domain import Domain, label_of
 from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
 from discreet.ledger import Ledger
@@ -32,6 +33,11 @@ from discreet.query import Count, Histogram, Sum
 if TYPE_CHECKING:
     from discreet.pmw.reply import Answer, Make
     from discreet.pmw.sql import Select
+
+MAX_SYNTHETIC = 2**25
+"""Values, rows times columns, that are drawn at a time: they are held in memory as Python objects."""
+
+_LEAST_BETA = Fraction(1, 10**100)
 
 METHODS = ("auto", "pmw", "lecture")
 
@@ -48,7 +54,8 @@ class Session:
                "lecture": private multiplicative weights with a theorem on the number of updates (`pmw.classic`)
     sample     True: the owner states that the rows are a random sample, so that answers bound the population too, with
                probability 1 - beta - 0.05; replace-one only. A small beta makes that bound smaller
-    allowance  the name under which the ledger counts these charges
+    allowance  the name under which the ledger counts these charges, those of `fit` too: its share is the limit then;
+               None: the whole budget is
     max_price  a part of the budget: a question that could cost more is refused, by `ask`; "auto" without scopes only
     rng        for testing ledgers only
     """
@@ -82,12 +89,14 @@ class Session:
             raise Unproven("a bound for the population needs the number of persons, which add-remove keeps private")
         if max_price is not None and (method != "auto" or scopes is not None):
             raise ParameterError('max_price needs method="auto" without scopes: only there is a price known before')
+        if allowance is not None:
+            ledger.remaining(allowance=exact.text(allowance=allowance))  # refuses unknown names
         with ledger.store.reading() as state:
             check_table(state, table)
         self.table, self.ledger, self.method = table, ledger, method
         self._terms: dict[str, Any] = {
             "alpha": None if alpha is None else exact.probability(alpha=alpha),
-            "beta": exact.probability(beta=beta),
+            "beta": _sure(beta),
             "questions": None if questions is None else exact.whole(questions=questions),
             "scopes": None if scopes is None else exact.whole(scopes=scopes),
         }
@@ -118,11 +127,15 @@ class Session:
                 self._refuse_above(self._most, answering.at_most(parts))
             return self._finished(make([answering.answer(part) for part in parts]))
 
-    def answer_all(self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1) -> list[Answer]:
+    def answer_all(
+        self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1, again: bool = False
+    ) -> list[Answer]:
         """Answers to questions that are all known now: one release and one charge, for this share of what is left.
 
         Noisy marginals, a noisy histogram of everything, the questions themselves or averaged multiplicative weights:
         whichever has the least proven bound at the public sizes. Later questions of the session profit from it too.
+
+        again  release them once more, even if what was released before answers them as well
         """
         answering = self._auto("a workload is answered")
         if isinstance(questions, (str, Count, Sum, Histogram)) or not isinstance(questions, Iterable):
@@ -138,7 +151,7 @@ class Session:
         if part > 1:
             raise ParameterError(f"share must be at most 1, found {share!r}")
         with answering.transcript.alone():
-            given = iter(answering.answer_all(parts, share=part))
+            given = iter(answering.answer_all(parts, share=part, again=again))
         return [self._finished(make([next(given) for _ in questions_of])) for questions_of, make in found]
 
     def check(self, question: str | Count | Sum | Histogram) -> None:
@@ -181,6 +194,12 @@ class Session:
         followed, left_out = self._auto("what rows know is told").scopes()
         return _largest(followed), _largest(left_out)
 
+    def measured_by(self, tables: Sequence[Histogram]) -> list[int]:
+        """The entries of the charges that measured these tables, each the last one."""
+        known = self._auto("what was measured is told").measured_scopes()
+        last = (max((entry for entry, scope in known if {*table.columns} <= {*scope}), default=0) for table in tables)
+        return sorted({entry for entry in last if entry})
+
     def tangled(self, tables: Sequence[Histogram]) -> list[tuple[str, ...]]:
         """Which of these tables synthetic rows could not follow, with what is known and the others, if they were
         measured now. Looks at public sizes only."""
@@ -194,10 +213,11 @@ class Session:
         """
         from discreet.pmw.reply import frame_of
 
+        wanted = synthetic_rows(rows, self.table.facts.domain)
         hypothesis = self._answering().hypothesis()
         if hypothesis is None:
             raise ParameterError("nothing was measured yet: ask questions first, then draw synthetic rows")
-        drawn = hypothesis.sample(exact.whole(rows=rows), seed=seed)
+        drawn = hypothesis.sample(wanted, seed=seed)
         return frame_of({name: self._labels(name, codes.tolist()) for name, codes in drawn.items()}, backend)
 
     def _labels(self, name: str, codes: list[int]) -> list[Any]:
@@ -211,17 +231,24 @@ class Session:
         """Fit an estimator to columns of the table, charge the ledger, and return the estimator.
 
         Features are scaled by their declared bounds, categories become 0/1 coordinates; all declared columns but the
-        target unless they are named. The estimator's ledger parameter becomes the session's.
+        target unless they are named. The estimator's ledger parameter becomes the session's, and so does its allowance.
         """
-        if self._how["allowance"] is not None:
-            raise ParameterError("models are charged to the whole ledger: fit in a session without an allowance")
         if not (hasattr(estimator, "set_params") and "ledger" in estimator.get_params(deep=False)):
             raise ParameterError(f"estimator must be one of discreet's, found a {type(estimator).__name__}")
         if estimator.ledger is not None and estimator.ledger.id != self.ledger.id:
             raise ParameterError("this estimator has another ledger: a session charges its own")
-        estimator.set_params(ledger=self.ledger)
+        estimator.set_params(ledger=self.ledger, **self._allowance(estimator))
         named = {} if features is None else {"features": features}
         return estimator.fit(self.table, target, **named)
+
+    def _allowance(self, estimator: Any) -> dict[str, str | None]:
+        """The allowance that a model is charged under: the session's, if it has one."""
+        ours, theirs = self._how["allowance"], estimator.get_params(deep=False).get("allowance")
+        if ours is None:
+            return {}
+        if theirs not in (None, ours):
+            raise ParameterError(f"this estimator has the allowance {theirs!r}: a session charges its own, {ours!r}")
+        return {"allowance": ours}
 
     def __repr__(self) -> str:
         return f"Session({self.table!r}, {self.ledger!r})"
@@ -231,6 +258,11 @@ class Session:
     def _answering(self) -> Any:
         """What answers, by the session's method; made when the first question needs it."""
         if self._answers is None:
+            if self.table.facts.edition is None:
+                raise ParameterError(
+                    "these rows have no edition, so nothing can be learned about them: a session answers about a Table "
+                    'or ParquetTable of its owner, with edition="..."'
+                )
             if self._terms["alpha"] is None and self._terms["scopes"] is None:
                 raise ParameterError(
                     "to ask questions give the session alpha=, the fraction that answers may be off by"
@@ -316,9 +348,26 @@ class Session:
         return min(1.0, answer.error_bound / max(1, facts.size or 1) + away.fraction)
 
 
+def synthetic_rows(rows: object, domain: Domain) -> int:
+    """The number of rows to draw, if so many of this domain fit in memory."""
+    wanted, most = exact.whole(rows=rows), MAX_SYNTHETIC // len(domain)
+    if wanted > most:
+        found = exact.shown(Fraction(wanted))
+        raise ParameterError(f"rows must be at most {most:,} at a time for {len(domain)} columns, found {found}")
+    return wanted
+
+
 def _largest(scopes: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Each set once, without those that lie inside another."""
     return [one for one in dict.fromkeys(scopes) if one and not any(set(one) < set(other) for other in scopes)]
+
+
+def _sure(beta: Exact) -> Fraction:
+    """A probability that is split over everything ever answered: not so small that floats take a part of it for 0."""
+    found = exact.probability(beta=beta)
+    if found < _LEAST_BETA:
+        raise ParameterError(f"beta must be at least {exact.shown(_LEAST_BETA)}, found {exact.shown(found)}")
+    return found
 
 
 def _no_forecast() -> ParameterError:

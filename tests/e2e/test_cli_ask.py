@@ -356,7 +356,9 @@ def prompt(capsys):
 
 def test_the_prompt_answers_tells_prices_and_remembers(prompt):
     out = prompt("\\history", f"\\price {OLD}", OLD + ";", "", f"\\price {OLD}", "\\history", "\\left", "\\quit", POOR)
-    assert out.startswith("people: a table of 5,912 people, 13 columns. Answers are within 2 % of the people.")
+    assert out.startswith(
+        "people: a table of 5,912 people, 13 columns, edition 1. Answers are within 2 % of the people."
+    )
     said = re.search(r"^at most ([\d.]+) % of the budget$", out, re.M).group(1)
     assert f"paid: {said} % of the budget; left:" in out
     assert re.search(r"about \d+ more questions like this", out)
@@ -536,7 +538,7 @@ def test_a_question_that_is_not_understood_is_shown_with_its_place(run):
         ([*SYNTH, "--measure", "age,age"], 2, "different"),
         ([*SYNTH, "--measure", "age,"], 2, "commas"),
         (["synth", "people.toml", "10", "--out", "rows.csv", "--measure", "age", "--share", "2"], 2, "at most 1"),
-        ([*SYNTH, "--measure", "age,income,spending,visits"], 2, "too many cells"),
+        ([*SYNTH, "--measure", "age,income,spending,visits"], 2, "numbers at once"),
         (
             [*SYNTH, "--measure", "age,income,visits", "--measure", "spending,age"],
             2,
@@ -735,7 +737,7 @@ def test_what_is_no_plain_file_is_refused_and_a_link_is_followed(run, tmp_path):
 def test_nothing_but_what_is_between_columns_may_be_spread_evenly(tmp_path):
     summary = {
         "budget_nano": 10, "price_nano": 0, "left_nano": 10, "columns_known_together": [["a"], ["b"]],
-        "columns_left_out": [], "columns_spread_evenly": [], "columns_not_drawn": [],
+        "columns_left_out": [], "columns_spread_evenly": [], "columns_not_drawn": [], "measured_by": [],
     }  # fmt: skip
     told = _lines(Bought(None, []), summary)
     assert "spread evenly: everything between columns that are not known together" in told

@@ -122,11 +122,6 @@ def test_a_pure_claim_is_shown_first_and_one_without_it_at_the_worst_delta():
     assert failing[0] == (1.0, 0.1)
 
 
-def test_fitted_models_and_workloads_are_attacked():
-    names = {type(each.honest).__name__ for each in attacks()}
-    assert names >= {"Descent", "OutputPerturbation", "LineExponential", "Marginals", "AveragedWeights"}
-
-
 def test_the_bound_from_runs_is_below_the_claim_and_catches_a_tenth_of_the_noise():
     """False alarms have probability 1e-6; in forty trials the twin's bound was 3.19 to 3.21, and 2 is claimed."""
     one_step = next(each for each in learners.told() if isinstance(each, learners.Sampled))
@@ -151,3 +146,11 @@ def test_planted_mistakes_of_learners_are_refused_by_a_real_ledger():
         with pytest.raises(dp.NotPrivate, match="broken"):
             dp.release(Twin(each.honest, each.mistake), table, ledger=ledger)
     assert ledger.spent().pure == 0
+
+
+def test_the_runs_of_a_network_catch_a_tenth_of_its_noise():
+    """In forty trials the twin's bound was 3.01 to 3.21, and 2.24 is claimed."""
+    network = next(each for each in learners.told() if type(each.honest).__name__ == "NeuralDescent")
+    honest, broken = network.finding(network.honest), network.finding(Twin(network.honest, network.mistake))
+    assert not honest.violates
+    assert broken.violates

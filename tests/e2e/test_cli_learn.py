@@ -304,6 +304,8 @@ def test_a_model_is_saved_with_everything_and_can_be_read_by_people(run):
     assert "age.json is there already" in err
     assert Path("age.json").read_text() == text
     assert run(*fit, "--save", "age.json", "--force")[0] == 0
+    assert json.loads(Path("age.json").read_text())["entry"] == saved["entry"]  # the stored one, free
+    assert run(*fit, "--save", "age.json", "--force", "--again")[0] == 0
     assert json.loads(Path("age.json").read_text())["entry"] > saved["entry"]
     assert sorted(each for each in os.listdir() if "age" in each) == ["age.json"]
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from discreet.guarantee import Budget
 from discreet.ledger import Ledger
 from discreet.mechanisms.additive import Laplace
 from discreet.query import Between, Count
+from discreet.records import record
 from discreet.rehearsal import made_up
 from discreet.release import release
 from discreet.schema import Schema
@@ -300,6 +302,7 @@ def test_several_rows_a_person_are_declared(run):
 )
 def test_an_error_is_one_sentence_and_an_exit_code(run, arguments, code, says):
     Path("taken").write_text("not a ledger at all" * 300)
+    Path("taken").chmod(0o600)
     found, out, err = run(*arguments)
     assert found == code
     assert out == ""
@@ -360,3 +363,32 @@ def test_the_command_starts_light_and_works_from_a_shell():
     refused = shell("ledger", "show", "nowhere")
     assert refused.returncode == 2
     assert refused.stderr == "discreet: there is no ledger at nowhere\n"
+
+
+@dataclass(frozen=True)
+class Underpriced:
+    """Says that it is Laplace noise, and asks for a hundredth of its price."""
+
+    honest: Laplace
+
+    def stated_record(self):
+        return record(self.honest)
+
+    def guarantee(self, facts):
+        return Laplace(self.honest.query, 100 * self.honest.scale).guarantee(facts)
+
+    def run(self, data, rng):
+        return self.honest.run(data, rng)
+
+
+def test_verify_prices_every_charge_again(run):
+    """Hashes and sums are right; only the mechanism itself says that too little was charged for it."""
+    assert run("ledger", "create", "p.ledger", "--epsilon", "1", *ARGUMENTS, "--size", "5")[0] == 0
+    with Ledger.open("p.ledger") as ledger:
+        release(Laplace(Count(), 40), people(), ledger=ledger)
+        bad = release(Underpriced(Laplace(Count(), 20)), people(), ledger=ledger)
+        ledger.verify()  # without a catalogue nobody can know
+    code, out, err = run("ledger", "verify", "p.ledger")
+    assert (code, out) == (1, "")
+    assert f"{bad.entry}" in err
+    assert "price" in err

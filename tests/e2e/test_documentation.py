@@ -3,9 +3,10 @@
 A python block runs in the page's one namespace. In a sh block a line that begins with `discreet ` runs in this process
 and must succeed, or fail if it ends with `# refused`; `python -c` runs too; `make TARGET`, `pip install` and the two
 commands that take long and have tests of their own are only looked up. A ```text block right after a block shows what
-that printed: everything but the numbers must agree, and with ```text exact the numbers too. Links, anchors and
-references to tests and names lead somewhere, the page of the commands is what the commands say, and sphinx builds all
-of it without a warning.
+that printed: everything but the numbers must agree, and with ```text exact the numbers too. A comment after a print
+that begins with a number and a colon, `# 0: known already`, or that leaves out what varies, `# ... | 0.025`, says how
+the line ends that is printed there. Links, anchors and references to tests and names lead somewhere, the page of the
+commands is what the commands say, and sphinx builds all of it without a warning.
 """
 
 from __future__ import annotations
@@ -91,6 +92,8 @@ def test_every_example_of_a_page_runs_and_prints_what_the_page_shows(page, folde
 LIES = {
     "other words": "```python\nprint('one word')\n```\n\n```text\nother word\n```\n",
     "another number": "```python\nprint('exactly 3')\n```\n\n```text exact\nexactly 4\n```\n",
+    "a number in a comment": "```python\nprint(3)  # 4: so many\n```\n",
+    "the end of a comment": "```python\nprint('x', '|', 0.25)  # ... | 0.024\n```\n",
     "a command that fails": "```sh\ndiscreet schema missing.toml\n```\n",
     "a refusal that is none": "```sh\ndiscreet schema people.toml  # refused\n```\n",
     "a target that is not there": "```sh\nmake gold\n```\n",
@@ -108,13 +111,22 @@ def test_a_page_that_lies_is_noticed(lie, folder, monkeypatch, capsys):
 
 def run_page(page: Path, monkeypatch, capsys) -> str:
     """Run every block, compare what is shown with what is printed, and return all of that."""
-    names: dict[str, object] = {"__name__": "__main__"}
+    said: dict[int, str] = {}
+
+    def noted(*values: object, **options: object) -> None:
+        """print, and which line said what."""
+        said[sys._getframe(1).f_lineno] = " ".join(map(str, values))
+        print(*values, **options)
+
+    names: dict[str, object] = {"__name__": "__main__", "print": noted}
     everything = ""
     for block in blocks(page):
         where = f"{page.name}, block at line {block.line}"
         if block.language == "python":
             code = "\n" * block.line + block.text
             exec(compile(code, page.name, "exec", dont_inherit=True), names)
+            for number, ending in commented(block):
+                assert said[number].split()[-len(ending) :] == ending, f"{where}: line {number} said {said[number]}"
         else:
             for line in joined_lines(block.text):
                 run_line(line, where, monkeypatch)
@@ -124,6 +136,14 @@ def run_page(page: Path, monkeypatch, capsys) -> str:
             compare = str.split if block.exact else shape
             assert compare(printed) == compare(block.shown), f"{where} printed:\n{printed}"
     return everything
+
+
+def commented(block: Block) -> Iterator[tuple[int, list[str]]]:
+    """The lines that say in a comment how the line ends that they print, and the words of that."""
+    for number, line in enumerate(block.text.splitlines(), block.line + 1):
+        found = re.match(r"print\(.*\)  # (?:(-?[\d.,]+):|\.\.\. (.+))", line)
+        if found:
+            yield number, (found[1] or found[2]).split()
 
 
 def run_line(line: str, where: str, monkeypatch) -> None:
@@ -292,3 +312,12 @@ def test_the_pages_are_built_without_a_warning_and_load_nothing_from_elsewhere(t
         assert not loaded, page.name
     for sheet in built.rglob("*.css"):
         assert not re.findall(r"(?:@import|url\()\s*[\"']?(?:https?:|//)", sheet.read_text()), sheet.name
+
+
+def test_the_readme_says_in_words_what_its_session_is_asked_for():
+    """The comment beside a session has its alpha and beta in percent."""
+    (found,) = re.findall(
+        r"alpha=([\d.]+), beta=([\d.]+)\)  # answers within (\d+) % .* (\d+) % sure", (ROOT / "README.md").read_text()
+    )
+    alpha, beta, within, sure = map(float, found)
+    assert (round(100 * alpha, 9), round(100 * (1 - beta), 9)) == (within, sure)

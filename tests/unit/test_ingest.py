@@ -522,7 +522,7 @@ def test_a_dataset_prints_its_declaration_and_no_rows(datasets):
         assert "replace-one" in repr(data)
         assert "size=3" in repr(data)
     hidden = Table({"v": [0, 1, 1]}, Domain(v=Category(0, 1)), neighbours="add-remove", name="people")
-    assert repr(hidden) == "Table('people', Domain(v=Category(0, 1)), add-remove, size=private)"
+    assert repr(hidden) == "Table('people', Domain(v=Category(0, 1)), add-remove, size=private, edition='1')"
 
 
 def test_a_dataset_is_neither_pickled_nor_copied(datasets):

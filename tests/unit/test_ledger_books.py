@@ -100,6 +100,28 @@ def test_what_is_asked_never_looks_like_less_than_what_is_left():
     assert books.fits(Price(None, cap // 2 + 1, 0)).startswith("It takes 50.1 % of the budget, and 50 % is left.")
 
 
+@pytest.mark.parametrize("thirds", [1, 2])
+@pytest.mark.parametrize("digits", [3, 6, 12])
+def test_what_is_left_never_looks_like_more_than_it_is(thirds, digits):
+    """A third of the budget is 33.3 % of it when it is left, and 33.4 % when it is asked for."""
+    cap = 3 * 10**digits
+    gone = Price(None, cap - thirds * 10**digits, 0)
+    books = remaining_books(gone, Caps(None, cap, 0), None, None)
+    left_, asked_ = {1: ("33.3 %", "33.4 %"), 2: ("66.6 %", "66.7 %")}[thirds]
+    asked = Price(None, thirds * 10**digits + 1, 0)
+    assert books.fits(asked).startswith(f"It takes {asked_} of the budget, and {left_} is left.")
+    failing = remaining_books(Price(None, 0, cap - thirds * 10**digits), Caps(None, 10**9, cap), None, None)
+    words = f"It takes {asked_} of what is kept for failures, and {left_} is left."
+    assert failing.fits(Price(None, 1, thirds * 10**digits + 1)).startswith(words)
+
+
+def test_a_refused_release_says_what_is_left_rounded_down():
+    ledger = Ledger.in_memory(PURE, people())
+    release(Pure(Fraction(1, 3)), people(), ledger=ledger)
+    with pytest.raises(BudgetExceeded, match=r"It takes 66.7 % of the budget, and 66.6 % is left"):
+        release(Pure(Fraction(2, 3)), people(), ledger=ledger)  # each is rounded up to nano-units, so it does not fit
+
+
 def test_a_price_that_no_book_has_gets_no_percentage():
     books = remaining_books(Price(0, 0, 0), Caps(None, 2000, 0), None, None)
     assert books.fits(Price(None, None, 0)).startswith("It has no pure epsilon")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
+
+import pytest
 
 import discreet as dp
 from discreet.catalogue import CATALOGUE
@@ -13,7 +16,9 @@ from discreet.erm.losses import Custom
 from discreet.erm.risk import Risk
 from discreet.erm.sets import interval
 from discreet.ledger.state import chained
+from discreet.noise import SeededRng
 from discreet.records import canonical
+from tests.examples import MECHANISMS, table
 
 DOMAIN = dp.Domain(age=dp.Number(0, 99, step=1), town=dp.Category("Canary Wharf", "elsewhere"))
 
@@ -32,6 +37,48 @@ def test_what_was_asked_by_whom_is_nowhere_in_a_redacted_export():
     lines = "\n".join(line for line in asked().export() if json.loads(line)["kind"] != "facts")
     for word in ("Canary", "age", "town", "secret", "COUNT"):
         assert word not in lines
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda each: type(each).__name__)
+def test_a_redacted_charge_of_any_mechanism_names_no_column_and_no_level(mechanism):
+    data = table("replace-one")
+    ledger = dp.Ledger.in_memory(dp.Budget(1000, 0.9), data.identity, testing=True)
+    dp.release(mechanism, data, ledger=ledger, rng=SeededRng(1))
+    (line,) = (line for line in ledger.export() if json.loads(line)["kind"] == "charge")
+    told = list(texts(json.loads(line)["mechanism"]))
+    assert all(re.fullmatch("-?[0-9]+/[0-9]+", each) for each in told), (
+        told
+    )  # a level "1/2" is spelled with a backslash
+    assert json.loads(line)["mechanism"]["name"] == type(mechanism).NAME  # what it was, and its numbers, are public
+
+
+def texts(value):
+    """Every text inside a record but the names of records."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from () if key == "name" else texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts(each)
+    elif isinstance(value, str):
+        yield value
+
+
+@pytest.mark.parametrize(
+    ("kind", "secret"),
+    [
+        ("charge", {"memo", "request", "who", "process", "nonce"}),
+        ("said", {"meaning", "question", "nonce"}),
+    ],
+)
+def test_a_redacted_entry_has_no_field_that_tells_who_asked_or_what(kind, secret):
+    ledger = asked()
+    of_kind = ([json.loads(line) for line in ledger.export(redact=cut)] for cut in (True, False))
+    seen, whole = ([body for body in bodies if body["kind"] == kind] for bodies in of_kind)
+    assert len(seen) == len(whole) > 0
+    for cut, body in zip(seen, whole, strict=True):
+        assert set(body) - set(cut) >= secret & set(body)
+    assert secret <= set().union(*whole)
 
 
 def test_a_guessed_question_cannot_be_confirmed_by_its_hash():

@@ -112,6 +112,18 @@ def test_a_proposal_beyond_the_bound_is_drawn_again_not_folded() -> None:
     assert Scripted(words[:5].tobytes()).integers(5, 1).tolist() == [4]
 
 
+@pytest.mark.parametrize("bound", [5, 6, 7, 2**9 + 1])
+def test_a_single_draw_beyond_the_bound_is_drawn_again_not_folded(bound: int) -> None:
+    length = (bound - 1).bit_length()
+    drawn = lambda value: (value << -length % 8).to_bytes(-(-length // 8), "little")  # noqa: E731
+    for value in range(bound):  # every value has one spelling: none is more likely than another
+        assert Scripted(drawn(value)).integers(bound) == value
+    for beyond in range(bound, min(2**length, bound + 9)):
+        assert Scripted(drawn(beyond), drawn(beyond), drawn(2)).integers(bound) == 2
+        with pytest.raises(UndecidedError):
+            Scripted(drawn(beyond)).integers(bound)
+
+
 def test_a_permutation_holds_every_index_once() -> None:
     for n in (0, 1, 2, 1000):
         assert sorted(Rng().permutation(n).tolist()) == list(range(n))
@@ -361,6 +373,32 @@ def test_the_enclosure_of_an_exponential_contains_it_and_is_narrow(x: Fraction, 
         assert low <= truth <= high
         assert high - low <= 4 + precision
         assert 2 ** (precision - 2) <= high <= 2**precision + 4
+
+
+@pytest.mark.parametrize("halvings", [1, 2, 7, 1000, 2**40 + 1])
+@pytest.mark.parametrize("precision", [64, 200])
+@pytest.mark.parametrize("offset", [-1, 0, 1])
+def test_next_to_a_multiple_of_ln_2_the_series_gets_what_it_is_proved_for(
+    halvings: int, precision: int, offset: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """x at either end of the enclosure of halvings * ln 2, where the number of halvings is decided: the rest that is
+    left for the series is in [0, 1], whichever end was taken."""
+    fine = precision + 2 * math.floor(halvings * math.log(2) + 1).bit_length() + 8
+    series, seen = noise._exp_series, []
+
+    def proved(rest: int, at: int) -> tuple[int, int]:
+        seen.append((rest, at))
+        return series(rest, at)
+
+    monkeypatch.setattr(noise, "_exp_series", proved)
+    for end in noise._log_two(fine):
+        x = F(halvings * end + offset, 2**fine)
+        found, low, high = noise._exp_minus(x, precision)
+        assert seen[-1][1] == fine
+        with mpmath.workprec(900):
+            truth = mpmath.exp(found * mpmath.log(2) - mpmath.mpf(x.numerator) / x.denominator) * 2**precision
+            assert low <= truth <= high
+    assert all(0 <= rest <= 1 << at for rest, at in seen)
 
 
 @settings(deadline=None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from discreet.domain import Category, Domain, Number
-from discreet.errors import ParameterError, SchemaError, UnsupportedQuery
+from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.pmw.questions import all_cells
 from discreet.pmw.sql import Select, parse, spelled
 from discreet.pmw.sql.text import MAX_LENGTH
@@ -67,11 +67,6 @@ def test_a_question_has_one_standard_spelling_of_the_same_meaning(question, stan
 
 @pytest.mark.parametrize(("question", "refused"), cases("refused.txt"))
 def test_a_question_outside_the_language_is_refused_at_its_place_with_a_reason_and_a_hint(question, refused):
-    if refused.startswith("SchemaError: "):
-        with pytest.raises(SchemaError) as caught:
-            ask(question)
-        assert refused.removeprefix("SchemaError: ") in str(caught.value)
-        return
     position, reason = refused.split("^ ")
     error = refusal(question)
     assert (error.position, error.reason) == (len(position), reason)
@@ -185,7 +180,7 @@ def test_names_match_without_regard_to_case_unless_that_is_ambiguous():
     twins = Domain({"Age": Number(0, 1, step=1), "age": Number(0, 2, step=1), "sex": Category("F")})
     assert where('"age" = 2', twins) == Equals("age", 2)
     assert where("Age = 1 AND SEX = 'F'", twins) == And(Equals("Age", 1), Equals("sex", "F"))
-    with pytest.raises(SchemaError, match="AGE"):
+    with pytest.raises(UnsupportedQuery, match="AGE"):
         where("AGE = 1", twins)
 
 
@@ -200,10 +195,18 @@ def test_case_is_folded_for_ascii_only():
 
 
 def test_unknown_columns_come_with_near_misses():
-    with pytest.raises(SchemaError, match=r"'vists' is not declared. Did you mean 'visits'\?"):
-        where("vists = 3")
-    with pytest.raises(SchemaError, match="Did you mean 'region'"):
-        ask("SELECT regions, COUNT(*) FROM people GROUP BY regions")
+    found = refusal("SELECT COUNT(*) FROM people WHERE age > 3 AND vists = 3")
+    assert (found.reason, found.hint) == ("column 'vists' is not declared", "Did you mean 'visits'?")
+    assert found.position == len("SELECT COUNT(*) FROM people WHERE age > 3 AND ")
+    assert refusal("SELECT regions, COUNT(*) FROM people GROUP BY regions").hint == "Did you mean 'region'?"
+    assert refusal("SELECT COUNT(*) FROM people WHERE q = 3").hint.startswith("Declared: 'age', 'sex', 'visits'")
+
+
+@pytest.mark.parametrize("end", ["", ";", " "])
+def test_group_by_without_a_column_is_refused(end):
+    text = "SELECT COUNT(*) FROM people WHERE visits = 0 GROUP BY"
+    found = refusal(text + end)
+    assert (found.position, found.reason) == (text.index("GROUP BY"), "GROUP BY names no column")
 
 
 @pytest.mark.parametrize(
@@ -233,7 +236,7 @@ def test_a_table_may_have_any_name(table):
 
 def test_too_many_groups_are_refused_before_anything_is_made():
     wide = Domain(x=Number(0, 10**5, step=1), y=Number(0, 10**5, step=1))
-    assert "2**26" in refusal("SELECT x, y, COUNT(*) FROM people GROUP BY x, y", wide).reason
+    assert "4,194,304 cells" in refusal("SELECT x, y, COUNT(*) FROM people GROUP BY x, y", wide).reason
 
 
 HUGE = {
@@ -267,9 +270,7 @@ def test_huge_and_deep_questions_are_refused_in_few_words(text):
 
 
 def test_an_undeclared_name_is_quoted_in_few_words():
-    with pytest.raises(SchemaError) as caught:
-        where("a" * 9000 + " = 3")
-    assert len(str(caught.value)) < 500
+    assert len(refusal(f"SELECT COUNT(*) FROM people WHERE {'a' * 9000} = 3").reason) < 500
 
 
 def test_long_chains_within_the_length_are_read():

@@ -24,7 +24,7 @@ def rows(table):
 
 def test_made_up_rows_fill_the_declared_domain_and_are_the_same_every_time():
     one, other = (made_up(DOMAIN, name="people", people=5_000) for _ in range(2))
-    assert one.facts == dp.Facts(DOMAIN, dp.Neighbours("replace-one"), 5_000)
+    assert one.facts == dp.Facts(DOMAIN, dp.Neighbours("replace-one"), 5_000, edition="1")
     assert rows(one) == rows(other)
     histogram = one.exact_sum(lambda batch: dp.Histogram("sex").partial(batch))
     assert min(histogram) > 1_400  # 5,000 / 3 each, six standard deviations below
@@ -130,13 +130,16 @@ def test_only_looking_at_a_ledger_burns_no_charges_of_others(tmp_path, monkeypat
     assert len(burned) == 1
 
 
-def test_a_model_is_not_fitted_under_an_allowance_that_would_not_be_charged():
+def test_a_model_of_a_session_is_charged_under_its_allowance():
     ledger, table = ledger_and_table()
     ledger.allow("ana", share="1/100")
     session = dp.Session(table, ledger, allowance="ana")
-    with pytest.raises(dp.ParameterError, match="models are charged to the whole ledger"):
+    with pytest.raises(dp.BudgetExceeded, match="under the allowance 'ana'"):
         session.fit(dp.LogisticRegression(epsilon="0.5", delta="1e-7"), target="y")
     assert ledger.spent().renyi == 0
+    model = session.fit(dp.LogisticRegression(), target="y")  # all that ana has left
+    assert model.allowance == "ana"
+    assert 0 < ledger.spent().renyi <= ledger.spent().caps.renyi / 100
 
 
 def test_a_workload_that_was_answered_is_free_when_it_is_asked_again():

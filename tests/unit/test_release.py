@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import traceback
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -24,9 +28,10 @@ from discreet.errors import (
     ParameterError,
 )
 from discreet.guarantee import Budget, Guarantee
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, charging
 from discreet.ledger.answers import decode, encode
 from discreet.ledger.charging import turn
+from discreet.ledger.process import gone, this_process
 from discreet.noise import SeededRng
 from discreet.release import converse, release, reopen
 from tests.ledger_doubles import DOMAIN, Broken, Everything, Failing, Guess, Pure, people
@@ -477,3 +482,100 @@ def test_a_file_that_changed_is_refused_before_the_charge(tmp_path):
     with pytest.raises(LedgerMismatch, match="changed"):
         release(Pure(Fraction(1, 10)), table, ledger=ledger)
     assert ledger.spent().pure == 0
+
+
+# Interrupts.
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Costs a tenth and is stopped by something that is no error; it holds rows."""
+
+    NAME: ClassVar[str] = "toy-stopped/1"
+    kind: ClassVar[type[BaseException]] = KeyboardInterrupt
+
+    def guarantee(self, facts):
+        return Guarantee.of_pure(Fraction(1, 10), neighbours=facts.neighbours)
+
+    def run(self, data, rng):
+        raise self.kind(int(data.exact_sum(lambda batch: np.array([int(batch["age"].sum())]))[0]))
+
+    def check(self, ask, facts):
+        return
+
+    def begin(self, data, rng):
+        return 1
+
+    def step(self, state, ask, data, rng):
+        return self.run(data, rng)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_an_interrupt_stays_what_it_was_without_what_it_held(ledger, monkeypatch, kind):
+    monkeypatch.setattr(Stopped, "kind", kind)
+
+    def asked():
+        with converse(Stopped(), people(), ledger=ledger) as talk:
+            talk.ask(1)
+
+    for stopped in (lambda: release(Stopped(), people(), ledger=ledger), asked):
+        with pytest.raises(kind) as raised:
+            stopped()
+        assert type(raised.value) is kind
+        assert raised.value.args in ((), (1,))
+        assert raised.value.__cause__ is raised.value.__context__ is None
+        assert not {"run", "_guarded"} & {frame.name for frame in traceback.extract_tb(raised.tb)}
+    assert kinds(ledger).count("burn") == 2
+
+
+def test_a_key_pressed_right_after_the_charge_burns_it(ledger, monkeypatch):
+    """Between the charge and the run: it is not "being run now" for as long as this process lives."""
+    charge = charging.charge
+
+    def pressed(*args, **kwargs):
+        charge(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(charging, "charge", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            release(TENTH, people(), ledger=ledger, request="r")
+    with pytest.raises(ParameterError, match="its run was interrupted"):
+        release(TENTH, people(), ledger=ledger, request="r")
+    release(TENTH, people(), ledger=ledger, request="s")
+    assert kinds(ledger)[-4:] == ["charge", "burn", "charge", "answer"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system does not say which processes have ended")
+def test_a_process_that_died_is_gone_before_its_parent_notices():
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        stat = Path(f"/proc/{child.pid}/stat")
+        start = stat.read_text().rpartition(")")[2].split()[19]
+        named = {**this_process(), "pid": child.pid, "start": start}
+        assert not gone(named)
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it is dead, and nobody has reaped it
+        assert stat.exists()
+        assert gone(named)
+    finally:
+        child.kill()
+        child.communicate()
+
+
+# Sizes of what a caller says.
+
+
+@pytest.mark.parametrize(("name", "most"), [("memo", 1_000), ("request", 200), ("allowance", 200)])
+def test_texts_have_a_longest_length_that_is_found_before_the_charge(ledger, name, most):
+    ledger.allow("a" * 200, share=1)
+    release(TENTH, people(), ledger=ledger, **{name: "a" * most})
+    before = kinds(ledger)
+    with pytest.raises(ParameterError, match=f"{name} must be at most {most:,} characters long, found {most + 1:,}"):
+        release(TENTH, people(), ledger=ledger, **{name: "a" * (most + 1)})
+    assert kinds(ledger) == before
+
+
+def test_the_name_of_an_allowance_has_a_longest_length(ledger):
+    with pytest.raises(ParameterError, match="name must be at most 200 characters"):
+        ledger.allow("a" * 201, share=1)

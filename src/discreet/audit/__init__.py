@@ -28,7 +28,7 @@ from discreet.audit.mutants import Mistake, Twin
 from discreet.domain import Category, Domain
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
-from discreet.mechanisms.additive import Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
@@ -109,9 +109,8 @@ def attacks() -> tuple[AnyAttack, ...]:
     """The fixed set."""
     from discreet.audit import learners, questions, rules  # learners and sessions bring much with them
 
-    few = (Attack(*told, asks=(), reach=reach) for told, reach in learners.listed())
-    by_rules = (Attack(*told) for told in rules.told())
-    return (*_mechanism_attacks(), *few, *learners.told(), *by_rules, *questions.told())
+    listed = (Attack(*told, asks=(), reach=reach) for told, reach in (*learners.listed(), *rules.told()))
+    return (*_mechanism_attacks(), *listed, *learners.told(), *questions.told())
 
 
 def _mechanism_attacks() -> tuple[Attack, ...]:
@@ -125,6 +124,7 @@ def _mechanism_attacks() -> tuple[Attack, ...]:
         Attack(Laplace(Histogram("v"), scale), REPLACE, _rows("ab"), _rows("bb"), mutants.ADD_REMOVE_PRICE),
         Attack(Gaussian(Histogram("v"), 1), REPLACE, _rows("ab"), _rows("bb"), mutants.ADD_REMOVE_PRICE),
         Attack(ProductLaplace(Histogram("v"), scale), REPLACE, _rows("ab"), _rows("bb"), mutants.HALVED_NOISE),
+        Attack(CoordinateLaplace(Histogram("v"), scale), REPLACE, _rows("ab"), _rows("bb"), mutants.HALVED_NOISE),
         Attack(Exponential(Histogram("v"), 1), REPLACE, _rows("abbb"), _rows("bbbb"), mutants.ADD_REMOVE_PRICE),
         Attack(PermuteAndFlip(Histogram("v"), 1), REPLACE, _rows("abbb"), _rows("bbbb"), mutants.ADD_REMOVE_PRICE),
         Attack(threshold, REPLACE, _rows("abb"), _rows("aab"), mutants.NO_THRESHOLD_NOISE, (*[Above(a, 3)] * 8,)),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.cli.clipping import clipped
-from discreet.cli.front import FILE, Opened, opened, table_options
+from discreet.cli.front import FILE, Opened, allowance_option, opened, table_options
 from discreet.cli.showing import Asked, Left, as_json, caret, show
 from discreet.cli.synthesis import synth
 from discreet.errors import ParameterError, UnsupportedQuery
@@ -38,7 +38,7 @@ ALPHA = "0.02"
 @click.option("--scopes", type=int, help="So many sets of columns will be asked about: equal shares of what is left.")
 @click.option("--method", type=click.Choice(["auto", "pmw", "lecture"]), default="auto", show_default=True)
 @click.option("--sample", is_flag=True, help="The rows are a random sample: bound the population, too.")
-@click.option("--allowance", help="The name under which the ledger counts this.")
+@allowance_option
 @click.option("--max-price", help="Refuse what could cost more than this part of the budget: 1%, or 0.01.")
 @click.option("--file", "path", type=FILE, help="Questions, one a line or each ended by a semicolon.")
 @click.option("--together", is_flag=True, help="Answer the whole file at once, which is cheaper; with --share.")
@@ -81,7 +81,8 @@ def ask(
     terms["max_price"] = None if terms["max_price"] is None else part_of(terms["max_price"])
     if terms["alpha"] is None and terms["scopes"] is None:
         terms["alpha"] = ALPHA
-    found = opened(schema, data_path=data_path, ledger_path=ledger_path, rehearse=rehearse, as_json=as_json)
+    place: dict[str, Any] = {"data_path": data_path, "ledger_path": ledger_path, "allowance": terms["allowance"]}
+    found = opened(schema, rehearse=rehearse, as_json=as_json, **place)
     asking = Asking(found, terms)
     if question is None and listed is None:
         _converse(asking)

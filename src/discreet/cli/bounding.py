@@ -9,7 +9,7 @@ import click
 
 from discreet.cli import models, sections
 from discreet.cli.estimating import cost_of, opened_with
-from discreet.cli.front import Opened, price_options, table_options
+from discreet.cli.front import Opened, again_option, allowance_option, price_options, table_options
 from discreet.cli.receipts import Receipt, facts_about, receipt, regular, unwrapped
 from discreet.errors import ParameterError
 
@@ -18,17 +18,20 @@ from discreet.errors import ParameterError
 @table_options
 @click.argument("column")
 @price_options
+@allowance_option
+@again_option
 @click.option("--coverage", help="Between the bounds shall lie this share of the rows.  [default: as much as is sure]")
 @click.option("--write", is_flag=True, help="Put the bounds into the schema file, and print what changed.")
 def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool, **options: Any) -> None:
     """Find bounds of a column among its rows, for one charge.
 
     For a column with kind = "any number", whose bounds nobody knows, or a number with wide bounds. Prints the lines for
-    the schema; the ledger goes on as before. Bounds that are known without looking at the rows cost nothing. For
-    example:
+    the schema; the ledger goes on as before. Bounds that are known without looking at the rows cost nothing. The same
+    command again gives the same bounds, free: look first, then add --write. --again pays for others. For example:
 
     \b
         discreet suggest-bounds people.toml spending --epsilon 0.1
+        discreet suggest-bounds people.toml spending --epsilon 0.1 --write
         discreet suggest-bounds people.toml income --share 1/5 --coverage 0.8
     """
     from discreet.domain import AnyNumber, Number
@@ -49,8 +52,9 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
     new = sections.beside(place) if write else None
     try:
         with at.output.working("looking for bounds"):
+            cost["allowance"] = options["allowance"]
             given = suggested(at.table, column, ledger=at.ledger, coverage=coverage, **cost)
-        paid = receipt(at.ledger, at.table.facts, given.guarantee, given.entry)
+        paid = receipt(at, given.guarantee, given.entry, options["allowance"], replayed=given.replayed)
         try:
             changes = (
                 None if new is None else _replaced(place, new, text, sections.rewritten(text, column, given.number))

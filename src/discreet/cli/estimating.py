@@ -64,14 +64,24 @@ def cost_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def opened_with(schema: Path, options: dict[str, Any]) -> Opened:
-    return opened(schema, **{key: options[key] for key in ("data_path", "ledger_path", "rehearse", "as_json")})
+    """The table and its ledger; with --again nothing that is stored there is given back."""
+    from discreet.estimators.replay import pay_again
+
+    keys = ("data_path", "ledger_path", "rehearse", "as_json", "allowance")
+    found = opened(schema, **{key: options[key] for key in keys})
+    if options["again"]:
+        pay_again(found.ledger)
+    return found
 
 
-def fitted(found: Opened, estimator: Any, target: str, columns: Sequence[str] | None, text: str) -> Any:
+def fitted(
+    found: Opened, estimator: Any, target: str, columns: Sequence[str] | None, allowance: str | None, text: str
+) -> Any:
     from discreet.session import Session
 
     with found.output.working(text):
-        return Session(found.table, found.ledger).fit(estimator, target=target, features=columns)
+        session = Session(found.table, found.ledger, allowance=allowance)
+        return session.fit(estimator, target=target, features=columns)
 
 
 def features_said(columns: Sequence[str], everything: bool) -> tuple[str, str]:

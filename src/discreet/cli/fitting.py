@@ -20,7 +20,7 @@ from discreet.cli.estimating import (
     opened_with,
     save_options,
 )
-from discreet.cli.front import price_options, table_options
+from discreet.cli.front import again_option, allowance_option, price_options, table_options
 from discreet.cli.receipts import receipt, reserved
 from discreet.errors import ParameterError
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 @click.argument("kind", type=click.Choice(["logistic", "linear", "network", "mean", "median", "quantile"]))
 @column_options
 @price_options
+@allowance_option
+@again_option
 @click.option("--q", help="quantile: which one, as 0.9.")
 @click.option("--hidden", type=click.IntRange(1, 4096), help="network: how many hidden units.  [default: 8]")
 @click.option("--radius", help="logistic, linear: how long the coefficients of scaled features may be together.")
@@ -66,6 +68,7 @@ def fit(
         discreet fit people.toml linear --target age --features family,health --share 1/3 --save age.json
         discreet fit people.toml median --target age --method exponential --epsilon 0.1
 
+    The same command again, after its output was lost, is free: it gives the stored model. --again pays for another.
     What each method promises here, before anything is spent: `discreet plan KIND --schema people.toml --target ...`.
     """
     from discreet.schema import Schema
@@ -79,8 +82,8 @@ def fit(
     estimator = _estimator(kind, declared.domain, target, columns, cost, **chosen)
     found = opened_with(schema, options)
     with reserved(save, force=force) as write:
-        model = fitted(found, estimator, target, columns, f"fitting {kind}")
-        paid = receipt(found.ledger, found.table.facts, model.guarantee_, model.entry_)
+        model = fitted(found, estimator, target, columns, options["allowance"], f"fitting {kind}")
+        paid = receipt(found, model.guarantee_, model.entry_, options["allowance"], replayed=model.replayed_)
         source = [] if columns is None else [features_said(columns, features is None)]
         saved = [] if save is None else [("saved", save)]
         made = models.record(kind, model, target, declared.domain)

@@ -59,8 +59,19 @@ class Opened:
     output: Output
 
 
-def opened(schema: Path, *, data_path: Path | None, ledger_path: Path | None, rehearse: bool, as_json: bool) -> Opened:
-    """Read the schema, open the ledger, read the rows (or make them up): in this order, cheapest first."""
+def opened(
+    schema: Path,
+    *,
+    data_path: Path | None,
+    ledger_path: Path | None,
+    rehearse: bool,
+    as_json: bool,
+    allowance: str | None = None,
+) -> Opened:
+    """Read the schema, open the ledger, read the rows (or make them up): in this order, cheapest first.
+
+    allowance  a name that the ledger must know; in a rehearsal one is made with the share that it really has
+    """
     from discreet.ledger import Ledger
     from discreet.schema import Schema
 
@@ -70,10 +81,12 @@ def opened(schema: Path, *, data_path: Path | None, ledger_path: Path | None, re
     if where is None:
         raise ParameterError('which ledger? Add ledger = "people.ledger" to the schema, or give --ledger')
     if rehearse:
-        return Opened(declared, *_rehearsal(declared, where, output), output)
+        return Opened(declared, *_rehearsal(declared, where, output, allowance), output)
     if not where.exists():
         raise ParameterError(_no_ledger(where, schema, declared.data))
     book = Ledger.open(where)
+    if allowance is not None:
+        book.remaining(allowance=allowance)  # refuses unknown names
     with output.working("reading the rows"):
         table = declared.table(data_path)
     return Opened(declared, table, book, output)
@@ -103,7 +116,7 @@ def ledger_at(path: Path) -> Ledger:
     return Ledger.open(named)
 
 
-def _rehearsal(schema: Schema, real: Path, output: Output) -> tuple[Table, Ledger]:
+def _rehearsal(schema: Schema, real: Path, output: Output, allowance: str | None) -> tuple[Table, Ledger]:
     """Made-up rows and their ledger: as many people and as much budget as the real ones have, if that is known."""
     from discreet.guarantee import Budget
     from discreet.ledger import Ledger
@@ -116,11 +129,25 @@ def _rehearsal(schema: Schema, real: Path, output: Output) -> tuple[Table, Ledge
     where = real.with_name(f"{real.stem}.rehearsal.ledger")
     if not where.exists():
         output.say(f"{where.name}: a rehearsal with {budget} and {known or PEOPLE:,} made-up people")
-        return table, Ledger.create(where, budget, table)
-    book = Ledger.open(where)
+    book = Ledger.open(where) if where.exists() else Ledger.create(where, budget, table)
+    if allowance is not None:
+        _rehearse_allowance(book, found, allowance)
     if book.budget != budget or (book.facts is not None and book.facts.size != table.facts.size):
         raise LedgerMismatch(f"{where.name} rehearses another budget or another number of people: delete it")
     return table, book
+
+
+def _rehearse_allowance(rehearsal: Ledger, real: Ledger | None, name: str) -> None:
+    """Give the name its real share of the rehearsal's budget; without a real ledger it must be in the rehearsal's."""
+    from discreet.ledger.allowances import allowances
+
+    if real is None:
+        rehearsal.remaining(allowance=name)
+        return
+    real.remaining(allowance=name)  # refuses unknown names
+    (share,) = (each.share for each in allowances(real) if each.name == name)
+    if not any((each.name, each.share) == (name, share) for each in allowances(rehearsal)):
+        rehearsal.allow(name, share=share)
 
 
 # How much: an epsilon, or a share of what is left.
@@ -135,6 +162,20 @@ def price_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def allowance_option(command: Command) -> Command:
+    """--allowance."""
+    return click.option(
+        "--allowance", metavar="NAME", help="Count it under this name: `ledger allow` gives it a share of the budget."
+    )(command)
+
+
+def again_option(command: Command) -> Command:
+    """--again."""
+    return click.option(
+        "--again", is_flag=True, help="Pay for a new release, even if the same was released and stored before."
+    )(command)
 
 
 def price(epsilon: str | None, delta: str | None, share: str | None) -> dict[str, Any]:

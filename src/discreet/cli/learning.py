@@ -34,7 +34,7 @@ from discreet.cli.estimating import (
     save_options,
 )
 from discreet.cli.fitting import fit
-from discreet.cli.front import Opened, price_options, table_options
+from discreet.cli.front import Opened, again_option, allowance_option, price_options, table_options
 from discreet.cli.receipts import Lines, Receipt, facts_about, receipt, reserved, shown, unwrapped
 from discreet.errors import DiscreetError, ParameterError
 from discreet.wording import one_line
@@ -56,6 +56,8 @@ __all__ = ["fit", "learn", "suggest_bounds"]
 @click.option("--alpha", help="A share of wrong rows wanted as a promise, if some rule labels every row right.")
 @click.option("--certify", metavar="EPSILON", help="Then pay this too, for a bound on the rule's mistakes.")
 @price_options
+@allowance_option
+@again_option
 @save_options
 def learn(
     schema: Path,
@@ -76,7 +78,8 @@ def learn(
     KIND is box (an interval of each feature, which are numbers), rule (at most k conditions such as age <= 40 or town =
     north, on any columns), or conjunction (of columns with two levels, of which the second means true). Prints the rule
     in words and as a condition for `discreet ask`, what is promised about its mistakes, the price and what is left;
-    never its mistakes on the table, unless --certify pays for a bound on them. For example:
+    never its mistakes on the table, unless --certify pays for a bound on them. The same command again, after its output
+    was lost, is free: it gives the stored rule. --again pays for another. For example:
 
     \b
         discreet learn people.toml box --target sex --features age,diseases --epsilon 0.1 --certify 0.02
@@ -92,9 +95,9 @@ def learn(
     learner = _learner(kind, columns, cost, k=k, method=method, alpha=alpha)
     found = _redeclared(opened_with(schema, options), declared, options)
     with reserved(save, force=force) as write:
-        model = fitted(found, learner, target, columns, f"learning a {kind}")
+        model = fitted(found, learner, target, columns, options["allowance"], f"learning a {kind}")
         certificate, stopped = _certified(found, model, target, sure)
-        paid = receipt(found.ledger, found.table.facts, model.guarantee_, model.entry_)
+        paid = receipt(found, model.guarantee_, model.entry_, options["allowance"], replayed=model.replayed_)
         source = features_said(columns, features is None)
         saved = [] if save is None else [("saved", str(save))]
         made = {**rules.record(kind, model, target, declared.domain), "certificate": certificate}
@@ -153,22 +156,24 @@ def _certified(
     found: Opened, model: Any, target: str, epsilon: Any
 ) -> tuple[dict[str, Any] | None, BaseException | None]:
     """A certificate, or what stopped it: the rule is paid for and must be shown anyway."""
+    from discreet.pac.certificate import worded
+
     if epsilon is None:
         return None, None
     try:
         with found.output.working("counting mistakes, with noise"):
             bought = model.certify(found.table, target, epsilon=epsilon)
-        paid = receipt(found.ledger, found.table.facts, bought.guarantee, bought.entry)
+        paid = receipt(found, bought.guarantee, bought.entry, model.allowance, replayed=bought.replayed)
     except (DiscreetError, KeyboardInterrupt) as stopped:
         return None, stopped
-    share = "" if bought.error is None else f" ({bought.error:.2%} of all)"
     return {
-        "said": f"wrong on at most {bought.rows:,} rows{share} with probability {1 - bought.beta:g}",
+        "said": worded(bought.rows, bought.error, bought.beta),
         "rows": bought.rows,
         "error": bought.error,
         "probability": 1 - bought.beta,
         **{key: value for key, value in paid.record().items() if key not in ("left", "more_like_this")},
         "cost": f"{paid.took()}: {paid.guarantee}",
+        "replayed": paid.replayed,
     }, None
 
 

@@ -14,6 +14,7 @@ import click
 from discreet import exact
 from discreet.cli.front import Output
 from discreet.errors import ParameterError
+from discreet.wording import one_line
 
 if TYPE_CHECKING:
     from discreet.guarantee import Budget
@@ -35,7 +36,8 @@ def create_from_schema(path: Path, budget: Budget, yes: bool) -> None:
         table = schema.table()
     ask_back(budget, table.facts.size, yes)
     made = Ledger.create(where, budget, table)
-    output.say(f"{where.name}: {budget} for {schema.name!r}, {made.identity.neighbours}; id {made.id}")
+    edition = f"edition {one_line(schema.edition)}"
+    output.say(f"{where.name}: {budget} for {schema.name!r}, {made.identity.neighbours}, {edition}; id {made.id}")
     output.say(schema.protects())
     _say_odds(output, budget)
 

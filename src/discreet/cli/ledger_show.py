@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from discreet import exact
 from discreet.cli.front import Output
+from discreet.ledger.allowances import allowances
 from discreet.ledger.price import Books
 from discreet.ledger.state import price_from
 from discreet.wording import asked, one_line
@@ -18,12 +17,13 @@ _ENDS = {"answer": "answered", "burn": "burned", "top": "ended", "close": "close
 _NARROW = 76  # below this many columns every charge gets lines of its own instead of a row
 
 
-def summary(found: Ledger) -> dict[str, Any]:
+def summary(found: Ledger, *, last: int | None = None) -> dict[str, Any]:
     """Everything that is shown, as JSON. Amounts are integers: nano-units of epsilon and Renyi, 1e-18 of failure;
-    `used` and `of_budget` are fractions of the budget, in the book that decides (`Books.counting`)."""
-    entries = list(found.entries())
-    ends = {each["charge"]: each["kind"] for each in entries if each["kind"] in _ENDS}
-    spent, left = found.spent(), found.remaining()
+    `used` and `of_budget` are fractions of the budget, in the book that decides (`Books.counting`).
+
+    last  only so many charges and answers, the newest: what they are is looked up from the end of the ledger
+    """
+    spent, left, named = found.spent(), found.remaining(), allowances(found)
     return {
         "ledger": found.id,
         "warning": "NOT PRIVATE" if found.testing else None,
@@ -32,6 +32,7 @@ def summary(found: Ledger) -> dict[str, Any]:
         "neighbours": str(found.identity.neighbours),
         "unit": found.identity.unit,
         "size": None if found.facts is None else found.facts.size,
+        "edition": None if found.facts is None else found.facts.edition,
         "epsilon": str(found.budget.epsilon),
         "delta": str(found.budget.delta),
         "order": None if spent.order is None else str(spent.order),
@@ -40,22 +41,24 @@ def summary(found: Ledger) -> dict[str, Any]:
         "spent": {"renyi_nano": spent.renyi, "pure_nano": spent.pure, "failure_atto": spent.failure},
         "left": {"renyi_nano": left.renyi, "pure_nano": left.pure, "failure_atto": left.failure},
         "caps": {"renyi_nano": spent.caps.renyi, "pure_nano": spent.caps.pure, "failure_atto": spent.caps.failure},
-        "allowances": {each["allowance"]: each["share"] for each in entries if each["kind"] == "allow"},
-        "allowance_use": _allowances(entries, spent),
-        "reconciled": [each["seq"] for each in entries if each["kind"] == "reconcile"],
-        "entries": len(entries),
-        "answers": sum(each["kind"] == "said" for each in entries),
-        "charges": [_charge(each, ends, spent) for each in entries if each["kind"] == "charge"],
+        "allowances": {each.name: str(each.share) for each in named},
+        "allowance_use": {each.name: None if each.part is None else float(each.part) for each in named},
+        "allowance_left": {each.name: float(each.left) for each in named},
+        "allowance_epsilon": {each.name: each.epsilon for each in named},
+        "reconciled": [each["seq"] for each in found.latest("reconcile")],
+        "entries": found.length(),
+        "charged": found.store.count("charge"),
+        "answers": found.store.count("said"),
+        "charges": [_charge(each, found, spent) for each in found.latest("charge", most=last)],
         "questions": [
             {"entry": each["seq"], "time": each["time"], "asked": asked(each["question"])}
-            for each in entries
-            if each["kind"] == "said"
+            for each in found.latest("said", most=last)
         ],
     }
 
 
-def _charge(body: dict[str, Any], ends: dict[int, str], spent: Books) -> dict[str, Any]:
-    part = spent.part_of(price_from(body["price"]))
+def _charge(body: dict[str, Any], found: Ledger, spent: Books) -> dict[str, Any]:
+    part, end = spent.part_of(price_from(body["price"])), found.store.end_of(body["seq"])
     return {
         "entry": body["seq"],
         "time": body["time"],
@@ -66,22 +69,12 @@ def _charge(body: dict[str, Any], ends: dict[int, str], spent: Books) -> dict[st
         "pure_nano": body["price"]["pure"],
         "failure_atto": body["price"]["failure"],
         "allowance": body["allowance"],
-        "state": _ENDS.get(ends.get(body["seq"], ""), "open"),
+        "state": "open" if end is None else _ENDS[end[1]["kind"]],
         "memo": body["memo"],
     }
 
 
-def _allowances(entries: Sequence[dict[str, Any]], spent: Books) -> dict[str, float | None]:
-    """How much of the budget was used in each name."""
-    used: dict[str, float | None] = {each["allowance"]: 0.0 for each in entries if each["kind"] == "allow"}
-    for each in entries:
-        if each["kind"] == "charge" and each["allowance"] is not None:
-            part, before = spent.part_of(price_from(each["price"])), used[each["allowance"]]
-            used[each["allowance"]] = None if part is None or before is None else before + float(part)
-    return used
-
-
-def display(found: Ledger, shown: dict[str, Any], output: Output, *, last: int | None) -> None:
+def display(found: Ledger, shown: dict[str, Any], output: Output) -> None:
     """The summary for the eye."""
     if output.as_json:
         return
@@ -92,24 +85,31 @@ def display(found: Ledger, shown: dict[str, Any], output: Output, *, last: int |
         output.say("NOT AS ITS MARK SAYS: an older copy, or a moved one; nothing is released until `ledger reconcile`")
     unit = "a row is a person" if shown["unit"] is None else f"a person is a {one_line(shown['unit'])}"
     size = "" if shown["size"] is None else f", {shown['size']:,} persons"
-    output.say(f"table      {one_line(shown['table'])} ({shown['neighbours']}, {unit}{size})")
+    edition = "" if shown["edition"] is None else f", edition {one_line(shown['edition'])}"
+    output.say(f"table      {one_line(shown['table'])} ({shown['neighbours']}, {unit}{size}{edition})")
     output.say(f"promise    {found.budget}")
     output.say(f"budget     {_bar(shown['used'], min(40, width - 32))} {_share(shown['used'])} used", style="bold")
     for line in str(found.spent()).split("; "):
         output.say(f"           {line}")
-    for name, share in shown["allowances"].items():
-        used = shown["allowance_use"][name]
-        output.say(f"allowance  {one_line(name)}: {_share(used)} used of {_share(float(exact.number(share=share)))}")
+    for each in allowances(found):
+        so_far = f" (epsilon so far at most {each.at_most})" if each.at_most else ""
+        use = _share(None if each.part is None else float(each.part))
+        output.say(
+            f"allowance  {one_line(each.name)}: {use} used{so_far} of {_share(float(each.share))}, "
+            f"{_share(float(each.left))} left"
+        )
     for seq in shown["reconciled"]:
         output.say(f"reconciled in entry {seq}: spending was raised to what a mark proved")
-    _display_charges(shown["charges"], output, last, narrow=width < _NARROW)
-    _display_questions(shown["questions"], output, last)
+    _display_charges(shown["charges"], shown["charged"], output, narrow=width < _NARROW)
+    _display_questions(shown["questions"], shown["answers"], output)
 
 
-def _display_charges(charges: list[dict[str, Any]], output: Output, last: int | None, *, narrow: bool) -> None:
-    shown = charges if last is None else charges[-last:]
-    rest = "" if len(shown) == len(charges) else f", the last {len(shown)} (--all shows all)"
-    output.say(f"charges    {len(charges)}{rest}")
+def _rest(shown: list[dict[str, Any]], count: int) -> str:
+    return "" if len(shown) == count else f", the last {len(shown)} (--all shows all)"
+
+
+def _display_charges(shown: list[dict[str, Any]], count: int, output: Output, *, narrow: bool) -> None:
+    output.say(f"charges    {count}{_rest(shown, count)}")
     rows = [
         (str(each["entry"]), each["time"][:10], _share(each["of_budget"]), each["state"], _what(each)) for each in shown
     ]
@@ -120,12 +120,10 @@ def _display_charges(charges: list[dict[str, Any]], output: Output, last: int | 
         output.table(("entry", "day", "budget", "state", "what was asked"), rows)
 
 
-def _display_questions(questions: list[dict[str, Any]], output: Output, last: int | None) -> None:
-    if not questions:
+def _display_questions(shown: list[dict[str, Any]], count: int, output: Output) -> None:
+    if not shown:
         return
-    shown = questions if last is None else questions[-last:]
-    rest = "" if len(shown) == len(questions) else f", the last {len(shown)} (--all shows all)"
-    output.say(f"answers    {len(questions)} given by sessions, from the charges above{rest}")
+    output.say(f"answers    {count} given by sessions, from the charges above{_rest(shown, count)}")
     for each in shown:
         output.say(f"  {each['entry']}  {one_line(each['asked'])}")
 

@@ -105,8 +105,8 @@ def show(path: Path, everything: bool, as_json: bool) -> None:
 
     found = ledger_at(path)
     output = Output(as_json=as_json, rehearsal=found.identity.rehearsal)
-    shown = summary(found)
-    display(found, shown, output, last=None if everything else 20)
+    shown = summary(found, last=None if everything or as_json else 20)
+    display(found, shown, output)
     output.result(shown)
 
 
@@ -150,7 +150,7 @@ def verify(path: Path | None, certificate_path: Path | None, export_path: Path |
         return
     found = ledger_at(path)
     unknown = found.verify(CATALOGUE)
-    count = sum(1 for _ in found.entries())
+    count = found.length()
     others = f" ({len(unknown)} by mechanisms that are not discreet's own, not priced again)" if unknown else ""
     name = path.name if found.path is None else found.path.name
     _output(found).say(f"{name}: {count} {'entry' if count == 1 else 'entries'}, all sound{others}")

@@ -71,6 +71,7 @@ def _number_options(command: Command) -> Command:
 @click.option("--epsilon", help="What this one release may cost.")
 @click.option("--delta", help="It may fail with this probability; 0 unless it is given.")
 @click.option("--share", help="Instead: so much of what is left in the ledger of --schema, as 1/3.")
+@click.option("--allowance", metavar="NAME", help="With --share: so much of what is left under this name.")
 @click.option("--schema", "schema_path", type=FILE, help="Who is protected, how many, and numbers from the columns.")
 @click.option("--features", help="With --schema: the columns, as age,sex; all but the target unless named.")
 @click.option("--target", help="With --schema: the column to predict, which is no feature.")
@@ -90,6 +91,7 @@ def plan(
     epsilon: str | None,
     delta: str | None,
     share: str | None,
+    allowance: str | None,
     schema_path: Path | None,
     features: str | None,
     target: str | None,
@@ -139,7 +141,7 @@ def plan(
         found = _planned(
             kind,
             told,
-            cost=(epsilon, delta, share),
+            cost=(epsilon, delta, share, allowance),
             relation=(neighbours, rows_per_unit),
             size=size,
             asked={"alpha": alpha, "beta": beta, **known, **shape, **given, **told.model},
@@ -177,7 +179,7 @@ def _planned(
     kind: str,
     told: Told,
     *,
-    cost: tuple[str | None, str | None, str | None],
+    cost: tuple[str | None, str | None, str | None, str | None],
     relation: tuple[str | None, int | None],
     size: int | None,
     asked: dict[str, Any],
@@ -186,7 +188,7 @@ def _planned(
     from discreet.guarantee import Budget, Neighbours
     from discreet.plan import plan as planned
 
-    epsilon, delta, share = cost
+    epsilon, delta, share, allowance = cost
     counted = ("d",) if told.model else ()
     missing = [name for name in KINDS[kind].needs if name not in (*asked, *counted)] if kind in KINDS else []
     if missing:
@@ -197,6 +199,8 @@ def _planned(
         raise ParameterError(
             "say what it may cost: either --epsilon 1 (and --delta 1e-6), or --schema people.toml with --share 1/3"
         )
+    if allowance is not None and share is None:
+        raise ParameterError("--allowance goes with --share: an epsilon is planned without a ledger")
     ledger = told.ledger()
     if share is not None:
         if delta is not None or ledger is None:
@@ -207,7 +211,8 @@ def _planned(
             )
         if told.schema is not None and size is None:
             size = told.schema.size
-        return planned(kind, ledger=ledger, share=share, neighbours=_same(relation), size=size, **asked)
+        whose: dict[str, Any] = {"ledger": ledger, "share": share, "allowance": allowance}
+        return planned(kind, neighbours=_same(relation), size=size, **whose, **asked)
     if told.schema is not None:
         known = None if ledger is None or ledger.facts is None else ledger.facts.size
         size = size or told.schema.size or known
@@ -290,11 +295,11 @@ def _hanging(text: str, width: int) -> str:
 
 def _record(found: Plan) -> dict[str, Any]:
     left = found.left
-    caps = None if left is None else left.ledger.remaining().share(left.share.part)
+    caps = None if left is None else left.remaining().share(left.share.part)
     cost: dict[str, Any] = {"epsilon": str(found.budget.epsilon), "delta": str(found.budget.delta)}
     if left is not None and caps is not None:
         amounts = {"renyi_nano": caps.renyi, "pure_nano": caps.pure, "failure_atto": caps.failure}
-        cost = {"ledger": left.ledger.id, "share": str(left.share.part), **amounts}
+        cost = {"ledger": left.ledger.id, "share": str(left.share.part), "allowance": left.allowance, **amounts}
     return {
         "kind": found.kind,
         "cost": cost,

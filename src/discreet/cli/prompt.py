@@ -74,7 +74,8 @@ class Prompt:
         alpha = self.asking.terms["alpha"]
         near = "" if alpha is None else f" Answers are within {100 * float(Fraction(alpha)):g} % of the people."
         self.output.say(
-            f"{one_line(schema.name)}: a table{size}, {len(schema.domain)} columns.{near} {promise(self.asking)}"
+            f"{one_line(schema.name)}: a table{size}, {len(schema.domain)} columns, edition {one_line(schema.edition)}."
+            f"{near} {promise(self.asking)}"
         )
         self.output.say(f"{self.asking.left()} of the budget. \\help says what can be done here.")
 

@@ -13,14 +13,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.front import Output
+from discreet.cli.front import Opened, Output
 from discreet.errors import ParameterError
 from discreet.wording import one_line
 
 if TYPE_CHECKING:
-    from discreet.data import Facts
     from discreet.estimators.base import FitGuarantee
-    from discreet.ledger import Ledger
     from discreet.ledger.price import Books, Price
 
 _LINE = 100
@@ -30,8 +28,10 @@ _LINE = 100
 class Receipt:
     """One charge: what it promises, its entry in the ledger, its price, and what was left after it.
 
-    part  which part of the budget it took: of the book that decides (`ledger.price.Books.counting`)
-    more  about how many releases like this one still fit
+    part      which part of the budget it took: of the book that decides (`ledger.price.Books.counting`)
+    more      about how many releases like this one still fit
+    whose     the allowance under which it is counted, and of which `left` and `more` are; None: of the whole budget
+    replayed  nothing was charged now: this is the stored release of that entry
     """
 
     guarantee: FitGuarantee
@@ -42,6 +42,8 @@ class Receipt:
     left: Books
     part: Fraction | None
     more: int
+    whose: str | None = None
+    replayed: bool = False
 
     def record(self) -> dict[str, Any]:
         """Everything as plain numbers and texts; amounts are integers in nano-units, failures in units of 1e-18."""
@@ -59,6 +61,8 @@ class Receipt:
             "price": {**amounts, "percent_of_budget": None if self.part is None else 100 * float(self.part)},
             "left": {**left, "percent_of_budget": 100 * float(1 - self.left.used())},
             "more_like_this": self.more,
+            "allowance": self.whose,
+            "replayed": self.replayed,
         }
 
     def lines(self) -> list[tuple[str, str]]:
@@ -66,21 +70,34 @@ class Receipt:
         return [
             ("guarantee", str(self.guarantee)),
             ("price", self.took()),
-            ("left", f"{shown(1 - self.left.used())} of the budget: about {self.more:,} more like this"),
+            ("left", f"{self._left()}: about {self.more:,} more like this"),
         ]
+
+    def _left(self) -> str:
+        whose = "" if self.whose is None else f" for {one_line(self.whose)}"
+        return f"{shown(1 - self.left.used())} of the budget{whose}"
 
     def took(self) -> str:
         """Which part of the budget it took."""
+        if self.replayed:
+            return f"free: this is the stored release of entry {self.entry}; --again pays for a new one"
         return "none in the book that decides" if self.part is None else f"{shown(self.part)} of the budget"
 
 
-def receipt(ledger: Ledger, facts: Facts, guarantee: FitGuarantee, entry: int) -> Receipt:
-    """The receipt of an entry that was just charged."""
+def receipt(
+    found: Opened, guarantee: FitGuarantee, entry: int, allowance: str | None, *, replayed: bool = False
+) -> Receipt:
+    """The receipt of an entry that was just charged, or given back."""
+    from discreet.ledger.price import NOTHING
+
+    ledger = found.ledger
     charge = ledger.entry(entry)
-    left, price = ledger.remaining(), ledger.price(guarantee.guarantee)
+    left, price = ledger.remaining(allowance=allowance), ledger.price(guarantee.guarantee)
     again: Any = SimpleNamespace(guarantee=lambda facts: guarantee.guarantee)  # another release with the same price
-    more = left.how_many(again, facts=facts)
-    return Receipt(guarantee, ledger.identity.unit, entry, charge["hash"], price, left, left.part_of(price), more)
+    more = left.how_many(again, facts=found.table.facts)
+    paid = NOTHING if replayed else price
+    unit, part = ledger.identity.unit, left.part_of(paid)
+    return Receipt(guarantee, unit, entry, charge["hash"], paid, left, part, more, allowance, replayed)
 
 
 def shown(part: Fraction) -> str:

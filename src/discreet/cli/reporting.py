@@ -95,6 +95,7 @@ def _parts(ledger: Ledger, protects: str, everything: bool) -> list[Part]:
         made.odds([budget.epsilon], budget.delta),
         made.Heading("What is spent"),
         made.budget(ledger, everything=everything),
+        *_allowances(ledger),
         _charges(ledger, everything),
         made.Heading("What is left"),
         made.left(ledger) if agrees else "Nothing, until the ledger is reconciled with its mark.",
@@ -122,9 +123,41 @@ def _warnings(ledger: Ledger, agrees: bool) -> list[str]:
 
 def _head(ledger: Ledger) -> tuple[int, str, str]:
     """The last entry: its number, hash and time."""
-    with ledger.store.reading() as state:
-        last = ledger.entry(state.seq)
-    return last["seq"], last["hash"], str(last["time"])
+    last = ledger.entry(ledger.length())
+    timed = last if last["time"] else (ledger.latest("charge", most=1) or [ledger.entry(1)])[0]
+    return last["seq"], last["hash"], str(timed["time"])
+
+
+def _allowances(ledger: Ledger) -> list[Part]:
+    """The names that have a share of the budget, if there are any: what each has spent, and what it has left."""
+    from discreet import exact
+    from discreet.ledger.allowances import allowances
+    from discreet.report import Grid
+    from discreet.report.plot import percent
+
+    rows = [
+        (
+            one_line(each.name),
+            percent(float(each.share)),
+            "–" if each.part is None else percent(float(each.part)),
+            "–" if each.epsilon is None else each.at_most or "0",
+            percent(float(each.left)),
+        )
+        for each in allowances(ledger)
+    ]
+    columns = (
+        "allowance",
+        "share of the budget",
+        "spent of the budget",
+        "epsilon so far, at most",
+        "left of the budget",
+    )
+    caption = (
+        "The names under which charges are counted. Shares may add up to more than the budget, which is the limit for "
+        f"all together, and for charges without a name. Epsilons are what the ledger's books prove at delta "
+        f"{exact.shown(ledger.budget.delta)}, which is little where little was spent."
+    )
+    return [Grid(columns, rows, caption)] if rows else []
 
 
 def _charges(ledger: Ledger, everything: bool) -> Part:
@@ -135,11 +168,9 @@ def _charges(ledger: Ledger, everything: bool) -> Part:
     from discreet.report.spending import named
     from discreet.wording import asked
 
-    entries = list(ledger.entries())
-    ends = {each["charge"]: _ENDS[each["kind"]] for each in entries if each["kind"] in _ENDS}
-    charges, books, rows = [each for each in entries if each["kind"] == "charge"], ledger.spent(), []
-    for each in charges[-_MOST_CHARGES:]:
-        part = books.part_of(price_from(each["price"]))
+    count, books, rows = ledger.store.count("charge"), ledger.spent(), []
+    for each in ledger.latest("charge", most=_MOST_CHARGES):
+        part, end = books.part_of(price_from(each["price"])), ledger.store.end_of(each["seq"])
         more = (one_line(asked(each["mechanism"])), one_line(each["memo"])) if everything else ()
         rows.append(
             (
@@ -147,11 +178,11 @@ def _charges(ledger: Ledger, everything: bool) -> Part:
                 str(each["time"])[:10],
                 named(each["mechanism"]),
                 "–" if part is None else percent(float(part)),
-                ends.get(each["seq"], "open"),
+                "open" if end is None else _ENDS[end[1]["kind"]],
                 *more,
             )
         )
-    shown = f" The last {len(rows)} of {len(charges):,} are shown." if len(rows) < len(charges) else ""
+    shown = f" The last {len(rows)} of {count:,} are shown." if len(rows) < count else ""
     hidden = "" if everything else " What was asked, and memos, are left out."
     caption = f"The charges, each as a part of the budget.{shown}{hidden}" if rows else "There are no charges yet."
     columns = ("entry", "day", "mechanism", "of the budget", "state", *(("asked", "memo") if everything else ()))

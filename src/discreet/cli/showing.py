@@ -87,14 +87,22 @@ class Asked:
         if answer.groups:
             return f"{len(answer.value):,} groups, each {self.bound}, all at once"
         if answer.fraction is not None:
-            share, near = 100 * answer.fraction, 100 * answer.error_bound / self.size
-            return f"{_number(answer.value)} {self.bound} ({share:.3g} % ± {_up(near)} % of the people)"
+            share, near = rounded(100 * answer.fraction, 100 * answer.error_bound / self.size)
+            return f"{answer.value:,} {self.bound} ({share} % ± {near} % of the people)"
         unit = "" if self.counts else f" ({one_line(answer.unit.partition(';')[0])})"
-        return f"{_number(answer.value)} {self.bound}{unit}"
+        return f"{self.value} {self.bound}{unit}"
 
     @property
     def counts(self) -> bool:
         return self.answer.unit in ("persons", "rows")
+
+    @property
+    def value(self) -> str:
+        answer = self.answer
+        if isinstance(answer.value, int):
+            return f"{answer.value:,}"
+        ranks = answer.unit.endswith("in ranks")  # the bound is not about the value's own digits
+        return f"{answer.value:,.12g}" if ranks else rounded(answer.value, answer.error_bound)[0]
 
     @property
     def bound(self) -> str:
@@ -103,7 +111,9 @@ class Asked:
             return f"± {math.floor(answer.error_bound):,} ranks"
         if math.isinf(answer.error_bound):
             return f"± {NO_BOUND}"
-        return f"± {math.floor(answer.error_bound):,} {answer.unit}" if self.counts else f"± {_up(answer.error_bound)}"
+        if self.counts:
+            return f"± {math.floor(answer.error_bound):,} {answer.unit}"
+        return f"± {rounded(answer.value, answer.error_bound)[1]}"
 
     @property
     def little(self) -> str:
@@ -133,7 +143,7 @@ def show(asked: Asked, output: Output) -> None:
     if asked.clipped is not None:
         output.say(asked.clipped["note"])
     if asked.answer.population is not None:
-        output.say(f"± {100 * asked.answer.population:.3g} % of the population, if the rows are a random sample of it")
+        output.say(f"± {_up(100 * asked.answer.population)} % of the population, if the rows are a random sample of it")
     output.say(f"{asked.cost}; {asked.left}")
 
 
@@ -188,8 +198,15 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _number(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+def rounded(value: float, bound: float) -> tuple[str, str]:
+    """A value with the digits that its bound leaves it, and the bound with what that took away, rounded up: the truth
+    lies between the two numbers that are shown."""
+    if not 0 < bound < math.inf:
+        return f"{value:,.12g}", _up(bound) if bound == 0 else NO_BOUND
+    decimals = 3 - math.floor(math.log10(bound))
+    near = round(value, decimals)
+    shown = f"{near:,.{max(0, decimals)}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown, _up(bound + abs(near - value))
 
 
 def _up(bound: float) -> str:

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.front import Opened, opened, percent, table_options
+from discreet.cli.front import Opened, again_option, allowance_option, opened, percent, table_options
 from discreet.cli.receipts import regular
 from discreet.errors import ParameterError
 from discreet.wording import one_line
@@ -37,7 +37,8 @@ _BETWEEN = "everything between columns that are not known together"
 @click.option("--measure", multiple=True, metavar="COLUMNS", help="Buy this table first: age,sex. May be repeated.")
 @click.option("--share", help="With --measure: for so much of what is left, all tables together, as 1/3.")
 @click.option("--beta", default="0.05", show_default=True, help="With --measure: the probability that a bound fails.")
-@click.option("--allowance", help="With --measure: the name under which the ledger counts it.")
+@allowance_option
+@again_option
 @click.option("--seed", type=int, help="The same rows again, as long as nothing else is released.")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 def synth(
@@ -52,6 +53,7 @@ def synth(
     share: str | None,
     beta: str,
     allowance: str | None,
+    again: bool,
     seed: int | None,
     force: bool,
 ) -> None:
@@ -60,7 +62,8 @@ def synth(
     The rows are drawn from the most even table that agrees with everything measured through this ledger: they are free,
     and tell nothing that was not released. Columns that were measured together go together in these rows; everything
     else is spread evenly. --measure buys tables of columns first, so that there is something to know. No alpha is
-    needed: --share fixes the price, and how near the tables are follows from it.
+    needed: --share fixes the price, and how near the tables are follows from it. The same command again finds its
+    tables measured already and is free; --again measures them once more.
 
     \b
         discreet synth people.toml 5000 --out rows.csv --measure age,sex --measure sex,health,limited --share 1/3
@@ -70,13 +73,19 @@ def synth(
         raise ParameterError(
             "--measure age,sex and --share 1/3 go together: the tables are bought for that much of what is left"
         )
+    if again and not measure:
+        raise ParameterError("--again goes with --measure: rows are drawn anew every time, and are free")
     if out == STDOUT and as_json:
         raise ParameterError("--out - prints rows, --json a summary: give --out a file")
     place = _checked_place(out, force=force)
     quiet = as_json or out == STDOUT
-    found = opened(schema, data_path=data_path, ledger_path=ledger_path, rehearse=rehearse, as_json=quiet)
+    where: dict[str, Any] = {"data_path": data_path, "ledger_path": ledger_path, "allowance": allowance}
+    found = opened(schema, rehearse=rehearse, as_json=quiet, **where)
+    from discreet.session import synthetic_rows
+
+    synthetic_rows(rows, found.schema.domain)  # before anything is bought
     with _written(place) as file:
-        bought = _measured(found, measure, share, {"beta": beta, "allowance": allowance})
+        bought = _measured(found, measure, share, {"beta": beta, "allowance": allowance}, again)
         with found.output.working(f"drawing {rows:,} rows"):
             frame = bought.session.synthetic(rows, seed=seed, backend="pyarrow")
             _write(frame.add_column(0, "rehearsal", [[True] * rows]) if rehearse else frame, out, file)
@@ -102,7 +111,7 @@ class Bought:
     tables: list[tuple[tuple[str, ...], Answer]]
 
 
-def _measured(found: Opened, measure: Sequence[str], share: str | None, how: dict[str, Any]) -> Bought:
+def _measured(found: Opened, measure: Sequence[str], share: str | None, how: dict[str, Any], again: bool) -> Bought:
     """Buy the tables as one workload. The session is one with a plan of scopes: it needs no alpha, as shares and rows
     do not; nothing is asked through that plan."""
     from discreet.query import Histogram
@@ -123,7 +132,7 @@ def _measured(found: Opened, measure: Sequence[str], share: str | None, how: dic
     with found.output.working(f"measuring {len(tables)} tables"):
         wanted = [Histogram(columns) for columns in tables]
         _refuse_tangled(session.tangled(wanted))
-        answers = session.answer_all(wanted, share=share or "1")
+        answers = session.answer_all(wanted, share=share or "1", again=again)
     return Bought(session, list(zip(tables, answers, strict=True)))
 
 
@@ -148,6 +157,8 @@ def _columns(given: str) -> tuple[str, ...]:
 
 def _summary(bought: Bought, found: Opened, drawn: Sequence[str]) -> dict[str, Any]:
     """What the rows know, and what was paid for it. Columns without bounds are not drawn."""
+    from discreet.query import Histogram
+
     together, left_out = bought.session.known()
     known = {name for scope in together for name in scope}
     left, cap = bought.session.budget()
@@ -157,6 +168,7 @@ def _summary(bought: Bought, found: Opened, drawn: Sequence[str]) -> dict[str, A
         "columns_spread_evenly": [name for name in drawn if name not in known],
         "columns_not_drawn": [name for name in found.schema.domain if name not in drawn],
         "measured": [{"columns": list(one), "error_bound": answer.error_bound} for one, answer in bought.tables],
+        "measured_by": bought.session.measured_by([Histogram(one) for one, _ in bought.tables]),
         "price_nano": sum(answer.price for _, answer in bought.tables),
         "left_nano": left,
         "budget_nano": cap,
@@ -166,7 +178,9 @@ def _summary(bought: Bought, found: Opened, drawn: Sequence[str]) -> dict[str, A
 def _lines(bought: Bought, summary: dict[str, Any]) -> list[str]:
     cap = summary["budget_nano"]
     price = percent(summary["price_nano"], cap)
-    cost = f"paid: {price} of the budget" if summary["price_nano"] else "free: made of what was released before"
+    stored = " and ".join(f"entry {entry}" for entry in summary["measured_by"])
+    free = f"free: this is the stored release of {stored}" if stored else "free: made of what was released before"
+    cost = f"paid: {price} of the budget" if summary["price_nano"] else free
     left_out, even, missing = (summary[f"columns_{which}"] for which in ("left_out", "spread_evenly", "not_drawn"))
     return [
         *(f"measured: {_named([one])}, each count ± {int(answer.error_bound):,}" for one, answer in bought.tables),

@@ -5,9 +5,10 @@
     Matrix        a feature matrix and labels: what fit(X, y) makes
     BitMatrix     booleans, packed, and labels; Integers: whole numbers of any length
 
-All of them encode their rows at ingest by the same rules and sum and slice by the same code, so they give the same
-integers. What is wrong with a row is said at ingest, without quoting it; after ingest no row can cause an error. Rows
-live in private attributes only; a dataset prints its declaration, never its rows, and refuses to be pickled or copied.
+All of them encode their rows by the same rules and sum and slice by the same code, so they give the same integers. What
+is wrong with a row is said at ingest, without quoting it (a ParquetTable reads its file once for that, and encodes it
+again for every sum; a file that changed meanwhile is refused); after ingest no row can cause an error. Rows live in
+private attributes only; a dataset prints its declaration, never its rows, and refuses to be pickled or copied.
 
     rows.py      Facts, Batch and the two doors        encoding.py   values to codes
     table.py     Table, Matrix                         columns.py    frames to typed values (narwhals)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -99,10 +100,11 @@ class Frame:
     @staticmethod
     def require(found: Sequence[str], names: Sequence[str]) -> None:
         """Every one of these columns is there, once."""
+        there = Counter(found)
         for name in names:
-            if found.count(name) > 1:
-                raise SchemaError(f"column {name!r} is there {found.count(name)} times")
-            if name not in found:
+            if there[name] > 1:
+                raise SchemaError(f"column {name!r} is there {there[name]} times")
+            if not there[name]:
                 raise SchemaError(f"there is no column {name!r} in the data.{near_misses(name, found)}")
 
     def __getitem__(self, name: str) -> list[Values]:

@@ -1,4 +1,5 @@
-"""Parquet and CSV files as streams of frames, through duckdb; the only module that knows duckdb and pyarrow.
+"""Parquet and CSV files as streams of frames, through duckdb; the only module that reads rows with duckdb
+and pyarrow.
 
 Only the columns that are asked for are read, in batches, so a file may be larger than memory. duckdb may put
 intermediate data on disk: each scan has its own directory for that, readable by its owner only and removed when the
@@ -8,17 +9,23 @@ scan ends. Messages of duckdb can quote the file's content, so of its errors onl
 from __future__ import annotations
 
 import csv
+import functools
 import importlib
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from discreet import exact
 from discreet.data.columns import quietly
 from discreet.errors import ParameterError, SchemaError
 
+_LONGEST_LINE = 2**21  # bytes; duckdb's limit
+_CHUNK = 2**24  # bytes of a file that are looked at at a time
 ROW_NUMBER = "file_row_number"  # duckdb's name for the place of a row in a Parquet file
 
 
@@ -34,7 +41,7 @@ class Scan:
     def __post_init__(self) -> None:
         if self.path.suffix.lower() not in (".parquet", ".csv"):
             raise ParameterError(f"a file of rows ends in .parquet or .csv, found {self.path.name!r}")
-        if not self.path.is_file():
+        if not _is_file(self.path):
             raise ParameterError(f"there is no file {str(self.path)!r}")
         exact.whole(batch_rows=self.batch_rows)
         exact.whole(threads=self.threads)
@@ -58,7 +65,9 @@ class Scan:
     def frames(self, columns: Sequence[str], *, numbered: bool = False) -> Iterator[Any]:
         """The rows as pyarrow tables of at most batch_rows rows with these columns, in the order of the file."""
         arrow = _module("pyarrow")
-        wanted = ", ".join(self._selected(name) for name in [*columns, *([ROW_NUMBER] if numbered else [])])
+        if self.is_csv:
+            quietly(lambda: _check_lines(self.path), f"{self.path.name!r} cannot be read as CSV")
+        wanted = ", ".join(self._selected([*columns, *([ROW_NUMBER] if numbered else [])]))
         complaint = f"{self.path.name!r} cannot be read as {'CSV' if self.is_csv else 'Parquet'}"
         with tempfile.TemporaryDirectory(prefix="discreet-") as private, _connect(self, private) as connection:
             query = f"SELECT {wanted} FROM {self._relation()}"
@@ -67,9 +76,12 @@ class Scan:
                 for start in range(0, batch.num_rows, self.batch_rows):
                     yield arrow.Table.from_batches([batch.slice(start, self.batch_rows)])
 
-    def _selected(self, name: str) -> str:
-        """A column by its name; the columns of a CSV file are known to duckdb by their places."""
-        return f"c{self.names().index(name)} AS {_quoted(name)}" if self.is_csv else _quoted(name)
+    def _selected(self, names: Sequence[str]) -> list[str]:
+        """Columns by their names; the columns of a CSV file are known to duckdb by their places."""
+        if not self.is_csv:
+            return [_quoted(name) for name in names]
+        places = {name: place for place, name in reversed(list(enumerate(self.names())))}
+        return [f"c{places[name]} AS {_quoted(name)}" for name in names]
 
     def _relation(self) -> str:
         if not self.is_csv:
@@ -79,6 +91,22 @@ class Scan:
             f"read_csv({_text(_literal(self.path))}, columns={{{columns}}}, auto_detect=false, header=true, "
             "delim=',', quote='\"', escape='\"', nullstr='', strict_mode=true)"
         )
+
+
+def _is_file(path: Path) -> bool:
+    """False too for a name that no file can have."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """Where a file of rows is, links followed."""
+    try:
+        return Path(path).resolve()
+    except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links that lead around in a circle
+        raise ParameterError(f"there is no file {os.fspath(path)!a}") from None
 
 
 def _module(name: str) -> Any:
@@ -122,11 +150,26 @@ def _kind(of: Any) -> str:
 
 
 def _header(path: Path) -> tuple[str, ...]:
-    with path.open("rb") as lines:  # as bytes: only the header is decoded, whatever stands below it
+    with path.open("rb") as file:  # as bytes: only the header is decoded, whatever stands below it
+        lines = iter(functools.partial(file.readline, _LONGEST_LINE + 1), b"")
         names = tuple(next(csv.reader((line.decode("utf-8-sig") for line in lines), strict=True), ()))
     if not names:
         raise SchemaError(f"{path.name!r} has no header line")
     return names
+
+
+def _check_lines(path: Path) -> None:
+    """Refuse a line that is too long. duckdb refuses most of them itself, but passes over a last line of more than 32
+    MB without a word."""
+    behind = 0  # bytes since the last end of a line
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            signs = np.frombuffer(chunk, dtype=np.uint8)
+            ends = np.flatnonzero((signs == ord("\n")) | (signs == ord("\r")))
+            gaps = np.diff(ends, prepend=-behind - 1, append=len(chunk))
+            if gaps.max() - 1 > _LONGEST_LINE:
+                raise SchemaError(f"{path.name!r} has a line of more than {_LONGEST_LINE:,} bytes")
+            behind = int(gaps[-1]) - 1
 
 
 def _literal(path: Path) -> str:

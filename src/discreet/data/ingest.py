@@ -1,9 +1,10 @@
-"""Ingest: from a source of rows and a declaration to codes, persons and public facts, once."""
+"""Ingest: from a source of rows and a declaration to codes, persons and public facts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,15 @@ from discreet.data.rows import MAX_ROWS, Batch, Dataset, Facts, Identity
 from discreet.domain import Bits, Column, Domain, Vector, Whole
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
+
+FIRST_EDITION = "1"
+"""The edition of a table whose owner declares none."""
+
+MAX_COLUMNS = 10_000
+"""Declared columns of a table."""
+
+MAX_EDITION = 100
+"""Characters of an edition."""
 
 Stored = dict[str, npt.NDArray[Any]]
 
@@ -58,19 +68,44 @@ def checked_domain(domain: object) -> Domain:
     """The declaration, if it is one."""
     if not isinstance(domain, Domain):
         raise ParameterError(f"domain must be a Domain(column=declaration, ...), found a {type(domain).__name__}")
+    require_columns(len(domain))
     return domain
 
 
-def facts_of(domain: Domain, identity: Identity, *, size: int | None, persons_found: int) -> Facts:
+def require_columns(columns: int) -> None:
+    """A table declares at most MAX_COLUMNS columns: the declaration is written into the ledger and searched by name."""
+    if columns > MAX_COLUMNS:
+        raise SchemaError(
+            f"a table declares at most {MAX_COLUMNS:,} columns, found {columns:,}: declare those that will be used"
+        )
+
+
+def checked_edition(edition: object) -> str | None:
+    """The label of the rows, if it is one line of text that can be shown; None for rows without one."""
+    if edition is None:
+        return None
+    found = exact.text(edition=edition)
+    if len(found) > MAX_EDITION or not found.isprintable():
+        raise ParameterError(
+            f"edition must be at most {MAX_EDITION} printable characters, found {found[:MAX_EDITION]!a}"
+        )
+    return found
+
+
+def facts_of(
+    domain: Domain, identity: Identity, *, size: int | None, persons_found: int, edition: str | None = None
+) -> Facts:
     """The public facts: under replace-one the number of persons is one of them, and is not 0."""
     declared = None if size is None else exact.whole(size=size)
+    if declared is not None and declared > MAX_ROWS:
+        raise ParameterError(f"size must be at most {MAX_ROWS:,}, found {exact.shown(Fraction(declared))}")
     if not identity.neighbours.replace_one:
-        return Facts(domain, identity.neighbours, declared)
+        return Facts(domain, identity.neighbours, declared, edition)
     if persons_found == 0:
         raise SchemaError('the table is empty; under "replace-one" there must be at least one person')
     if declared not in (None, persons_found):
         raise ParameterError(f'size={declared} is not the number of persons, which "replace-one" makes public')
-    return Facts(domain, identity.neighbours, persons_found)
+    return Facts(domain, identity.neighbours, persons_found, edition)
 
 
 def checked_rows(rows: int) -> int:
@@ -148,4 +183,5 @@ def describe(data: Dataset) -> str:
     facts, identity = data.facts, data.identity
     unit = "" if identity.unit is None else f", unit={identity.unit!r}"
     size = "private" if facts.size is None else facts.size
-    return f"{type(data).__name__}({identity.name!r}, {facts.domain!r}, {facts.neighbours}{unit}, size={size})"
+    edition = "" if facts.edition is None else f", edition={facts.edition!r}"
+    return f"{type(data).__name__}({identity.name!r}, {facts.domain!r}, {facts.neighbours}{unit}, size={size}{edition})"

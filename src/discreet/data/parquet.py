@@ -13,10 +13,12 @@ from discreet import exact
 from discreet.data import persons
 from discreet.data.columns import Frame
 from discreet.data.encoding import encode
-from discreet.data.files import ROW_NUMBER, Scan
+from discreet.data.files import ROW_NUMBER, Scan, resolved
 from discreet.data.ingest import (
+    FIRST_EDITION,
     block_of,
     checked_domain,
+    checked_edition,
     checked_rows,
     describe,
     facts_of,
@@ -59,14 +61,15 @@ class ParquetTable:
         unit: str | None = None,
         rows_per_unit: int | None = None,
         size: int | None = None,
+        edition: str | None = FIRST_EDITION,
         batch_rows: int = 2**18,
         memory_limit: str = "1GB",
         threads: int = 2,
         unit_memory: int = 2**28,
     ) -> None:
-        domain = checked_domain(domain)
+        domain, edition = checked_domain(domain), checked_edition(edition)
         self.identity = identity_of(name, neighbours, unit, rows_per_unit)
-        self.source: Path = Path(path).resolve()
+        self.source: Path = resolved(path)
         self._scan = Scan(self.source, batch_rows, memory_limit, threads)
         if self._scan.is_csv:
             raise ParameterError("a ParquetTable reads a .parquet file; Table reads .csv")
@@ -78,7 +81,7 @@ class ParquetTable:
         count = self._rows
         if unit is not None:
             self._keep, count = self._choose(domain, unit_memory=exact.whole(unit_memory=unit_memory))
-        self.facts = facts_of(domain, self.identity, size=size, persons_found=count)
+        self.facts = facts_of(domain, self.identity, size=size, persons_found=count, edition=edition)
         self.check_source()
 
     def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:

@@ -1,9 +1,9 @@
 """Several rows a person: which rows are kept.
 
-A person may hold many rows; at most k of them are kept. Which ones is a function of that person's rows and of the
-declared name of the table only, never of anybody else's rows or of the order of the file: a person's rows are ordered
-by a keyed 64-bit mix of their codes and the first k are kept. The key is derived from the name, so that the choice
-looks random and two tables choose differently. Equal rows are interchangeable.
+A person may hold many rows; at most k of them are kept. Which ones is a function of that person's rows, as the declared
+columns encode them, and of the declared name of the table only, never of anybody else's rows or of the order of the
+file: a person's rows are ordered by a keyed 64-bit mix of their codes and the first k are kept. The key is derived from
+the name, so that the choice looks random and two tables choose differently. Equal rows are interchangeable.
 
 A person is known by an identifier: a whole number, used exactly, or a text, used through a keyed 128-bit hash.
 """

@@ -1,9 +1,9 @@
 """Private rows inside public facts: what every dataset has in common.
 
-`Facts` are everything public that a price may depend on; `Identity` is what the owner calls the table. A `Batch` is
-some of the rows, as codes, and lives only while a sum is taken. A dataset has two doors, `exact_sum` and
-`exact_slices`; the functions `sum_of` and `slices.slices_of` are those doors for any stream of batches, so that every
-dataset gives the same integers.
+`Facts` are everything public that a price may depend on, and which edition of the rows it is; `Identity` is what the
+owner calls the table. A `Batch` is some of the rows, as codes, and lives only while a sum is taken. A dataset has two
+doors, `exact_sum` and `exact_slices`; the functions `sum_of` and `slices.slices_of` are those doors for any stream of
+batches, so that every dataset gives the same integers.
 
 Sums are exact: contributions are integers, and integer addition does not care how the rows are cut into batches. A
 dataset holds at most MAX_ROWS = 2^31 - 1 rows, so sums of contributions up to 2^31 stay below 2^62 in int64; a query
@@ -25,6 +25,7 @@ from discreet import exact
 from discreet.domain import Bits, Domain, Vector
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
+from discreet.records import Json, record
 
 MAX_ROWS = 2**31 - 1
 
@@ -36,16 +37,26 @@ Summed = TypeVar("Summed", IntArray, Counter[Key])
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything public that a price may depend on.
+    """Everything public that a price may depend on, and which edition of the rows it is.
 
-    size  replace-one: the number of persons. add-remove: None, or a number that the owner declares (it need not be the
-          number of persons).
+    size     replace-one: the number of persons. add-remove: None, or a number that the owner declares (it need not be
+             the number of persons).
+    edition  the owner's label of the rows as they are now; a corrected or grown table has another one. Never a function
+             of the rows. None: the rows are an array that was handed to an estimator, or come from a ledger written
+             before there were editions; a session learns nothing from releases about them.
     """
 
     NAME: ClassVar[str] = "facts/1"
     domain: Domain
     neighbours: Neighbours
     size: int | None
+    edition: str | None = None
+
+    def stated_record(self) -> dict[str, Json]:
+        """The record; without an edition it is the one that ledgers had before there were editions."""
+        found = {"name": self.NAME, "domain": record(self.domain), "neighbours": record(self.neighbours)}
+        found["size"] = self.size
+        return found if self.edition is None else {**found, "edition": record(self.edition)}
 
     @property
     def rows_bound(self) -> int:

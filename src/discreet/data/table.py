@@ -15,11 +15,13 @@ import numpy.typing as npt
 from discreet.data import persons
 from discreet.data.columns import float_rows, read
 from discreet.data.encoding import encode
-from discreet.data.files import Scan
+from discreet.data.files import Scan, resolved
 from discreet.data.grid import grid_rows
 from discreet.data.ingest import (
+    FIRST_EDITION,
     batches_of,
     checked_domain,
+    checked_edition,
     checked_rows,
     describe,
     facts_of,
@@ -49,6 +51,8 @@ class Table:
                 kept, by a choice that depends on that person's rows only.
     size        add-remove: a number of persons that the owner declares, for what needs one. replace-one: checked.
     rehearsal   True: the rows are made up (`discreet.rehearsal`); ledgers of real tables refuse them.
+    edition     the owner's public label of these rows. Declare a new one whenever rows are added, removed or corrected:
+                a session answers only from releases about the same edition. None: no session answers about the rows.
     """
 
     __slots__ = ("__weakref__", "_codes", "_rows", "facts", "identity", "source")
@@ -64,10 +68,11 @@ class Table:
         rows_per_unit: int | None = None,
         size: int | None = None,
         rehearsal: bool = False,
+        edition: str | None = FIRST_EDITION,
     ) -> None:
-        domain = checked_domain(domain)
+        domain, edition = checked_domain(domain), checked_edition(edition)
         self.identity = replace(identity_of(name, neighbours, unit, rows_per_unit), rehearsal=flag(rehearsal=rehearsal))
-        self.source = Path(rows).resolve() if isinstance(rows, (str, os.PathLike)) else None
+        self.source = resolved(rows) if isinstance(rows, (str, os.PathLike)) else None
         if rehearsal and self.source is not None:
             raise ParameterError("a rehearsal is on made-up rows, and a file may hold real ones: discreet.rehearsal")
         if self.source is None:
@@ -79,7 +84,7 @@ class Table:
             keep, found = persons.kept(block.ids, block.order(self.identity), self.identity.neighbours.rows)
             self._codes = {each: codes[keep] for each, codes in block.codes.items()}
         self._rows = len(self._codes[domain.names[0]])
-        self.facts = facts_of(domain, self.identity, size=size, persons_found=found)
+        self.facts = facts_of(domain, self.identity, size=size, persons_found=found, edition=edition)
 
     def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
         """The exact sum of a bounded integer function of the rows. Not private."""

@@ -6,7 +6,11 @@ is one release: a mechanism is built from public numbers alone, charged, and run
     epsilon, delta  what this fit alone may cost; delta = 0 is pure differential privacy
     ledger          where it is charged. Without one the fit has a budget of its own, and `guarantee_` says "this fit
                     alone": it does not know what else was released about the same people
-    epsilon=None    with a ledger: all that is left there; Share("1/3"): a third of what is left there
+    allowance       the name under which the ledger counts it; None: the whole budget is its limit
+    epsilon=None    with a ledger: all that is left there; Share("1/3"): a third of what is left there. With an
+                    allowance: of what is left under its name
+
+A fit to a table through a ledger file that was charged and answered before comes back free: `replay`.
 """
 
 from __future__ import annotations
@@ -21,12 +25,15 @@ from discreet.certificate import Certificate, certified_by
 from discreet.data import Dataset
 from discreet.erm.promise import Promise
 from discreet.errors import ParameterError
+from discreet.estimators.replay import Request
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
-from discreet.ledger.price import ATTO
+from discreet.ledger.price import ATTO, Caps
+from discreet.ledger.state import price_from
 from discreet.mechanism import Mechanism
 from discreet.pac.certificate import Certificate as Certified
+from discreet.records import Json
 from discreet.release import Released, release
 
 Admits = Callable[[Any], bool]
@@ -82,13 +89,18 @@ class FitGuarantee:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The checked public parameters that say what a fit may cost and where it is charged."""
+    """The checked public parameters that say what a fit may cost and where it is charged.
+
+    problem  all parameters that decide what is released; None: it is not asked for by parameters
+    """
 
     budget: Budget | None
     share: Share | None
     ledger: Ledger | None
     neighbours: Neighbours
     size: int | None
+    allowance: str | None = None
+    problem: Any = None
 
     @property
     def name(self) -> str:
@@ -101,24 +113,62 @@ class Books:
     """Where a fit is charged, and the test whether a mechanism is within what the fit may cost; pure: delta is 0.
 
     failure  what the failures of a mechanism may add up to
+    within   the limits as the charge records them, if they depend on what is left
+    request  what the fit asks of its ledger, if that can be asked again
     """
 
     ledger: Ledger
     admits: Admits
     pure: bool
     failure: Fraction
+    allowance: str | None = None
+    within: Json = None
+    request: Request | None = None
+
+    def release(self, mechanism: Mechanism, data: Dataset, *, memo: str) -> Released:
+        """Charge and run the mechanism, or get back what this request released before."""
+        how: dict[str, Any] = {"ledger": self.ledger, "allowance": self.allowance, "memo": memo}
+        if self.request is None:
+            return release(mechanism, data, **how)
+        with self.request.taken(mechanism) as request:
+            return release(mechanism, data, request=request, within=self.within, **how)
 
 
-def terms_of(estimator: Any) -> Terms:
-    """Check the parameters that every estimator has; an error here costs nothing."""
+_ELSEWHERE = {"ledger", "allowance", "epsilon", "delta", "neighbours", "size", "score_epsilon", "verbose"}
+"""Parameters that do not say what is released about a table, or that the checked terms say better."""
+
+
+def terms_of(estimator: Any, problem: Any = None) -> Terms:
+    """Check the parameters that every estimator has; an error here costs nothing.
+
+    problem  what is asked, of a function that is no estimator
+    """
     ledger = estimator.ledger
     if ledger is not None and not isinstance(ledger, Ledger):
         raise ParameterError(f"ledger must be a Ledger or None, found a {type(ledger).__name__}")
     if not isinstance(estimator.neighbours, (str, Neighbours)):
         raise ParameterError(f'neighbours must be "replace-one" or "add-remove", found {estimator.neighbours!r}')
+    allowance = checked_allowance(getattr(estimator, "allowance", None), ledger)
     size = None if estimator.size is None else exact.whole(size=estimator.size)
     share = estimator.epsilon if isinstance(estimator.epsilon, Share) else None
-    return Terms(_budget(estimator, ledger), share, ledger, Neighbours.of(estimator.neighbours), size)
+    budget = _budget(estimator, ledger)
+    if hasattr(estimator, "get_params"):
+        given = estimator.get_params(deep=False).items()
+        problem = [type(estimator).__name__, {name: value for name, value in given if name not in _ELSEWHERE}]
+    if problem is not None:
+        cost = [share, allowance] if budget is None else [budget.epsilon, budget.delta]
+        problem = [problem, cost]
+    return Terms(budget, share, ledger, Neighbours.of(estimator.neighbours), size, allowance, problem)
+
+
+def checked_allowance(allowance: Any, ledger: Ledger | None) -> str | None:
+    """The name, if the ledger has such an allowance."""
+    if allowance is None:
+        return None
+    if ledger is None:
+        raise ParameterError("an allowance is a share of a ledger's budget: give ledger=")
+    ledger.remaining(allowance=exact.text(allowance=allowance))  # refuses unknown names
+    return str(allowance)
 
 
 def _budget(estimator: Any, ledger: Ledger | None) -> Budget | None:
@@ -133,33 +183,71 @@ def _budget(estimator: Any, ledger: Ledger | None) -> Budget | None:
     return None
 
 
-def books(terms: Terms, data: Dataset, *, failing: Fraction = Fraction(0)) -> Books:
+def books(terms: Terms, data: Dataset, *, failing: Fraction = Fraction(0), about: Any = None) -> Books:
     """The ledger to charge, and what it or the fit's own budget admits.
 
     The fit's own budget is read as a new ledger would, with the same share for failures; without a ledger with the
     share `failing`, none unless the mechanism fails with some probability. Whether the real ledger has as much left is
     decided by the charge: BudgetExceeded if not.
+
+    about  of a table: what is learned about it beside the parameters, so that the same can be asked again. The limits
+           of a stored release are those that it was charged with, so that the same mechanism is found
     """
-    priced = terms.ledger
+    facts = data.facts
+    request = Request.of(terms.ledger, terms.problem, about, facts)
     if terms.budget is not None:
         share = failing if terms.ledger is None else terms.ledger.failure_share
         priced = Ledger.in_memory(terms.budget, data.identity, failure_share=share)
-    assert priced is not None
-    facts = data.facts
-    charged = priced if terms.ledger is None else terms.ledger
+        limits, within = priced.spent().caps, None
+    else:
+        assert terms.ledger is not None
+        priced = terms.ledger
+        limits, within = _limits(terms, request)
     return Books(
-        charged,
-        lambda mechanism: priced.admits(mechanism, facts=facts, share=terms.share),
+        priced if terms.ledger is None else terms.ledger,
+        lambda mechanism: priced.price(mechanism.guarantee(facts)).within(limits),
         priced.budget.delta == 0,
-        Fraction(priced.remaining().failure, ATTO) * (1 if terms.share is None else terms.share.part),
+        Fraction(limits.failure, ATTO),
+        terms.allowance,
+        within,
+        request,
     )
+
+
+def _limits(terms: Terms, request: Request | None) -> tuple[Caps, Json]:
+    """What is left to the fit, or was when its stored release was charged; and its record."""
+    stored = None if request is None else request.stored()
+    if stored is not None and stored.within is not None:
+        then = price_from(stored.within)
+        return Caps(then.renyi, then.pure or 0, then.failure), stored.within
+    assert terms.ledger is not None
+    left = terms.ledger.remaining(allowance=terms.allowance)
+    caps = Caps(left.renyi, left.pure or 0, left.failure) if terms.share is None else left.share(terms.share.part)
+    return caps, {"renyi": caps.renyi, "pure": caps.pure, "failure": caps.failure}
+
+
+def released(
+    mechanism: Mechanism, data: Dataset, terms: Terms, *, table: bool, memo: str, alone: Budget | None = None
+) -> tuple[Released, Ledger]:
+    """Charge and run a mechanism that is fixed by its parameters; with the ledger: of the terms, or for it alone.
+
+    table  whether the rows are those of a table, so that the same can be asked again
+    """
+    ledger = terms.ledger
+    if ledger is None:
+        assert alone is not None
+        ledger = Ledger.in_memory(alone, data.identity)
+    request = Request.of(terms.ledger, memo, mechanism if table else None, data.facts)
+    where = Books(ledger, lambda other: True, alone is not None, Fraction(0), terms.allowance, None, request)
+    return where.release(mechanism, data, memo=memo), ledger
 
 
 def charged(estimator: Any, terms: Terms, where: Books, mechanism: Mechanism, data: Dataset) -> Released:
     """Charge and run the mechanism; what is public about the release becomes the estimator's."""
-    got = release(mechanism, data, ledger=where.ledger, memo=type(estimator).__name__)
+    got = where.release(mechanism, data, memo=type(estimator).__name__)
     estimator.guarantee_ = FitGuarantee.of(got, terms.budget or where.ledger.budget, terms, where.ledger, "fit")
     estimator.entry_ = None if terms.ledger is None else got.entry
+    estimator.replayed_ = got.replayed
     estimator.mechanism_ = mechanism
     return got
 

@@ -43,11 +43,12 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
                     auto then takes the method with the smallest proven number of rows, if there are as many. None: no
                     promise is wanted. Where labels may be wrong, such a promise says nothing, and its methods do worse
     beta            each promise may fail with this probability
-    neighbours, size, ledger  as in LinearRegression; under add-remove `size` is a public number of rows
+    neighbours, size, ledger, allowance  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
     Learned: box_ (prints as a sentence), bounds_ (low and high of each feature), classes_, method_, error_bound_ (what
-    is promised, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger), n_features_in_, feature_names_in_.
+    is promised, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger), replayed_, n_features_in_,
+    feature_names_in_.
 
     From a table: fit(table, "sick", features=["age", "income"]) with its ledger; bounds and steps are its declaration,
     and all declared Numbers are features unless some are named.
@@ -69,6 +70,7 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         neighbours: Any = "replace-one",
         size: int | None = None,
         ledger: Any = None,
+        allowance: Any = None,
         score_epsilon: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -82,6 +84,7 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         self.neighbours = neighbours
         self.size = size
         self.ledger = ledger
+        self.allowance = allowance
         self.score_epsilon = score_epsilon
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> BoxClassifier:  # noqa: N803

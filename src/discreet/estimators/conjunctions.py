@@ -44,11 +44,11 @@ class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
                     proven number of rows, if there are as many; most assume labels without error. None: none is wanted
     beta            each promise may fail with this probability
     verbose         say how long it will take before all conjunctions are gone through, on the error stream
-    neighbours, size, ledger  as in LinearRegression; under add-remove `size` is a public number of rows
+    neighbours, size, ledger, allowance  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
     Learned: rule_ (prints as a sentence), classes_, method_, error_bound_ (what is promised, or why nothing is),
-    guarantee_, mechanism_, entry_ (in the ledger), n_features_in_, feature_names_in_.
+    guarantee_, mechanism_, entry_ (in the ledger), replayed_, n_features_in_, feature_names_in_.
 
     Features are booleans, or numbers that are 0 or 1. From a table: fit(table, "sick", features=["smoker", "tall"])
     with its ledger; features are Categories of two levels, of which the second means true.
@@ -68,6 +68,7 @@ class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         neighbours: Any = "replace-one",
         size: int | None = None,
         ledger: Any = None,
+        allowance: Any = None,
         score_epsilon: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -81,6 +82,7 @@ class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         self.neighbours = neighbours
         self.size = size
         self.ledger = ledger
+        self.allowance = allowance
         self.score_epsilon = score_epsilon
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> ConjunctionClassifier:  # noqa: N803

@@ -20,7 +20,7 @@ from discreet.ledger import Ledger
 from discreet.pac import interior
 from discreet.pac.columns import ordered
 from discreet.pac.methods import FAILING, Method, Spending, best, named
-from discreet.release import Released, release
+from discreet.release import Released
 
 MOST_BITS = 2**20
 
@@ -33,6 +33,7 @@ class Interior:
     method     how it was found; `needed` values are enough for it
     promise    what is promised here, in words
     entry      the charge in the ledger; None without a ledger of one's own
+    replayed   True: this is the stored point of an earlier program, free
     """
 
     value: int | float
@@ -41,6 +42,7 @@ class Interior:
     promise: str
     guarantee: FitGuarantee
     entry: int | None
+    replayed: bool = False
 
     def __str__(self) -> str:
         return f"{_shown(self.value)}: {self.promise}"
@@ -58,6 +60,7 @@ def interior_point(
     neighbours: Neighbours | str = "replace-one",
     size: int | None = None,
     ledger: Ledger | None = None,
+    allowance: str | None = None,
 ) -> Interior:
     """A point between the smallest and the largest value with probability 1 - beta, if there are enough values.
 
@@ -68,14 +71,18 @@ def interior_point(
     method          "auto": the one whose theorem needs the fewest values; "exponential", "binary-search", "prefix"
                     (delta > 0), or "pair-prefix" (delta > 0), which auto never takes: it pays only on domains whose
                     elements are too long to be written down
-    neighbours, size, ledger  as in LinearRegression
+    neighbours, size, ledger, allowance  as in LinearRegression
 
     Fewer values than are needed, or none, are no error: a point is released and nothing is promised about it.
     """
-    terms = terms_of(SimpleNamespace(ledger=ledger, neighbours=neighbours, size=size, epsilon=epsilon, delta=delta))
+    asked = SimpleNamespace(ledger=ledger, neighbours=neighbours, size=size, epsilon=epsilon, delta=delta)
+    asked.allowance = allowance
+    sure = exact.probability(beta=beta)
+    terms = terms_of(asked, problem=["interior_point", sure, method])
     data, name = _read(terms, values, bits, column)
-    taken = _method(terms, data, name, exact.probability(beta=beta), method)
-    got, guarantee = charged_once(terms, data, taken.mechanism(0), memo="interior_point")
+    about = name if reading.is_table(values) else None
+    taken = _method(terms, data, name, sure, method, about)
+    got, guarantee = charged_once(terms, data, taken.mechanism(0), memo="interior_point", about=about)
     return Interior(
         label_of(ordered(data.facts.domain, name), got.value),  # type: ignore[arg-type]
         taken.name,
@@ -83,6 +90,7 @@ def interior_point(
         _promised(taken, data.facts, name),
         guarantee,
         None if ledger is None else got.entry,
+        got.replayed,
     )
 
 
@@ -105,9 +113,9 @@ def _read(terms: Terms, values: Any, bits: int | None, column: str | None) -> tu
     return Integers(values, length, neighbours=terms.neighbours, size=terms.size, name=terms.name), "x"
 
 
-def _method(terms: Terms, data: Dataset, name: str, beta: Fraction, method: str) -> Method:
+def _method(terms: Terms, data: Dataset, name: str, beta: Fraction, method: str, about: str | None) -> Method:
     def spend(share: Fraction) -> Spending:
-        where = books(terms, data, failing=share)
+        where = books(terms, data, failing=share, about=about)
         return Spending(where.admits, where.failure)
 
     names = interior.USUAL if method == "auto" else (method,)
@@ -115,11 +123,13 @@ def _method(terms: Terms, data: Dataset, name: str, beta: Fraction, method: str)
     return best(found) or named(found, names[0])
 
 
-def charged_once(terms: Terms, data: Dataset, mechanism: Any, *, memo: str) -> tuple[Released, FitGuarantee]:
-    """Charge and run a mechanism, in a ledger of its own if there is no other."""
+def charged_once(
+    terms: Terms, data: Dataset, mechanism: Any, *, memo: str, about: Any = None
+) -> tuple[Released, FitGuarantee]:
+    """Charge and run a mechanism, in a ledger of its own if there is no other; about: as in `books`."""
     fails = mechanism.guarantee(data.facts).failure > 0
-    where: Books = books(terms, data, failing=FAILING if fails else Fraction(0))
-    got = release(mechanism, data, ledger=where.ledger, memo=memo)
+    where: Books = books(terms, data, failing=FAILING if fails else Fraction(0), about=about)
+    got = where.release(mechanism, data, memo=memo)
     return got, FitGuarantee.of(got, terms.budget or where.ledger.budget, terms, where.ledger, "release")
 
 

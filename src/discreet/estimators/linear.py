@@ -61,13 +61,17 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                     up to 4 times as many rows nothing is promised, but the fit is stable. replace-one with a ledger:
                     how many persons are in its table, when X holds some of them, chosen by position (a fold)
     ledger          where the fit is charged; without one the promise is about this fit alone
+    allowance       the name under which the ledger counts it: its share is the limit then, and epsilon=None or a Share
+                    is of what is left of that
 
     Learned: coef_, intercept_, guarantee_, bound_ (the excess risk that a theorem promises, per row, person or declared
-    person, or why none does), solver_, mechanism_, entry_ (in the ledger), n_iter_, n_features_in_, feature_names_in_.
+    person, or why none does), solver_, mechanism_, entry_ (in the ledger), replayed_, n_iter_, n_features_in_,
+    feature_names_in_.
 
     From a table: fit(table, "income", features=["age", "sex"]) with its ledger; bounds and levels are its declaration,
     row_norm is the root of the number of columns. coef_ is then about the scaled features `feature_names_out_`;
-    original_coef_ and original_intercept_ about the columns' own values.
+    original_coef_ and original_intercept_ about the columns' own values. A program that is run again gets the stored
+    model of its first run, free, and replayed_ is True (`discreet.estimators.replay`).
 
     `score` is scikit-learn's, and not private: on the rows of the fit it is an unpaid release. With a ledger it raises.
     """
@@ -89,6 +93,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         neighbours: Any = "replace-one",
         size: int | None = None,
         ledger: Any = None,
+        allowance: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -104,6 +109,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.neighbours = neighbours
         self.size = size
         self.ledger = ledger
+        self.allowance = allowance
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> LinearRegression:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -177,6 +183,7 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         neighbours: Any = "replace-one",
         size: int | None = None,
         ledger: Any = None,
+        allowance: Any = None,
         score_epsilon: Any = None,
         class_weight: Any = None,
         warm_start: bool = False,
@@ -195,6 +202,7 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.neighbours = neighbours
         self.size = size
         self.ledger = ledger
+        self.allowance = allowance
         self.score_epsilon = score_epsilon
         self.class_weight = class_weight
         self.warm_start = warm_start
@@ -298,7 +306,7 @@ def _solved(estimator: Any, terms: Terms, rows: Rows, loss: Loss, radius: Fracti
     """Choose a mechanism by public numbers, charge it and run it."""
     share = reading.share_of(rows.data)
     risk = Risk(loss, rows.features, rows.target, Ball(radius), _regularizer(estimator, share))
-    where, facts = books(terms, rows.data), rows.data.facts
+    where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
     steps = None if estimator.max_iter is None else exact.whole(max_iter=estimator.max_iter)
     taken = choose(risk, facts=facts, admits=where.admits, solver=estimator.solver, steps=steps)
     assert taken.promise is not None

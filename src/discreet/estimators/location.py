@@ -44,12 +44,12 @@ class Mean(BaseEstimator):  # type: ignore[misc]
     solver          "auto": a noisy sum divided by the public number of rows, whose expected squared error is that of
                     the noise, the less noisy of "laplace" and "gaussian"; or another name of
                     `discreet.erm.choose.SOLVERS`, such as "exponential" (lecture 9) or "descent" (lecture 10)
-    neighbours, size, ledger  as in LinearRegression. Under add-remove the number of rows is private: "auto" is then
-                    "exponential", whose value does not depend on the declared size. "laplace" and "gaussian" divide by
-                    that size, so they promise nothing; a session's SELECT AVG(...) divides by a noisy count
+    neighbours, size, ledger, allowance  as in LinearRegression. Under add-remove the number of rows is private: "auto"
+                    is then "exponential", whose value does not depend on the declared size. "laplace" and "gaussian"
+                    divide by that size, so they promise nothing; a session's SELECT AVG(...) divides by a noisy count
 
     Learned: value_, noise_range_ (95 %; None if the release is not a mean plus noise), guarantee_, bound_, solver_,
-    mechanism_, entry_.
+    mechanism_, entry_, replayed_.
 
     fit(x) takes a list, an array or a series; fit(table, "age") a column of a table with its ledger, whose declaration
     has the bounds.
@@ -66,6 +66,7 @@ class Mean(BaseEstimator):  # type: ignore[misc]
         neighbours: Any = "replace-one",
         size: int | None = None,
         ledger: Any = None,
+        allowance: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -75,6 +76,7 @@ class Mean(BaseEstimator):  # type: ignore[misc]
         self.neighbours = neighbours
         self.size = size
         self.ledger = ledger
+        self.allowance = allowance
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Mean:
         """Fit to the values x, or to a table and the name of a column."""
@@ -97,6 +99,7 @@ class Median(BaseEstimator):  # type: ignore[misc]
         neighbours: Any = "replace-one",
         size: int | None = None,
         ledger: Any = None,
+        allowance: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -106,6 +109,7 @@ class Median(BaseEstimator):  # type: ignore[misc]
         self.neighbours = neighbours
         self.size = size
         self.ledger = ledger
+        self.allowance = allowance
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Median:
         """Fit to the values x, or to a table and the name of a column."""
@@ -136,6 +140,7 @@ class Quantile(BaseEstimator):  # type: ignore[misc]
         neighbours: Any = "replace-one",
         size: int | None = None,
         ledger: Any = None,
+        allowance: Any = None,
     ) -> None:
         self.q = q
         self.epsilon = epsilon
@@ -146,6 +151,7 @@ class Quantile(BaseEstimator):  # type: ignore[misc]
         self.neighbours = neighbours
         self.size = size
         self.ledger = ledger
+        self.allowance = allowance
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Quantile:
         """Fit to the values x, or to a table and the name of a column."""
@@ -181,8 +187,9 @@ class Column:
 
 def _fit(estimator: Any, x: Any, name: Any, loss: Loss) -> None:
     terms = terms_of(estimator)
-    column = _table_column(estimator, terms, x, name) if reading.is_table(x) else _values(estimator, terms, x, name)
-    where = books(terms, column.data)
+    table = reading.is_table(x)
+    column = _table_column(estimator, terms, x, name) if table else _values(estimator, terms, x, name)
+    where = books(terms, column.data, about=column.name if table else None)
     taken = _offer(estimator.solver, column, loss, where)
     got = charged(estimator, terms, where, taken.mechanism, column.data)
     estimator.solver_, estimator.bound_ = taken.solver, taken.promise

@@ -32,11 +32,13 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     hidden_layer_sizes  the widths of the layers of tanh units
     seed                of the first weights, which are public and the same for every table
 
-    epsilon, delta, row_norm, classes, neighbours, size, ledger and score_epsilon are those of LogisticRegression.
+    epsilon, delta, row_norm, classes, neighbours, size, ledger, allowance and score_epsilon are those of
+    LogisticRegression.
     Steps, rate and clip follow a public rule, `discreet.erm.neural.propose`. early_stopping and warm_start are refused.
 
     Learned: coefs_, intercepts_ (one for each layer, as in scikit-learn), classes_, guarantee_, bound_ (nothing is
-    promised: a network's risk is not convex), mechanism_, entry_, n_iter_, n_features_in_, feature_names_in_.
+    promised: a network's risk is not convex), mechanism_, entry_, replayed_, n_iter_, n_features_in_,
+    feature_names_in_.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         neighbours: Any = "replace-one",
         size: int | None = None,
         ledger: Any = None,
+        allowance: Any = None,
         score_epsilon: Any = None,
         seed: int = 0,
         early_stopping: bool = False,
@@ -63,6 +66,7 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.neighbours = neighbours
         self.size = size
         self.ledger = ledger
+        self.allowance = allowance
         self.score_epsilon = score_epsilon
         self.seed = seed
         self.early_stopping = early_stopping
@@ -78,7 +82,7 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             no_features(features)
             rows = labelled_rows(self, terms, X, y, intercept=True)
-        where, facts = books(terms, rows.data), rows.data.facts
+        where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
         mechanism = neural.propose(rows.features, rows.target, hidden, facts=facts, admits=where.admits, seed=seed)
         got = charged(self, terms, where, mechanism, rows.data)
         self.encoding_, self.norm_ = rows.encoding, float(rows.norm)

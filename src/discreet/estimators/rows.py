@@ -230,7 +230,9 @@ def column(terms: Terms, values: Any, number: Number) -> Table | Part:
     return held(
         terms,
         len(values),
-        lambda size: Table({"x": values}, domain, neighbours=terms.neighbours, size=size, name=terms.name),
+        lambda size: Table(
+            {"x": values}, domain, neighbours=terms.neighbours, size=size, name=terms.name, edition=None
+        ),
     )
 
 

@@ -57,11 +57,11 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
                     auto then takes the method with the smallest proven number of rows, if there are as many (it may
                     use more than k conditions). None: no promise is wanted
     beta            each promise may fail with this probability
-    neighbours, size, ledger  as in LinearRegression; under add-remove `size` is a public number of rows
+    neighbours, size, ledger, allowance  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
     Learned: rule_ (prints as a sentence), classes_, method_, error_bound_ (what is promised, or why nothing is),
-    guarantee_, mechanism_, entry_ (in the ledger), n_features_in_, feature_names_in_.
+    guarantee_, mechanism_, entry_ (in the ledger), replayed_, n_features_in_, feature_names_in_.
 
     From a table: fit(table, "sick", features=["age", "sex"]) with its ledger; bounds and levels are its declaration.
     """
@@ -82,6 +82,7 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         neighbours: Any = "replace-one",
         size: int | None = None,
         ledger: Any = None,
+        allowance: Any = None,
         score_epsilon: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -97,6 +98,7 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         self.neighbours = neighbours
         self.size = size
         self.ledger = ledger
+        self.allowance = allowance
         self.score_epsilon = score_epsilon
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> RuleClassifier:  # noqa: N803
@@ -152,7 +154,7 @@ class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
                     table, also a list of predicates and rules, true for the positive class
     classes         the two labels, the last is the positive one; "public" states that the labels in y are no secret
     beta            each promise may fail with this probability
-    neighbours, size, ledger  as in LinearRegression; under add-remove `size` is a public number of rows
+    neighbours, size, ledger, allowance  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
     A function gets the features of one row, as an array, or of a table as a dict of its columns' values. Where it fails
@@ -160,7 +162,7 @@ class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
 
     Learned: index_ (which hypothesis), rule_ (prints as its name), classes_, method_, error_bound_ (what is promised if
     one hypothesis is right about every row, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger),
-    n_features_in_, feature_names_in_.
+    replayed_, n_features_in_, feature_names_in_.
     """
 
     def __init__(
@@ -175,6 +177,7 @@ class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         neighbours: Any = "replace-one",
         size: int | None = None,
         ledger: Any = None,
+        allowance: Any = None,
         score_epsilon: Any = None,
     ) -> None:
         self.epsilon = epsilon
@@ -186,6 +189,7 @@ class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         self.neighbours = neighbours
         self.size = size
         self.ledger = ledger
+        self.allowance = allowance
         self.score_epsilon = score_epsilon
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> FiniteClassClassifier:  # noqa: N803

@@ -26,16 +26,14 @@ from discreet.data.packed import packed
 from discreet.domain import Category, Domain, Number
 from discreet.errors import ParameterError, SchemaError
 from discreet.estimators import rows as reading
-from discreet.estimators.base import Books, FitGuarantee, Terms, books, charged, refuse, terms_of
+from discreet.estimators.base import Books, FitGuarantee, Terms, books, charged, refuse, released, terms_of
 from discreet.estimators.rows import Floats
 from discreet.estimators.supervised import random_fit
 from discreet.guarantee import Budget, Neighbours
-from discreet.ledger import Ledger
 from discreet.mechanisms.additive import Laplace
-from discreet.pac.certificate import certify
+from discreet.pac.certificate import certificate_of, certifying, worded
 from discreet.pac.labels import Labels, Mask, Mistakes, Rule
 from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, Spend, Spending, named
-from discreet.release import release
 
 STEPS = 10**5
 """Grid steps between the bounds of a feature that comes from an array: round decimals, and about 2^17 values."""
@@ -61,12 +59,19 @@ class LearnedRule:
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """Private labelled rows. columns: the features' names in the domain; names: what sentences call them, if not so."""
+    """Private labelled rows. columns: the features' names in the domain; names: what sentences call them, if not so;
+    table: whether they are those of a table, and not of arrays."""
 
     data: Dataset
     columns: tuple[str, ...]
     labels: Labels
     names: tuple[str, ...] | None = None
+    table: bool = False
+
+    @property
+    def about(self) -> Any:
+        """Of a table: which of its columns are learned from what; None of arrays."""
+        return [self.columns, self.labels] if self.table else None
 
     @property
     def facts(self) -> Facts:
@@ -84,20 +89,23 @@ class Purse:
     With a ledger its own share decides and all books are the same.
     """
 
-    def __init__(self, terms: Terms, data: Dataset) -> None:
-        self._terms, self._data = terms, data
+    def __init__(self, terms: Terms, rows: Examples) -> None:
+        self._terms, self._rows = terms, rows
         self._books: dict[Fraction, Books] = {}
 
     def __call__(self, share: Fraction) -> Spending:
         if share not in self._books:
-            self._books[share] = books(self._terms, self._data, failing=share)
+            self._books[share] = self._opened(share)
         where = self._books[share]
         return Spending(where.admits, where.failure)
 
     def books_for(self, mechanism: Any) -> Books:
         """The books that admit this mechanism; any of them if none does, and the charge will say so."""
-        known = list(self._books.values()) or [books(self._terms, self._data)]
+        known = list(self._books.values()) or [self._opened(Fraction(0))]
         return next((where for where in known if where.admits(mechanism)), known[0])
+
+    def _opened(self, share: Fraction) -> Books:
+        return books(self._terms, self._rows.data, failing=share, about=self._rows.about)
 
 
 Methods = list[Method | Refused]
@@ -115,7 +123,7 @@ def learned(
 
     told  is called with the mechanism before the charge
     """
-    name, purse = exact.text(method=estimator.method), Purse(terms, rows.data)
+    name, purse = exact.text(method=estimator.method), Purse(terms, rows)
     offered = methods(purse)
     offer = auto(offered) if name == "auto" else named(offered, name).offer(rows.facts.size)
     told(offer.mechanism)
@@ -160,7 +168,7 @@ def number_examples(estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool
     data = reading.held(
         terms,
         len(features),
-        lambda size: Table(columns, domain, neighbours=terms.neighbours, size=size, name=terms.name),
+        lambda size: Table(columns, domain, neighbours=terms.neighbours, size=size, name=terms.name, edition=None),
     )
     return Examples(data, names, Labels(name, target.levels[-1]))
 
@@ -227,7 +235,7 @@ def table_examples(
     if reset:
         estimator.classes_, estimator.n_features_in_ = found, len(columns)
         estimator.feature_names_in_ = np.array(columns, dtype=object)
-    return Examples(data, columns, Labels(name, category.levels[-1]))
+    return Examples(data, columns, Labels(name, category.levels[-1]), table=True)
 
 
 def _arrays(estimator: Any, x: Any, y: Any, *, reset: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Category]:
@@ -410,7 +418,7 @@ def charged_score(estimator: Any, read_rows: Callable[[Terms], Examples]) -> flo
     rows = read_rows(terms)
     assert rows.facts.size is not None
     mechanism = Laplace(Mistakes(estimator.rule_.rule, rows.labels), 1 / epsilon)
-    got = release(mechanism, rows.data, ledger=terms.ledger, memo="score")
+    got, _ = released(mechanism, rows.data, terms, table=rows.table, memo="score")
     count = float(rows.facts.size * reading.share_of(rows.data))
     return float(np.clip(1 - got.value / count, 0.0, 1.0))
 
@@ -430,22 +438,22 @@ class Certified:
     beta: float
     guarantee: FitGuarantee
     entry: int | None
+    replayed: bool = False
 
     def __str__(self) -> str:
-        share = "" if self.error is None else f" ({self.error:.2%} of all)"
-        sure = f"with probability {1 - self.beta:g}"
-        return f"wrong on at most {self.rows:,} rows{share} {sure}. Cost: {self.guarantee}"
+        return f"{worded(self.rows, self.error, self.beta)}. Cost: {self.guarantee}"
 
 
 def certified(estimator: Any, read_rows: Callable[[Terms], Examples], *, epsilon: Any, beta: Any) -> Certified:
     """Release a bound on the number of mistakes, for epsilon: from the ledger or, without one, priced alone."""
     terms, budget = terms_of(estimator), Budget(exact.positive(epsilon=epsilon))
     allowed, rows = exact.probability(beta=beta), read_rows(terms)
-    book = Ledger.in_memory(budget, rows.data.identity) if terms.ledger is None else terms.ledger
-    got = certify(estimator.rule_.rule, rows.labels, rows.data, epsilon=budget.epsilon, beta=allowed, ledger=book)
+    mechanism = certifying(estimator.rule_.rule, rows.labels, epsilon=budget.epsilon, facts=rows.facts)
+    found, book = released(mechanism, rows.data, terms, table=rows.table, memo="certificate", alone=budget)
+    got = certificate_of(found, mechanism, rows.facts, beta=allowed)
     entry = None if terms.ledger is None else got.entry
     share = reading.share_of(rows.data)
     several = rows.facts.neighbours.rows > 1  # then the number of rows is private
     error = None if got.error is None or several else min(1.0, float(got.error / share))
     guarantee = FitGuarantee.of(got, budget, terms, book, "certificate")
-    return Certified(got.mistakes, got.rows, error, float(allowed), guarantee, entry)
+    return Certified(got.mistakes, got.rows, error, float(allowed), guarantee, entry, found.replayed)

@@ -24,11 +24,10 @@ from discreet.erm.features import VectorColumn
 from discreet.erm.rules import LinearRule, ModelRule, RightPredictions, Rule, SmallMisses
 from discreet.errors import ParameterError
 from discreet.estimators import rows as reading
-from discreet.estimators.base import FitGuarantee, Terms, books, terms_of
+from discreet.estimators.base import FitGuarantee, Terms, books, released, terms_of
 from discreet.mechanism import calibrate
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.selection import Exponential
-from discreet.release import release
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,7 @@ class Selected:
     shortfall  how much worse than the best candidate's mean score it is in expectation, at most: a share of right
                predictions, or of clamped squared misses, per row, or per person if a person may hold several rows.
                None under add-remove, where the number of rows is private.
+    replayed   True: this is the stored choice of an earlier program, free
     """
 
     model: Any
@@ -45,6 +45,7 @@ class Selected:
     guarantee: FitGuarantee
     entry: int | None
     shortfall: float | None
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class _Ask:
     ledger: Any
     neighbours: Any
     size: Any
+    allowance: Any = None
 
 
 def select(
@@ -66,6 +68,7 @@ def select(
     epsilon: Any = None,
     delta: Any = 0,
     ledger: Any = None,
+    allowance: Any = None,
     row_norm: Any = None,
     target_bound: Any = None,
     largest_miss: Any = None,
@@ -80,9 +83,9 @@ def select(
     target_bound  regressors on arrays: as in LinearRegression; the models' own if not given
     largest_miss  regressors: misses beyond this count as this; half the range of the target if not given
 
-    epsilon, delta, ledger, neighbours and size are those of the estimators.
+    epsilon, delta, ledger, allowance, neighbours and size are those of the estimators.
     """
-    terms = terms_of(_Ask(epsilon, delta, ledger, neighbours, size))
+    terms = terms_of(_Ask(epsilon, delta, ledger, neighbours, size, allowance), problem="select")
     named = _candidates(models)
     kinds = {is_classifier(model) for model in named.values()}
     if len(kinds) > 1:
@@ -94,15 +97,16 @@ def select(
         data, target, width = _number_data(list(named.values()), terms, X, y, row_norm, target_bound)
         largest = width / 2 if largest_miss is None else exact.positive(largest_miss=largest_miss)
         score = SmallMisses(_rules(named, data.facts.domain), target, largest)
-    where = books(terms, data)
+    where = books(terms, data, about=score if reading.is_table(X) else None)
     mechanism = calibrate(lambda noise: Exponential(score, 1 / noise), admits=where.admits)
-    got = release(mechanism, data, ledger=where.ledger, memo="select")
+    got = where.release(mechanism, data, memo="select")
     return Selected(
         model=list(named.values())[got.value],
         index=got.value,
         guarantee=FitGuarantee.of(got, terms.budget or where.ledger.budget, terms, where.ledger, "choice"),
         entry=None if terms.ledger is None else got.entry,
         shortfall=_shortfall(mechanism, data, len(named)),
+        replayed=got.replayed,
     )
 
 
@@ -114,13 +118,14 @@ def charged_accuracy(model: Any, x: Any, y: Any) -> float:
             "right predictions, score on public rows with sklearn.metrics, or choose with discreet.select"
         )
     epsilon = exact.positive(score_epsilon=model.score_epsilon)
-    terms = terms_of(_Ask(epsilon, 0, model.ledger, model.neighbours, model.size))
+    terms = terms_of(_Ask(epsilon, 0, model.ledger, model.neighbours, model.size, model.allowance))
     data, target, count = _class_data([model], terms, x, y, None)
     if count is None:
         raise ParameterError("a charged score needs a public number of rows: replace-one, with one row a person")
     rules = _rules({type(model).__name__: model}, data.facts.domain)
     assert terms.ledger is not None
-    got = release(Laplace(RightPredictions(rules, target), 1 / epsilon), data, ledger=terms.ledger, memo="score")
+    mechanism = Laplace(RightPredictions(rules, target), 1 / epsilon)
+    got, _ = released(mechanism, data, terms, table=reading.is_table(x), memo="score")
     return float(np.clip(got.value[0] / count, 0.0, 1.0))
 
 

@@ -37,6 +37,11 @@ class Rows:
     width: int
     encoding: Encoding | None
 
+    @property
+    def about(self) -> Any:
+        """Of a table: which of its columns are learned from what; None of arrays."""
+        return None if self.encoding is None else [self.features, self.target]
+
 
 def random_fit(tags: Any) -> Any:
     """What scikit-learn is told of every estimator here."""

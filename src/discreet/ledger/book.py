@@ -230,6 +230,16 @@ class Ledger:
         for row, body in self.store.entries_after(after) if after else self.store.entries():
             yield {"seq": row.seq, "hash": row.hash.decode("ascii"), **self.store.resolved(row.seq, body)}
 
+    def length(self) -> int:
+        """How many entries there are."""
+        with self.store.reading() as state:
+            return state.seq
+
+    def latest(self, kind: str, *, most: int | None = None) -> list[Body]:
+        """The newest entries of a kind, oldest of them first; all of them unless `most` says otherwise."""
+        found = self.store.latest(kind, self.length() if most is None else most)
+        return [{"seq": seq, **self.store.resolved(seq, body)} for seq, body in found]
+
     def entry(self, seq: int) -> Body:
         """One entry, checked against the one before it."""
         body, found = self.store.entry(seq)

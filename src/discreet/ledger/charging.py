@@ -18,7 +18,7 @@ from discreet.ledger.price import Price
 from discreet.ledger.process import code_version, who
 from discreet.ledger.sidecar import claim
 from discreet.ledger.state import Body, price_from, price_record
-from discreet.ledger.store import Asked, Store, Writer
+from discreet.ledger.store import Store, Writer
 from discreet.records import Json, canonical, digest
 
 
@@ -34,7 +34,11 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Purchase:
-    """What is to be charged: a mechanism's record and guarantee, on a table, and what the caller says about it."""
+    """What is to be charged: a mechanism's record and guarantee, on a table, and what the caller says about it.
+
+    within  the limits that the mechanism was calibrated to, where they depend on what was left: with them the same
+            mechanism is found again
+    """
 
     mechanism: Json
     guarantee: Guarantee
@@ -43,19 +47,74 @@ class Purchase:
     allowance: str | None = None
     request: str | None = None
     memo: str = ""
+    within: Json = None
 
 
-def charge(ledger: Ledger, purchase: Purchase) -> Receipt:
-    """Record a charge if it fits; or find the answer of an earlier charge with the same request id."""
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the ledger knows of a request id: its charge, and what became of it.
+
+    mechanism, facts_hash, within  as they were charged
+    answer                         the released value as text; None: there is none
+    burned                         its run was interrupted and there will never be an answer
+    """
+
+    entry: int
+    hash: str
+    price: Price
+    mechanism: Json
+    facts_hash: str
+    within: Json
+    answer: str | None
+    burned: bool
+
+    @property
+    def pending(self) -> bool:
+        """Whether a living process runs it now."""
+        return self.answer is None and not self.burned
+
+
+def stored(ledger: Ledger, request: str) -> Stored | None:
+    """The charge with this request id, if there is one. Charges of processes that are gone are burned first."""
+    found = _requested(ledger, request)
+    if found is not None and found.pending:
+        ledger.store.burn_orphans()
+        with ledger.store.writing(marked=False):
+            pass  # burns what this process abandoned
+        found = _requested(ledger, request)
+    return found
+
+
+def _requested(ledger: Ledger, request: str) -> Stored | None:
+    asked = ledger.store.asked(request)
+    if asked is None:
+        return None
+    return Stored(
+        entry=asked.charge,
+        hash=asked.hash,
+        price=price_from(asked.body["price"]),
+        mechanism=asked.body["mechanism"],
+        facts_hash=asked.body["facts_hash"],
+        within=asked.body.get("within"),
+        answer=asked.answer,
+        burned=asked.burned,
+    )
+
+
+def charge(ledger: Ledger, purchase: Purchase, *, made: list[Receipt] | None = None) -> Receipt:
+    """Record a charge if it fits; or find the answer of an earlier charge with the same request id.
+
+    made  gets the receipt of a new charge before that is durable: an interrupt may come before it is returned
+    """
     price, (facts, facts_hash) = ledger.price(purchase.guarantee), ledger.recorded(purchase.data.facts)
     if purchase.request is not None:
         ledger.store.burn_orphans()
     with ledger.store.writing() as writer:
         state, source = writer.state, purchase.data.source
         check_table(state, purchase.data)
-        asked = None if purchase.request is None else ledger.store.asked(purchase.request)
-        if asked is not None:
-            return _replayed(asked, purchase.mechanism, facts_hash)
+        found = None if purchase.request is None else _requested(ledger, purchase.request)
+        if found is not None:
+            return _replayed(found, purchase.mechanism, facts_hash)
         if not state.admits(price, purchase.allowance):
             raise _exceeded(ledger, price, purchase.allowance)
         if source is not None and ledger.path is not None:
@@ -64,7 +123,10 @@ def charge(ledger: Ledger, purchase: Purchase) -> Receipt:
             writer.append("facts", {"facts": facts, "facts_hash": facts_hash})
         body = _body(purchase, price, facts_hash)
         entry = writer.append("charge", {**body, "process": ledger.store.parts.alive.name()})
-        return Receipt(entry, state.hash, price)
+        receipt = Receipt(entry, state.hash, price)
+        if made is not None:
+            made.append(receipt)
+        return receipt
 
 
 def answer(ledger: Ledger, receipt: Receipt, text: str) -> None:
@@ -89,6 +151,8 @@ class Saying:
 
     meaning  what two questions share if they are the same          manner  by what rules it was answered
     facts_hash  of the facts of the table: under another declaration the same codes mean something else
+    made_from   the entry of the charge that was made for this answer, if one was: a charge that was answered and from
+                which no saying is made belongs to a process that died before it could tell anybody
     """
 
     facts_hash: str
@@ -96,6 +160,7 @@ class Saying:
     meaning: str
     manner: str
     answer: str
+    made_from: int | None = None
 
 
 def say(ledger: Ledger, *sayings: Saying) -> None:
@@ -103,6 +168,8 @@ def say(ledger: Ledger, *sayings: Saying) -> None:
     with ledger.store.writing(marked=False) as writer:
         for each in sayings:
             fields = {name: getattr(each, name) for name in Saying.__slots__}
+            if each.made_from is None:
+                del fields["made_from"]
             writer.append("said", fields)
 
 
@@ -168,7 +235,9 @@ def conversation_charge(ledger: Ledger, entry: int) -> Body:
 
 
 def _body(purchase: Purchase, price: Price, facts_hash: str) -> Body:
+    limits: Body = {} if purchase.within is None else {"within": purchase.within}
     return {
+        **limits,
         "mode": purchase.mode,
         "mechanism": purchase.mechanism,
         "facts_hash": facts_hash,
@@ -190,16 +259,16 @@ def _finish(ledger: Ledger, kind: str, receipt: Receipt, fields: Body) -> None:
         raise
 
 
-def _replayed(asked: Asked, mechanism: Json, facts_hash: str) -> Receipt:
-    if digest(asked.body["mechanism"]) != digest(mechanism):
+def _replayed(found: Stored, mechanism: Json, facts_hash: str) -> Receipt:
+    if digest(found.mechanism) != digest(mechanism):
         raise ParameterError("this request id was used for another mechanism")
-    if asked.body["facts_hash"] != facts_hash:
+    if found.facts_hash != facts_hash:
         raise ParameterError("this request id was used for a table with other facts")
-    if asked.burned:
+    if found.burned:
         raise ParameterError("this request was charged and its run was interrupted: use a new request id and pay again")
-    if asked.answer is None:
+    if found.answer is None:
         raise LedgerUnavailable("this request is being run now, by a process that is alive: try again later")
-    return Receipt(asked.charge, asked.hash, price_from(asked.body["price"]), asked.answer)
+    return Receipt(found.entry, found.hash, found.price, found.answer)
 
 
 def _exceeded(ledger: Ledger, price: Price, allowance: str | None) -> BudgetExceeded:

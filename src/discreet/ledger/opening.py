@@ -94,10 +94,18 @@ def _rows(identity: Identity) -> str:
     return "made up for a rehearsal" if identity.rehearsal else "about a real person"
 
 
-def storable_text(**named: object) -> str:
-    """The one keyword argument as non-empty text that a file can hold."""
+LONGEST_NAME = 200
+"""Characters of a request id or of an allowance's name."""
+LONGEST_MEMO = 1_000
+"""Characters of a memo."""
+
+
+def storable_text(most: int = LONGEST_NAME, **named: object) -> str:
+    """The one keyword argument as non-empty text of at most this many characters that a file can hold."""
     ((name, value),) = named.items()
     found = exact.text(**named)
+    if len(found) > most:
+        raise ParameterError(f"{name} must be at most {most:,} characters long, found {len(found):,}")
     try:
         found.encode("utf-8")
     except UnicodeEncodeError:

@@ -58,7 +58,7 @@ def gone(process: dict[str, Any]) -> bool:
         return True
     except PermissionError:
         pass  # it runs, and belongs to somebody else
-    return bool(process["start"] != _start(process["pid"]))
+    return bool(process["start"] != _start(process["pid"])) or _ended(process["pid"])
 
 
 @functools.cache
@@ -83,6 +83,17 @@ def _start(pid: int) -> str | None:
     """Clock ticks from boot to the start of the process: the 22nd field, counted after the parenthesised name."""
     stat = _read(f"/proc/{pid}/stat")
     return None if stat is None else stat.rpartition(")")[2].split()[19]
+
+
+def _ended(pid: int) -> bool:
+    """Whether a process has ended and only waits for its parent to notice: it is dead, and no thread of it is left."""
+    stat = _read(f"/proc/{pid}/stat")
+    if stat is None or stat.rpartition(")")[2].split()[0] not in ("Z", "X"):
+        return False
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) <= 1
+    except OSError:
+        return False
 
 
 def _pid_space() -> int | None:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
+from discreet.data import Dataset, Facts, IntArray
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.mechanisms.noises import (
@@ -34,7 +34,7 @@ from discreet.mechanisms.noises import (
     ProductLaplaceNoise,
 )
 from discreet.noise import Rng
-from discreet.query import Query, listed
+from discreet.query import Query, listed, numbers
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -58,6 +58,9 @@ class Laplace:
 
     def guarantee(self, facts: Facts) -> Guarantee:
         return _priced(LaplaceNoise(self.scale), self.query, facts)
+
+    def numbers(self, facts: Facts) -> int:
+        return numbers(self.query, facts)
 
     def run(self, data: Dataset, rng: Rng) -> Any:
         return _released(LaplaceNoise(self.scale), self.query, data, rng)
@@ -91,6 +94,9 @@ class ProductLaplace:
     def guarantee(self, facts: Facts) -> Guarantee:
         return _priced(ProductLaplaceNoise(self.scale), self.query, facts)
 
+    def numbers(self, facts: Facts) -> int:
+        return numbers(self.query, facts)
+
     def run(self, data: Dataset, rng: Rng) -> Any:
         return _released(ProductLaplaceNoise(self.scale), self.query, data, rng)
 
@@ -120,6 +126,9 @@ class CoordinateLaplace:
     def guarantee(self, facts: Facts) -> Guarantee:
         return _priced(CoordinateLaplaceNoise(self.scale), self.query, facts)
 
+    def numbers(self, facts: Facts) -> int:
+        return numbers(self.query, facts)
+
     def run(self, data: Dataset, rng: Rng) -> Any:
         return _released(CoordinateLaplaceNoise(self.scale), self.query, data, rng)
 
@@ -148,6 +157,9 @@ class Gaussian:
     def guarantee(self, facts: Facts) -> Guarantee:
         return _priced(GaussianNoise(self.scale), self.query, facts)
 
+    def numbers(self, facts: Facts) -> int:
+        return numbers(self.query, facts)
+
     def run(self, data: Dataset, rng: Rng) -> Any:
         return _released(GaussianNoise(self.scale), self.query, data, rng)
 
@@ -161,8 +173,7 @@ class Gaussian:
 
 def _priced(noise: Noise, query: Query, facts: Facts) -> Guarantee:
     moved = query.sensitivity(facts)  # first: it says what is wrong with the query
-    dimension = int(query.partial(Batch.empty(facts.domain)).size)  # of its sum over no rows at all
-    return noise.guarantee(moved, unit=query.unit(facts), dimension=dimension, neighbours=facts.neighbours)
+    return noise.guarantee(moved, unit=query.unit(facts), dimension=numbers(query, facts), neighbours=facts.neighbours)
 
 
 def _released(noise: Noise, query: Query, data: Dataset, rng: Rng) -> Any:

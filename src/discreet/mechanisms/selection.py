@@ -19,7 +19,7 @@ from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.noise import Rng, checked_rate
-from discreet.query import Query, listed
+from discreet.query import Query, listed, numbers
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -47,6 +47,9 @@ class Exponential:
 
     def guarantee(self, facts: Facts) -> Guarantee:
         return Guarantee.of_bounded_range(_span(self.score, self.rate, facts), neighbours=facts.neighbours)
+
+    def numbers(self, facts: Facts) -> int:
+        return numbers(self.score, facts)
 
     def run(self, data: Dataset, rng: Rng) -> int:
         scores = data.exact_sum(self.score.partial).ravel()
@@ -80,6 +83,9 @@ class PermuteAndFlip:
 
     def guarantee(self, facts: Facts) -> Guarantee:
         return Guarantee.of_pure(_span(self.score, self.rate, facts), neighbours=facts.neighbours)
+
+    def numbers(self, facts: Facts) -> int:
+        return numbers(self.score, facts)
 
     def run(self, data: Dataset, rng: Rng) -> int:
         scores = data.exact_sum(self.score.partial).ravel()

@@ -25,7 +25,7 @@ from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.noise import Rng, checked_scale
-from discreet.query import Count, Histogram, Sum
+from discreet.query import Count, Histogram, Sum, numbers, require_numbers
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -257,6 +257,7 @@ def _check_question(conversation: _Either, ask: Above | Far, facts: Facts) -> No
         raise ParameterError(
             f"this question has sensitivity {moved}; the conversation was paid for {conversation.sensitivity}"
         )
+    require_numbers(numbers(ask.query, facts))
     if conversation.monotone and not ask.monotone:
         raise ParameterError("this conversation was paid for monotone questions: counts, without a center")
 

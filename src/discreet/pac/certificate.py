@@ -21,7 +21,7 @@ from discreet.ledger import Ledger
 from discreet.mechanisms.additive import Laplace
 from discreet.noise import Rng
 from discreet.pac.labels import Labels, Mistakes, Rule
-from discreet.release import release
+from discreet.release import Released, release
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,14 @@ class Certificate:
     hash: str
 
     def __str__(self) -> str:
-        share = "" if self.error is None else f" ({self.error:.2%} of all)"
-        return f"wrong on at most {self.rows:,} rows{share} with probability {float(1 - self.beta):g}"
+        return worded(self.rows, self.error, self.beta)
+
+
+def worded(rows: int, error: float | None, beta: Exact) -> str:
+    """What a certificate says; the share is rounded up, and 1 - beta down."""
+    share = "" if error is None else f" ({math.ceil(round(error * 10**4, 6)) / 100:.2f}% of all)"
+    sure = 1 - exact.probability(beta=beta)
+    return f"wrong on at most {rows:,} rows{share} with probability {math.floor(sure * 10**6) / 10**6:g}"
 
 
 def certify(
@@ -67,10 +73,15 @@ def certify(
     mechanism = certifying(rule, labels, epsilon=epsilon, facts=data.facts)
     allowed = exact.probability(beta=beta)
     got = release(mechanism, data, ledger=ledger, memo="certificate", rng=rng)
-    rows = max(0, got.value + hidden(mechanism.scale, allowed))
-    public = data.facts.size if data.facts.neighbours.replace_one else None
+    return certificate_of(got, mechanism, data.facts, beta=allowed)
+
+
+def certificate_of(got: Released, mechanism: Laplace, facts: Facts, *, beta: Fraction) -> Certificate:
+    """What a release of `certifying` says."""
+    rows = max(0, got.value + hidden(mechanism.scale, beta))
+    public = facts.size if facts.neighbours.replace_one else None
     error = None if public is None else min(1.0, rows / public) if public else 0.0
-    return Certificate(got.value, rows, error, allowed, got.guarantee, got.entry, got.hash)
+    return Certificate(got.value, rows, error, beta, got.guarantee, got.entry, got.hash)
 
 
 def certifying(rule: Rule, labels: Labels, *, epsilon: Exact, facts: Facts) -> Laplace:

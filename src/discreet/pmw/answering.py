@@ -4,15 +4,17 @@ A session promises that every answer is within A = alpha * size of the truth, al
 1 - beta, however many questions are asked and however they were chosen. For a question it looks, in this order, for
 
     cache        the same question was answered before, with a bound that is good enough                          free
-    public       the number of all rows, under replace-one                                                        free
+    public       the number of all rows, under replace-one; a sum that adds up nothing but zeros                  free
     hypothesis   what was measured confines the answer to an interval no wider than 2 A: the hypothesis, moved
                  into the middle part of that interval if need be                                                 free
                  a threshold is open and says that the hypothesis is within A                                     free
     direct       the question is measured: rent one noisy count, or buy the marginal over its scope               paid
     measurement  the same, after the threshold said that the hypothesis is too far off                            paid
 
-Everything measured is kept and the hypothesis is fitted again: maximum entropy, agreeing with all of it. The choice
-between asking and paying looks at the transcript and at public sizes only, never at rows.
+Everything measured is kept, and the hypothesis is fitted to it: maximum entropy, again at every marginal and whenever
+the counts have become a quarter more (`last_fit`). It leaves out measurements that together with the others would take
+too large a table; these still bound answers. The choice between asking and paying looks at the transcript and at public
+sizes only, never at rows.
 
 Rent or buy. A count answers one question; a marginal answers every question about its scope that is not finer than
 this one; a threshold answers every question for which the hypothesis is good, and costs as much as some 700 counts.
@@ -37,21 +39,22 @@ from discreet.data import Dataset
 from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
 from discreet.ledger import Ledger
 from discreet.mechanism import Mechanism
+from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import Far
 from discreet.noise import Rng
 from discreet.pmw.expected import Scope
 from discreet.pmw.fit import Fitted, fit, listed_sizes, tangled
 from discreet.pmw.marginals import Marginals
-from discreet.pmw.measured import Measured
+from discreet.pmw.measured import Measured, covers
 from discreet.pmw.memory import Memory
-from discreet.pmw.questions import Question, constant, linear, meaning, scope_of
+from discreet.pmw.questions import Question, constant, linear, meaning, nothing, scope_of
 from discreet.pmw.reading import Answered, answers
 from discreet.pmw.shop import Shop, Terms
-from discreet.pmw.transcript import Given, Transcript, additive_parts
+from discreet.pmw.transcript import Given, Request, Transcript, additive_parts
 from discreet.pmw.workload import choose
 from discreet.predicate import in_words
 from discreet.query import Count, Histogram, Sum
-from discreet.records import record
+from discreet.records import Json, record
 from discreet.release import Released, converse, release, reopen
 
 MANNER = "rent-or-buy/1"
@@ -134,20 +137,24 @@ class Answers:
             return True
         return self._known(question, self._guess(question), self._needed(question)) is not None
 
-    def answer_all(self, questions: Sequence[Question], *, share: Fraction) -> list[Given]:
+    def answer_all(self, questions: Sequence[Question], *, share: Fraction, again: bool = False) -> list[Given]:
         """Answers to questions that are all known now, from one release, for this share of what is left.
 
-        Free if all were answered before from measurements that this share would not make better.
+        Free if all were answered before from measurements that this share would not make better, or if the release was
+        made and stored, and its process died before anything was said. again: they are released once more instead.
         """
         for question in questions:
             question.sensitivity(self.facts)  # says what is wrong with it
         self.memory.catch_up()
-        held = [self._cached(each) or self._public(each) for each in questions]
+        held = [(None if again else self._cached(each)) or self._public(each) for each in questions]
         new = list(dict.fromkeys(each for each, given in zip(questions, held, strict=True) if given is None))
-        found = self._workload(new, share) if new or not questions else {}
+        found = self._workload(new, share, again) if new or not questions else {}
         return [given or found[question] for question, given in zip(questions, held, strict=True)]
 
-    def _workload(self, questions: Sequence[Question], share: Fraction) -> dict[Question, Given]:
+    def _workload(self, questions: Sequence[Question], share: Fraction, again: bool) -> dict[Question, Given]:
+        request = self.request("workload", record(tuple(questions)), record(share))
+        if request.stored is not None:
+            return self._read_all(questions, request.mechanism, request.value, request.stored.entry, price=0)
         number, left = self.transcript.runs + 1, self.shop.left()
 
         def admits(mechanism: Mechanism) -> bool:
@@ -163,15 +170,26 @@ class Answers:
                 f"{self.shop.size:,} persons in all: nothing was spent"
             )
         known = {question: said for question in questions if (said := self._said(question)) is not None}
-        if len(known) == len(questions) and self._as_well_known(best.mechanism):
+        if not again and len(known) == len(questions) and self._as_well_known(best.mechanism):
             return known
-        got = self._released(best.mechanism, f"a workload of {len(questions)} questions")
-        read = answers(questions, best.mechanism, got.value, self.facts, beta=beta)
+        got = self._released(best.mechanism, f"a workload of {len(questions)} questions", request.name)
+        self.memory.catch_up()
+        return self._read_all(questions, best.mechanism, got.value, got.entry, price=self._price(got))
+
+    def _read_all(
+        self, questions: Sequence[Question], mechanism: Mechanism, value: Any, entry: int, *, price: int
+    ) -> dict[Question, Given]:
+        """What a workload's release says, with the failure that its number among the runs gives it; and say it.
+
+        If another workload was charged meanwhile this is a later run, which may fail less often: wider bounds.
+        """
+        beta = self.shop.run_failure(self.transcript.numbers[entry])
+        read = answers(questions, mechanism, value, self.facts, beta=beta)
         given = [self._read(question, each) for question, each in zip(questions, read, strict=True)]
-        given[0] = replace(given[0], price=self._price(got))
+        given[0] = replace(given[0], price=price)
         domain = self.facts.domain
         sayings = [(each, meaning(each, domain), one) for each, one in zip(questions, given, strict=True)]
-        self.transcript.say_all(sayings, self.shop.terms.beta)
+        self.transcript.say_all(sayings, self.shop.terms.beta, made_from=entry)
         return dict(zip(questions, given, strict=True))
 
     def _as_well_known(self, mechanism: Mechanism) -> bool:
@@ -203,6 +221,11 @@ class Answers:
         out = self._fit(len(known)).left_out if known else ()
         held = [scope_of(each.query, self.facts.domain) for each in known]
         return [one for at, one in enumerate(held) if at not in out], [held[at] for at in out]
+
+    def measured_scopes(self) -> list[tuple[int, Scope]]:
+        """The entry of every measurement, and the columns it is about."""
+        self.memory.catch_up()
+        return [(each.entry, scope_of(each.query, self.facts.domain)) for each in self.transcript.measured]
 
     def tangled(self, tables: Sequence[Histogram]) -> list[Scope]:
         """Those of these tables that the hypothesis would leave out if they were measured now; public sizes alone."""
@@ -242,6 +265,8 @@ class Answers:
         return replace(said.given, source="cache", price=0)
 
     def _public(self, question: Question) -> Given | None:
+        if nothing(question, self.facts.domain):
+            return Given(np.array(0.0), 0.0, "public")
         if self.shop.total is None or not isinstance(question, Count) or not constant(question, self.facts.domain):
             return None
         return Given(np.array(self.shop.size), 0.0, "public")
@@ -326,17 +351,29 @@ class Answers:
     def _paid(self, question: Question, guess: Any, source: str) -> Given:
         """Measure the question or the marginal over its scope, and answer from what is known then."""
         seen = self._seen(question)
-        got = self._released(self._purchase(question), in_words(question.where))
+        request, price = self.request("answer", record(question)), 0
+        if request.stored is None:
+            purchase = self._purchase(question)
+            if not covers(purchase.query, question, self.facts.domain):  # public: found before anything is charged
+                raise ParameterError("what would be measured does not cover the question: nothing was spent")
+            got = self._released(purchase, in_words(question.where), request.name)
+            price, entry = self._price(got), got.entry
+        else:
+            entry = request.stored.entry
         self.memory.catch_up()
         found = self._now(question)
         missed = None
         if guess is not None and seen:
             missed = bool(np.max(np.abs(found.value - guess)) > self.shop.wanted(question))
-        return self._say(question, replace(found, source=source, price=self._price(got), missed=missed))
+        return self._say(question, replace(found, source=source, price=price, missed=missed), made_from=entry)
 
-    def _released(self, mechanism: Mechanism, memo: str) -> Released:
+    def request(self, *what: Json) -> Request:
+        """The request id for releasing this in a session with these terms."""
+        return self.transcript.asked([record(self.shop.terms), self.shop.allowance], list(what))
+
+    def _released(self, mechanism: Mechanism, memo: str, request: str) -> Released:
         try:
-            return release(mechanism, self.table, memo=memo[:200], **self._how)
+            return release(mechanism, self.table, memo=memo[:200], request=request, **self._how)
         except BudgetExceeded as refused:
             raise self._told_what_fits(refused) from None
 
@@ -357,9 +394,9 @@ class Answers:
             found = self._known(question, guess, wanted)
             if found is not None:
                 return found
-        raise ParameterError("what was measured does not cover the question")  # public: which queries were measured
+        raise AssertionError("a purchase covers its question")  # checked before the charge
 
-    def _purchase(self, question: Question, place: int = 0, paid: int = 0) -> Mechanism:
+    def _purchase(self, question: Question, place: int = 0, paid: int = 0) -> Gaussian | Laplace:
         """A marginal if the plan or the prices say so, else the question itself; now, or after so many measurements
         and payments more."""
         if self._planned(question):
@@ -395,8 +432,9 @@ class Answers:
             return np.round(np.asarray(value, dtype=np.float64) / unit) * unit
         return np.round(value).astype(np.int64)
 
-    def _say(self, question: Question, given: Given) -> Given:
-        return self.transcript.say(question, meaning(question, self.facts.domain), self.shop.terms.beta, given)
+    def _say(self, question: Question, given: Given, *, made_from: int | None = None) -> Given:
+        said = meaning(question, self.facts.domain)
+        return self.transcript.say(question, said, self.shop.terms.beta, given, made_from=made_from)
 
 
 def last_fit(measured: Sequence[Measured]) -> int:

@@ -39,8 +39,9 @@ from discreet.pmw.programs import (
     program,
 )
 from discreet.pmw.questions import Linear, constant, linear, meaning
-from discreet.pmw.transcript import Given, Said, Transcript
+from discreet.pmw.transcript import Given, Request, Said, Transcript
 from discreet.query import Count
+from discreet.records import record
 from discreet.release import Open, converse, release, reopen
 
 __all__ = ["BETTER", "LECTURE", "Classic", "ClassicAnswers", "Weights", "better", "lecture", "program"]
@@ -113,7 +114,7 @@ class ClassicAnswers:
         self.transcript = Transcript(ledger, self.facts, manner=program.manner, threshold=type(program.threshold))
         self.weights = Weights(program, self.facts)
         self._how: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
-        self._replayed = self._guesses = 0
+        self._replayed = 0
         self._catch_up()
         if self.transcript.runs == 0:
             self._require_room()
@@ -145,8 +146,8 @@ class ClassicAnswers:
 
     @property
     def asked(self) -> int:
-        """How many questions went to a threshold so far."""
-        return self._guesses + self.transcript.tops
+        """How many questions went to a threshold so far, under every declaration and edition of the table."""
+        return self.transcript.guesses + self.transcript.tops
 
     @property
     def over(self) -> str:
@@ -170,6 +171,11 @@ class ClassicAnswers:
     # The program.
 
     def _asked(self, question: Count) -> Given:
+        request = self._request(question)
+        if request.stored is not None:
+            # Paid for by a process that died before it could say it. The hypothesis may have changed since: an answer
+            # that updates nothing.
+            return self._answered(question, request.value, "direct", 0, request.stored.entry)
         if self.over:
             raise ConversationOver(self.over)
         paid = 0
@@ -186,19 +192,26 @@ class ClassicAnswers:
             return self._say(question, Given(np.array(guess), float(self.program.near), "hypothesis", paid))
         return self._measured(question, updates, paid)
 
+    def _request(self, question: Count) -> Request:
+        return self.transcript.asked([record(self.program.beta), self._how["allowance"]], record(question))
+
     def _measured(self, question: Count, updates: int, paid: int) -> Given:
         """The noisy count, after a threshold has said that the guess is far off. If it does not fit: no answer."""
         self._catch_up()
         if self.transcript.tops > self.program.updates:
             raise ConversationOver("it has made all the updates that its promise leaves room for")
-        got = release(self.program.measurement(question), self.table, memo=self.program.manner, **self._how)
-        value = min(max(int(got.value), 0), self.program.size)
+        how: dict[str, Any] = {"memo": self.program.manner, "request": self._request(question).name, **self._how}
+        got = release(self.program.measurement(question), self.table, **how)
         self._catch_up()
         # If another process updated meanwhile nothing is proved about the gap any more: this answer updates nothing.
         source = "measurement" if self.weights.updates == updates else "direct"
-        return self._say(
-            question, Given(np.array(value), float(self.program.error), source, paid + self._nano(got.price))
-        )
+        return self._answered(question, got.value, source, paid + self._nano(got.price), got.entry)
+
+    def _answered(self, question: Count, released: Any, source: str, price: int, entry: int) -> Given:
+        """Say a noisy count, which is not negative nor more than there are persons."""
+        value = min(max(int(released), 0), self.program.size)
+        given = Given(np.array(value), float(self.program.error), source, price)
+        return self._say(question, given, made_from=entry)
 
     def _threshold(self) -> tuple[Open, int]:
         """The open threshold, or a new one and what it cost."""
@@ -224,13 +237,13 @@ class ClassicAnswers:
         self.transcript.catch_up()
         news: list[Said] = self.transcript.answers[self._replayed :]
         for said in news:
-            self._guesses += said.given.source == "hypothesis"
             if said.given.source == "measurement" and isinstance(said.question, Count):
                 self.weights.update(said.question, int(said.given.value))
         self._replayed += len(news)
 
-    def _say(self, question: Count, given: Given) -> Given:
-        said = self.transcript.say(question, meaning(question, self.facts.domain), self.program.beta, given)
+    def _say(self, question: Count, given: Given, *, made_from: int | None = None) -> Given:
+        same = meaning(question, self.facts.domain)
+        said = self.transcript.say(question, same, self.program.beta, given, made_from=made_from)
         self._catch_up()
         return said
 

@@ -21,7 +21,7 @@ from discreet.noise import Rng
 from discreet.pmw.measured import Measured
 from discreet.pmw.mwem import Together
 from discreet.pmw.questions import Question
-from discreet.query import Count, Histogram, Sum
+from discreet.query import Count, Histogram, Sum, numbers
 
 KINDS = ("gaussian", "laplace")
 
@@ -66,6 +66,9 @@ class Marginals:
             one = self._noise(scale).guarantee(moved, unit=unit, dimension=1, neighbours=facts.neighbours)
             total = total + one * times
         return total
+
+    def numbers(self, facts: Facts) -> int:
+        return sum(numbers(query, facts) for query in self.queries)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[Any, ...]:
         sums, found = data.exact_sum(Together(self.queries).partial), []

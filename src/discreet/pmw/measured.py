@@ -18,7 +18,8 @@ Theorem.   Let the measurement be the full marginal over a scope of C cells, and
            Gaussian: M(l) <= exp(l^2 s^2 / 2), so t = s sqrt(2 r c ln(...)). If the total is public, a set may be
            replaced by its complement: c counts from the nearer side. A weighted sum over cells, weights in [0, w], is
            the integral over h of the sets {weight > h}: its error is at most the integral of t(T, c(h)) dh; negative
-           and positive weights are added up apart.
+           and positive weights are added up apart. Sizes c that are nearly equal may share one bound, from the
+           largest of each of its terms (`SetErrors.of`).
 Corollary. A question that was asked before the noise was drawn (the one that caused the measurement) has one fixed set:
            t = min over l of [ln(2 / failure) + r c ln M(l)] / l, without the count of sets.
 Proof.     The union bound as written; [CKS20] lemma for the discrete Gaussian's moment generating function; for the
@@ -27,11 +28,13 @@ Proof.     The union bound as written; [CKS20] lemma for the discrete Gaussian's
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaln, ndtri
 
 from discreet.data import IntArray
@@ -39,9 +42,13 @@ from discreet.domain import Domain
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.pmw.questions import Floats, Linear, Question, linear, meaning, scope_of
 from discreet.predicate import EVERYTHING
-from discreet.query import Histogram
+from discreet.query import Count, Histogram, Sum
 
 Additive = Gaussian | Laplace
+
+_FEW = 512  # layers of a sum, each by itself; of more, neighbours are bounded together
+_GROWTH = 1.01  # the largest number of cells in such a block over the smallest
+_AT_ONCE = 2**12  # errors that are minimised at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +137,17 @@ def _of_groups(measured: Measured, cells: IntArray, *, failure: float) -> tuple[
     return np.array(value - error), np.array(value + error)
 
 
+def covers(measured: object, question: Question, domain: Domain) -> bool:
+    """Whether an additive release of the first says something about the second: what `interval` looks for first."""
+    if not isinstance(measured, (Count, Sum, Histogram)):
+        return False
+    if meaning(measured, domain) == meaning(question, domain):
+        return True
+    form = linear(question, domain)
+    whole = isinstance(measured, Histogram) and measured.where == EVERYTHING
+    return whole and form is not None and set(form.scope) <= set(scope_of(measured, domain))
+
+
 def read_off(
     measured: Measured, form: Linear, domain: Domain, *, failure: float, total: float | None
 ) -> tuple[Floats, Floats]:
@@ -139,61 +157,115 @@ def read_off(
     """
     scope = scope_of(measured.query, domain)
     table = measured.table(domain).sum(axis=tuple(i for i, name in enumerate(scope) if name not in form.scope))
-    errors = SetErrors(measured, cells=form.cells, columns=len(scope), failure=failure)
-    flat = table.ravel()
-    if form.cells == math.prod(form.outputs) and (form.place >= 0).all() and (form.weight == 1).all():
-        one = errors.of(np.array([1]))[0]
-        return flat[np.argsort(form.place)].reshape(form.outputs), np.full(form.outputs, one)  # one cell each
-    found = [
-        _one_number(flat, cells, form.weight[cells], errors, total)
-        for cells in (np.flatnonzero(form.place == number) for number in range(math.prod(form.outputs)))
-    ]
-    value, error = (np.array(each).reshape(form.outputs) for each in zip(*found, strict=True))
-    return value, error
+    layers = Layers.of(form, total_known=total is not None)
+    errors = layers.errors(SetErrors(measured, cells=form.cells, columns=len(scope), failure=failure))
+    found = form.of(table)
+    if total is not None and layers.others.any():
+        found = np.where(layers.others, total - (table.sum() - found), found)
+    return found, errors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layers:
+    """A question's numbers as weighted sums over sets of cells: number p is off by at most the sum of
+    height[i] * t(T, c) over its layers i, where c lies between least[size[i]] and most[size[i]].
+
+    others  for each number whether it is read from the cells that it does not have: the number of all rows is public
+    place   of each layer, the number it belongs to
+    """
+
+    outputs: tuple[int, ...]
+    others: npt.NDArray[np.bool_]
+    place: IntArray
+    size: IntArray
+    height: Floats
+    least: IntArray
+    most: IntArray
+
+    @staticmethod
+    def of(form: Linear, *, total_known: bool) -> Layers:
+        """The layers of every number. Looks at the question alone: the noise is not known yet."""
+        numbers, inside = math.prod(form.outputs), form.place >= 0
+        if (form.weight[inside] == 1).all():
+            counts = np.bincount(form.place[inside], minlength=numbers)
+            others = np.asarray(2 * counts > form.cells) & total_known
+            counts = np.where(others, form.cells - counts, counts)
+            some = np.flatnonzero(counts)
+            sizes, size = np.unique(counts[some], return_inverse=True)
+            return Layers(
+                form.outputs, others.reshape(form.outputs), some, size.ravel(), np.ones(len(some)), sizes, sizes
+            )
+        cells = np.argsort(form.place, kind="stable")
+        starts = np.searchsorted(form.place[cells], np.arange(numbers + 1))
+        found = [_layered(form.weight[cells[one:end]]) for one, end in itertools.pairwise(starts.tolist())]
+        place = np.repeat(np.arange(numbers), [len(each[0]) for each in found])
+        least, most, height = (np.concatenate(each) for each in zip(*found, strict=True))
+        none = np.zeros(form.outputs, dtype=bool)
+        return Layers(form.outputs, none, place, np.arange(len(place)), height, least, most)
+
+    def errors(self, sets: SetErrors) -> Floats:
+        """How far off every number is at the most."""
+        found = self.height * sets.of(self.least, self.most)[self.size]
+        added = np.bincount(self.place, weights=found, minlength=math.prod(self.outputs))
+        return np.asarray(added, dtype=np.float64).reshape(self.outputs)
+
+
+def _layered(weight: Floats) -> tuple[IntArray, IntArray, Floats]:
+    """The layers of one number: from least to most cells, and how high. Neighbours of nearly equal size are one layer
+    if there are very many."""
+    found = []
+    for side in (weight, -weight):
+        levels = np.sort(side[side > 0])[::-1]
+        # The c largest weights exceed every h between the c-th and the next: that is where the set has c cells.
+        heights = levels - np.append(levels[1:], 0.0)
+        counts = np.flatnonzero(heights) + 1
+        found.append(_blocks(counts, heights[counts - 1]))
+    least, most, height = (np.concatenate(each) for each in zip(*found, strict=True))
+    return least, most, height
+
+
+def _blocks(counts: IntArray, heights: Floats) -> tuple[IntArray, IntArray, Floats]:
+    """Increasing counts with their heights; more than _FEW of them become blocks whose ends differ by _GROWTH."""
+    if len(counts) <= _FEW:
+        return counts, counts, heights
+    number = np.floor(np.log(counts) / math.log(_GROWTH)).astype(np.int64)
+    first = np.flatnonzero(np.diff(number, prepend=-1))
+    last = np.append(first[1:], len(counts)) - 1
+    return counts[first], counts[last], np.add.reduceat(heights, first)
 
 
 @dataclass(frozen=True, slots=True)
 class SetErrors:
-    """t(T, c) of the module's theorem: T has so many cells, the measurement so many columns."""
+    """t(T, c) of the module's theorem for a part T of the columns.
+
+    cells  of T          columns  of the measurement
+    """
 
     measured: Measured
     cells: int
     columns: int
     failure: float
 
-    def of(self, counts: IntArray) -> Floats:
-        """The errors of sets of so many cells, none of them 0."""
+    def of(self, counts: IntArray, most: IntArray | None = None) -> Floats:
+        """At least the errors of all sets whose number of cells, never 0, is from counts to most: of t(T, c) the number
+        of sets is largest for the c nearest to half of the cells, everything else for c = most."""
+        most = counts if most is None else most
         copies = self.measured.value.size / self.cells
-        logs = gammaln(self.cells + 1) - gammaln(counts + 1) - gammaln(self.cells - counts + 1)
-        logs = logs + np.log(counts * (counts + 1.0)) + self.columns * math.log(2)
+        usual = np.clip(self.cells // 2, counts, most)
+        logs = gammaln(self.cells + 1) - gammaln(usual + 1) - gammaln(self.cells - usual + 1)
+        logs = logs + np.log(most * (most + 1.0)) + self.columns * math.log(2)
         kind, scale = self.measured.kind, self.measured.scale
         if kind == "gaussian":
-            return np.asarray(scale * np.sqrt(2 * copies * counts * (math.log(2 / self.failure) + logs)))
-        pairs = zip(counts.tolist(), logs.tolist(), strict=True)
-        return np.array(
-            [
-                noise_bound(kind, scale, copies=copies * count, log_sets=log, failure=self.failure)
-                for count, log in pairs
-            ]
-        )
-
-
-def _one_number(
-    table: Floats, cells: IntArray, weight: Floats, errors: SetErrors, total: float | None
-) -> tuple[float, float]:
-    """One number of an answer from a measured table over its scope, and its error."""
-    if total is not None and 2 * len(cells) > table.size and (weight == 1).all():
-        others = table.size - len(cells)
-        value = float(total - (table.sum() - table[cells].sum()))
-        return value, float(errors.of(np.array([others]))[0]) if others else 0.0
-    error = 0.0
-    for side in (weight, -weight):
-        levels = np.sort(side[side > 0])[::-1]
-        # The c largest weights exceed every h between the c-th and the next: that is where the set has c cells.
-        heights = levels - np.append(levels[1:], 0.0)
-        counts = np.flatnonzero(heights) + 1
-        error += float(heights[counts - 1] @ errors.of(counts)) if len(counts) else 0.0
-    return float(table[cells] @ weight), error
+            return np.asarray(scale * np.sqrt(2 * copies * most * (math.log(2 / self.failure) + logs)))
+        spent, noises = math.log(2 / self.failure) + logs, copies * most
+        found = np.empty(len(counts))
+        alone = noises == 1
+        found[alone] = [_one_laplace(scale, each) for each in spent[alone].tolist()]
+        others = np.flatnonzero(~alone)
+        for start in range(0, len(others), _AT_ONCE):
+            some = others[start : start + _AT_ONCE]
+            found[some] = _laplace_bounds(scale, noises[some], spent[some])
+        return found
 
 
 def noise_bound(kind: str, scale: float, *, copies: float, log_sets: float, failure: float) -> float:
@@ -221,10 +293,23 @@ def _one_laplace(scale: float, spent: float) -> float:
 
 @lru_cache(maxsize=65536)
 def _laplace_bound(scale: float, copies: float, spent: float) -> float:
+    return float(_laplace_bounds(scale, np.array([copies]), np.array([spent]))[0])
+
+
+def _laplace_bounds(scale: float, copies: Floats, spent: Floats) -> Floats:
     """min over l in (0, 1/scale) of (spent + copies ln M(l)) / l: every l is valid, a fine grid is near the best."""
-    parts = (np.arange(1, 400) / 400) ** 2 if copies > 50 * spent else np.arange(1, 1000) / 1000
+    found, many = np.empty(len(copies)), copies > 50 * spent
+    for some, parts in ((many, (np.arange(1, 400) / 400) ** 2), (~many, np.arange(1, 1000) / 1000)):
+        if some.any():
+            rates, log_m = parts / scale, _log_moments(scale, parts)
+            found[some] = ((spent[some, None] + copies[some, None] * log_m) / rates).min(axis=1)
+    return found
+
+
+def _log_moments(scale: float, parts: Floats) -> Floats:
+    """ln M(l) at these parts of 1/scale, so that it is neither 0 for large scales nor infinite for small ones."""
     top = 1 / scale
     rates = parts * top
-    # ln M, written so that it is neither 0 for large scales nor infinite for small ones
-    log_m = 2 * math.log(-math.expm1(-top)) - np.log(-np.expm1(rates - top)) - np.log(-np.expm1(-rates - top))
-    return float(np.min((spent + copies * log_m) / rates))
+    return np.asarray(
+        2 * math.log(-math.expm1(-top)) - np.log(-np.expm1(rates - top)) - np.log(-np.expm1(-rates - top))
+    )

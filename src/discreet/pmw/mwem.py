@@ -26,7 +26,7 @@ from discreet.mechanism import calibrate
 from discreet.noise import Rng, checked_rate
 from discreet.pmw.hypothesis import Dense
 from discreet.pmw.questions import Floats, Linear, Question, linear, scope_of
-from discreet.query import Count, Histogram
+from discreet.query import Count, Histogram, numbers
 
 MAX_CELLS = 2**22
 MAX_ROUNDS = 2**17
@@ -97,6 +97,9 @@ class AveragedWeights:
         moved = max(query.sensitivity(facts).linf for query in self.queries)
         one = Guarantee.of_bounded_range(2 * moved * checked_rate(self.rate), neighbours=facts.neighbours)
         return one * self.rounds
+
+    def numbers(self, facts: Facts) -> int:
+        return sum(numbers(query, facts) for query in self.queries)
 
     def run(self, data: Dataset, rng: Rng) -> IntArray:
         """The selections: 2 i for (i, +1), 2 i + 1 for (i, -1)."""

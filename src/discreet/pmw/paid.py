@@ -72,13 +72,15 @@ class _Paid:
         self._beta = asked.beta
         whose = Identity("a plan", neighbours, None)
         self._ledger = Ledger.in_memory(asked.budget, whose) if asked.left is None else asked.left.ledger
+        self._allowance = None if asked.left is None else asked.left.allowance
         self._left = self.shop(1.0).left()
         if asked.left is not None:
             self._left = math.floor(self._left * asked.left.share.part)
 
     def shop(self, window: float) -> Shop:
         assert self._facts.size is not None
-        return Shop(self._facts, self._ledger, Terms(Fraction(window) / self._facts.size, self._beta))
+        terms = Terms(Fraction(window) / self._facts.size, self._beta)
+        return Shop(self._facts, self._ledger, terms, allowance=self._allowance)
 
     def counts(self, window: float, most: int) -> int:
         shop = self.shop(window)

@@ -7,7 +7,8 @@ Theorem.   Replace-one, n persons of one row each, n public, k counting question
            probability 1 - beta every answer is within alpha (lecture: 3 alpha/4) of the truth and the program never
            halts before the k-th, if its thresholds and answers fit the budget. On that event KL(table || hypothesis)
            starts at no more than ln|D|, never is negative, and falls at each update by at least alpha^2/64 (lecture),
-           2 gamma^2 (pmw).
+           2 gamma^2 (pmw). If the table is declared anew meanwhile, or its rows become another edition, questions,
+           thresholds and updates are counted on: the bounds hold with the same beta, but the program may halt early.
 Reference. Lecture 13; proof: docs/proofs/multiplicative_weights.md, rounding guesses to whole persons included.
 """
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from discreet.data import Dataset
 from discreet.domain import Number
@@ -12,14 +13,18 @@ from discreet.erm.line import RankQuantile
 from discreet.errors import ParameterError
 from discreet.pmw.answering import Answers
 from discreet.pmw.transcript import Given
+from discreet.records import record
 from discreet.release import release
+
+_FINE = 2**40  # a rate is a multiple of 1 / _FINE, rounded up
 
 
 def quantile(answers: Answers, table: Dataset, column: str, q: Fraction) -> Given:
     """A value of the column's grid that misses the q-quantile by at most A rows, in the words of the session's bound.
 
     Theorem.   P[it misses by A rows or more] <= points * exp(-rate A); the rate makes this the failure that the session
-               allows its next measurement.
+               allows its next measurement. If others measured between the question and its charge, this is a later
+               measurement, which may fail less often: the stated bound is then the A for which that holds.
     """
     shop, transcript = answers.shop, answers.transcript
     declared = table.facts.domain.column(column)
@@ -32,10 +37,22 @@ def quantile(answers: Answers, table: Dataset, column: str, q: Fraction) -> Give
     said = transcript.said.get(meaning)
     if said is not None and said.beta <= shop.terms.beta and said.given.bound <= shop.window:
         return replace(said.given, source="cache", price=0)
-    failure = shop.failure(transcript.next_order)
-    rate = Fraction(math.log((declared.steps + 1) / failure) / float(shop.window)).limit_denominator(10**9)
-    mechanism = RankQuantile(column, q, rate)
-    got = release(mechanism, table, ledger=shop.ledger, allowance=shop.allowance, rng=answers.rng)
-    price = got.price.pure if shop.pure else got.price.renyi
-    given = Given(float(got.value), float(shop.window), "direct", price or 0)
-    return transcript.say(mechanism, meaning, shop.terms.beta, given)
+    request = answers.request("quantile", column, record(q))
+    if request.stored is not None:
+        mechanism, value, entry, paid = request.mechanism, request.value, request.stored.entry, 0
+    else:
+        needed = _exponent(declared, shop.failure(transcript.next_order)) / float(shop.window)
+        mechanism = RankQuantile(column, q, Fraction(math.ceil(needed * _FINE), _FINE))
+        how: dict[str, Any] = {"ledger": shop.ledger, "allowance": shop.allowance, "rng": answers.rng}
+        got = release(mechanism, table, request=request.name, **how)
+        value, entry, paid = got.value, got.entry, (got.price.pure if shop.pure else got.price.renyi) or 0
+        transcript.catch_up()
+    # If others measured meanwhile this is a later measurement, which may fail less often: a wider bound.
+    reached = _exponent(declared, shop.failure(transcript.numbers[entry])) / float(mechanism.rate)
+    given = Given(float(value), max(float(shop.window), reached), "direct", paid)
+    return transcript.say(mechanism, meaning, shop.terms.beta, given, made_from=entry)
+
+
+def _exponent(column: Number, failure: float) -> float:
+    """rate * A for which points * exp(-rate A) is this failure; a little more, for the rounding of floats."""
+    return math.log((column.steps + 1) / failure) * (1 + 2**-40)

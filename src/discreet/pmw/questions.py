@@ -9,7 +9,8 @@ scope (how many rows are in each cell) the answer is
 whether the table is the true one or a guess. Nothing here looks at rows.
 
 Two questions *mean the same* if they have this form in common over the columns that matter: a cell-by-cell comparison
-over the declared domain, never over the rows.
+over the declared domain, never over the rows. Questions about too many cells are not listed; they mean the same only if
+they are written alike.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ from discreet.records import canonical, digest, record
 
 MAX_CELLS = 2**22
 """Cells of a scope that are listed; a question about more can only be answered from the rows."""
+
+MAX_WORK = 2**26
+"""Cells times comparisons of a condition that are looked at to list a question; the same holds for more."""
 
 Question = Count | Sum | Histogram
 Floats = npt.NDArray[np.float64]
@@ -93,7 +97,7 @@ def cells_of(scope: tuple[str, ...], domain: Domain) -> int | None:
 def linear(question: Question, domain: Domain) -> Linear | None:
     """The question's form over the columns that matter; None if what it mentions has more cells than are listed."""
     cells = cells_of(scope_of(question, domain), domain)
-    if cells is None or cells > MAX_CELLS:
+    if cells is None or cells > MAX_CELLS or cells * question.where.atoms > MAX_WORK:
         return None
     return _small(question, domain) if cells <= 2**12 else _large(question, domain)
 
@@ -154,6 +158,14 @@ def constant(question: Question, domain: Domain) -> bool | None:
     return True if inside.all() else False if not inside.any() else None
 
 
+def nothing(question: Question, domain: Domain) -> bool:
+    """Whether every row of the domain adds 0 to a sum, so that it is 0 whatever the rows are."""
+    if not isinstance(question, Sum):
+        return False
+    form = linear(question, domain)
+    return form is not None and not form.weight.any()
+
+
 def _grouped(question: Question) -> tuple[str, ...]:
     return question.columns if isinstance(question, Histogram) else ()
 
@@ -174,9 +186,19 @@ def _weights(question: Question, batch: Batch, domain: Domain) -> Floats:
     column = domain.column(question.column)
     if not isinstance(column, Number):
         raise ParameterError(f"column {question.column!r} is declared {column!r}: it has no bounded sum")
-    values = np.array([float(column.value(code)) for code in range(column.steps + 1)] + [0.0] * column.missing)
-    found: Floats = values[batch[question.column]]
+    found: Floats = _values(column)[batch[question.column]]
     return found
+
+
+def _values(column: Number) -> Floats:
+    """The values of a grid as floats, each the nearest one; a missing value is worth 0."""
+    unit, codes = column.unit, np.arange(column.steps + 1)
+    low, step = int(column.low / unit) * unit.numerator, int(column.step / unit) * unit.numerator
+    if max(abs(low) + step * column.steps, unit.denominator) < 2**53:  # both sides of the quotient are exact
+        values = (low + step * codes) / np.float64(unit.denominator)
+    else:
+        values = np.array([float(column.value(code)) for code in codes.tolist()])
+    return np.append(values, [0.0] * column.missing)
 
 
 def _reduced(form: Linear) -> Linear:

@@ -13,7 +13,7 @@ from discreet.pmw.questions import Question, constant, linear
 from discreet.pmw.sql import Select
 from discreet.pmw.transcript import Given
 from discreet.predicate import in_words
-from discreet.query import Count, Histogram, Sum
+from discreet.query import Count, Histogram, Sum, numbers, require_numbers
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -72,6 +72,7 @@ def put_together(select: Select | Question, facts: Facts, text: str = "") -> tup
         questions, make = [asked], lambda given: plain(one, asked, given[0], facts)
     for each in questions:
         each.sensitivity(facts)  # says what is wrong with the question
+        require_numbers(numbers(each, facts))
         if constant(each, facts.domain) is False:
             raise _contradiction(each, text)
     return questions, make
@@ -86,11 +87,13 @@ def _ordered(question: Question, facts: Facts) -> Question:
 
 def plain(question: Question, asked: Question, given: Given, facts: Facts) -> Answer:
     """A linear question's own answer; `asked` is the same with its groups in the domain's order."""
-    bound = given.bound if math.isinf(given.bound) else round(given.bound, 6)
+    bound = given.bound if math.isinf(given.bound) else _rounded_up(given.bound)
     persons = facts.neighbours.rows == 1
     size, unit = max(1, facts.size or 1), "persons" if persons else "rows"
     if isinstance(question, Sum):
-        return Answer(_tidy(float(given.value)), bound, given.source, given.price, unit=question.column)
+        near = _tidy(float(given.value))
+        bound = _rounded_up(bound + abs(near - float(given.value)))
+        return Answer(near, bound, given.source, given.price, unit=question.column)
     if isinstance(question, Count):
         share = int(given.value) / size if persons else None
         return Answer(int(given.value), bound, given.source, given.price, share, unit)
@@ -112,7 +115,9 @@ def quotient(question: Sum, total: Given, count: Given, facts: Facts) -> Answer:
         ends = [(number + side * total.bound) / (people + other * count.bound) for side in (-1, 1) for other in (-1, 1)]
         bound = max(abs(min(max(end, least), most) - value) for end in ends)
     source = total.source if total.source == count.source else f"{total.source} and {count.source}"
-    return Answer(_tidy(value), _tidy(bound), source, total.price + count.price, unit=question.column)
+    shown = _tidy(value)
+    bound = _rounded_up(bound + abs(shown - value), digits=12)
+    return Answer(shown, bound, source, total.price + count.price, unit=question.column)
 
 
 def _range(question: Sum, facts: Facts) -> tuple[float, float]:
@@ -128,6 +133,17 @@ def _range(question: Sum, facts: Facts) -> tuple[float, float]:
 def _tidy(value: float) -> float:
     """Twelve digits: what is beyond is the rounding of floats."""
     return float(f"{value:.12g}")
+
+
+def _rounded_up(bound: float, digits: int | None = None) -> float:
+    """A bound with six decimals, or with so many digits; never less than it is."""
+    if math.isinf(bound):
+        return bound
+    if digits is None:
+        near = round(bound, 6)
+        return near if near >= bound else round(near + 1e-6, 6)
+    near = float(f"{bound:.{digits}g}")
+    return near if near >= bound else float(f"{bound * (1 + 10.0 ** (1 - digits)):.{digits}g}")
 
 
 def frame_of(columns: dict[str, list[Any]], backend: str) -> Any:

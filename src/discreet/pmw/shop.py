@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,8 +24,8 @@ from discreet.ledger import Ledger
 from discreet.mechanism import Conversation, Mechanism, calibrate
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
-from discreet.pmw.measured import Measured, noise_bound, read_off
-from discreet.pmw.questions import Linear, Question, linear
+from discreet.pmw.measured import Layers, Measured, SetErrors, noise_bound
+from discreet.pmw.questions import Question, linear
 from discreet.query import Count, Histogram, Sum
 
 LARGEST_MARGINAL = 2**20
@@ -48,6 +49,7 @@ class Terms:
     scopes     how many different sets of columns will be asked about; None if nobody knows
     """
 
+    NAME: ClassVar[str] = "session-terms/1"
     alpha: Fraction | None
     beta: Fraction
     questions: int | None = None
@@ -85,7 +87,10 @@ class Shop:
         """A in the question's units; infinite if no alpha was asked for."""
         if self.terms.alpha is None:
             return math.inf
-        return float(self.window * self.worth(question) * question.unit(self.facts))
+        try:
+            return float(self.window * self.worth(question) * question.unit(self.facts))
+        except OverflowError:
+            raise ParameterError("floats cannot hold this sum: declare the column in other units") from None
 
     def worth(self, question: Question) -> int:
         """By how many of its integers one row moves a question at most: 1 for counts."""
@@ -124,14 +129,23 @@ class Shop:
             return None
         whole, failure = Histogram(form.scope), self.failure(order) / 2
         reach = _ROOM * self.wanted(question) - 0.5 * float(question.unit(self.facts))
-        return self.noisy(whole, _largest(lambda scale: self._reading(whole, form, scale, failure), reach))
+        layers = Layers.of(form, total_known=self.total is not None)
+        nothing = np.zeros(whole.shape(self.facts.domain))
+
+        def error(scale: float) -> float:
+            """Of reading the question off this marginal with noise of this scale."""
+            noisy = Measured(whole, self.kind, scale, 1.0, nothing)
+            sets = SetErrors(noisy, cells=form.cells, columns=len(form.scope), failure=failure)
+            return float(np.max(layers.errors(sets)))
+
+        return self.noisy(whole, _largest(error, reach))
 
     def share(self, question: Question, parts: int) -> Gaussian | Laplace:
         """The marginal over the question's scope for one of so many equal parts of what is left."""
         form = linear(question, self.facts.domain)
         if form is None:
             raise ParameterError("this question mentions more cells than can be measured together")
-        whole: Question = Histogram(form.scope) if form.scope else Count()
+        whole: Question = Histogram(form.scope) if form.scope else question
         part = self.left() // parts
 
         def fits(mechanism: Mechanism | Conversation) -> bool:
@@ -156,11 +170,6 @@ class Shop:
 
     def noisy(self, question: Question, scale: Fraction) -> Gaussian | Laplace:
         return Laplace(question, scale) if self.pure else Gaussian(question, scale)
-
-    def _reading(self, whole: Histogram, form: Linear, scale: float, failure: float) -> float:
-        """The error of reading the question off this marginal with noise of this scale."""
-        nothing = Measured(whole, self.kind, scale, 1.0, np.zeros(whole.shape(self.facts.domain)))
-        return float(np.max(read_off(nothing, form, self.facts.domain, failure=failure, total=self.total)[1]))
 
     # Money.
 
@@ -201,10 +210,34 @@ def _largest(error: Callable[[float], float], reach: float) -> Fraction:
     """The largest scale, nearly, whose error is within reach; the error grows with the scale."""
     if reach <= 0:
         raise ParameterError("alpha * size must be more than half a person: ask for a larger alpha")
+    inside, outside = _bracket(error, reach)
+
+    def fits(scale: float) -> bool:
+        if scale <= inside or scale >= outside:
+            return scale <= inside
+        return error(scale) <= reach
+
     low, high = 0.0, reach
-    while error(high) <= reach:
+    while fits(high):
         low, high = high, 2 * high
+        if math.isinf(high):
+            raise ParameterError("no noise is too much for this question: its answer does not depend on the rows")
     while high - low > high / 1000:
         middle = (low + high) / 2
-        low, high = (middle, high) if error(middle) <= reach else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return Fraction(math.floor(low * 2**20), 2**20)
+
+
+def _bracket(error: Callable[[float], float], reach: float) -> tuple[float, float]:
+    """A scale whose error is within reach, or 0, and one whose error is not, or infinity, near each other: errors are
+    nearly in proportion to the scale. It saves most evaluations of an error and changes no result."""
+    inside, outside, scale = 0.0, math.inf, reach
+    for margin in (1.0, 0.998, 1.002, 0.998, 1.002):
+        found = error(margin * scale)
+        inside, outside = (
+            (max(inside, margin * scale), outside) if found <= reach else (inside, min(outside, margin * scale))
+        )
+        scale = margin * scale * (reach / found) if found > 0 else math.inf
+        if not 0 < scale < math.inf:
+            break
+    return inside, outside

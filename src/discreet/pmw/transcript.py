@@ -1,20 +1,27 @@
 """What a ledger says was measured, asked and answered: the whole state of a session.
 
 A session keeps nothing of its own. Its measurements are charges with answers, its thresholds are conversations, and
-every answer that it gave is a `said` entry, so that the same question gets the same bytes again, free. Two sessions on
-one ledger share all of it, and a session that was killed goes on where it stopped. Releases that somebody made outside
-any session are measurements too, if they are counts, sums or histograms with Laplace or Gaussian noise.
+every answer that is not public anyway is a `said` entry, so that the same question gets the same bytes again, free, as
+long as the bound of that answer is good enough for the asker. Two sessions on one ledger share all of it, and a session
+that was killed goes on where it stopped. Releases that somebody made outside any session are measurements too, if they
+are counts, sums or histograms with Laplace or Gaussian noise, made from the same edition of the rows.
+
+A charge says by its facts which edition of the rows it is about (`Facts.edition`, declared by the owner). Only charges
+and answers about the session's own edition teach it anything. Those about another edition, and those without one (an
+array that was handed to an estimator, a fold, an entry written before there were editions), count and teach nothing.
 
 `manner` names the rules by which a session answers and states its bounds; answers are shared within a manner.
 
 A table may be declared anew while its ledger goes on (bounds were bought for a column, say). What was measured and said
 before still holds where every column that the question mentions is declared as it was: such columns have the same
 codes in the same rows. Not where persons have several rows: which of them are kept depends on all declared columns.
-Orders and runs are counted over all declarations, so that one beta covers everything that was ever answered.
+Orders, runs, tops and guesses are counted over all declarations and editions, so that one beta covers everything that
+was ever answered.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +35,7 @@ from discreet.erm.line import RankQuantile
 from discreet.errors import LedgerCorrupt
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answers import decode, encode
+from discreet.ledger.charging import Stored
 from discreet.ledger.state import Body, answer_text
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
@@ -37,7 +45,7 @@ from discreet.pmw.questions import Floats, Question, mentioned
 from discreet.pmw.workload import Marginals
 from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or
 from discreet.query import Count, Histogram, Sum
-from discreet.records import record, revive
+from discreet.records import Json, digest, record, revive
 
 _PREDICATES = (Among, And, Between, Equals, Missing, Not, Or)
 _READ: dict[str, type] = {
@@ -45,6 +53,7 @@ _READ: dict[str, type] = {
     for each in (
         AboveThreshold,
         AboveThresholdLaplace,
+        AveragedWeights,
         Count,
         Gaussian,
         Histogram,
@@ -55,6 +64,7 @@ _READ: dict[str, type] = {
         *_PREDICATES,
     )
 }
+_REQUEST = "session:"
 Threshold = AboveThreshold | AboveThresholdLaplace
 Asked = Question | RankQuantile
 
@@ -96,13 +106,44 @@ class Run:
     number: int
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request id of a session, and the charge that has it already, if its answer was stored and never said."""
+
+    name: str
+    stored: Stored | None
+
+    @property
+    def mechanism(self) -> Any:
+        """The mechanism that was charged."""
+        assert self.stored is not None
+        return revive(self.stored.mechanism, _READ)
+
+    @property
+    def value(self) -> Any:
+        """What it released."""
+        assert self.stored is not None
+        assert self.stored.answer is not None
+        return decode(self.stored.answer)
+
+
 class Transcript:
     """Follows a ledger, for a table with these facts and a session of this manner.
 
+    What was learned about this edition of the rows:
+
     measured  everything measured so far, in the order of the charges
     said      the last answer to each question, by meaning; `answers` is all of them in order
-    runs      how many thresholds were opened and workloads answered; `tops` how many thresholds have fired
-    open_run  the one that is open now, if any; `thresholds` are the entries of all of them
+    open_run  the threshold that is open now, if any
+    unsaid    the charges that a session made and of which no answer was said
+
+    What is counted whatever the rows and the declaration were, so that failures add up to one beta:
+
+    charged     how many numbers or tables were measured
+    runs        how many thresholds were opened; with `carries`, and workloads answered
+    tops        how many thresholds have fired; `thresholds` are the entries of all of them
+    guesses     how many answers of this manner came from the hypothesis
+    numbers     the number of each quantile among the measurements, and of each workload among the runs, by entry
     """
 
     def __init__(
@@ -114,11 +155,13 @@ class Transcript:
         self.charged = 0
         self.said: dict[str, Said] = {}
         self.answers: list[Said] = []
-        self.runs = self.tops = 0
+        self.runs = self.tops = self.guesses = 0
         self.open_run: Run | None = None
         self.thresholds: set[int] = set()
+        self.unsaid: set[int] = set()
+        self.numbers: dict[int, int] = {}
         self._pending: dict[int, list[tuple[Question, Gaussian | Laplace, int, bool]]] = {}
-        self._kept: dict[str, frozenset[str]] = {}
+        self._kept: dict[str, frozenset[str] | None] = {}
         self._seen = 0
         self._hash = ledger.recorded(facts)[1]
 
@@ -130,18 +173,36 @@ class Transcript:
                 fold(self, body)
             self._seen = body["seq"]
 
-    def say(self, question: Asked, meaning: str, beta: Fraction, given: Given) -> Given:
-        """Record an answer, durably, and return it."""
-        self.say_all([(question, meaning, given)], beta)
+    def say(
+        self, question: Asked, meaning: str, beta: Fraction, given: Given, *, made_from: int | None = None
+    ) -> Given:
+        """Record an answer, durably, and return it; made_from: the entry of the charge that was made for it."""
+        self.say_all([(question, meaning, given)], beta, made_from=made_from)
         return given
 
-    def say_all(self, answers: Iterable[tuple[Asked, str, Given]], beta: Fraction) -> None:
+    def say_all(
+        self, answers: Iterable[tuple[Asked, str, Given]], beta: Fraction, *, made_from: int | None = None
+    ) -> None:
         """Record many answers in one durable write."""
         sayings = [
-            charging.Saying(self._hash, record(question), meaning, self.manner, _text(beta, given))
+            charging.Saying(self._hash, record(question), meaning, self.manner, _text(beta, given), made_from)
             for question, meaning, given in answers
         ]
         charging.say(self.ledger, *sayings)
+
+    def asked(self, terms: Json, what: Json) -> Request:
+        """The request id for releasing this under these terms; with what was released under it and never said.
+
+        The id is made of what is asked, the terms, the facts and k, the number of earlier releases of the same that are
+        finished: their answer was said, or they never had one.
+        """
+        base = digest([self.manner, terms, self._hash, what])
+        for place in itertools.count():
+            name = f"{_REQUEST}{digest([base, place])}"
+            found = charging.stored(self.ledger, name)
+            if found is None or (found.answer is not None and found.entry in self.unsaid):
+                return Request(name, found)
+        raise AssertionError("counting has no end")
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -160,28 +221,38 @@ class Transcript:
 
     def _holds(self, facts_hash: str, question: Asked) -> bool:
         """Whether what was learned about a question under the facts with this hash holds here."""
+        if self.facts.edition is None:
+            return False
         if facts_hash == self._hash:
             return True
         if not self.carries or self.ledger.identity.unit is not None:
             return False
         if facts_hash not in self._kept:
-            before, now = self.ledger.facts_with(facts_hash).domain, self.facts.domain
-            self._kept[facts_hash] = frozenset(name for name in now if name in before and before[name] == now[name])
+            self._kept[facts_hash] = _declared_alike(self.ledger.facts_with(facts_hash), self.facts)
+        kept = self._kept[facts_hash]
+        if kept is None:
+            return False
         names = (question.column,) if isinstance(question, RankQuantile) else mentioned(question)
-        return self._kept[facts_hash].issuperset(names)
+        return kept.issuperset(names)
 
     # One entry each.
 
     def _charge(self, body: Body) -> None:
-        if body["facts_hash"] != self._hash and not self.carries:
-            return
         if body["mode"] == "conversation":
             self._note_run(body)
             return
+        self._note_parts(body)
+        if (body["request"] or "").startswith(_REQUEST):
+            self.unsaid.add(body["seq"])
+
+    def _note_parts(self, body: Body) -> None:
+        """What a charge measures, and which numbers that gets."""
         if body["mechanism"]["name"] == RankQuantile.NAME:
             self.charged += 1
-        if body["mechanism"]["name"] in (Marginals.NAME, AveragedWeights.NAME):
+            self.numbers[body["seq"]] = self.charged
+        if self.carries and body["mechanism"]["name"] in (Marginals.NAME, AveragedWeights.NAME):
             self.runs += 1
+            self.numbers[body["seq"]] = self.runs
         parts = additive_parts(body["mechanism"])
         if parts:
             self._pending[body["seq"]] = [
@@ -197,8 +268,8 @@ class Transcript:
         conversation = revive(body["mechanism"], _READ)
         if conversation.sensitivity >= self.facts.neighbours.rows and not conversation.monotone:
             self.runs += 1
-            if body["facts_hash"] == self._hash:
-                self.thresholds.add(body["seq"])
+            self.thresholds.add(body["seq"])
+            if body["facts_hash"] == self._hash and self.facts.edition is not None:
                 self.open_run = Run(body["seq"], conversation, self.runs)
 
     def _answer(self, body: Body) -> None:
@@ -214,6 +285,7 @@ class Transcript:
 
     def _ended(self, body: Body) -> None:
         self._pending.pop(body["charge"], None)
+        self.unsaid.discard(body["charge"])
         self.tops += body["kind"] == "top" and body["charge"] in self.thresholds
         if self.open_run is not None and self.open_run.entry == body["charge"]:
             self.open_run = None
@@ -222,7 +294,8 @@ class Transcript:
         self.open_run = None
 
     def _note_said(self, body: Body) -> None:
-        if body["manner"] != self.manner or (body["facts_hash"] != self._hash and not self.carries):
+        self.unsaid.discard(body.get("made_from", 0))
+        if body["manner"] != self.manner:
             return
         try:
             beta, value, bound, source, price, missed = decode(answer_text(body))
@@ -230,10 +303,18 @@ class Transcript:
             noted = Said(body["seq"], revive(body["question"], _READ), Fraction(beta), given)
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
             raise LedgerCorrupt(body["seq"], "an answer as a session writes it", "another text") from None
+        self.guesses += given.source == "hypothesis"
         if not self._holds(body["facts_hash"], noted.question):
             return
         self.answers.append(noted)
         self.said[body["meaning"]] = noted
+
+
+def _declared_alike(before: Facts, now: Facts) -> frozenset[str] | None:
+    """The columns that are declared as they were; None if the rows are another edition, or one of them has none."""
+    if now.edition is None or before.edition != now.edition:
+        return None
+    return frozenset(name for name in now.domain if name in before.domain and before.domain[name] == now.domain[name])
 
 
 def _text(beta: Fraction, given: Given) -> str:

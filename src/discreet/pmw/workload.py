@@ -14,8 +14,8 @@ Ways to release:
 
 Bounds. The questions are fixed before the noise is drawn, so a union over their k numbers is enough: what is read off a
 release is a fixed sum of independent noises, and exceeds t with probability at most beta / k (`measured.noise_bound`).
-`auto` takes the way with the least bound, a function of public sizes alone. Sums are compared in units of the largest
-contribution of a row.
+`choose` puts the way with the least bound first; the order is a function of public sizes alone. Sums are compared in
+units of the largest contribution of a row.
 
 The answers are better than that. The maximum-entropy fit to all that was released (`fit.py`) knows that counts are not
 negative and that different scopes agree. An answer is the fitted number v, moved into [y - t, y + t] around the
@@ -47,11 +47,10 @@ from discreet.pmw.mwem import averaged_weights
 from discreet.pmw.questions import Question, linear, scope_of
 from discreet.pmw.reading import answers, bound, largest
 from discreet.predicate import EVERYTHING
-from discreet.query import Count, Histogram, Sum
+from discreet.query import MAX_CELLS, Count, Histogram, Sum
 
 __all__ = ["Marginals", "Way", "answers", "bound", "checked", "choose", "marginals"]
 
-MAX_HISTOGRAM = 2**22
 _INNER = Fraction(5, 7)  # the scale for a scope inside another: half of the variance
 
 
@@ -126,12 +125,14 @@ def _noisy(method: str, asked: tuple[Question, ...], facts: Facts, admits: Admit
     name = f"{method}, {kind} noise"
     columns = {column for query in asked for column in scope_of(query, facts.domain)}
     cells = math.prod(facts.domain.column(column).size for column in columns)
-    if method == "histogram" and cells > MAX_HISTOGRAM:
+    if method == "histogram" and cells > MAX_CELLS:
         return Way(name, None, math.inf, f"{cells:,} cells are too many for one histogram")
     try:
         mechanism = marginals(asked, facts, admits=admits, kind=kind, method=method)
     except ParameterError as error:
         return Way(name, None, math.inf, str(error))
+    if mechanism.numbers(facts) > MAX_CELLS:
+        return Way(name, None, math.inf, f"{mechanism.numbers(facts):,} numbers are too many for one release")
     return Way(name, mechanism, bound(asked, mechanism, facts, beta=beta))
 
 

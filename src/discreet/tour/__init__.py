@@ -200,7 +200,7 @@ def _several_rows(screen: Screen, where: Path) -> None:
 def _books(screen: Screen, desk: Desk) -> None:
     with screen.working("verifying the ledger"):
         desk.ledger.verify(CATALOGUE)
-        entries = sum(1 for _ in desk.ledger.entries())
+        entries = desk.ledger.length()
     screen.heading("The books")
     screen.say(
         f"The ledger was verified: {entries} entries, every hash and every price. Spent {percent(desk.spent())} of the "

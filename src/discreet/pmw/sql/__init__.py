@@ -11,9 +11,9 @@ where missing values are declared, boolean columns, AND, OR, NOT and brackets, w
 as in duckdb: matched without regard to case, in double quotes or not. Numbers are exact decimals.
 
 The language is a list of what is understood, not of what is forbidden: whatever is not on it is an UnsupportedQuery
-with its position (counted from 0), a reason and a hint; a column that is not declared is a SchemaError with near
-misses. Values must be on the declared grid or among the declared levels; nothing is rounded and nothing is guessed. All
-of this happens before anything is charged and looks at public things only.
+with its position (counted from 0), a reason and a hint, also a column that is not declared. Values must be on the
+declared grid or among the declared levels; nothing is rounded and nothing is guessed. All of this happens before
+anything is charged and looks at public things only.
 
     text.py        length, characters, words           tree.py         the only file that knows sqlglot
     pieces.py      tokens that may be there            scope.py        names and numbers of the one table

@@ -33,6 +33,7 @@ _PLACES: dict[str, tuple[frozenset[str] | None, frozenset[str], str, str]] = {
     "IS": (_ENDS, _TRUTHS | {"NOT"}, "IS is answered before NULL, TRUE and FALSE only", "Write column IS NULL."),
     "AS": (_ENDS, _NAME, "AS stands before a new name", 'For example COUNT(*) AS total; odd names are quoted: "a b".'),
     "ASC": (_NAME, _CLOSED, "ASC stands after WITHIN GROUP (ORDER BY column only", "Leave it out."),
+    "GROUP BY": (None, _STARTS, "GROUP BY names no column", "Write GROUP BY column, or leave it out."),
     "GROUP": (frozenset({"WITHIN"}), _OPEN, "GROUP needs BY after it", "Write GROUP BY column."),
     "WITHIN": (_CLOSED, frozenset({"GROUP"}), "WITHIN needs GROUP after it", "WITHIN GROUP (ORDER BY column)."),
 }

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
-from discreet.domain import Column
-from discreet.errors import SchemaError
+from discreet.domain import Column, near_misses
 from discreet.pmw.sql.text import Source, character, folded, shown
 from discreet.pmw.sql.tree import Node, position
+
+_LONGEST = 60  # characters of a name that are compared with the declared ones
+_NAMED = 10  # declared columns that a hint names
 
 _IN_WORDS = {
     ("Count", "expressions"): "counting several columns",
@@ -47,13 +49,16 @@ class Scope:
         return (name, self.asked.domain.column(name)) if name is not None else self._unknown(node, node.this.this)
 
     def _unknown(self, node: Node, name: str) -> NoReturn:
-        """A look-alike is named; any other name is an undeclared column, with near misses."""
+        """Refuses an undeclared column: an odd character in it is named, or else declared names that are near it."""
         strange = next((sign for sign in name if not sign.isascii()), None)
         if strange is not None:
-            hint = f"Declared: {', '.join(map(ascii, self.asked.domain.names))}."
+            hint = f"Declared: {', '.join(map(ascii, self.asked.domain.names[:_NAMED]))}."
             self.refuse(node, f"{shown(name)} is not a declared column; it holds {character(strange)}", hint)
-        self.asked.domain.column(name if len(name) <= 60 else name[:60] + "...")
-        raise SchemaError(f"column {shown(name)} is not declared")
+        declared = self.asked.domain.names
+        near = near_misses(name[:_LONGEST], declared).strip()
+        more = ", ..." if len(declared) > _NAMED else ""
+        hint = near or f"Declared: {', '.join(map(shown, declared[:_NAMED]))}{more}."
+        self.refuse(node, f"column {shown(name)} is not declared", hint)
 
 
 def number(scope: Scope, node: Node) -> Fraction:

@@ -43,7 +43,7 @@ class Select:
 
 
 def parse(text: str, domain: Domain, *, table: str) -> Select:
-    """What a question asks; UnsupportedQuery or SchemaError, with the reason, if that is not understood in full."""
+    """What a question asks; UnsupportedQuery, with the reason, if that is not understood in full."""
     asked = source(text, domain, table)
     root = tree(asked)
     scope = _scope(asked, root)
@@ -181,6 +181,8 @@ def _grouped(scope: Scope, root: Node, aggregate: Node, found: Select, listed: t
             scope.refuse(root.expressions[0], f"column {listed[0]!r} is selected but not grouped by", hint)
         return found
     scope.only(group, "expressions")
+    if not group.expressions:
+        scope.refuse(group, "GROUP BY names no column", "Write GROUP BY column, or leave it out.")
     columns = [scope.column(each) for each in group.expressions]
     names = [name for name, _ in columns]
     if found.kind != "count":
@@ -193,5 +195,7 @@ def _grouped(scope: Scope, root: Node, aggregate: Node, found: Select, listed: t
         if not isinstance(column, (Category, Number)):
             scope.refuse(node, f"column {name!r} is declared {column!r}: its values cannot be listed", _SHAPES)
     if math.prod(column.size for _, column in columns) > MAX_CELLS:
-        scope.refuse(group, "these groups have more than 2**26 cells", "Group by fewer columns, or by coarser ones.")
+        scope.refuse(
+            group, f"these groups have more than {MAX_CELLS:,} cells", "Group by fewer columns, or by coarser ones."
+        )
     return Select(found.kind, found.where, listed)

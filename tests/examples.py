@@ -1,0 +1,250 @@
+"""One table, and an example of every mechanism that a ledger may hold: what the contract tests run over.
+
+A mechanism is a class of the catalogue that has the methods of `Mechanism` or `Conversation`. A new one belongs here
+(`tests/contract/test_mechanisms.py` says so until it is), and then every contract is tested of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import discreet as dp
+from discreet.catalogue import CATALOGUE
+from discreet.erm.descent import Descent
+from discreet.erm.features import Constant, Declared
+from discreet.erm.grid import GridExponential
+from discreet.erm.line import LineExponential, RankQuantile
+from discreet.erm.losses import Absolute, Huber, Logistic, Squared
+from discreet.erm.neural import NeuralDescent
+from discreet.erm.output import OutputPerturbation
+from discreet.erm.risk import Risk
+from discreet.erm.schedules import Last
+from discreet.erm.sets import Ball, interval
+from discreet.mechanism import Conversation, Mechanism
+from discreet.mechanisms.noises import (
+    CoordinateLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    ProductLaplaceNoise,
+)
+from discreet.noise import SeededRng
+from discreet.pac.allboxes import AllBoxes
+from discreet.pac.bounds import RankBounds
+from discreet.pac.boxes import BoxRule, SlicedBox
+from discreet.pac.conditions import Literals, Thresholds
+from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
+from discreet.pac.enumeration import AllConjunctions
+from discreet.pac.faces import CountedFaces, FaceByFace
+from discreet.pac.finite import FiniteClass
+from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
+from discreet.pac.interior import InteriorPoint
+from discreet.pac.labels import Labels, Mistakes
+from discreet.pac.prefix import PairPrefix, PrefixSearch
+from discreet.pac.ranks import BinarySearch, MinRank
+from discreet.pac.slices import ReorderSlice
+from discreet.pmw.marginals import Marginals
+from discreet.pmw.mwem import AveragedWeights
+
+ROWS = 300
+RELATIONS = ("replace-one", "add-remove")
+
+DOMAIN = dp.Domain(
+    age=dp.Number(0, 9, step=1),
+    sex=dp.Category("F", "M", other="1/2"),
+    pay=dp.Number(-5, 10, step="0.5"),
+    wealth=dp.Number(0, 100_000_000, step="0.01"),  # contributions beyond 2^31: summed in Python integers
+    a=dp.Number(0, 20, step=1, missing=True),
+    fine=dp.Number(0, 2**22, step=1),
+    p=dp.Category(0, 1),
+    q=dp.Category(0, 1),
+    r=dp.Category("no", "yes"),
+    town=dp.Category("u", "v", "w"),
+    y=dp.Category("-", "+"),
+)
+
+
+def columns(rows: int = ROWS) -> dict[str, list[Any]]:
+    """Made-up rows in which a box and a conjunction explain the label."""
+    rng = np.random.default_rng(3)
+    a, fine, age = (rng.integers(0, top, rows) for top in (21, 2**22, 10))
+    p, q, r = rng.integers(0, 2, (3, rows))
+    positive = (a >= 4) & (a <= 15) & (fine > 2**20) & (p == 1)
+    return {
+        "age": age.tolist(),
+        "sex": ["FMX"[each % 3] for each in age],
+        "pay": (rng.integers(-10, 21, rows) / 2).tolist(),
+        "wealth": (rng.integers(0, 10**10, rows) / 100).tolist(),
+        "a": [None if place % 17 == 0 else int(each) for place, each in enumerate(a)],
+        "fine": fine.tolist(),
+        "p": p.tolist(),
+        "q": q.tolist(),
+        "r": ["no" if each == 0 else "yes" for each in r],
+        "town": ["uvw"[each % 3] for each in range(rows)],
+        "y": ["+" if each else "-" for each in positive],
+    }
+
+
+def table(relation: str, held: dict[str, list[Any]] | None = None) -> dp.Table:
+    """These rows, or the made-up ones; the declared size is 300 whatever they are, but for replace-one."""
+    found = columns() if held is None else held
+    return dp.Table(found, DOMAIN, neighbours=relation, size=None if relation == "replace-one" else ROWS)
+
+
+def nobody() -> dict[str, list[Any]]:
+    return {name: [] for name in DOMAIN}
+
+
+def facts(relation: str, *, rows: int = 1) -> dp.Facts:
+    """What is public about a table of 300 persons with at most so many rows each."""
+    return dp.Facts(DOMAIN, dp.Neighbours(relation, rows), ROWS)
+
+
+OLD = dp.Between("age", 5, 9)
+BOX, LABELS, LITERALS = ("a", "fine"), Labels("y", "+"), Literals(("p", "q", "r"))
+CONDITIONS = Thresholds(("a", "fine", "town"), 16)
+RULES = (BoxRule(("a",), (3,), (9,)), BoxRule(("a",), (0,), (20,)))
+
+ADDITIVE: tuple[Any, ...] = (
+    dp.Laplace(dp.Count(OLD), 4),
+    dp.Laplace(dp.Sum("pay", where=dp.Equals("sex", "1/2")), "7.5"),
+    dp.Laplace(dp.Histogram(("age", "sex")), Fraction(5, 3)),
+    dp.Gaussian(dp.VectorSum(("age", "pay")), 12.25),
+    dp.ProductLaplace(dp.VectorSum(("age", "pay")), 12),
+    dp.CoordinateLaplace(dp.Histogram("sex"), 3),
+    dp.Laplace(dp.Sum("wealth"), 10**9),
+    dp.Gaussian(dp.Sum("wealth"), 10**9),
+    dp.ProductLaplace(dp.VectorSum(("wealth", "pay")), 10**9),
+    dp.Laplace(Mistakes(RULES[0], LABELS), 10),
+)
+SELECTIONS: tuple[Any, ...] = (
+    dp.Exponential(dp.VectorSum(("age", "pay")), 0.1),
+    dp.PermuteAndFlip(dp.VectorSum(("age", "pay")), 0.1),
+    dp.Exponential(dp.Histogram("age"), 0.1),
+    dp.PermuteAndFlip(dp.Histogram("age", where=dp.Not(OLD)), "1/7"),
+)
+STABLE: tuple[Any, ...] = (
+    dp.StableHistogram(dp.KeyCount(("age", "sex")), 2, 20),
+    dp.StableMode(dp.StableHistogram(dp.KeyCount("sex"), 2, 20)),
+)
+MODELS: tuple[Any, ...] = (
+    Descent(Risk(Logistic(), Declared(("age", "pay"), 16), "y", Ball(2)), GaussianNoise(40), 3, Last(Fraction(1, 10))),
+    Descent(Risk(Huber(1), Constant(), "age", interval(0, 9)), LaplaceNoise(9), 2, Last(1)),
+    OutputPerturbation(
+        Risk(Huber(1), Constant(), "age", interval(0, 9)), 1, "1/10000", "1/4096", ProductLaplaceNoise("1/50")
+    ),
+    NeuralDescent(Declared(("age", "pay"), 16), "y", (2,), Fraction(1), CoordinateLaplaceNoise(30), 2, Fraction(1), 3),
+    LineExponential(Risk(Squared(), Constant(), "pay", interval(0, 5)), Fraction(1, 500)),
+    RankQuantile("a", "1/3", Fraction(1, 10)),
+    RankBounds("fine", "0.96", "0.2"),
+    GridExponential(Risk(Absolute(), Declared(("age",), 9, False), "pay", Ball(1)), 5, Fraction(1, 50)),
+)
+WORKLOADS: tuple[Any, ...] = (
+    Marginals([dp.Histogram(("sex", "town")), dp.Count(OLD), dp.Sum("pay")], [3, 2, 40]),
+    Marginals([dp.Histogram("sex"), dp.Sum("wealth")], [3, 10**9], "laplace"),
+    AveragedWeights([dp.Histogram("sex"), dp.Count(dp.Equals("town", "u"))], 4, "1/2", "1/20", ROWS),
+)
+LEARNERS: tuple[Any, ...] = (
+    InteriorPoint("a", MinRank("0.2")),
+    InteriorPoint("fine", BinarySearch(GaussianNoise(20))),
+    InteriorPoint("fine", PrefixSearch("0.2", 5, 40, 5, 60, 20)),
+    InteriorPoint("fine", PairPrefix(MinRank("0.2"), 10, 10, 5, 40, 5)),
+    SlicedBox(BOX, LABELS, MinRank("0.5"), 20, 5, 10),
+    ReorderSlice(
+        BOX, LABELS, MinRank("0.02"), count=10, spread=500, slack="0.016", rounds=4, few_scale=5, threshold=60
+    ),
+    FaceByFace(BOX, LABELS, 3, "0.5"),
+    CountedFaces(BOX, LABELS, 10, "0.5"),
+    AllBoxes(BOX, LABELS, 8, "0.2"),
+    NoisyCounts(LITERALS, LABELS, 5, 10),
+    GaussianCounts(LITERALS, LABELS, 5, 3, 20),
+    LaplaceCounts(LITERALS, LABELS, 5, 2, 20),
+    AllConjunctions(LITERALS, LABELS, 2, "0.2"),
+    GreedySelection(CONDITIONS, LABELS, 3, 4, "0.2"),
+    SelfDeleting(CONDITIONS, LABELS, (40, 30, 20), 2, 5, "0.1", "1e-6"),
+    WeighedGreedy(CONDITIONS, LABELS, 3, "0.2", 10),
+    FiniteClass(RULES, LABELS, "0.2"),
+)
+CONVERSATIONS: tuple[Any, ...] = (dp.AboveThreshold(10, 20), dp.AboveThresholdLaplace(10, 20, sensitivity=2))
+
+MECHANISMS = (*ADDITIVE, *SELECTIONS, *STABLE, *MODELS, *WORKLOADS, *LEARNERS)
+EXAMPLES = (*MECHANISMS, *CONVERSATIONS)
+
+
+def kinds() -> set[type]:
+    """The mechanisms and conversations of the catalogue."""
+    return {
+        kind for kind in CATALOGUE.values() if _has_methods_of(Mechanism, kind) or _has_methods_of(Conversation, kind)
+    }
+
+
+def _has_methods_of(protocol: type, kind: type) -> bool:
+    wanted = [name for name, value in vars(protocol).items() if not name.startswith("_") and callable(value)]
+    return all(callable(getattr(kind, name, None)) for name in wanted)
+
+
+# The same example with more or with less noise.
+
+_SCALES = {"scale", "few_scale", "variance", "total_variance", "total_scale", "side_scale"}
+_QUESTIONS = {"threshold_scale", "question_scale"}
+_INSIDE = {"noise", "histogram", "routine", "inner"}
+_PACE = (Descent, NeuralDescent)  # their rate is the step's length, which costs nothing
+
+
+def with_noise(example: Any, times: Fraction) -> Any:
+    """The example with so many times its noise: scales multiplied, rates divided, the rest as it is."""
+    changed: dict[str, Any] = {}
+    for field in dataclasses.fields(example):
+        value = getattr(example, field.name)
+        if field.name in _SCALES | _QUESTIONS:
+            changed[field.name] = value * times
+        elif field.name == "scales":
+            changed[field.name] = tuple(each * times for each in value)
+        elif field.name == "rate" and not isinstance(example, _PACE):
+            changed[field.name] = value / times
+        elif field.name in _INSIDE:
+            changed[field.name] = with_noise(value, times)
+    return dataclasses.replace(example, **changed)
+
+
+class Recording(SeededRng):
+    """Test randomness that remembers which noise was drawn, and of which size."""
+
+    def __init__(self, seed: int = 5) -> None:
+        super().__init__(seed)
+        self.drawn: list[tuple[str, Fraction]] = []
+
+    def laplace(self, scale: Fraction, size: Any = None) -> Any:
+        self.drawn.append(("laplace", scale))
+        return super().laplace(scale, size)
+
+    def geometric(self, scale: Fraction, size: Any = None) -> Any:
+        self.drawn.append(("geometric", scale))
+        return super().geometric(scale, size)
+
+    def gaussian(self, variance: Fraction, size: Any = None) -> Any:
+        self.drawn.append(("gaussian", variance))
+        return super().gaussian(variance, size)
+
+    def truncated_laplace(self, scale: Fraction, bound: int, size: Any = None) -> Any:
+        self.drawn.append(("truncated", scale))
+        return super().truncated_laplace(scale, bound, size)
+
+    def select(self, scores: Any, rate: Fraction, counts: Any = None) -> int:
+        self.drawn.append(("select", rate))
+        return super().select(scores, rate, counts)
+
+    def flips(self, gaps: Any, rate: Fraction) -> Any:
+        self.drawn.append(("flips", rate))
+        return super().flips(gaps, rate)
+
+    def bernoulli_exp(self, x: Fraction, size: Any = None) -> Any:
+        self.drawn.append(("coin", x))
+        return super().bernoulli_exp(x, size)
+
+
+RATES = {"select", "flips", "coin"}
+"""Draws that are quieter for a smaller number."""
