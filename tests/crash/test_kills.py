@@ -14,6 +14,8 @@ from tests.crash.operations import OPERATIONS
 
 QUICK = {"release": 8, "requests": 12, "conversation": 12, "create": 8, "adopt": 8, "ask": 5}
 """How many kills of which operations are in the quick part."""
+MOST = 120
+"""How many kills of each operation are in the whole: at every call of most of them, evenly spaced in the longest."""
 
 
 def points(harness: Harness, name: str) -> list[tuple[int, str]]:
@@ -34,7 +36,7 @@ def test_a_kill_at_a_call_loses_nothing(harness, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_kill_at_any_call_loses_nothing(harness, name):
-    killed = [harness.kill(name, at, mode) for at, mode in points(harness, name)]
+    killed = [harness.kill(name, at, mode) for at, mode in spread(points(harness, name), MOST)]
     assert not any(killed), wrong(killed)
 
 

@@ -15,6 +15,8 @@ from tests.crash.twins import DEAF
 
 QUICK = {"release": 7, "conversation": 15, "create": 9, "adopt": 15}
 """After how many calls of which operations the power is cut in the quick part."""
+MOST = 60
+"""After how many calls of each operation it is cut in the whole, evenly spaced in the longest; each in ten ways."""
 
 
 def cuts(harness: Harness, name: str, *, names=NAMES, data=DATA, processes: int = 1, wait: int = 0, twin=None, **more):
@@ -32,7 +34,7 @@ def test_a_power_cut_loses_nothing(harness, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_a_power_cut_at_any_moment_loses_nothing(harness, name):
-    found = list(cuts(harness, name))
+    found = list(cuts(harness, name, most=MOST))
     assert not any(found), wrong(found)
 
 
@@ -41,7 +43,7 @@ def test_a_power_cut_while_several_processes_write_loses_nothing(harness, rounds
     """Syncs take five milliseconds, so that processes wait for each other's."""
     data = ("lost",) if rounds == 1 else DATA
     for _ in range(rounds):
-        found = list(cuts(harness, "crowd", data=data, processes=3, wait=5000, most=20 if rounds == 1 else None))
+        found = list(cuts(harness, "crowd", data=data, processes=3, wait=5000, most=20 if rounds == 1 else MOST))
         assert not any(found), wrong(found)
 
 
