@@ -11,7 +11,7 @@ tour: $(READY)            ## the main job, end to end, on a bundled table of rea
 	$(BIN)/discreet tour
 
 test: check               ## format, lint, types, then every test that belongs to a quick run: in two halves, side by side
-	@$(BIN)/python -m pytest tests/audit tests/contract tests/property tests/statistical > .first-half.log 2>&1 & first=$$!; \
+	@$(BIN)/python -m pytest tests/audit tests/contract tests/crash tests/property tests/statistical > .first-half.log 2>&1 & first=$$!; \
 	$(BIN)/python -m pytest tests/unit tests/e2e; second=$$?; \
 	wait $$first; first=$$?; cat .first-half.log; rm -f .first-half.log; exit $$((first || second))
 
@@ -20,7 +20,7 @@ check: $(READY)           ## format, lint, strict types
 	$(BIN)/ruff check src tests bench docs
 	$(BIN)/mypy
 
-audit: $(READY)           ## the slow statistical matrices, and the attacks on this installation
+audit: $(READY)           ## the slow matrices (statistics, kills, power cuts, disk errors, damage), and the attacks on this installation
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/discreet audit
 

@@ -12,10 +12,10 @@ import subprocess
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import discreet
 from tests.crash.disk import Disk, Event, Snapshot, recorded, write_tree
@@ -23,6 +23,7 @@ from tests.crash.judge import Notes, Unsound, book_of, judge, notes_in, refuses_
 from tests.crash.layer import CHANGES, FAILED_AT, KILLED_AT
 from tests.crash.operations import OPERATIONS, Operation, Place
 
+Point = TypeVar("Point")
 ROOT = Path(__file__).parents[2]
 ERRORS = {"EIO": (errno.EIO, FAILED_AT), "ENOSPC": (errno.ENOSPC, "wlnm")}
 """Errors, and the calls that may fail with them."""
@@ -97,20 +98,20 @@ class Harness:
         shutil.rmtree(root)
         return list(notes_in(notes)[-1]["calls"])
 
-    def kill(self, name: str, at: int, mode: str = "kill", *, twin: str | None = None) -> None:
-        """Kill a process at one call (before it, after it, in the middle of a write), and judge."""
-        self._one(name, "kills", at, mode, twin=twin)
+    def kill(self, name: str, at: int, mode: str = "kill", *, twin: str | None = None) -> str:
+        """Kill a process at one call (before it, after it, in the middle of a write); what is wrong then, or ""."""
+        return self._one(name, "kills", at, mode, twin=twin)
 
-    def fail(self, name: str, at: int, error: str, *, forever: bool) -> None:
-        """Let one call fail, or all from then on; then the disk works again and the process goes on; judge."""
+    def fail(self, name: str, at: int, error: str, *, forever: bool) -> str:
+        """Let one call fail, or all from then on; then the disk works again and the process goes on."""
         number, kinds = ERRORS[error]
-        self._one(name, "errors", at, "fail", kinds=kinds, forever=forever, error=number, goes_on=True)
+        return self._one(name, "errors", at, "fail", kinds=kinds, forever=forever, error=number, goes_on=True)
 
-    def lie(self, name: str, at: int) -> None:
+    def lie(self, name: str, at: int) -> str:
         """Let one change of a file be lost, and say that it was made: what a program sees that ignores errors."""
-        self._one(name, "lies", at, "lie", kinds=CHANGES)
+        return self._one(name, "lies", at, "lie", kinds=CHANGES)
 
-    def crowd(self, rng: random.Random, processes: int = 3) -> None:
+    def crowd(self, rng: random.Random, processes: int = 3) -> str:
         """Several processes on one ledger, each killed at some call."""
         prepared = self.prepared("crowd")
         root, notes = self._copy(prepared.folder), [self._fresh("notes") for _ in range(processes)]
@@ -121,7 +122,7 @@ class Harness:
         ]
         codes = self._run(*orders)
         TALLY["kills", "crowd"] += sum(code != 0 for code in codes)
-        self._judged(prepared, root, [note for each in notes for note in notes_in(each)], f"crowd {codes}")
+        return self._judged(prepared, root, [note for each in notes for note in notes_in(each)], f"crowd {codes}")
 
     def _one(
         self, name: str, kind: str, at: int, mode: str, *, twin: str | None = None, goes_on: bool = False, **layer: Any
@@ -131,15 +132,17 @@ class Harness:
         order = self._order(prepared.operation, root, notes, mode=mode, at=at, **layer)
         self._run({**order, "twin": twin, "goes_on": goes_on})
         TALLY[kind, name] += 1
-        self._judged(prepared, root, notes_in(notes), f"{name}: {mode} at call {at} {layer}")
+        return self._judged(prepared, root, notes_in(notes), f"{name}: {mode} at call {at} {layer}")
 
-    def _judged(self, prepared: Prepared, root: Path, notes: Notes, what: str) -> None:
+    def _judged(self, prepared: Prepared, root: Path, notes: Notes, what: str) -> str:
+        """What is wrong with a folder, or ""; the folder is removed."""
         try:
             judge(prepared.operation, Place(str(root)), notes, before=prepared.before, bought=prepared.bought)
         except Unsound as error:
-            raise Unsound(f"{what}: {error}") from error
+            return f"{what}: {error}"
         finally:
             shutil.rmtree(root)
+        return ""
 
     # Power cuts.
 
@@ -163,22 +166,25 @@ class Harness:
         names: str,
         kinds: Sequence[str],
         *,
-        every: int = 1,
+        most: int | None = None,
         deaf: Callable[[str], bool] = lambda path: False,
     ) -> Iterator[str]:
-        """Cut the power after every event of a recording (or every n-th) in each of these ways, and judge what is left.
+        """Cut the power after every event of a recording, in each of these ways, and judge what is left.
 
-        Yields what is wrong with each cut that is judged, or "": twins are expected to be wrong somewhere. What is left
-        is judged once if two cuts leave the same.
+        Yields what is wrong with each cut that is judged, or "". If two cuts leave the same, it is judged once.
+
+        most  after at most this many events, evenly spaced
         """
         prepared, disk, notes = recording.prepared, Disk(recording.before, names, deaf), []
         judged: set[bytes] = set()
+        numbers = range(len(recording.events))
+        chosen = set(numbers if most is None else spread(numbers, most))
         for number, event in enumerate(recording.events):
             if event.kind == "N":
                 notes.append(json.loads(event.data))
             else:
                 disk.feed(event)
-            for kind in kinds if number % every == 0 else ():
+            for kind in kinds if number in chosen else ():
                 left = disk.survivors(kind, random.Random(f"{number} {kind}"))
                 token = hashlib.sha256(repr((sorted(left.items(), key=str), len(notes))).encode()).digest()
                 if token not in judged:
@@ -189,16 +195,16 @@ class Harness:
         operation = prepared.operation
         TALLY["power cuts", operation.name] += 1
         root, other = self._fresh("cut"), self._fresh("cut")
+        write_tree(root, left)
+        found = self._judged(prepared, root, notes, f"{operation.name}: power cut after event {where}")
+        write_tree(other, left)
         try:
-            write_tree(root, left)
-            self._judged(prepared, root, notes, f"{operation.name}: power cut after event {where}")
-            write_tree(other, left)
             refuses_older(operation, Place(str(other)), prepared.folder / "books", notes)
         except Unsound as error:
-            return str(error)
+            found = found or str(error)
         finally:
-            shutil.rmtree(other, ignore_errors=True)
-        return ""
+            shutil.rmtree(other)
+        return found
 
     # Inside.
 
@@ -221,6 +227,19 @@ class Harness:
 
     def _copy(self, folder: Path) -> Path:
         return Path(shutil.copytree(folder, self._fresh("run")))
+
+
+def spread(points: Sequence[Point], most: int) -> Sequence[Point]:
+    """At most this many of them, evenly spaced."""
+    return points[:: -(-len(points) // most) or 1]
+
+
+def wrong(found: Iterable[str]) -> str:
+    """What went wrong, each thing once, for the message of a test that fails."""
+    kinds: dict[str, list[str]] = {}
+    for where, _, what in (each.partition(": ") for each in found if each):
+        kinds.setdefault(what.partition(": ")[2], []).append(f"{where} {what.partition(': ')[0]}")
+    return "\n".join(f"{len(places)} times, first {places[0]}: {what}" for what, places in kinds.items())
 
 
 def _answered(folder: Path) -> int:

@@ -58,7 +58,7 @@ def judge(operation: Operation, place: Place, notes: Notes, *, before: int, boug
     """
     for note in notes:
         if "raw" in note:
-            raise Unsound(f"an error that is not ours: {note['raw']}")
+            raise Unsound(f"an error that is not ours, {note['raw']}")
     try:
         if _never_made(operation, place, notes):
             return

@@ -23,10 +23,8 @@ THRESHOLD = dp.AboveThreshold(40, 80)
 NEVER, SURELY = dp.Above(dp.Count(), 10**6), dp.Above(dp.Count(), -(10**6))
 QUESTIONS = [f"SELECT COUNT(*) FROM people WHERE age >= {age}" for age in (20, 50, 80)]
 
-FREE_AGAIN = ("requests", "ask")
-"""Operations that pay nothing for an answer that was stored before the process died."""
-WAITING = ("workload", "quantile", "fit")
-"""Operations that pay again for such an answer. To be moved to FREE_AGAIN as they learn not to."""
+FREE_AGAIN = ("requests", "ask", "workload", "quantile", "fit")
+"""Operations that pay nothing for an answer that was stored before the process died, and get the same one."""
 
 Say = Callable[..., None]
 

@@ -8,6 +8,8 @@ process notes what it was told (outside the folder, unbuffered: a note is an ans
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
 import sys
@@ -17,15 +19,16 @@ from typing import Any, TypeVar
 
 import discreet as dp
 from discreet.errors import DiscreetError
+from discreet.estimators import Mean
 from tests.crash.layer import Layer
-from tests.crash.operations import OPERATIONS, TENTH, Operation, Place
+from tests.crash.operations import OPERATIONS, TENTH, Ask, Operation, Place, Quantile, Workload
 from tests.crash.twins import EARLY, TWINS
 
 Result = TypeVar("Result")
 
 
 def run(layer: Layer, order: dict[str, Any]) -> None:
-    """One process: arm, run, note. It notes errors of discreet by their class, others with all they say."""
+    """One process: arm, run, note. Errors of discreet are noted by their class, others with the line they come from."""
     notes = os.open(order["notes"], os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def say(**note: Any) -> None:
@@ -62,12 +65,35 @@ def _noted(say: Any, act: Callable[[], Result]) -> Result | None:
         return act()
     except DiscreetError as error:
         say(error=type(error).__name__, text=str(error))
-    except Exception:
-        say(raw=traceback.format_exc())
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        say(raw=f"{type(error).__name__} in {frame.name}, {frame.filename}, line {frame.lineno}: {frame.line}")
     return None
 
 
+def import_everything() -> None:
+    """Import what the operations import on their way, as a child that has run some tells: it takes half a second each
+    time, and nothing may run here that a child would inherit."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        table = Place("").in_memory()
+        ledger = dp.Ledger.in_memory(dp.Budget(100, 1e-6), table)
+        for operation in (Workload(), Quantile(), Ask()):
+            operation.act(ledger, Place(""), lambda **note: None)
+        Mean(epsilon=0.1, ledger=ledger).fit(table, "age")
+        os.write(writer, json.dumps([*sys.modules, "duckdb", "pyarrow"]).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as names:
+        for name in json.load(names):
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
+    os.waitpid(child, 0)
+
+
 def main() -> None:
+    import_everything()
     layer = Layer(sys.argv[1])
     print("ready", flush=True)
     for line in sys.stdin:

@@ -41,7 +41,8 @@ def damaged(before: Sound, work: Path, file: str, kind: str, seed: int) -> str:
 @pytest.mark.parametrize("rounds", [10, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("file", FILES)
 def test_damage_is_noticed_or_does_not_matter(before, work, file, rounds):
-    found = Counter(damaged(before, work, file, kind, seed) for kind in KINDS for seed in range(rounds))
+    seeds = range(rounds if file != "sidecar" else -(-rounds // 4))  # which needs the table's file, and is tiny
+    found = Counter(damaged(before, work, file, kind, seed) for kind in KINDS for seed in seeds)
     assert found["noticed"] or file == "turns"  # which nothing relies on
     assert set(found) <= {"noticed", "harmless"}
 

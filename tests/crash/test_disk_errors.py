@@ -4,43 +4,40 @@ from __future__ import annotations
 
 import pytest
 
-from tests.crash.harness import ERRORS, Harness
-from tests.crash.judge import Unsound
+from tests.crash.harness import ERRORS, Harness, spread, wrong
 from tests.crash.layer import CHANGES
 from tests.crash.operations import OPERATIONS
 
-QUICK = {"release": 16, "conversation": 8, "create": 12}
-"""Of which operations every n-th call fails in the quick part."""
+QUICK = {"release": 8, "conversation": 16, "create": 10}
+"""How many failures of which operations are in the quick part."""
+MOST = 100
+"""How many failures of each operation are in the whole, evenly spaced."""
 
 
-def failures(harness: Harness, name: str, every: int = 1) -> list[tuple[int, str, bool]]:
+def failures(harness: Harness, name: str) -> list[tuple[int, str, bool]]:
     """Which call fails, how, and whether all later ones do."""
     return [
         (at, error, forever)
         for error, (_, kinds) in ERRORS.items()
-        for at in range(1, len(harness.calls(name, kinds)) + 1, every)
         for forever in (False, True)
+        for at in range(1, len(harness.calls(name, kinds)) + 1)
     ]
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_call_that_fails_loses_nothing(harness, name):
-    for at, error, forever in failures(harness, name, QUICK[name]):
-        harness.fail(name, at, error, forever=forever)
+    chosen = spread(failures(harness, name), QUICK[name])
+    failed = [harness.fail(name, at, error, forever=forever) for at, error, forever in chosen]
+    assert not any(failed), wrong(failed)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in OPERATIONS if name not in ("long", "workload")])
+@pytest.mark.parametrize("name", OPERATIONS)
 def test_any_call_that_fails_loses_nothing(harness, name):
-    for at, error, forever in failures(harness, name):
-        harness.fail(name, at, error, forever=forever)
+    chosen = spread(failures(harness, name), MOST)
+    failed = [harness.fail(name, at, error, forever=forever) for at, error, forever in chosen]
+    assert not any(failed), wrong(failed)
 
 
 def test_a_program_that_ignores_errors_is_noticed(harness):
-    caught = 0
-    for at in range(1, len(harness.calls("requests", CHANGES)) + 1):
-        try:
-            harness.lie("requests", at)
-        except Unsound:
-            caught += 1
-    assert caught
+    assert any(harness.lie("requests", at) for at in range(1, len(harness.calls("requests", CHANGES)) + 1))
