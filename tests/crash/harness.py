@@ -103,9 +103,10 @@ class Harness:
         return self._one(name, "kills", at, mode, twin=twin)
 
     def fail(self, name: str, at: int, error: str, *, forever: bool) -> str:
-        """Let one call fail, or all from then on; then the disk works again and the process goes on."""
+        """Let one call fail, or all from then on; then the disk works again and the process goes on; at last the power
+        is cut, and everything is lost that was not synced."""
         number, kinds = ERRORS[error]
-        return self._one(name, "errors", at, "fail", kinds=kinds, forever=forever, error=number, goes_on=True)
+        return self._one(name, "errors", at, "fail", kinds=kinds, forever=forever, error=number, goes_on=True, cut=True)
 
     def lie(self, name: str, at: int) -> str:
         """Let one change of a file be lost, and say that it was made: what a program sees that ignores errors."""
@@ -125,14 +126,34 @@ class Harness:
         return self._judged(prepared, root, [note for each in notes for note in notes_in(each)], f"crowd {codes}")
 
     def _one(
-        self, name: str, kind: str, at: int, mode: str, *, twin: str | None = None, goes_on: bool = False, **layer: Any
-    ) -> None:
+        self,
+        name: str,
+        kind: str,
+        at: int,
+        mode: str,
+        *,
+        twin: str | None = None,
+        goes_on: bool = False,
+        cut: bool = False,
+        **layer: Any,
+    ) -> str:
         prepared = self.prepared(name)
-        root, notes = self._copy(prepared.folder), self._fresh("notes")
+        root, notes, log = self._copy(prepared.folder), self._fresh("notes"), self._fresh("log")
         order = self._order(prepared.operation, root, notes, mode=mode, at=at, **layer)
+        disk = Disk(Snapshot.of(root), "strict")
+        if cut:
+            order["layer"]["log"] = str(self._log(log))
         self._run({**order, "twin": twin, "goes_on": goes_on})
         TALLY[kind, name] += 1
-        return self._judged(prepared, root, notes_in(notes), f"{name}: {mode} at call {at} {layer}")
+        said, what = notes_in(notes), f"{name}: {mode} at call {at} {layer}"
+        notes.unlink(missing_ok=True)
+        found = self._judged(prepared, root, said, what)
+        if cut:
+            for event in self._recorded(log):
+                disk.feed(event)
+            write_tree(root, disk.survivors("lost", random.Random(0)))
+            found = found or self._judged(prepared, root, said, f"{what} and then a power cut")
+        return found
 
     def _judged(self, prepared: Prepared, root: Path, notes: Notes, what: str) -> str:
         """What is wrong with a folder, or ""; the folder is removed."""
@@ -151,14 +172,11 @@ class Harness:
         prepared = self.prepared(name)
         root, log, notes = self._copy(prepared.folder), self._fresh("log"), self._fresh("notes")
         before = Snapshot.of(root)
-        boot = log.with_name(f"{log.name}.boot")
-        boot.write_text(f"{uuid.uuid4()}\n")
-        order = self._order(prepared.operation, root, notes, mode="count", log=str(log), wait=wait)
+        order = self._order(prepared.operation, root, notes, mode="count", log=str(self._log(log)), wait=wait)
         self._run(*[{**order, "twin": twin}] * processes)
         shutil.rmtree(root)
         notes.unlink()
-        boot.unlink()
-        return Recording(prepared, before, recorded(log))
+        return Recording(prepared, before, self._recorded(log))
 
     def cuts(
         self,
@@ -220,6 +238,18 @@ class Harness:
     def _line(self) -> str:
         assert self._server.stdout is not None
         return self._server.stdout.readline().strip()
+
+    def _log(self, log: Path) -> Path:
+        """A log for a recording, with the id of a boot beside it."""
+        log.with_name(f"{log.name}.boot").write_text(f"{uuid.uuid4()}\n")
+        return log
+
+    def _recorded(self, log: Path) -> list[Event]:
+        """What a log holds; it is removed."""
+        events = recorded(log)
+        log.unlink()
+        log.with_name(f"{log.name}.boot").unlink()
+        return events
 
     def _fresh(self, what: str) -> Path:
         self._number += 1

@@ -22,7 +22,7 @@ from discreet.ledger.mark import Mark, mark_file, name_digest, new_witness, stat
 from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
 from discreet.ledger.parts import file_parts, memory_parts
 from discreet.ledger.price import NOTHING, Books, Price, price_of, remaining_books, spent_books
-from discreet.ledger.sidecar import claim, require_unclaimed, sidecar
+from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar
 from discreet.ledger.sqlite import SqlitePlace, copied
 from discreet.ledger.state import Allowance, Body, Header, State, price_from, price_record, seen_by
 from discreet.ledger.store import Store, mark_of, utc_now
@@ -86,9 +86,10 @@ class Ledger:
         if source is not None:
             try:
                 claim(source, made.id)
-            except BaseException:  # somebody made another ledger for these rows at the same moment
+            except BaseException:  # the disk failed, or another ledger was made for these rows at the same moment
                 made.close()
-                remove(where)
+                if disown(source, made.id):
+                    remove(where)
                 raise
         return made
 

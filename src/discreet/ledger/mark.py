@@ -18,6 +18,7 @@ together: one of them syncs the log and the mark for everybody whose entries wer
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -129,7 +130,7 @@ class MarkFile:
         def done() -> bool:
             return _settled(turns)[marked] >= seq
 
-        with _opened(self._turns) as turns:
+        with _opened(self._turns) as turns, _os_errors("cannot be written"):
             if marked:
                 _want(turns, seq)
             if _lock(turns, fcntl.LOCK_EX, done):
@@ -171,6 +172,9 @@ class MarkFile:
                 self._write(descriptor, slot, mark)
             os.fsync(descriptor)
             sync_directory(self.path.parent)
+            for above in self.path.parents[1:3]:  # which may be new too, made by a process that was interrupted
+                with contextlib.suppress(PermissionError):
+                    sync_directory(above)
 
     def _write(self, descriptor: int, slot: int, mark: Mark) -> None:
         """Fill one slot, and remember what the file holds now."""

@@ -43,6 +43,17 @@ def claim(source: Path, ledger_id: str) -> None:
         raise LedgerMismatch(f"{source.name} belongs to another ledger: {path.name} names it")
 
 
+def disown(source: Path, ledger_id: str) -> bool:
+    """Remove the sidecar if it names this ledger; whether there is certainly none left that does."""
+    path = sidecar(source)
+    try:
+        if path.exists() and _named(path) == ledger_id:
+            path.unlink()
+    except (LedgerUnavailable, OSError):
+        return False
+    return True
+
+
 def _require_one_name(source: Path) -> None:
     try:
         names = os.stat(source).st_nlink

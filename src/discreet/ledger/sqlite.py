@@ -208,10 +208,9 @@ class SqlitePlace:
         if home.connection is None:
             if self.path is not None:
                 _check_name(self.path)
-            home.connection = _connect(self.path)
-            home.files, home.unsynced = self._inodes(), False
-            if self.path is not None:
-                home.log = os.open(f"{self.path}-wal", os.O_RDWR | os.O_CLOEXEC)
+            connection = _connect(self.path)
+            home.log = None if self.path is None else _log(self.path, connection)  # without it nothing is durable
+            home.connection, home.files, home.unsynced = connection, self._inodes(), False
         self._check_files(home)
         return home.connection
 
@@ -339,6 +338,15 @@ def _let_go(homes: dict[int, _Home]) -> None:
         if home.log is not None:
             os.close(home.log)
             home.log = None
+
+
+def _log(path: Path, connection: sqlite3.Connection) -> int:
+    """The log of a connection, to be synced; the connection is closed if there is none."""
+    try:
+        return os.open(f"{path}-wal", os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        connection.close()
+        raise LedgerUnavailable(f"the ledger cannot be used now: {error.strerror}; nothing was released") from None
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:
