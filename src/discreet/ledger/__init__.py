@@ -14,11 +14,13 @@ no refunds. The parts:
 
     book.py       Ledger: making, opening, looking        charging.py      charges, answers, turns of conversations
     opening.py    what opening fixes for good             price.py         integers in two books
-    state.py      what the entries add up to              mark.py          how far the ledger had come
-    store.py      transactions on one SQLite file         secret_file.py   open conversations' thresholds
-    sidecar.py    which ledger a file belongs to          process.py       who is still running
-    answers.py    answers as text                         durable.py       files that survive a power cut
-    asking.py     one session at a time
+    state.py      what the entries add up to              allowances.py    what was spent in each name
+    store.py      transactions: the rules that all places of entries share
+    place.py      what a ledger needs of the outside; the files below are one such outside, parts.py puts it together
+    sqlite.py     where entries lie                       mark.py          how far the ledger had come, and whose turn
+    process.py    who is still running                    secret_file.py   open conversations' thresholds
+    asking.py     one session at a time                   sidecar.py       which ledger a file of rows belongs to
+    durable.py    files that survive a power cut          answers.py       answers as text
 
 The table's identity is declared (name, relation, unit) and never computed from rows: a fingerprint of the rows would be
 a membership test. For tables read from a file the sidecar prevents a second ledger; for frames in memory nobody can
