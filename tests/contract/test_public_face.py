@@ -29,11 +29,7 @@ def test_only_release_and_the_audit_run_a_mechanism():
     """`.run(`, `.begin(` and `.step(` appear outside mechanisms only where rows may be looked at or are made up."""
     allowed = {"release.py", "audit/laws.py", "audit/mutants.py", "audit/rules.py", "mechanisms/stable.py"}
     callers = {
-<<<<<<< HEAD
-        str(path.relative_to(SOURCE))
-=======
         path.relative_to(SOURCE).as_posix()
->>>>>>> 1f8534eb1fde025547eacaed8269bb0298224d20
         for path in SOURCE.rglob("*.py")
         if re.search(
             r"\b(mechanism|conversation|honest|self\.histogram|self\.honest)\.(run|begin|step)\(", path.read_text()
