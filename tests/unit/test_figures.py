@@ -71,7 +71,7 @@ ALL_LARGEST, ALL_MEAN = (
     compared("pmw_tables", "pairs and triples of table S, epsilon 1", f"{each} error") for each in ("largest", "mean")
 )
 FIT = [f"{ms / 1000:.2f} s, {mb:.0f} MB" for ms, mb in zip(SPEED, MEMORY, strict=True)]
-TABLES = f"{LARGEST[0]:.0f} / {MEAN[0]:.1f}"
+TABLES = f"{ALL_LARGEST[0]:.0f} / {ALL_MEAN[0]:.1f}"
 
 IN_README = {
     "all pairs and triples": [f"{TABLES} persons", f"{ALL_LARGEST[1]:.0f} / {ALL_MEAN[1]:.1f} (opendp)"],

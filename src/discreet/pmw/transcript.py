@@ -182,7 +182,8 @@ class Transcript:
     def catch_up(self) -> None:
         """Read the entries that are new; of a long ledger those that are not in what was stored of it."""
         if self._seen == 0 and self.carries:
-            self._read_stored()
+            with self.ledger.store.reading():  # one look at the ledger for all of it
+                self._read_stored()
         for body in self.ledger.entries(after=self._seen):
             fold = _FOLDS.get(body["kind"])
             if fold is not None:
