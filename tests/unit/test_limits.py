@@ -53,6 +53,7 @@ def test_declared_scopes_answer_about_a_category_of_one_level_and_charge_once(re
     first = session.ask(question)
     found = sum(first.value.values()) if isinstance(first.value, dict) else first.value
     assert abs(found - 100) <= first.error_bound
+    assert (first.price == 0) == (relation == "replace-one")  # the number of all rows is public there
     left = session.budget()
     again = session.ask(question)
     assert (again.price, again.value, session.budget()) == (0, first.value, left)

@@ -273,9 +273,12 @@ class Answers:
     def _public(self, question: Question) -> Given | None:
         if nothing(question, self.facts.domain):
             return Given(np.array(0.0), 0.0, "public")
-        if self.shop.total is None or not isinstance(question, Count) or not constant(question, self.facts.domain):
+        if self.shop.total is None or isinstance(question, Sum) or not constant(question, self.facts.domain):
             return None
-        return Given(np.array(self.shop.size), 0.0, "public")
+        shape = question.shape(self.facts.domain) if isinstance(question, Histogram) else ()
+        if math.prod(shape) > 1:
+            return None
+        return Given(np.full(shape, self.shop.size), 0.0, "public")  # all rows, in one group
 
     def _guess(self, question: Question) -> Any:
         """The hypothesis's answer, in whole units of the question; None if it has none."""
