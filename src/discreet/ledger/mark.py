@@ -370,7 +370,7 @@ def _mark(words: list[str]) -> Mark:
 
 def _ahead(turns: int) -> Mark | None:
     words = _words(os.pread(turns, SLOT, SLOT))
-    return None if words is None or words[0] != boot() else _mark(words[1:])
+    return None if words is None or len(words) < 7 or words[0] != boot() else _mark(words[1:])
 
 
 def _ahead_of(turns: int, seq: int) -> Mark:
@@ -388,13 +388,13 @@ def _ahead_of(turns: int, seq: int) -> Mark:
 def _settled(turns: int) -> tuple[int, int]:
     """Up to which entries the log and the mark are durable, as far as this boot knows."""
     words = _words(os.pread(turns, SLOT, 0))
-    return (0, 0) if words is None or words[0] != boot() else (int(words[1]), int(words[2]))
+    return (0, 0) if words is None or len(words) != 3 or words[0] != boot() else (int(words[1]), int(words[2]))
 
 
 def _wanted(turns: int) -> int:
     """The last entry whose mark somebody waits for, or waited for."""
     words = _words(os.pread(turns, SLOT, 2 * SLOT))
-    return 0 if words is None or words[0] != boot() else int(words[1])
+    return 0 if words is None or len(words) != 2 or words[0] != boot() else int(words[1])
 
 
 def _want(turns: int, seq: int) -> None:
