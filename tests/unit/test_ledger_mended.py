@@ -31,7 +31,7 @@ from discreet.errors import (
 )
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger, durable, store
-from discreet.ledger.mark import mark_file
+from discreet.ledger.mark import MarkFile, mark_file
 from discreet.ledger.state import LARGE, State, advance, chained, row_of
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.threshold import Above, AboveThreshold
@@ -134,6 +134,28 @@ def test_owners_who_adopt_at_the_same_moment_count_once(tmp_path):
     assert opened.spent().pure == 3 * 10**8
     assert kinds(opened).count("reconcile") == 1
     assert fill(opened, TENTH) == 7
+
+
+def test_a_charge_that_waits_for_the_disk_while_another_copy_is_reconciled_is_counted_there(tmp_path, monkeypatch):
+    path = tmp_path / "people.ledger"
+    ledger = made(tmp_path)
+    ledger.close()
+    shutil.copy(path, tmp_path / "older")
+    seen = []
+    settle = MarkFile.settle
+
+    def waiting(self: MarkFile, seq: int, *rest: Any, **more: Any) -> None:
+        if not seen:  # the charge is committed, and the owner puts an older copy in its place
+            seen.append(seq)
+            other = Ledger.open(tmp_path / "older")
+            other.reconcile()
+            seen.append(other.spent().pure)
+        settle(self, seq, *rest, **more)
+
+    monkeypatch.setattr(MarkFile, "settle", waiting)
+    with pytest.raises(LedgerRolledBack):  # its answer cannot be stored any more
+        release(TENTH, people(), ledger=ledger)
+    assert seen == [3, 10**8]
 
 
 def test_a_rollback_refills_no_allowance(tmp_path):

@@ -321,11 +321,15 @@ class Store:
             return False
 
     def readable_mark(self, writer: Writer) -> Mark | None:
-        """The mark, whether or not the entries agree with it; None if there is none or it is damaged."""
+        """The mark, or the last commit under it, whether or not the entries agree; None if there is none, or it is
+        damaged. What was committed and is not durable yet may be answered any moment: it counts."""
+        if writer.held is None:
+            return None
         try:
-            return None if writer.held is None else writer.held.read()
+            mark, ahead = writer.held.read(), writer.held.ahead()
         except LedgerCorrupt:
             return None
+        return ahead if mark is not None and ahead is not None and ahead.seq > mark.seq else mark
 
     def _checked(self, state: State, look: Look, held: Held | None) -> Mark | None:
         """The mark under its lock; also that nobody has gone further on a copy of this ledger, durable or not yet."""
