@@ -139,7 +139,8 @@ class Store:
             try:
                 witness.settle(writer.last, self.parts.place.sync, marked=marked)
             except BaseException:
-                home.abandoned.update(writer.charged)
+                for charge in writer.charged:
+                    self.abandon(*charge)
                 raise
 
     @contextmanager
@@ -148,7 +149,7 @@ class Store:
         with home.lock:
             if home.writing:
                 raise LedgerUnavailable("this thread is inside a turn of a conversation; finish it first")
-            writer = None
+            writer, abandoned = None, frozenset(home.abandoned)
             home.writing = True
             try:
                 with nullcontext() if witness is None else witness.held() as held:
@@ -158,7 +159,7 @@ class Store:
                         name = mark.witness if mark else None if held is None else new_witness()
                         writer = Writer(write, state, now=self.now, witness=name, held=held)
                         home.transaction = (state, write)
-                        _burn_abandoned(home, writer)
+                        _burn(abandoned, writer)
                         yield writer
                         if self.parts.place.durable:
                             writer.store_state()
@@ -172,7 +173,7 @@ class Store:
                 raise
             finally:
                 home.writing, home.transaction = False, None
-            home.abandoned.clear()
+            home.abandoned -= abandoned
 
     def _note(self, held: Held, writer: Writer) -> None:
         """Say under the mark's lock what was committed; a mark is reset only to what is durable."""
@@ -471,9 +472,9 @@ def mark_of(state: State, witness: str) -> Mark:
     return Mark(state.seq, state.hash, state.spent, witness, named)
 
 
-def _burn_abandoned(home: _Home, writer: Writer) -> None:
+def _burn(abandoned: frozenset[tuple[int, str]], writer: Writer) -> None:
     """Burn what this process charged and could not finish: its mark or its answer could not be written."""
-    for charge, charge_hash in sorted(home.abandoned):
+    for charge, charge_hash in sorted(abandoned):
         pending = writer.state.pending.get(charge)
         if pending is not None and pending.hash == charge_hash:
             writer.append("burn", {"charge": charge, "reason": "the charge could not be finished"})
