@@ -53,7 +53,7 @@ from discreet.pmw.shop import Shop, Terms
 from discreet.pmw.transcript import Given, Request, Transcript, additive_parts
 from discreet.pmw.workload import choose
 from discreet.predicate import in_words
-from discreet.query import Count, Histogram, Sum
+from discreet.query import Histogram, Sum
 from discreet.records import Json, record
 from discreet.release import Released, converse, release, reopen
 
