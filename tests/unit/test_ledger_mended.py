@@ -470,6 +470,25 @@ def test_waiting_charges_share_their_syncs(tmp_path, monkeypatch):
     ledger.verify(CATALOGUE)
 
 
+def test_a_log_that_was_closed_after_the_commit_is_synced_all_the_same(tmp_path, monkeypatch):
+    ledger, other = made(tmp_path), Ledger.open(tmp_path / "people.ledger")
+    other.spent()  # keeps the log where it is
+    synced, settle, sync = [], MarkFile.settle, os.fdatasync
+
+    def forking(self: MarkFile, *rest: Any, **more: Any) -> None:
+        ledger.store.rest()  # another thread forks just now
+        settle(self, *rest, **more)
+
+    monkeypatch.setattr(MarkFile, "settle", forking)
+    monkeypatch.setattr(
+        "discreet.ledger.sqlite._sync_data",
+        lambda descriptor: (synced.append(os.fstat(descriptor).st_ino), sync(descriptor)),
+    )
+    release(TENTH, people(), ledger=ledger)
+    assert synced == [(tmp_path / "people.ledger-wal").stat().st_ino] * 2
+    other.close()
+
+
 def test_a_sync_that_failed_is_not_believed_the_second_time(tmp_path, monkeypatch):
     ledger = made(tmp_path)
     failing = [True]

@@ -126,6 +126,8 @@ class SqlitePlace:
                     raise OSError(0, "an earlier write was lost")
                 if home.log is not None:
                     _sync_data(home.log)
+                elif self.path is not None:
+                    _sync_by_name(f"{self.path}-wal")
         except OSError as error:
             home.unsynced = True
             raise LedgerUnavailable(f"the ledger cannot be used now: {error.strerror}; nothing was released") from None
@@ -338,6 +340,19 @@ def _let_go(homes: dict[int, _Home]) -> None:
         if home.log is not None:
             os.close(home.log)
             home.log = None
+
+
+def _sync_by_name(log: str) -> None:
+    """Sync a log whose connection was closed since the commit, before a fork, say. Where there is none, the last one
+    who closed the ledger has put it into the file, and synced that."""
+    try:
+        descriptor = os.open(log, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        _sync_data(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _log(path: Path, connection: sqlite3.Connection) -> int:
