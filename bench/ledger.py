@@ -176,6 +176,7 @@ def grown(place: Path, size: int) -> dp.Ledger:
                 else:
                     _append_saying(writer, facts, number)
             done = writer.state.seq
+    _ask(table, ledger, 3)  # a session that has read it: what it read is stored
     return ledger
 
 
@@ -203,7 +204,7 @@ def _append_saying(writer: Any, facts: str, number: int) -> None:
 
 
 def growth(sizes: tuple[int, ...] = SIZES) -> list[tuple[Any, ...]]:
-    """(entries, megabytes, then seconds: open, a release, first question, the same again, certificate, verify)."""
+    """(entries, megabytes, then seconds: open, a release, first question of a session, certificate, verify)."""
     found = []
     for size in sizes:
         with folder() as place:
@@ -221,8 +222,7 @@ def _taken(place: Path) -> Iterator[float]:
 
     acts: list[Callable[[dp.Ledger], object]] = [
         lambda ledger: dp.release(dp.Laplace(dp.Count(), 1000), table, ledger=ledger),
-        lambda ledger: _first_question(table, ledger),
-        lambda ledger: _first_question(table, ledger),
+        lambda ledger: _ask(table, ledger, 4),
         lambda ledger: certificate(ledger, 3),
         lambda ledger: ledger.verify(CATALOGUE),
     ]
@@ -232,9 +232,9 @@ def _taken(place: Path) -> Iterator[float]:
             yield _seconds(functools.partial(act, ledger))
 
 
-def _first_question(table: dp.Table, ledger: dp.Ledger) -> Any:
+def _ask(table: dp.Table, ledger: dp.Ledger, region: int) -> Any:
     session = dp.Session(table, ledger, alpha=0.4, beta=0.05)
-    return session.ask("SELECT COUNT(*) FROM people WHERE age >= 40 AND region = 3")
+    return session.ask(f"SELECT COUNT(*) FROM people WHERE age >= 40 AND region = {region}")
 
 
 # The section.
@@ -259,11 +259,11 @@ def section() -> list[str]:
         "|---|---|---|---|",
         *(f"| {disk} | {one:.0f} | {many:.0f} | {many / one:.1f} |" for disk, one, many in writers()),
         "",
-        f"Growth: seconds on ledgers of which all but {2 * PAID:,} entries are free answers. The first question of a "
-        "session is about something new; the second time its reading of the ledger is stored.",
+        f"Growth: seconds on ledgers of which all but some {2 * PAID:,} entries are free answers, each time just "
+        "opened. The first question of a new session is about something that nobody asked before.",
         "",
-        "| entries | MB | open | a release | first question | the same, stored | certificate | verify with prices |",
-        "|---|---|---|---|---|---|---|---|",
+        "| entries | MB | open | a release | first question | certificate | verify with prices |",
+        "|---|---|---|---|---|---|---|",
         *(
             f"| {size:,} | {megabytes:.1f} | {' | '.join(f'{each:.3f}' for each in seconds)} |"
             for size, megabytes, *seconds in growth()

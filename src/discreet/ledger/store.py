@@ -274,11 +274,10 @@ class Store:
         with self.looking() as (_, look):
             return _resolved(look, body, seq)
 
-    def said(self, meaning: str) -> Iterator[tuple[int, Body]]:
-        """The sayings with this meaning, newest first."""
+    def said(self, meaning: str) -> list[int]:
+        """The numbers of the sayings with this meaning, newest first."""
         with self.looking() as (_, look):
-            found = look.said(meaning)
-        return ((seq, self.entry(seq)[0]) for seq in found)
+            return look.said(meaning)
 
     def keep(self, name: str, text: str) -> None:
         """Keep a text under a name: a cache beside the entries, which nothing may rely on."""

@@ -191,10 +191,11 @@ class Transcript:
             self._seen = body["seq"]
 
     def said(self, meaning: str) -> Said | None:
-        """The last answer to the question with this meaning."""
-        if meaning not in self._said and self._stored:
-            for seq, body in self.ledger.store.said(meaning):
-                noted = self._held({"seq": seq, **body}) if body["manner"] == self.manner else None
+        """The last answer to the question with this meaning: looked up in the ledger, unless it was just now."""
+        if meaning not in self._said:
+            for seq in self.ledger.store.said(meaning):
+                body = self.ledger.entry(seq)
+                noted = self._held(body) if body["manner"] == self.manner and seq <= self._seen else None
                 if noted is not None:
                     self._said[meaning] = noted
                     break
@@ -322,14 +323,17 @@ class Transcript:
         self.unsaid.discard(body.get("made_from", 0))
         if body["manner"] != self.manner:
             return
-        self.guesses += _spoken(body)[1].source == "hypothesis"
-        noted = self._held(body)
-        if noted is None:
+        given = _spoken(body)[1]
+        self.guesses += given.source == "hypothesis"
+        self._said.pop(body["meaning"], None)
+        if body["facts_hash"] == self._hash and self.facts.edition is not None and self.carries and not given.price:
+            self._count(given)  # nearly all of them: what was asked need not be read
             return
-        self._said[body["meaning"]] = noted
-        if not self.carries:
-            self.answers.append(noted)
-        self._count(noted)
+        noted = self._held(body)
+        if noted is not None:
+            self._count(given, noted.question)
+            if not self.carries:
+                self.answers.append(noted)
 
     def _held(self, body: Body) -> Said | None:
         """An answer that was said; None if it is about other rows or another declaration."""
@@ -340,11 +344,11 @@ class Transcript:
         except (AttributeError, KeyError, TypeError, ValueError):
             raise _another_text(body) from None
 
-    def _count(self, said: Said) -> None:
-        given = said.given
+    def _count(self, given: Given, question: Asked | None = None) -> None:
+        """Add an answer up; what it was about matters if it was paid."""
         self.heard += int(np.size(given.value))
-        if given.price and isinstance(said.question, (Count, Sum)):
-            self.rented[scope_of(said.question, self.facts.domain)] += given.price
+        if given.price and isinstance(question, (Count, Sum)):
+            self.rented[scope_of(question, self.facts.domain)] += given.price
         if given.missed or given.source == "measurement":
             self.saved = 0  # a threshold would have ended here, or has
         elif given.missed is not None:
