@@ -237,11 +237,15 @@ def _ask(table: dp.Table, ledger: dp.Ledger, region: int) -> Any:
     return session.ask(f"SELECT COUNT(*) FROM people WHERE age >= 40 AND region = {region}")
 
 
-# The section.
+# The sections.
 
 
-def section() -> list[str]:
-    """The section of bench/RESULTS.md."""
+def section(name: str = "durability") -> list[str]:
+    """A section of bench/RESULTS.md."""
+    return {"durability": _durability, "writers": _together, "growth": _growth}[name]()
+
+
+def _durability() -> list[str]:
     return [
         "",
         "## Durability",
@@ -251,6 +255,13 @@ def section() -> list[str]:
         "| what | ours, ms | bare 4 KiB write and fsync, ms | ratio |",
         "|---|---|---|---|",
         *(f"| {what} | {ours:.3f} | {floor:.3f} | {ratio:.2f} |" for what, ours, floor, ratio in rows()),
+    ]
+
+
+def _together() -> list[str]:
+    return [
+        "",
+        "## Writers of one ledger",
         "",
         f"Releases a second, one process and {WRITERS} on one ledger; medians of three rounds, in turn, on "
         f"{os.cpu_count()} cores. Where syncing is slow, those who wait are served together.",
@@ -258,9 +269,16 @@ def section() -> list[str]:
         f"| disk | one | {WRITERS} | ratio |",
         "|---|---|---|---|",
         *(f"| {disk} | {one:.0f} | {many:.0f} | {many / one:.1f} |" for disk, one, many in writers()),
+    ]
+
+
+def _growth() -> list[str]:
+    return [
         "",
-        f"Growth: seconds on ledgers of which all but some {2 * PAID:,} entries are free answers, each time just "
-        "opened. The first question of a new session is about something that nobody asked before.",
+        "## Growth of a ledger",
+        "",
+        f"Seconds on ledgers of which all but some {2 * PAID:,} entries are free answers, each time just opened. The "
+        "first question of a new session is about something that nobody asked before.",
         "",
         "| entries | MB | open | a release | first question | certificate | verify with prices |",
         "|---|---|---|---|---|---|---|",
@@ -272,8 +290,4 @@ def section() -> list[str]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["growth"]:
-        for each in growth(tuple(int(size) for size in os.environ.get("SIZES", "1000 10000").split())):
-            print(each)
-    else:
-        print("\n".join(section()))
+    print("\n".join(section(*sys.argv[1:])))

@@ -31,6 +31,8 @@ _BOTH = ("diffprivlib", "opacus")
 SUITES = (
     Suite("noise", "bench.noise", peers=("opendp",)),
     Suite("ledger", "bench.ledger"),
+    Suite("ledger_writers", "bench.ledger", ("writers",)),
+    Suite("ledger_growth", "bench.ledger", ("growth",)),
     Suite("tables", "bench.tables"),
     Suite("memory", "bench.memory", peers=(*_BOTH, "opendp", "aim")),
     Suite("erm_speed", "bench.erm_speed", peers=_BOTH),

@@ -106,7 +106,7 @@ class Sound:
 
     def file(self, what: str) -> tuple[Path, str]:
         """Where one of the FILES lies: a folder, and the path below it."""
-        (mark,) = (each for each in (self.ended / "state" / "marks").iterdir() if each.suffix != ".turns")
+        (mark,) = (each for each in (self.ended / "state" / "marks").iterdir() if not each.suffix)
         paths = {
             "ledger": "books/people.ledger",
             "log": "books/people.ledger-wal",

@@ -10,10 +10,11 @@ The file has two slots of fixed size with a checksum each; a write goes to the s
 write leaves the other one. The mark is never lowered, except by `reconcile`. `witness` is a random name of this mark:
 every entry carries it, from the first one on, so one can tell which part of a ledger this mark has seen.
 
-Writers take turns. A write transaction holds the mark's lock from before it looks at the mark until its entries are
-committed and `ahead` says so. Then it waits for the disk, without the lock, so that those who wait can be served
-together: one of them syncs the log and the mark for everybody whose entries were committed by then. `ahead` and
-`settled` stand in a second file, <id>.turns, which only orders the processes of one boot and is never relied on after.
+Writers take turns. A write transaction holds the lock of <id>.turns from before it looks at the mark until its entries
+are committed and `ahead` there says so. Then it waits for the disk without that lock, so that those who wait can be
+served together, in two stages: whoever holds <id>.syncs syncs the log for everybody whose entries were committed by
+then, and whoever holds the mark moves it to where the log was synced, and syncs it, while the next one syncs the log.
+How far each stage has come stands in <id>.turns, which orders the processes of one boot and means nothing after it.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ class MarkFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._turns = path.with_name(f"{path.name}.turns")
+        self._syncs = path.with_name(f"{path.name}.syncs")
         self._last: tuple[bytes, _Newest] = (b"", None)
 
     def read(self) -> Mark | None:
@@ -113,44 +115,33 @@ class MarkFile:
 
     @contextmanager
     def held(self) -> Iterator[HeldFile]:
-        """The mark, locked.
+        """The mark, while nobody else commits under it.
 
         The lock is the file's own (flock), so it holds whatever else this process opens and closes; it is undone by
         name, because a process forked meanwhile would otherwise keep it.
         """
-        with _opened(self.path) as mark, _locked(mark), _opened(self._turns) as turns:
-            yield HeldFile(self, mark, turns)
+        with _opened(self._turns) as turns, _locked(turns):
+            yield HeldFile(self, turns)
 
     def settle(self, seq: int, sync: Callable[[], None], *, marked: bool) -> None:
         """Return when everything up to this entry is on the disk: the log, and the mark too if so asked.
 
-        Whoever gets the lock syncs for all whose entries were committed by then; the others find it done.
+        Whoever gets the lock of a stage does it for all who have come so far; the others find it done.
         """
-
-        def done() -> bool:
-            return _settled(turns)[marked] >= seq
-
         with _opened(self._turns) as turns, _os_errors("cannot be written"):
-            if marked:
-                _want(turns, seq)
-            if _lock(turns, fcntl.LOCK_EX, done):
-                try:
-                    if not done():
-                        self._settle_all(turns, seq, sync, marked)
-                finally:
-                    fcntl.flock(turns, fcntl.LOCK_UN)
-
-    def _settle_all(self, turns: int, seq: int, sync: Callable[[], None], marked: bool) -> None:
-        """Sync the log for everybody, and the mark if anybody who waits wants it."""
-        marks = _settled(turns)[1]
-        ahead = _ahead_of(turns, seq)  # read before the log is synced: all of it was committed
-        marked = marked or _wanted(turns) > marks
-        sync()
-        with _opened(self.path) as mark, _os_errors("cannot be written"):
-            self._raise(mark, ahead)
-            if marked:
-                _sync_data(mark)
-            _settle(turns, ahead.seq, ahead.seq if marked else marks)
+            with _opened(self._syncs) as syncs, _locked(syncs, lambda: _logged(turns) >= seq) as mine:
+                if mine:
+                    ahead = _reached(turns, _AHEAD, seq)  # read before the log is synced: all of it was committed
+                    sync()
+                    _pwrite(turns, _slot(ahead, boot())[0], _LOGGED)
+            if not marked:
+                return
+            with _opened(self.path) as mark, _locked(mark, lambda: _marked(turns) >= seq) as mine:
+                if mine:
+                    logged = _reached(turns, _LOGGED, seq)
+                    self._raise(mark, logged)
+                    _sync_data(mark)
+                    _pwrite(turns, _numbered(logged.seq), _MARKED)
 
     def write_first(self, mark: Mark) -> None:
         """The mark of a ledger that is being made: durable before the ledger can be found."""
@@ -166,11 +157,20 @@ class MarkFile:
         if newest is None:
             sync_directory(self.path.parent)
 
-    def _reset(self, descriptor: int, mark: Mark) -> None:
-        with _os_errors("cannot be written"):
+    def reset(self, mark: Mark, turns: int) -> None:
+        """Put the mark to this entry, which is durable, wherever it was; with nobody in either stage."""
+        with (
+            _opened(self._syncs) as syncs,
+            _locked(syncs),
+            _opened(self.path) as descriptor,
+            _locked(descriptor),
+            _os_errors("cannot be written"),
+        ):
             for slot in (0, 1):
                 self._write(descriptor, slot, mark)
             os.fsync(descriptor)
+            _pwrite(turns, _slot(mark, boot())[0], _LOGGED)
+            _pwrite(turns, _numbered(mark.seq), _MARKED)
             sync_directory(self.path.parent)
             for above in self.path.parents[1:3]:  # which may be new too, made by a process that was interrupted
                 with contextlib.suppress(PermissionError):
@@ -201,31 +201,28 @@ class MarkFile:
 
 
 class HeldFile:
-    """The mark of one ledger, under its lock."""
+    """The mark of one ledger, while nobody else commits under it."""
 
-    def __init__(self, marks: MarkFile, mark: int, turns: int) -> None:
-        self._marks, self._mark, self._turns = marks, mark, turns
+    def __init__(self, marks: MarkFile, turns: int) -> None:
+        self._marks, self._turns = marks, turns
 
     def read(self) -> Mark | None:
         """The mark, as `MarkFile.read`."""
-        with _os_errors("cannot be read"):
-            return self._marks._whole(self._mark, self._marks._newest(self._mark))
+        return self._marks.read()
 
     def ahead(self) -> Mark | None:
         """The last commit under this mark in this boot; it may not be durable yet."""
         with _os_errors("cannot be read"):
-            return _ahead(self._turns)
+            return _noted(self._turns, _AHEAD)
 
     def commit(self, mark: Mark) -> None:
         """Say how far the ledger has come. What is durable of it is `settle`'s."""
         with _os_errors("cannot be written"):
-            _pwrite(self._turns, _slot(mark, boot())[0], SLOT)
+            _pwrite(self._turns, _slot(mark, boot())[0], _AHEAD)
 
     def reset(self, mark: Mark) -> None:
         """Put the mark to this entry, wherever it was: for a new ledger, and after a reconciliation."""
-        self._marks._reset(self._mark, mark)
-        with _os_errors("cannot be written"):
-            _settle(self._turns, mark.seq, mark.seq)
+        self._marks.reset(mark, self._turns)
 
 
 # Locks.
@@ -249,10 +246,13 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 @contextmanager
-def _locked(descriptor: int) -> Iterator[None]:
-    _lock(descriptor, fcntl.LOCK_EX)
+def _locked(descriptor: int, done: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+    """The lock, and whether there is anything left to do: whoever waits may find that somebody has done it for him."""
+    if not _lock(descriptor, fcntl.LOCK_EX, done):
+        yield False
+        return
     try:
-        yield
+        yield not done()
     finally:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
@@ -310,7 +310,9 @@ def mark_file(state_dir: Path, ledger_id: str) -> MarkFile:
     return MarkFile(state_dir / "marks" / ledger_id)
 
 
-# Slots: the mark has two of them; the file of turns has `settled` (logged, marked), `ahead` and `wanted`, of this boot.
+# Slots: the mark has two of them; the file of turns has the last commit, and how far log and mark are durable.
+
+_AHEAD, _LOGGED, _MARKED = 0, SLOT, 2 * SLOT
 
 
 def _slot(mark: Mark, *first: str) -> tuple[bytes, Mark]:
@@ -368,42 +370,38 @@ def _mark(words: list[str]) -> Mark:
     return Mark(int(seq), head, _price(renyi, pure, failure), witness, named)
 
 
-def _ahead(turns: int) -> Mark | None:
-    words = _words(os.pread(turns, SLOT, SLOT))
+def _noted(turns: int, place: int) -> Mark | None:
+    """A mark that stands in the file of turns; None if there is none of this boot, or it is being written."""
+    words = _words(os.pread(turns, SLOT, place))
     return None if words is None or len(words) < 7 or words[0] != boot() else _mark(words[1:])
 
 
-def _ahead_of(turns: int, seq: int) -> Mark:
-    """The last commit, which is at least this one; read again if it is just being written."""
+def _reached(turns: int, place: int, seq: int) -> Mark:
+    """A mark that has come at least so far; read again if it is just being written."""
     for _ in range(1000):
-        ahead = _ahead(turns)
-        if ahead is not None and ahead.seq >= seq:
-            return ahead
+        found = _noted(turns, place)
+        if found is not None and found.seq >= seq:
+            return found
         time.sleep(_LONGEST_WAIT / 16)
     raise LedgerUnavailable(
         "another copy of this ledger took its place, or its turns were removed: nothing was released"
     )
 
 
-def _settled(turns: int) -> tuple[int, int]:
-    """Up to which entries the log and the mark are durable, as far as this boot knows."""
-    words = _words(os.pread(turns, SLOT, 0))
-    return (0, 0) if words is None or len(words) != 3 or words[0] != boot() else (int(words[1]), int(words[2]))
+def _logged(turns: int) -> int:
+    """How far the log is durable, as far as this boot knows."""
+    found = _noted(turns, _LOGGED)
+    return 0 if found is None else found.seq
 
 
-def _wanted(turns: int) -> int:
-    """The last entry whose mark somebody waits for, or waited for."""
-    words = _words(os.pread(turns, SLOT, 2 * SLOT))
+def _marked(turns: int) -> int:
+    """How far the mark is durable, as far as this boot knows."""
+    words = _words(os.pread(turns, SLOT, _MARKED))
     return 0 if words is None or len(words) != 2 or words[0] != boot() else int(words[1])
 
 
-def _want(turns: int, seq: int) -> None:
-    """Ask whoever syncs next for the mark too. Read while another writes, it says nothing: that costs one more sync."""
-    _pwrite(turns, _checked(f"{boot()} {seq}").ljust(SLOT - 1) + b"\n", 2 * SLOT)
-
-
-def _settle(turns: int, logged: int, marked: int) -> None:
-    _pwrite(turns, _checked(f"{boot()} {logged} {marked}").ljust(SLOT - 1) + b"\n", 0)
+def _numbered(seq: int) -> bytes:
+    return _checked(f"{boot()} {seq}").ljust(SLOT - 1) + b"\n"
 
 
 def _pwrite(descriptor: int, text: bytes, place: int) -> None:
