@@ -53,11 +53,16 @@ _sync_data = getattr(os, "fdatasync", os.fsync)
 
 @dataclass(slots=True)
 class _Home:
-    """What one process holds of a place: its connection, the files it was opened on, and the log's descriptor."""
+    """What one process holds of a place: its connection, the files it was opened on, and the log's descriptor.
+
+    whole     the file has all tables
+    unsynced  a sync has failed: what was written before may be lost
+    """
 
     connection: sqlite3.Connection | None = None
     files: tuple[int | None, ...] = ()
     log: int | None = None
+    whole: bool = False
     unsynced: bool = False
     guard: Any = field(default_factory=threading.Lock)  # the log is not closed while it is being synced
 
@@ -93,18 +98,21 @@ class SqlitePlace:
     @contextmanager
     def write(self) -> Iterator[SqliteRows]:
         """The only writer; committed on leaving the block, undone by an error."""
+        home = self._home()
         with _sqlite_errors():
             connection = self._connected()
             try:
                 _roll_back(connection)
                 connection.execute("BEGIN IMMEDIATE")
-                self._make_tables(connection)
+                if not home.whole:
+                    self._make_tables(connection)
                 yield SqliteRows(connection)
                 connection.execute("COMMIT")
             except BaseException:
                 _roll_back(connection)
                 raise
-            self._check_files(self._home())
+            home.whole = True
+            self._check_files(home)
 
     def _make_tables(self, connection: sqlite3.Connection) -> None:
         """What a new ledger lacks, or one of an earlier version."""
@@ -212,7 +220,8 @@ class SqlitePlace:
                 _check_name(self.path)
             connection = _connect(self.path)
             home.log = None if self.path is None else _log(self.path, connection)  # without it nothing is durable
-            home.connection, home.files, home.unsynced = connection, self._inodes(), False
+            home.connection, home.files = connection, self._inodes()
+            home.whole = home.unsynced = False
         self._check_files(home)
         return home.connection
 
