@@ -174,3 +174,12 @@ def test_an_allowance_has_no_more_left_than_its_ledger(ledger):
     dp.Mean(ledger=ledger, allowance="bob", epsilon=dp.Share("9/10")).fit(people(), "age")
     ana, bob = allowances(ledger)
     assert ana.left == bob.left <= 0.11
+
+
+def test_what_a_ledger_admits_of_a_share_is_within_the_allowance():
+    ledger = dp.Ledger.in_memory(dp.Budget(1), people())
+    ledger.allow("ana", share="1/5")
+    half = dp.Share("1/2")
+    assert ledger.admits(dp.Laplace(dp.Count(), 10), allowance="ana", share=half)
+    assert not ledger.admits(dp.Laplace(dp.Count(), 9), allowance="ana", share=half)
+    assert ledger.admits(dp.Laplace(dp.Count(), 2), share=half)

@@ -204,7 +204,7 @@ class Ledger:
     ) -> bool:
         """Whether a charge for this mechanism would be admitted now. Reads no rows and spends nothing.
 
-        share  only if the charge is also within this share of what is left
+        share  only if the charge is also within this share of what is left, of the allowance if one is named
         """
         facts = facts or self.facts
         if facts is None:
@@ -212,10 +212,8 @@ class Ledger:
         price = self.price(mechanism.guarantee(facts))
         with self.store.reading() as state:
             self.store.check_mark(state)
-            if share is not None:
-                left = remaining_books(state.spent, self._header.caps, self._header.order, None)
-                if not price.within(left.share(share.part)):
-                    return False
+            if share is not None and not price.within(self.remaining(allowance=allowance).share(share.part)):
+                return False
             return state.admits(price, allowance)
 
     def price(self, guarantee: Guarantee) -> Price:
