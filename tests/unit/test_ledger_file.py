@@ -221,6 +221,7 @@ def test_an_older_copy_is_refused_and_reconcile_only_raises(tmp_path, manner):
     path.write_bytes(older[""])
     if manner == "with its log":
         Path(f"{path}-wal").write_bytes(older["-wal"])
+        Path(f"{path}-wal").chmod(0o600)
     opened = Ledger.open(path)
     if manner == "over the newer log":  # the log alone holds everything since the file was made
         assert opened.spent().pure == 7 * 10**8

@@ -253,6 +253,25 @@ def test_a_file_that_is_not_its_owners_alone_is_refused(tmp_path, which, how):
     files[which].chmod(0o600)
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", ".asking"])
+@pytest.mark.parametrize("trap", ["a file", "a link"])
+def test_a_log_or_a_lock_that_a_neighbour_made_is_refused(tmp_path, suffix, trap):
+    ledger = made(tmp_path)
+    ledger.close()
+    planted = Path(f"{tmp_path / 'people.ledger'}{suffix}")
+    planted.unlink(missing_ok=True)
+    if trap == "a file":
+        planted.touch()
+        planted.chmod(0o666)
+    else:
+        planted.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LedgerUnavailable), ledger.store.parts.turns.alone():
+        release(TENTH, people(), ledger=ledger)
+    assert not (tmp_path / "elsewhere").exists()
+    planted.unlink()
+    release(TENTH, people(), ledger=ledger)
+
+
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_every_file_is_its_owners_alone_whatever_the_umask(tmp_path, umask):
     before = os.umask(umask)

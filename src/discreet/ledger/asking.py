@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from discreet.errors import LedgerUnavailable
+from discreet.ledger.durable import refuse_strangers
 
 _PATIENCE = 300.0  # seconds: another session may be fitting a large hypothesis
 
@@ -38,6 +39,7 @@ class FileTurns:
         except OSError as error:
             raise LedgerUnavailable(f"{self._path.name} cannot be opened: {error.strerror}") from None
         try:
+            refuse_strangers(os.fstat(descriptor), self._path.name)  # who owns it could keep it locked
             _wait(descriptor)
             try:
                 yield

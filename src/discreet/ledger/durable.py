@@ -41,7 +41,9 @@ def read_own(path: Path) -> bytes:
 
 
 def refuse_strangers(found: os.stat_result, name: str) -> None:
-    """LedgerUnavailable if a file belongs to somebody else, or somebody else may read or write it."""
+    """LedgerUnavailable if a file is a link, belongs to somebody else, or somebody else may read or write it."""
+    if stat.S_ISLNK(found.st_mode):
+        raise LedgerUnavailable(f"{name} is a link: a ledger's files lie where they are looked for")
     if found.st_uid != os.geteuid():
         raise LedgerUnavailable(f"{name} belongs to another user: it must be owned by whoever uses the ledger")
     if found.st_mode & _OTHERS:

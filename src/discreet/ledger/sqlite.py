@@ -14,6 +14,7 @@ that made it; a fork of it would be a second budget, so it is refused there.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sqlite3
@@ -303,12 +304,11 @@ def copied(path: Path) -> SqlitePlace:
         for suffix in ("", "-wal"):
             if os.path.exists(f"{path}{suffix}"):
                 shutil.copyfile(f"{path}{suffix}", Path(folder.name, path.name + suffix))
-        copy = Path(folder.name, path.name)
-        copy.chmod(0o600)
+                Path(folder.name, path.name + suffix).chmod(0o600)
     except OSError as error:
         folder.cleanup()
         raise LedgerUnavailable(f"{path.name} cannot be read: {error.strerror}") from None
-    place = SqlitePlace(copy)
+    place = SqlitePlace(Path(folder.name, path.name))
     weakref.finalize(place, folder.cleanup)
     return place
 
@@ -326,7 +326,7 @@ def _escaped(name: str) -> str:
 
 
 def _check_name(path: Path) -> None:
-    """One name, one owner: a hard link would have another log and so be another budget."""
+    """One name, one owner, also of its log: a hard link would have another log and so be another budget."""
     try:
         finished(path)
         found = os.stat(path)
@@ -335,6 +335,9 @@ def _check_name(path: Path) -> None:
     if found.st_nlink > 1:
         raise LedgerUnavailable(f"{path.name} has several names (hard links): two logs would be two budgets")
     refuse_strangers(found, path.name)
+    for suffix in ("-wal", "-shm", "-journal"):  # SQLite takes what lies there for its own
+        with contextlib.suppress(FileNotFoundError):
+            refuse_strangers(os.lstat(f"{path}{suffix}"), f"{path.name}{suffix}")
 
 
 def _let_go(homes: dict[int, _Home]) -> None:
