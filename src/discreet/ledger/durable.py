@@ -1,4 +1,4 @@
-"""Small files that are whole or absent, durable when the call returns, and nobody's but their owner's."""
+"""Small files that are whole or absent, durable when the call returns, and accessible to their owner alone."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def make_directory(path: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Tidy up; what cannot be removed is in nobody's way."""
+    """Remove a file if possible; a leftover temporary file does no harm."""
     with contextlib.suppress(OSError):
         path.unlink()
 
@@ -79,7 +79,7 @@ def sync_directory(path: Path) -> None:
 
 @contextlib.contextmanager
 def _fresh(path: Path, text: str) -> Iterator[Path]:
-    """A new file with this text, under a name beside the other that nobody can foresee; it is gone afterwards."""
+    """A new file with this text beside `path`, under an unpredictable name; it is removed afterwards."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:

@@ -1,20 +1,20 @@
 """The high-water mark: a small file, away from the ledger, that remembers how far the ledger had come.
 
-A copy of a ledger restored from yesterday has forgotten today's charges. The mark says how many entries there were,
-the hash of the last one and what was spent, so a ledger that is behind it, or that has another entry in that place, is
-refused until `reconcile` has raised its spending to what the mark proves. So is a ledger whose entries name a mark
-that is not here: it was moved to another machine or user, or somebody removed the mark. An operator who restores both
-is outside what a file can detect.
+A copy of a ledger restored from yesterday has forgotten today's charges. The mark records the number of entries, the
+hash of the last one and the spending. A ledger that is behind its mark, or that has another entry in that place, is
+refused until `reconcile` has raised its spending to what the mark proves. A ledger whose entries name a mark that is
+not here is refused too: the ledger was moved to another machine or user, or the mark was removed. A file cannot detect
+an operator who restores both.
 
 The file has two slots of fixed size with a checksum each; a write goes to the slot that is not the newest, so a torn
 write leaves the other one. The mark is never lowered, except by `reconcile`. `witness` is a random name of this mark:
 every entry carries it, from the first one on, so one can tell which part of a ledger this mark has seen.
 
-Writers take turns. A write transaction holds the lock of <id>.turns from before it looks at the mark until its entries
-are committed and `ahead` there says so. Then it waits for the disk without that lock, so that those who wait can be
-served together, in two stages: whoever holds <id>.syncs syncs the log for everybody whose entries were committed by
-then, and whoever holds the mark moves it to where the log was synced, and syncs it, while the next one syncs the log.
-How far each stage has come stands in <id>.turns, which orders the processes of one boot and means nothing after it.
+Group commit. A write transaction holds the lock of <id>.turns from before it reads the mark until its entries are
+committed and recorded there as `ahead`. It waits for the disk without that lock, in two stages that serve all waiting
+writers together. The holder of <id>.syncs syncs the log for every entry that is committed by then. The holder of the
+mark's lock moves the mark to the last synced entry and syncs it, while the next writer syncs the log. <id>.turns
+records how far each stage has come; it orders the processes of one boot and is ignored after a reboot.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def name_digest(name: str) -> str:
 
 
 class Held(Protocol):
-    """A mark, locked: whoever writes to a copy of the same ledger under this mark waits."""
+    """The mark while its writer holds the turn: writers to other copies of the same ledger wait."""
 
     def read(self) -> Mark | None: ...
     def ahead(self) -> Mark | None: ...
@@ -70,7 +70,7 @@ class Held(Protocol):
 
 
 class Witness(Protocol):
-    """What remembers how far one ledger had come, in a place of its own.
+    """The high-water mark of one ledger, kept apart from the ledger.
 
     read    the mark; None if there is none; LedgerCorrupt if it is damaged
     held    the same under a lock. `ahead` is the last commit under this mark, durable or not; `commit` notes another;
@@ -115,18 +115,18 @@ class MarkFile:
 
     @contextmanager
     def held(self) -> Iterator[HeldFile]:
-        """The mark, while nobody else commits under it.
+        """The mark, held while this process commits.
 
-        The lock is the file's own (flock), so it holds whatever else this process opens and closes; it is undone by
-        name, because a process forked meanwhile would otherwise keep it.
+        The lock is an flock on the file, so opening and closing other files does not release it. It is released
+        explicitly, because a process forked meanwhile has inherited it.
         """
         with _opened(self._turns) as turns, _locked(turns):
             yield HeldFile(self, turns)
 
     def settle(self, seq: int, sync: Callable[[], None], *, marked: bool) -> None:
-        """Return when everything up to this entry is on the disk: the log, and the mark too if so asked.
+        """Return when every entry up to this one is durable in the log, and in the mark if `marked`.
 
-        Whoever gets the lock of a stage does it for all who have come so far; the others find it done.
+        The process that gets the lock of a stage serves all waiting processes; the others find their entry served.
         """
         with _opened(self._turns) as turns, _os_errors("cannot be written"):
             with _opened(self._syncs) as syncs, _locked(syncs, lambda: _logged(turns) >= seq) as mine:
@@ -158,7 +158,7 @@ class MarkFile:
             sync_directory(self.path.parent)
 
     def reset(self, mark: Mark, turns: int) -> None:
-        """Put the mark to this entry, which is durable, wherever it was; with nobody in either stage."""
+        """Set the mark to this durable entry, also backwards, while no process is in either stage."""
         with (
             _opened(self._syncs) as syncs,
             _locked(syncs),
@@ -230,7 +230,7 @@ class HeldFile:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """A file of the owner's own, made if there is none; closed, and so unlocked, whatever interrupts us."""
+    """A file that only its owner may use, created if it is missing; always closed, and so unlocked."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     with _os_errors("cannot be written"):
         try:
@@ -247,7 +247,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 @contextmanager
 def _locked(descriptor: int, done: Callable[[], bool] = lambda: False) -> Iterator[bool]:
-    """The lock, and whether there is anything left to do: whoever waits may find that somebody has done it for him."""
+    """Hold the lock; yields False if the work was done by another process meanwhile."""
     if not _lock(descriptor, fcntl.LOCK_EX, done):
         yield False
         return
@@ -258,7 +258,7 @@ def _locked(descriptor: int, done: Callable[[], bool] = lambda: False) -> Iterat
 
 
 def _lock(descriptor: int, kind: int, done: Callable[[], bool] = lambda: False) -> bool:
-    """Wait for the lock, but not for ever: a process that was stopped may hold it. False if it is needed no more."""
+    """Wait for the lock, at most _PATIENCE seconds, for a stopped process may hold it. False once `done`."""
     last, pause = time.monotonic() + _PATIENCE, _LONGEST_WAIT / 16
     while True:
         try:

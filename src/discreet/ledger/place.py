@@ -1,4 +1,4 @@
-"""What a ledger needs of the outside: where entries lie, who remembers how far they went, who runs, whose turn it is.
+"""The interfaces between a ledger and its environment: storage, high-water mark, processes, locks and secrets.
 
     Place    rows of entries, one writer at a time        SQLite: sqlite.py
     Witness  the high-water mark                          a file: mark.py
@@ -6,8 +6,8 @@
     Turns    one session at a time                        flock: asking.py
     Secrets  thresholds of open conversations             a file: secret_file.py
 
-A place knows nothing of budgets; `store.py` holds the rules that all places share. A place may lose what was not synced
-in a power cut, but nothing before it: if an entry survives, so do all entries before it.
+A place knows nothing of budgets; `store.py` holds the rules that all places share. A power cut may lose entries that
+were not synced, but if an entry survives, all entries before it survive.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ class Place(Protocol):
 
 
 class Alive(Protocol):
-    """Which process wrote a charge, and whether it is gone for certain."""
+    """The process that wrote a charge, and whether it has certainly ended."""
 
     def name(self) -> dict[str, Any]: ...
     def gone(self, process: dict[str, Any]) -> bool: ...
 
 
 class Turns(Protocol):
-    """One at a time: whoever is inside `alone` is the only one."""
+    """Mutual exclusion of sessions: at most one is inside `alone`."""
 
     def alone(self) -> AbstractContextManager[None]: ...
 
@@ -100,7 +100,7 @@ class Secrets(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All of it, for one ledger; the witness is known once the ledger's id is.
+    """The environment of one ledger; the witness is made from the ledger's id.
 
     path, state_dir  for a ledger in a file: where it is, and where its mark is kept
     """

@@ -1,12 +1,12 @@
 """Entries in one SQLite file, or in memory.
 
-WAL mode; every write transaction is BEGIN IMMEDIATE, so writers queue up and each one sees all entries before its own
-(default transactions read first and lock later, and measurably overspend). A commit is not durable by itself
-(synchronous=NORMAL): `sync` makes the log durable, once for all that was committed by then. That is enough in WAL mode,
-where a checkpoint syncs the log before it copies and the file before the log is used again.
+WAL mode. Every write transaction is BEGIN IMMEDIATE, so writers queue up and each sees all entries before its own;
+default transactions read first and lock later, and measurably overspend. A commit is not durable by itself
+(synchronous=NORMAL): `sync` makes the log durable for every commit before it. In WAL mode this is sufficient, because a
+checkpoint syncs the log before it copies pages, and the file before the log is reused.
 
-SQLite up to 3.51.2 can lose pages if one connection commits while another resets the log. Under one mark it cannot
-happen here: commits, and the checkpoints that they start, run inside the mark's lock.
+SQLite up to 3.51.2 can lose pages if one connection commits while another resets the log (sqlite.org/wal.html). This
+cannot happen under one mark: commits, and the checkpoints that they start, run inside the lock of <id>.turns.
 
 Each process has its own connection, and connections are closed before a fork. A ledger in memory belongs to the process
 that made it; a fork of it would be a second budget, so it is refused there.
@@ -123,10 +123,10 @@ class SqlitePlace:
                 connection.execute(f"CREATE {made}")
 
     def sync(self) -> None:
-        """Make durable what was committed before.
+        """Make every earlier commit durable.
 
-        The descriptor of the log is kept, so that an error of an earlier write is told here; after one nothing more is
-        believed to be durable until the file was opened again.
+        The log's descriptor stays open, so that the system reports a failed write of an earlier commit here. After a
+        failure every sync fails until the file is opened again.
         """
         home = self._home()
         try:
@@ -298,7 +298,7 @@ class SqliteRows:
 
 
 def copied(path: Path) -> SqlitePlace:
-    """A copy of a ledger in a folder of our own, for looking at one in a folder that cannot be written to."""
+    """A copy of a ledger in a temporary folder, for reading a ledger in a read-only folder."""
     folder = tempfile.TemporaryDirectory(prefix="discreet-")
     try:
         for suffix in ("", "-wal"):
@@ -314,7 +314,7 @@ def copied(path: Path) -> SqlitePlace:
 
 
 def finished(path: Path) -> None:
-    """Finish a creation that was interrupted between giving the ledger its name and taking the temporary one away."""
+    """Finish a creation that was interrupted between linking the ledger's name and removing the temporary name."""
     if os.stat(path).st_nlink > 1:
         for other in path.parent.glob(f".{_escaped(path.name)}.*.new"):
             if _inode(str(other)) == _inode(str(path)):
@@ -355,8 +355,10 @@ def _let_go(homes: dict[int, _Home]) -> None:
 
 
 def _sync_by_name(log: str) -> None:
-    """Sync a log whose connection was closed since the commit, before a fork, say. Where there is none, the last one
-    who closed the ledger has put it into the file, and synced that."""
+    """Sync a log whose connection was closed after the commit, for example before a fork.
+
+    If there is no log, the last connection that closed has copied it into the file and synced the file.
+    """
     try:
         descriptor = os.open(log, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

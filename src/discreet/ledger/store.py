@@ -1,14 +1,15 @@
-"""The rules that all places share: entries are folded before they are believed, and never go behind the mark.
+"""Transactions on a ledger: the rules that every place of entries shares.
 
-Inside a transaction the entries that others added are folded into the state, and the state is checked against the mark;
-an appended entry is folded the same way before it is written, so nothing is ever written that a reader would refuse. A
-write is over when its entries are durable, and the mark too where that is asked: `Witness.settle` lets those who wait
-at the same time be served together.
+A transaction folds the entries that other processes added into the state and checks the state against the mark. It
+folds its own entries the same way before it writes them, so it never writes an entry that a reader would refuse. A
+write returns when its entries are durable, and the mark as well if `marked`; `Witness.settle` serves all waiting
+writers together.
 
-A long ledger is not read from its start: every so many entries the state is stored, with an entry that has its digest.
+A long ledger is not read from its start: every FOLD_EVERY entries the state is stored beside a fold entry that holds
+its digest.
 
-A Store may be used from several threads (one lock, which is not held while the disk is waited for) and after a fork:
-each process has its own fold, and places let go of their connections before a fork.
+A Store may be used by several threads: one lock, released while a thread waits for the disk. It may be used after a
+fork: each process has its own fold, and places close their connections before a fork.
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ def utc_now() -> str:
 
 @dataclass(slots=True)
 class _Home:
-    """What one process knows of a ledger.
+    """The state of a ledger in one process.
 
-    mark         as it was before the open snapshot was taken: a later one may be about entries that are not in it
-    transaction  the open one, if any, and the state as it is inside
+    mark         read before the open snapshot was taken, so that it cannot be ahead of the snapshot
+    transaction  the open transaction's state and rows, if there is one
     """
 
     lock: Any = field(default_factory=threading.RLock)
@@ -75,10 +76,10 @@ class _Home:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is known of a request id: its charge, the charge's hash and body, and what became of it.
+    """A request id that was charged: the charge's entry, hash and body, and its outcome.
 
     answer  the stored text; None if there is none
-    burned  it will never be answered
+    burned  the run was interrupted: there will never be an answer
     """
 
     charge: int
@@ -321,8 +322,10 @@ class Store:
             return False
 
     def readable_mark(self, writer: Writer) -> Mark | None:
-        """The mark, or the last commit under it, whether or not the entries agree; None if there is none, or it is
-        damaged. What was committed and is not durable yet may be answered any moment: it counts."""
+        """The mark, or the last commit under it, whether or not the entries agree; None if it is missing or damaged.
+
+        A committed charge counts before it is durable, because its process may answer it at any moment.
+        """
         if writer.held is None:
             return None
         try:
@@ -332,7 +335,7 @@ class Store:
         return ahead if mark is not None and ahead is not None and ahead.seq > mark.seq else mark
 
     def _checked(self, state: State, look: Look, held: Held | None) -> Mark | None:
-        """The mark under its lock; also that nobody has gone further on a copy of this ledger, durable or not yet."""
+        """The mark, checked against the entries; the last commit under it, durable or not, is checked too."""
         if held is None:
             return None
         mark, ahead = held.read(), held.ahead()
@@ -342,7 +345,7 @@ class Store:
         return mark
 
     def _witness(self) -> Witness | None:
-        """Who remembers how far this ledger had come; None in memory and while a ledger is made."""
+        """The ledger's mark; None in memory and while a ledger is being created."""
         if self._known_witness is None:
             with self._home().lock, self._look() as look:
                 opening = look.row(1)

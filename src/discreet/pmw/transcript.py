@@ -180,7 +180,7 @@ class Transcript:
         self._hash = ledger.recorded(facts)[1]
 
     def catch_up(self) -> None:
-        """Read the entries that are new; of a long ledger those that are not in what was stored of it."""
+        """Read the new entries; the first time, those after the stored transcript."""
         if self._seen == 0 and self.carries:
             with self.ledger.store.reading():  # one look at the ledger for all of it
                 self._read_stored()
@@ -191,7 +191,7 @@ class Transcript:
             self._seen = body["seq"]
 
     def said(self, meaning: str) -> Said | None:
-        """The last answer to the question with this meaning: looked up in the ledger, unless it was just now."""
+        """The last answer to the question with this meaning, looked up in the ledger once."""
         if meaning not in self._said:
             for seq in self.ledger.store.said(meaning):
                 body = self.ledger.entry(seq)
@@ -354,14 +354,14 @@ class Transcript:
         elif given.missed is not None:
             self.saved += given.price
 
-    # What is stored of a long ledger, so that a new session need not read it from its start.
+    # A stored transcript, so that a new session does not read a long ledger from its start.
 
     @property
     def _name(self) -> str:
         return f"transcript {self.manner} {self._hash}"
 
     def _stored_text(self) -> str:
-        """All that was read so far, as text: charges by their entries, sayings only as what they add up to."""
+        """The transcript as text: measurements by their entries, sayings as their sums."""
         run = self.open_run
         held: Any = {
             "seq": self._seen,
@@ -378,7 +378,7 @@ class Transcript:
         return canonical({"check": digest(held), "state": held})
 
     def _read_stored(self) -> None:
-        """Begin with what was stored, if the ledger still has the entry that it goes up to."""
+        """Load the stored transcript, if the ledger still has the entry that it ends with."""
         text = self.ledger.store.kept(self._name)
         held = None if text is None else _checked_state(text)
         if held is None or held["seq"] > self.ledger.length() or self.ledger.entry(held["seq"])["hash"] != held["hash"]:
