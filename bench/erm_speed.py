@@ -22,11 +22,11 @@ from bench import erm_data, peers
 from bench.erm_accuracy import LINEAR, linear_job, opacus_job, our_linear, our_logistic, our_number
 from bench.erm_data import Split
 from bench.peers import Answer
+from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import VectorColumn
 from discreet.erm.gradient import Pass
 from discreet.erm.losses import Logistic
 from discreet.erm.risk import Risk
-from discreet.erm.sets import Ball
 
 REPEATS = 7
 EPSILON = 1.0

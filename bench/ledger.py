@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any
 
 import discreet as dp
+from discreet.answering.adaptive import MANNER
+from discreet.answering.linear_query import meaning
 from discreet.catalogue import CATALOGUE
-from discreet.certificate import certificate
+from discreet.certificate.certificate import certificate
 from discreet.ledger import mark, sqlite
-from discreet.ledger.answers import encode
+from discreet.ledger.answer_codec import encode
 from discreet.ledger.charging import Purchase, charge
-from discreet.pmw.answering import MANNER
-from discreet.pmw.questions import meaning
 from discreet.records import record
 
 Row = tuple[str, float, float, float]

@@ -20,7 +20,7 @@ from fractions import Fraction
 import numpy as np
 
 from bench import peers
-from discreet.noise import Rng
+from discreet.rng import Rng
 
 DRAWS = 1_000_000
 PEER_DRAWS = 100_000

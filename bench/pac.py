@@ -24,7 +24,7 @@ import discreet as dp
 from bench import pac_data, peers
 from bench.erm_growth import Found, apart, measured
 from discreet.data import BitMatrix
-from discreet.pac import choose, enumeration
+from discreet.pac import all_conjunctions, choose
 from discreet.pac.conditions import Literals
 from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, alone
@@ -175,7 +175,7 @@ def conjunctions() -> list[str]:
     (exact,) = (each for each in _conjunction_methods(literals, labels, 2, data) if each.name == "exact")
     floor = _best_of(3, lambda: np.bitwise_xor.reduce(few, axis=None))
     lines.append(_conjunction_line(exact, 2, literals, data, floor).replace("exact, 2", "exact, 2, on 10,048 rows"))
-    guesses = [f"k = {k}: {enumeration.estimate(VARIABLES, k, data.facts)}" for k in (2, 3)]
+    guesses = [f"k = {k}: {all_conjunctions.estimate(VARIABLES, k, data.facts)}" for k in (2, 3)]
     return [
         *lines,
         "",

@@ -32,14 +32,14 @@ import numpy as np
 from scipy.special import ndtri
 
 import discreet as dp
+from discreet.answering.linear_query import meaning
+from discreet.answering.multiplicative_weights import Classic, ClassicAnswers, better, lecture
 from discreet.catalogue import CATALOGUE
 from discreet.data import Facts, IntArray
 from discreet.data.distinct import DistinctRows
 from discreet.errors import BudgetExceeded, ConversationOver
-from discreet.ledger.price import Price
+from discreet.funds import Price
 from discreet.mechanism import Mechanism
-from discreet.pmw.classic import Classic, ClassicAnswers, better, lecture
-from discreet.pmw.questions import meaning
 from discreet.predicate import Predicate
 from discreet.query import Count
 from discreet.records import Json, revive

@@ -24,8 +24,8 @@ from threadpoolctl import threadpool_limits
 import discreet as dp
 from bench import peers, pmw_tables
 from bench.pmw_tables import BINS, Codes
+from discreet.answering import workload
 from discreet.guarantee import choose_order
-from discreet.pmw import workload
 from discreet.query import Histogram
 
 BUDGET, BETA = dp.Budget(1, 1e-6), 0.05

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet as dp
-from discreet.pmw.sql import parse
+from discreet.sql import parse
 
 PERSONS = 20_000
 DOMAIN = dp.Domain(

@@ -15,7 +15,8 @@ persons, over all cells of all ten pairs and ten triples. Figures of the peers w
 delta 1e-6 (opendp's AIM and fixed marginals, and Gaussian noise on each of the 20 marginals, clipped to 0 .. n); the
 best largest error, and the mean of the best peer that reaches such a largest error. They are of one seed each (the
 clipped Gaussian's of five). Two constants of the fit and the split of the budget were chosen with these tables in view
-(and checked on made-up ones: `pmw/fit.py`, `pmw/workload.py`), so ours are not figures on tables never seen.
+(and checked on made-up ones: `hypothesis/max_entropy.py`, `answering/workload.py`), so ours are not figures on tables
+never seen.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 import discreet as dp
+from discreet.answering.workload import answers, choose
 from discreet.domain import Category
-from discreet.pmw.workload import answers, choose
 
 PERSONS = 20_190
 DELTA, BETA, RUNS = "1e-6", "0.05", 5

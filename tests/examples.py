@@ -13,41 +13,41 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
+from discreet.answering.averaged_weights import AveragedWeights
+from discreet.answering.marginals import Marginals
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent
+from discreet.erm.exponential.grid import GridExponential
+from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared
-from discreet.erm.grid import GridExponential
-from discreet.erm.line import LineExponential, RankQuantile
 from discreet.erm.losses import Absolute, Huber, Logistic, Squared
-from discreet.erm.neural import NeuralDescent
-from discreet.erm.output import OutputPerturbation
+from discreet.erm.network import NeuralDescent
+from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.erm.risk import Risk
 from discreet.erm.schedules import Last
-from discreet.erm.sets import Ball, interval
 from discreet.mechanism import Conversation, Mechanism
-from discreet.mechanisms.noises import (
+from discreet.mechanisms.noise import (
     CoordinateLaplaceNoise,
     GaussianNoise,
     LaplaceNoise,
     ProductLaplaceNoise,
 )
-from discreet.noise import SeededRng
-from discreet.pac.allboxes import AllBoxes
-from discreet.pac.bounds import RankBounds
+from discreet.pac.all_boxes import AllBoxes
+from discreet.pac.all_conjunctions import AllConjunctions
 from discreet.pac.boxes import BoxRule, SlicedBox
 from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
-from discreet.pac.enumeration import AllConjunctions
-from discreet.pac.faces import CountedFaces, FaceByFace
 from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
-from discreet.pac.interior import InteriorPoint
+from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
+from discreet.pac.interior.methods import InteriorPoint
+from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
+from discreet.pac.interior.rank import BinarySearch, MinRank
 from discreet.pac.labels import Labels, Mistakes
-from discreet.pac.prefix import PairPrefix, PrefixSearch
-from discreet.pac.ranks import BinarySearch, MinRank
-from discreet.pac.slices import ReorderSlice
-from discreet.pmw.marginals import Marginals
-from discreet.pmw.mwem import AveragedWeights
+from discreet.pac.rank_bounds import RankBounds
+from discreet.pac.reorder_slice_compute import ReorderSlice
+from discreet.rng import SeededRng
 
 ROWS = 300
 RELATIONS = ("replace-one", "add-remove")

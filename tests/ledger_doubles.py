@@ -16,8 +16,8 @@ from discreet.domain import Domain, Number
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger
-from discreet.noise import Rng
 from discreet.release import release
+from discreet.rng import Rng
 
 DOMAIN = Domain(age=Number(0, 120, step=1))
 

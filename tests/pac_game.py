@@ -20,8 +20,8 @@ from scipy.stats import binom
 
 from discreet.data import Dataset
 from discreet.mechanism import Mechanism
-from discreet.noise import Rng
 from discreet.pac.labels import Labels, Mistakes, Rule
+from discreet.rng import Rng
 
 FALSE_ALARM = 1e-6
 

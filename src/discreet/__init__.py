@@ -7,7 +7,7 @@ with `docs/how_it_works.md`; `release` is the way out for every answer.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from discreet import composition, exact, noise
+from discreet import composition, exact, rng
 from discreet.data import Dataset, Facts, Matrix, ParquetTable, Table
 from discreet.domain import Category, Domain, Number, Vector
 from discreet.errors import (
@@ -51,6 +51,7 @@ from discreet.schema import Schema
 from discreet.session import Session
 
 if TYPE_CHECKING:
+    from discreet.answering.answer import Answer
     from discreet.estimators import (
         BoxClassifier,
         ConjunctionClassifier,
@@ -67,7 +68,6 @@ if TYPE_CHECKING:
         select,
         suggest_bounds,
     )
-    from discreet.pmw.reply import Answer
 
 __version__ = "0.2.0"
 
@@ -142,10 +142,10 @@ __all__ = [
     "converse",
     "exact",
     "interior_point",
-    "noise",
     "plan",
     "release",
     "reopen",
+    "rng",
     "select",
     "suggest_bounds",
     "within",
@@ -168,7 +168,7 @@ _ESTIMATORS = (
     "select",
     "suggest_bounds",
 )
-_LATER = {"Answer": "discreet.pmw.reply", **dict.fromkeys(_ESTIMATORS, "discreet.estimators")}
+_LATER = {"Answer": "discreet.answering.answer", **dict.fromkeys(_ESTIMATORS, "discreet.estimators")}
 
 
 def __dir__() -> list[str]:

@@ -6,41 +6,41 @@ keep the old one readable.
 
 from __future__ import annotations
 
+from discreet.answering.averaged_weights import AveragedWeights
+from discreet.answering.workload import Marginals
 from discreet.data import Facts
 from discreet.domain import AnyNumber, Bits, Category, Domain, Number, Vector, Whole
 from discreet.erm.descent import Descent
+from discreet.erm.exponential.grid import GridExponential
+from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.feasible_sets import Ball, BallBox, Box
 from discreet.erm.features import Constant, Declared, VectorColumn
-from discreet.erm.grid import GridExponential
-from discreet.erm.line import LineExponential, RankQuantile
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Softmax, Squared
-from discreet.erm.neural import NeuralDescent
-from discreet.erm.output import OutputPerturbation
+from discreet.erm.network import NeuralDescent
+from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.rules import LinearRule, ModelRule, RightPredictions, SmallMisses
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
-from discreet.erm.sets import Ball, BallBox, Box
+from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, SmallMisses
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
-from discreet.mechanisms.noises import CoordinateLaplaceNoise, GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, LaplaceNoise, ProductLaplaceNoise
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
-from discreet.pac.allboxes import AllBoxes
-from discreet.pac.bounds import RankBounds
+from discreet.pac.all_boxes import AllBoxes
+from discreet.pac.all_conjunctions import AllConjunctions
 from discreet.pac.boxes import BoxRule, SlicedBox
 from discreet.pac.conditions import Conjunction, Literals, Thresholds
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
-from discreet.pac.enumeration import AllConjunctions
-from discreet.pac.faces import CountedFaces, FaceByFace
 from discreet.pac.finite import FiniteClass, FunctionRule, Predictions, Where
 from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
-from discreet.pac.interior import InteriorPoint
+from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
+from discreet.pac.interior.methods import InteriorPoint
+from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
+from discreet.pac.interior.rank import BinarySearch, MinRank
 from discreet.pac.labels import Labels, Mistakes
-from discreet.pac.prefix import PairPrefix, PrefixSearch
-from discreet.pac.ranks import BinarySearch, MinRank
-from discreet.pac.slices import ReorderSlice
-from discreet.pmw.mwem import AveragedWeights
-from discreet.pmw.workload import Marginals
+from discreet.pac.rank_bounds import RankBounds
+from discreet.pac.reorder_slice_compute import ReorderSlice
 from discreet.query import (
     Among,
     And,

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from discreet.data import Dataset, Facts
 from discreet.errors import NothingFits, OutOfRange, ParameterError
 from discreet.guarantee import Budget, Guarantee
-from discreet.noise import Rng
+from discreet.rng import Rng
 
 
 @runtime_checkable

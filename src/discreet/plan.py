@@ -14,7 +14,7 @@ in the units of the target. Without them it is that of d features in units where
 What is left in a ledger is not an (epsilon, delta) but an amount in each of its books. So rows of such a plan are
 calibrated by the test that a charge would meet, "within this share of every book", and by no (epsilon, delta).
 
-KINDS is the list; their rows are made in `mechanisms/plans.py`, `erm/plans.py`, `pac/plans.py` and `pmw/plans.py`.
+KINDS is the list; their rows are made in `plans.py` of `mechanisms`, `erm`, `pac` and `answering`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from discreet.guarantee import Budget, Neighbours, Share
 from discreet.mechanism import within
 
 if TYPE_CHECKING:
+    from discreet.funds import Books
     from discreet.ledger import Ledger
-    from discreet.ledger.price import Books
 
 IMAGINED = "a row of the plan only"
 """Said of a method that cannot be run at this size: a row to compare with."""
@@ -98,7 +98,7 @@ class Left:
 
     @property
     def failure(self) -> Fraction:
-        from discreet.ledger.price import ATTO
+        from discreet.funds import ATTO
 
         return Fraction(self.remaining().share(self.share.part).failure, ATTO)
 
@@ -391,7 +391,7 @@ def _rules(kind: str, asked: Asked) -> list[Row]:
 
 
 def _answers(kind: str, asked: Asked) -> list[Row]:
-    from discreet.pmw.plans import rows
+    from discreet.answering.plans import rows
 
     return rows(asked, kind)
 

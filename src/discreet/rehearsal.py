@@ -14,7 +14,7 @@ from discreet.data.ingest import FIRST_EDITION
 from discreet.domain import AnyNumber, Column, Domain, label_of
 from discreet.errors import SchemaError
 from discreet.guarantee import Neighbours
-from discreet.noise import SeededRng
+from discreet.rng import SeededRng
 
 PEOPLE = 10_000
 _SEED = 2026

@@ -20,20 +20,20 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar
 
-from discreet.certificate import Certificate, certified_by
+from discreet.certificate.certificate import Certificate, certified_by
 from discreet.data import Dataset, Facts
 from discreet.errors import DiscreetError, LedgerMismatch, NotPrivate, ParameterError
+from discreet.funds import NOTHING, Price
 from discreet.guarantee import Guarantee
 from discreet.ledger import Ledger, charging
-from discreet.ledger.answers import decode, encode
+from discreet.ledger.answer_codec import decode, encode
 from discreet.ledger.charging import Purchase
 from discreet.ledger.opening import LONGEST_MEMO, check_table, storable_text
-from discreet.ledger.price import NOTHING, Price
 from discreet.mechanism import Conversation, Looking, Mechanism
-from discreet.noise import Rng
 from discreet.predicate import TOO_DEEP
 from discreet.query import require_numbers
 from discreet.records import Json, canonical, digest, record
+from discreet.rng import Rng
 
 Result = TypeVar("Result")
 _FAILED = "the mechanism failed after it was charged; the charge stays"

@@ -42,11 +42,11 @@ from discreet import exact
 from discreet.data import ParquetTable, Table
 from discreet.data.files import Scan, parquet_types
 from discreet.data.ingest import FIRST_EDITION, checked_edition, require_columns
+from discreet.describe import one_line
 from discreet.domain import AnyNumber, Category, Column, Domain, Number, near_misses
 from discreet.errors import DiscreetError, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 from discreet.rehearsal import PEOPLE, made_up
-from discreet.wording import one_line
 
 FILL_IN = "FILL IN"
 _IN_MEMORY = 2**28  # a Parquet file of more bytes is read again for every sum instead of being held in memory

@@ -7,7 +7,7 @@
     session.fit(LogisticRegression(epsilon=1, delta=1e-6), features=["age", "sex"], target="smoker")
 
 alpha fixes the noise and so the price of an answer; the ledger fixes how many answers there are. What was asked,
-measured and answered is in the ledger alone (`discreet.pmw.transcript`): another session on it knows as much. Answers
+measured and answered is in the ledger alone (`answering.transcript`): another session on it knows as much. Answers
 are about the edition of the rows that the table declares.
 """
 
@@ -26,13 +26,13 @@ from discreet.errors import BudgetExceeded, ParameterError, Unproven, Unsupporte
 from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.ledger.opening import check_table
-from discreet.noise import Rng
 from discreet.predicate import EVERYTHING
 from discreet.query import Count, Histogram, Sum
+from discreet.rng import Rng
 
 if TYPE_CHECKING:
-    from discreet.pmw.reply import Answer, Make
-    from discreet.pmw.sql import Select
+    from discreet.answering.answer import Answer, Make
+    from discreet.sql import Select
 
 MAX_SYNTHETIC = 2**25
 """Values, rows times columns, that are drawn at a time: they are held in memory as Python objects."""
@@ -213,7 +213,7 @@ class Session:
         Values are levels and numbers of the declared domain. What the session knows about is alike in these rows and in
         the table, up to the bounds of its answers; what was never asked about is spread evenly.
         """
-        from discreet.pmw.reply import frame_of
+        from discreet.answering.answer import frame_of
 
         wanted = synthetic_rows(rows, self.table.facts.domain)
         hypothesis = self._answering().hypothesis()
@@ -265,12 +265,12 @@ class Session:
                     "to ask questions give the session alpha=, the fraction that answers may be off by"
                 )
             if self.method == "auto":
-                from discreet.pmw.answering import Answers
-                from discreet.pmw.shop import Terms
+                from discreet.answering.adaptive import Answers
+                from discreet.answering.calibration import Terms
 
                 self._answers = Answers(self._rows, self.ledger, Terms(**self._terms), **self._how)
             else:
-                from discreet.pmw.classic import ClassicAnswers, better, lecture
+                from discreet.answering.multiplicative_weights import ClassicAnswers, better, lecture
 
                 terms = [self._terms["alpha"], self._terms["beta"], self._terms["questions"] or 10_000]
                 facts = self.table.facts
@@ -291,20 +291,20 @@ class Session:
             return question
         if not isinstance(question, str):
             raise ParameterError(f"a question is SQL, a Count, a Sum or a Histogram; found {type(question).__name__}")
-        from discreet.pmw.sql import parse
+        from discreet.sql import parse
 
         return parse(question, self.table.facts.domain, table=self.table.identity.name)
 
     def _parts(self, select: Any, question: object) -> tuple[list[Any], Make]:
         """The linear questions that a question consists of, and what makes its answer of theirs."""
-        from discreet.pmw.reply import put_together
+        from discreet.answering.answer import put_together
 
         return put_together(select, self.table.facts, question if isinstance(question, str) else "")
 
     def _quantile(self, select: Any, text: str) -> Answer:
         """A quantile of a whole column, by the exponential mechanism on ranks, within alpha * size ranks."""
-        from discreet.pmw.quantiles import quantile
-        from discreet.pmw.reply import Answer
+        from discreet.answering.answer import Answer
+        from discreet.answering.quantiles import quantile
 
         if select.where != EVERYTHING:
             raise UnsupportedQuery(
@@ -333,8 +333,8 @@ class Session:
 
     def _population(self, answer: Answer) -> float:
         """The bound for the population: the answer's own, and how far the rows may be from it."""
-        from discreet.pmw.heard import FAILURE, Heard
-        from discreet.pmw.population import drift
+        from discreet.answering.generalization import drift
+        from discreet.answering.heard import FAILURE, Heard
 
         facts = self.table.facts
         if self._heard is None:

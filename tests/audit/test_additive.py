@@ -17,8 +17,8 @@ from discreet.audit.search import climb, start
 from discreet.domain import Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
-from discreet.noise import SeededRng
 from discreet.query import Count, Equals, Histogram, Sum, VectorSum
+from discreet.rng import SeededRng
 
 from .toys import ADD, BOTH, NUMBERS, REPLACE, people
 

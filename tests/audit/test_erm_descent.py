@@ -12,14 +12,14 @@ from discreet.audit.mutants import ADD_REMOVE_PRICE, Mistake, Twin
 from discreet.audit.sampled import divergence_lower_bound
 from discreet.data import Facts
 from discreet.erm.descent import Descent
+from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import STEPS, VectorColumn, blocks
 from discreet.erm.gradient import Pass
 from discreet.erm.losses import Logistic
 from discreet.erm.risk import Risk
 from discreet.erm.schedules import Accelerated, Average, Last
-from discreet.erm.sets import Ball
-from discreet.mechanisms.noises import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
-from discreet.noise import Rng
+from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
+from discreet.rng import Rng
 
 CANARY = [1.0, 0.0, 0.0]
 # With a cap of 1/10 the loss is a line wherever the margin is below ln 9: a canary pulls with its full weight at every

@@ -14,9 +14,9 @@ import discreet as dp
 from discreet.audit.mutants import ADD_REMOVE_PRICE, Mistake, Twin
 from discreet.audit.sampled import divergence_lower_bound, epsilon_lower_bound
 from discreet.erm.features import VectorColumn
-from discreet.erm.neural import Network, NeuralDescent
-from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
-from discreet.noise import Rng
+from discreet.erm.network import Network, NeuralDescent
+from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.rng import Rng
 
 CANARY = [1.0, 0.0]
 CLIP = Fraction(1, 4)  # the canary's gradient is four times as long

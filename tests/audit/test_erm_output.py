@@ -18,14 +18,14 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import law
 from discreet.audit.mutants import ADD_REMOVE_PRICE, Mistake, Twin
 from discreet.audit.sampled import epsilon_lower_bound
-from discreet.erm import output
+from discreet.erm import output_perturbation
+from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.losses import Huber, Logistic
-from discreet.erm.output import OutputPerturbation
+from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.erm.risk import Ridge, Risk
-from discreet.erm.sets import Ball, interval
-from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
-from discreet.noise import SeededRng
+from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.rng import SeededRng
 
 DOMAIN = dp.Domain(value=dp.Number(-1, 1, step=2))
 RISK = Risk(Huber("1/8"), Constant(), "value", interval(-8, 8))
@@ -87,7 +87,9 @@ def at(solution, honest, data, rng):
 
 
 def solved(honest, data, tolerance=1e-9):
-    return output._solved(output._Known(honest.risk, honest.ridge, data.facts), data, tolerance)
+    return output_perturbation._solved(
+        output_perturbation._Known(honest.risk, honest.ridge, data.facts), data, tolerance
+    )
 
 
 def _as_far_as_allowed(honest, data, rng):
@@ -133,8 +135,8 @@ def kullback_leibler(p, q):
 
 def _fixed_point(honest, data, rng):
     """One step; if it certifies nothing, noise around a fixed point of the set."""
-    known = output._Known(honest.risk, honest.ridge, data.facts)
-    rows, start = output._FineRows(known, data), honest.risk.feasible.centre(1)
+    known = output_perturbation._Known(honest.risk, honest.ridge, data.facts)
+    rows, start = output_perturbation._FineRows(known, data), honest.risk.feasible.centre(1)
     end = start - rows.gradient(start) / rows.smoothness
     certified = np.abs(end - start).max() <= float(honest.tolerance) / 2 * float(known.strength) / rows.smoothness
     return at(end if certified else np.array([2.0]), honest, data, rng)
@@ -149,7 +151,7 @@ def test_a_fixed_point_where_no_certificate_was_found_is_caught():
 def test_an_uncertified_solution_does_not_change_the_price_of_ours(monkeypatch):
     """With no fast solver at all the descent reaches the tolerance: the same law."""
     whole = found(perturbed())[0]
-    monkeypatch.setattr(output, "_FAST", 0)
+    monkeypatch.setattr(output_perturbation, "_FAST", 0)
     assert found(perturbed())[0].mass.keys() == whole.mass.keys()
     assert not found(perturbed())[2].violates
 

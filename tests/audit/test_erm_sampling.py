@@ -19,14 +19,14 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Law, Setting, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.domain import Category, Domain, Number
-from discreet.erm.cells import _Offer
-from discreet.erm.custom import CustomLoss
+from discreet.erm.exponential.cell_sampler import _Offer
+from discreet.erm.exponential.custom import CustomLoss
+from discreet.erm.exponential.grid import GridExponential, problem_of
+from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.feasible_sets import Ball, Box
 from discreet.erm.features import Constant, Declared
-from discreet.erm.grid import GridExponential, problem_of
-from discreet.erm.line import LineExponential, RankQuantile
 from discreet.erm.losses import Absolute, Hinge, Huber, Pinball, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.sets import Ball, Box
 from discreet.guarantee import Guarantee, Neighbours
 
 LEVELS = 4

@@ -25,11 +25,11 @@ def test_a_real_ledger_refuses_a_broken_twin_and_nothing_is_spent():
 
 def test_a_testing_ledger_runs_it_and_says_not_private():
     ledger = dp.Ledger.in_memory(dp.Budget(5), TABLE, testing=True)
-    got = dp.release(TWIN, TABLE, ledger=ledger, rng=dp.noise.SeededRng(1))
+    got = dp.release(TWIN, TABLE, ledger=ledger, rng=dp.rng.SeededRng(1))
     assert got.testing
     assert "NOT PRIVATE" in str(got)
     assert "NOT PRIVATE" in repr(ledger)
-    with dp.converse(TALKING, TABLE, ledger=ledger, rng=dp.noise.SeededRng(1)) as talk:
+    with dp.converse(TALKING, TABLE, ledger=ledger, rng=dp.rng.SeededRng(1)) as talk:
         assert [talk.ask(ASK) for _ in range(3)] == [True, True, True]  # a sound one stops at the first
     assert all("NOT PRIVATE" in line for line in ledger.export())
     assert '"mutant/1"' in "".join(ledger.export(redact=False))

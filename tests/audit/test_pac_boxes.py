@@ -25,12 +25,22 @@ from discreet.data import Facts, Slice
 from discreet.domain import Category, Domain, Number
 from discreet.errors import OutOfRange
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.noise import SeededRng
 from discreet.pac.boxes import SlicedBox
 from discreet.pac.columns import gathered
-from discreet.pac.interior import MinRank
+from discreet.pac.interior.methods import MinRank
 from discreet.pac.labels import Labels
-from discreet.pac.slices import ReorderSlice, empty, faces, few_price, grid_sizes, padded, placed, positives, rising
+from discreet.pac.reorder_slice_compute import (
+    ReorderSlice,
+    empty,
+    faces,
+    few_price,
+    grid_sizes,
+    padded,
+    placed,
+    positives,
+    rising,
+)
+from discreet.rng import SeededRng
 
 LABELS = Labels("y", "+")
 LINE = Domain(x=Number(0, 3, step=1), y=Category("-", "+"))

@@ -17,12 +17,12 @@ from discreet.audit.mutants import ADD_REMOVE_PRICE, Mistake, Twin
 from discreet.audit.search import Pair, climb, start, universe
 from discreet.domain import Category, Domain
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.noise import SeededRng
+from discreet.pac.all_conjunctions import AllConjunctions
 from discreet.pac.conditions import Conjunction, Literals
 from discreet.pac.conjunctions import FalsifiedLiterals, GaussianCounts, LaplaceCounts, NoisyCounts
-from discreet.pac.enumeration import AllConjunctions
 from discreet.pac.finite import FiniteClass, population_size
 from discreet.pac.labels import Labels, Mistakes
+from discreet.rng import SeededRng
 
 LABELS = Labels("y", 1)
 ONE = Domain(a=Category(0, 1), y=Category(0, 1))

@@ -19,12 +19,12 @@ from discreet.audit.search import climb, start, universe
 from discreet.domain import Category, Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms.additive import Laplace
-from discreet.noise import SeededRng
-from discreet.pac import faces
-from discreet.pac.allboxes import AllBoxes
+from discreet.pac import greedy_boxes
+from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.boxes import BoxRule
-from discreet.pac.faces import Cost, CountedFaces, FaceByFace
+from discreet.pac.greedy_boxes import Cost, CountedFaces, FaceByFace
 from discreet.pac.labels import Labels, Mistakes
+from discreet.rng import SeededRng
 
 LABELS = Labels("y", "yes")
 CLASSES = Category("no", "yes")
@@ -46,9 +46,9 @@ class Weighed:
         return 2 * len(self.honest.columns) * face
 
     def run(self, data, rng):
-        cost = Cost(self.eighths, faces.EIGHTHS)
+        cost = Cost(self.eighths, greedy_boxes.EIGHTHS)
         rate = self.honest.rate / cost.range(Neighbours(data.facts.neighbours.kind))
-        return faces._learned(data, self.honest.columns, LABELS, lambda _: (cost, rate), rng)
+        return greedy_boxes._learned(data, self.honest.columns, LABELS, lambda _: (cost, rate), rng)
 
 
 @dataclass
@@ -214,18 +214,18 @@ def test_the_rate_of_add_remove_is_caught_under_replace_one(mechanism, ratio):
 
 def _order_by_rows(honest: FaceByFace, data: Any, rng: Any) -> Any:
     """Begins with the upper face if there are more positives than negatives, else with the lower one."""
-    negatives, positives = faces._counts(data, honest.labels).tolist()
+    negatives, positives = greedy_boxes._counts(data, honest.labels).tolist()
     return _ordered(honest, data, rng, upper=positives > negatives)
 
 
 def _ordered(honest: FaceByFace, data: Any, rng: Any, *, upper: bool) -> Any:
     cost, low, high = Cost.of(honest.weight), 0, 1
-    box = faces._Current(honest.columns, (0,), (1,), (2,))
-    tally = faces._tally(data, box, 0, honest.labels)
+    box = greedy_boxes._Current(honest.columns, (0,), (1,), (2,))
+    tally = greedy_boxes._tally(data, box, 0, honest.labels)
     for side in (upper, not upper):
-        low, high = faces._moved(tally, low, high, side, cost, honest.rate / cost.positive, rng)
+        low, high = greedy_boxes._moved(tally, low, high, side, cost, honest.rate / cost.positive, rng)
         if low > high:
-            return faces.empty(1)
+            return greedy_boxes.empty(1)
     return np.array([low]), np.array([high])
 
 
@@ -233,15 +233,15 @@ def _twice(honest: FaceByFace, data: Any, rng: Any) -> Any:
     """Goes along the faces again: the box that both passes leave."""
     (low, high), (lower, higher) = honest.run(data, rng), honest.run(data, rng)
     low, high = np.maximum(low, lower), np.minimum(high, higher)
-    return (low, high) if (low <= high).all() else faces.empty(len(low))
+    return (low, high) if (low <= high).all() else greedy_boxes.empty(len(low))
 
 
 def _at_rows_only(honest: FaceByFace, data: Any, rng: Any) -> Any:
     """Of positions that cost the same, only the one at a row's own value."""
     cost = Cost.of(honest.weight)
-    tally = faces._tally(data, faces._Current(honest.columns, (0,), (1,), (2,)), 0, honest.labels)
+    tally = greedy_boxes._tally(data, greedy_boxes._Current(honest.columns, (0,), (1,), (2,)), 0, honest.labels)
     if not len(tally.values):
-        return faces.empty(1)
+        return greedy_boxes.empty(1)
     cut = np.concatenate([[0], tally.positives.cumsum()])
     kept = tally.negatives.sum() - np.concatenate([[0], tally.negatives.cumsum()])
     place = rng.select(-(cost.positive * cut + cost.negative * kept), honest.rate / cost.positive)
@@ -250,7 +250,7 @@ def _at_rows_only(honest: FaceByFace, data: Any, rng: Any) -> Any:
 
 def _weight_by_rows(honest: CountedFaces, data: Any, rng: Any) -> Any:
     """A light weight where positives are at least as many as negatives, a heavy one elsewhere: by exact counts."""
-    negatives, positives = faces._counts(data, honest.labels).tolist()
+    negatives, positives = greedy_boxes._counts(data, honest.labels).tolist()
     return Weighed(honest, 16 if positives >= negatives else 512).run(data, rng)
 
 

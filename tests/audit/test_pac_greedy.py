@@ -25,12 +25,12 @@ from discreet.audit.mutants import Mistake, Twin
 from discreet.audit.search import Pair, climb, start
 from discreet.domain import Category, Domain
 from discreet.guarantee import Neighbours
-from discreet.noise import SeededRng
 from discreet.pac import greedy as greedy_module
-from discreet.pac import hazard
+from discreet.pac import hazard_lemma
 from discreet.pac.conditions import Literals
 from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.labels import Labels
+from discreet.rng import SeededRng
 
 TOY = Domain(a=Category(0, 1), b=Category(0, 1), y=Category("-", "+"))
 LITERALS, LABELS = Literals(("a", "b")), Labels("y", "+")
@@ -85,7 +85,7 @@ def steps(gone: Sequence[Row], come: Sequence[Row]) -> Steps:
 def claimed(rate: Fraction, chain: Steps) -> tuple[tuple[float, float], ...]:
     """What the hazard lemma claims for a chain at several epsilons, where that is not vanishingly small."""
     pairs, singles, downs = chain
-    points = ((e, hazard.chain_delta(rate, e, pairs=pairs, singles=singles, downs=downs)) for e in EPSILONS)
+    points = ((e, hazard_lemma.chain_delta(rate, e, pairs=pairs, singles=singles, downs=downs)) for e in EPSILONS)
     return tuple((epsilon, delta) for epsilon, delta in points if delta > 1e-7)
 
 

@@ -25,12 +25,12 @@ from discreet.audit.search import climb, start
 from discreet.domain import Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import stable
-from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
-from discreet.noise import SeededRng
+from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
 from discreet.pac.columns import gathered, sorted_column
-from discreet.pac.interior import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
-from discreet.pac.prefix import NOWHERE, Ending, digits_apart
-from discreet.pac.ranks import code_bits, moved
+from discreet.pac.interior.methods import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
+from discreet.pac.interior.prefix import NOWHERE, Ending, digits_apart
+from discreet.pac.interior.rank import code_bits, moved
+from discreet.rng import SeededRng
 
 REPLACE, ADD = Neighbours("replace-one"), Neighbours("add-remove")
 BOTH = pytest.mark.parametrize("neighbours", [REPLACE, ADD], ids=["replace", "add"])

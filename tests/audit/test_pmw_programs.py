@@ -7,12 +7,11 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.audit import questions, search
-from discreet.audit.divergence import hockey_stick
-from discreet.audit.laws import Setting, conversation_law, law
-from discreet.audit.mutants import Twin
-from discreet.audit.programs import program_law, pure_finding, renyi_finding, unexplained_step
-from discreet.audit.questions import (
+from discreet.answering.adaptive import Answers
+from discreet.answering.multiplicative_weights import BETTER, LECTURE
+from discreet.audit import attacks_on_sessions as attacks
+from discreet.audit import search
+from discreet.audit.attacks_on_sessions import (
     BITS,
     BOTH,
     DIFFERENT,
@@ -29,16 +28,18 @@ from discreet.audit.questions import (
     rows_of_bits,
     toy,
 )
+from discreet.audit.divergence import hockey_stick
+from discreet.audit.laws import Setting, conversation_law, law
+from discreet.audit.mutants import Twin
+from discreet.audit.programs import program_law, pure_finding, renyi_finding, unexplained_step
 from discreet.domain import Category, Domain, Number
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.threshold import Above, AboveThreshold
-from discreet.noise import SeededRng
-from discreet.pmw.answering import Answers
-from discreet.pmw.classic import BETTER, LECTURE
 from discreet.query import Equals, Sum
 from discreet.release import converse, release
+from discreet.rng import SeededRng
 
 AAB, ABB = letters("aab"), letters("abb")
 ENOUGH, LITTLE = Budget(40), Budget(25)
@@ -200,7 +201,7 @@ def test_a_sum_in_a_session_tells_no_more_than_was_charged():
 
 @pytest.mark.slow  # `discreet audit` runs the same, and a quick test runs that
 @pytest.mark.parametrize(
-    "attack", questions.told(), ids=lambda each: f"{type(each.honest).__name__}, {each.mistake.label}"
+    "attack", attacks.told(), ids=lambda each: f"{type(each.honest).__name__}, {each.mistake.label}"
 )
 def test_every_planted_mistake_is_caught_where_the_honest_session_passes(attack):
     assert not attack.finding(attack.honest).violates
@@ -210,7 +211,7 @@ def test_every_planted_mistake_is_caught_where_the_honest_session_passes(attack)
 def test_the_noise_of_a_question_may_not_be_used_for_its_answer():
     """Noise that is never negative, added to a count below its guess: the lowest values show who is not there."""
     honest = toy(BETTER, size=3, updates=1)
-    attack = Asking(honest, LETTERS, letters("bbc"), letters("abc"), questions.REUSED_NOISE, (A,), ENOUGH, least=1e-5)
+    attack = Asking(honest, LETTERS, letters("bbc"), letters("abc"), attacks.REUSED_NOISE, (A,), ENOUGH, least=1e-5)
     assert attack.finding(Twin(honest, attack.mistake)).violates
 
 
@@ -220,7 +221,7 @@ def test_a_guess_after_a_yes_without_budget_is_no_breach():
 
     def program(visit):
         answers = honest.answers(visit)
-        questions.GUESS_WITHOUT_BUDGET.plant(answers)
+        attacks.GUESS_WITHOUT_BUDGET.plant(answers)
         visit.plant(Laplace(C, Fraction(1, 33)), 1)  # of 40: what is left pays for a threshold and for no answer
         for question in (B, A):
             visit.ask(answers.answer, question)
@@ -236,7 +237,7 @@ def test_one_sided_noise_inside_the_distance_is_caught_and_two_sided_is_not_a_br
     first, second = letters("b" * 9), letters("b" * 8 + "a")
     for method, caught in ((BETTER, True), (LECTURE, False)):
         honest = toy(method, size=9, theta=3, updates=0)
-        attack = Asking(honest, LETTERS, first, second, questions.INSIDE_DISTANCE, (A,), ENOUGH, reach=6, least=1e-5)
+        attack = Asking(honest, LETTERS, first, second, attacks.INSIDE_DISTANCE, (A,), ENOUGH, reach=6, least=1e-5)
         assert attack.finding(Twin(honest, attack.mistake)).violates is caught
 
 
@@ -244,13 +245,13 @@ def test_one_sided_noise_inside_the_distance_is_caught_and_two_sided_is_not_a_br
 def test_keeping_the_first_thresholds_noise_breaks_nothing_as_long_as_every_threshold_is_paid():
     """Known from the sparse vector technique: one threshold noise serves any number of yes, if each is paid."""
     honest = toy(BETTER, size=3, updates=1)
-    attack = Asking(honest, LETTERS, AAB, ABB, questions.KEPT_THRESHOLD, (A, B), ENOUGH)
+    attack = Asking(honest, LETTERS, AAB, ABB, attacks.KEPT_THRESHOLD, (A, B), ENOUGH)
     assert not attack.finding(Twin(honest, attack.mistake)).violates
 
 
 def test_where_rows_decide_what_is_done_the_entries_show_it():
     more = rows_of_bits("11", "11", "11", "00")
-    for slip in (None, questions.PEEKS, questions.TRUE_UPDATE):
+    for slip in (None, attacks.PEEKS, attacks.TRUE_UPDATE):
         found = laws(RENTER, (BOTH,), FOUR, more, BITS, budget=LITTLE, slip=slip, reach=2, least=1e-2)
         assert (unexplained_step(found) == ()) is (slip is None)
 

@@ -16,8 +16,8 @@ import pytest
 
 import discreet as dp
 from discreet.mechanism import calibrate
-from discreet.noise import Rng, SeededRng
 from discreet.query import Among, And, Count, Equals, Histogram
+from discreet.rng import Rng, SeededRng
 
 EPSILON, DELTA = 1, 1e-6
 PERSONS = 160
@@ -100,7 +100,7 @@ def by_a_session(bits, rng, *, seed):
 
 def stored_marginal(ledger):
     """What the ledger's entries say was released."""
-    from discreet.pmw.transcript import Transcript
+    from discreet.answering.transcript import Transcript
 
     transcript = Transcript(ledger, ledger.facts, manner="")
     transcript.catch_up()

@@ -8,6 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.answering.averaged_weights import AveragedWeights, Together, _Weights
+from discreet.answering.workload import Marginals
 from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Mistake, Twin
@@ -15,11 +17,9 @@ from discreet.audit.search import climb, start
 from discreet.domain import Category, Domain
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms.additive import Laplace
-from discreet.noise import SeededRng
-from discreet.pmw.mwem import AveragedWeights, Together, _Weights
-from discreet.pmw.workload import Marginals
 from discreet.predicate import Equals
 from discreet.query import Count, Histogram
+from discreet.rng import SeededRng
 from tests.audit.toys import ADD, BOTH, REPLACE, people
 
 SQUARE = Domain(v=Category("a", "b"), w=Category("c", "d"))

@@ -15,8 +15,8 @@ from discreet.audit.search import climb, start
 from discreet.domain import Category, Domain
 from discreet.guarantee import ORDERS, Neighbours
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
-from discreet.noise import SeededRng
 from discreet.query import Histogram
+from discreet.rng import SeededRng
 
 THREE = Domain(v=Category("a", "b", "c"))
 SETTINGS = [Setting(THREE, Neighbours(kind)) for kind in ("replace-one", "add-remove")]

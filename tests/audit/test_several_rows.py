@@ -13,8 +13,8 @@ from discreet.guarantee import Neighbours
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram
-from discreet.noise import SeededRng
 from discreet.query import Count, Equals, Histogram, KeyCount
+from discreet.rng import SeededRng
 
 from .toys import ONE_COLUMN, people
 

@@ -13,8 +13,8 @@ from discreet.audit.mutants import Twin
 from discreet.audit.search import climb, start
 from discreet.guarantee import Neighbours
 from discreet.mechanisms.stable import StableHistogram, StableMode
-from discreet.noise import SeededRng
 from discreet.query import KeyCount
+from discreet.rng import SeededRng
 
 from .toys import ADD, BOTH, ONE_COLUMN, REPLACE, people
 

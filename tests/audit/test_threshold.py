@@ -11,8 +11,8 @@ from discreet.audit.divergence import loss
 from discreet.audit.laws import conversation_law
 from discreet.audit.mutants import Twin
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
-from discreet.noise import SeededRng
 from discreet.query import Count, Equals
+from discreet.rng import SeededRng
 
 from .toys import ADD, REPLACE, people
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from discreet.audit import Attack, attacks, name_of
+from discreet.audit.attacks_on_models import Attempts, _given_success, _Once
+from discreet.audit.attacks_on_sessions import MultiplicativeWeights, RentOrBuy
 from discreet.audit.divergence import claims, epsilon_at
 from discreet.audit.laws import Setting, law
-from discreet.audit.learners import Attempts, _given_success, _Once
-from discreet.audit.questions import MultiplicativeWeights, RentOrBuy
 from discreet.errors import OutOfRange
 from discreet.guarantee import Guarantee, Neighbours
 from tests.examples import RELATIONS, kinds

@@ -180,7 +180,7 @@ BAD = {
     "share above one": (lambda book: book.allow("ana", share=2), P, "share"),
     "memo not text": (ask(dp.Laplace(COUNT, 9), memo=3), P, "memo"),
     "request not text": (ask(dp.Laplace(COUNT, 9), request=3), P, "request"),
-    "seeded randomness": (ask(dp.Laplace(COUNT, 9), rng=dp.noise.SeededRng(1)), dp.NotPrivate, "testing"),
+    "seeded randomness": (ask(dp.Laplace(COUNT, 9), rng=dp.rng.SeededRng(1)), dp.NotPrivate, "testing"),
     "ledger file absent": (lambda book: dp.Ledger.open("no-such.ledger"), P, "no-such"),
     # guarantees and plans
     "relations added": (

@@ -16,11 +16,11 @@ import pytest
 
 import discreet as dp
 from discreet.catalogue import CATALOGUE
-from discreet.erm.output import OutputPerturbation
+from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.mechanism import Conversation, Mechanism
-from discreet.noise import SeededRng
 from discreet.pac.greedy import SelfDeleting
 from discreet.records import canonical, record, revive
+from discreet.rng import SeededRng
 from tests.examples import (
     ADDITIVE,
     CONVERSATIONS,

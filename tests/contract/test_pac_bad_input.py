@@ -9,7 +9,7 @@ import pytest
 import discreet as dp
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
-from discreet.estimators.rulelists import FiniteClassClassifier, RuleClassifier
+from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier
 
 RNG = np.random.default_rng(3)
 X = RNG.random((50, 2))

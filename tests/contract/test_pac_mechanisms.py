@@ -7,15 +7,15 @@ from fractions import Fraction
 import pytest
 
 import discreet as dp
-from discreet.mechanisms.noises import GaussianNoise
-from discreet.pac.allboxes import AllBoxes
-from discreet.pac.bounds import RankBounds
+from discreet.mechanisms.noise import GaussianNoise
+from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.boxes import SlicedBox
-from discreet.pac.faces import CountedFaces, FaceByFace
-from discreet.pac.interior import InteriorPoint
-from discreet.pac.prefix import PairPrefix, PrefixSearch
-from discreet.pac.ranks import BinarySearch, MinRank
-from discreet.pac.slices import ReorderSlice
+from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
+from discreet.pac.interior.methods import InteriorPoint
+from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
+from discreet.pac.interior.rank import BinarySearch, MinRank
+from discreet.pac.rank_bounds import RankBounds
+from discreet.pac.reorder_slice_compute import ReorderSlice
 from tests.contract.test_mechanisms import drawn
 from tests.examples import BOX, DOMAIN, LABELS, LEARNERS, columns, nobody
 

@@ -7,10 +7,10 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 import discreet as dp
-from discreet.erm.choose import SOLVERS
+from discreet.erm.solvers import SOLVERS
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
-from discreet.estimators.rulelists import FiniteClassClassifier, RuleClassifier
+from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier
 
 # The checks fit to arrays of their own and compare predictions, so the labels are public, the bounds wide, and epsilon
 # so large that the integer noise is 0.

@@ -11,8 +11,8 @@ from typing import Any
 import discreet as dp
 from discreet.catalogue import CATALOGUE
 from discreet.errors import DiscreetError
-from discreet.ledger.answers import decode
-from discreet.ledger.price import NOTHING
+from discreet.funds import NOTHING
+from discreet.ledger.answer_codec import decode
 from discreet.ledger.state import price_from
 from tests.crash.operations import FREE_AGAIN, Operation, Place
 

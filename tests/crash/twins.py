@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.ledger import charging, mark
-from discreet.ledger.answers import decode
+from discreet.ledger.answer_codec import decode
 
 
 @dataclass(frozen=True, slots=True)

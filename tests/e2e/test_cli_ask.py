@@ -21,14 +21,14 @@ import pytest
 
 import discreet as dp
 from discreet import example
-from discreet.cli.asking import Asking, part_of, questions_in
+from discreet.answering.answer import Answer
+from discreet.cli.answer_view import LITTLE, Asked, Left, as_json, caret
+from discreet.cli.ask import Asking, part_of, questions_in
+from discreet.cli.ask_prompt import Prompt, completed, described, keep
 from discreet.cli.clipping import clipped
-from discreet.cli.front import opened
-from discreet.cli.prompt import Prompt, completed, described, keep
-from discreet.cli.showing import LITTLE, Asked, Left, as_json, caret
-from discreet.cli.synthesis import Bought, _lines
+from discreet.cli.options import opened
+from discreet.cli.synth import Bought, _lines
 from discreet.data import Table
-from discreet.pmw.reply import Answer
 
 POOR = "SELECT COUNT(*) FROM people WHERE age >= 50 AND health = 'poor'"
 OLD = "SELECT COUNT(*) FROM people WHERE age >= 40"

@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dp
 from discreet import audit as auditing
-from discreet.audit import Attack, Result, attacks, learners, mutants
+from discreet.audit import Attack, Result, attacks, attacks_on_models, mutants
 from discreet.audit.divergence import Finding, claims, compare, epsilon_at, epsilon_finding, hockey_stick
 from discreet.audit.laws import Law, law
 from discreet.audit.mutants import Mistake, Twin
@@ -124,7 +124,7 @@ def test_a_pure_claim_is_shown_first_and_one_without_it_at_the_worst_delta():
 
 def test_the_bound_from_runs_is_below_the_claim_and_catches_a_tenth_of_the_noise():
     """False alarms have probability 1e-6; in forty trials the twin's bound was 3.19 to 3.21, and 2 is claimed."""
-    one_step = next(each for each in learners.told() if isinstance(each, learners.Sampled))
+    one_step = next(each for each in attacks_on_models.told() if isinstance(each, attacks_on_models.Sampled))
     honest, broken = one_step.finding(one_step.honest), one_step.finding(Twin(one_step.honest, one_step.mistake))
     assert not honest.violates
     assert honest.claimed == broken.claimed == 2
@@ -142,7 +142,7 @@ def test_a_result_passes_only_if_the_honest_one_keeps_and_the_twin_breaks_its_cl
 def test_planted_mistakes_of_learners_are_refused_by_a_real_ledger():
     table = dp.Table({"value": [1, -1]}, dp.Domain(value=dp.Number(-1, 1, step=2)), name="made up")
     ledger = dp.Ledger.in_memory(dp.Budget(50), table)
-    for each in learners.told():
+    for each in attacks_on_models.told():
         with pytest.raises(dp.NotPrivate, match="broken"):
             dp.release(Twin(each.honest, each.mistake), table, ledger=ledger)
     assert ledger.spent().pure == 0
@@ -150,7 +150,7 @@ def test_planted_mistakes_of_learners_are_refused_by_a_real_ledger():
 
 def test_the_runs_of_a_network_catch_a_tenth_of_its_noise():
     """In forty trials the twin's bound was 3.01 to 3.21, and 2.24 is claimed."""
-    network = next(each for each in learners.told() if type(each.honest).__name__ == "NeuralDescent")
+    network = next(each for each in attacks_on_models.told() if type(each.honest).__name__ == "NeuralDescent")
     honest, broken = network.finding(network.honest), network.finding(Twin(network.honest, network.mistake))
     assert not honest.violates
     assert broken.violates

@@ -20,11 +20,11 @@ from click.testing import CliRunner
 import discreet as dp
 from discreet import cli, example
 from discreet.catalogue import CATALOGUE
-from discreet.cli.front import Output
-from discreet.cli.models import show
-from discreet.cli.rules import covers
+from discreet.cli.model_view import show
+from discreet.cli.options import Output
+from discreet.cli.rule_view import covers
 from discreet.data import Identity
-from discreet.ledger.price import Price
+from discreet.funds import Price
 from discreet.mechanisms.additive import Laplace
 
 PRICE = ("--epsilon", "0.3", "--delta", "1e-7")
@@ -238,7 +238,7 @@ def _rows() -> list[dict]:
 
 
 def _record(kind: str, model, target: str) -> dict:
-    from discreet.cli.models import record
+    from discreet.cli.model_view import record
 
     return json.loads(json.dumps(record(kind, model, target, MIXED)))
 
@@ -411,8 +411,8 @@ def _everything():
 
 
 def _asked(learned) -> np.ndarray:
-    from discreet.cli.rules import sql
-    from discreet.pmw.sql import parse
+    from discreet.cli.rule_view import sql
+    from discreet.sql import parse
 
     condition = sql(learned)
     text = f"SELECT COUNT(*) FROM small{' WHERE ' if condition else ''}{condition}"
@@ -420,7 +420,7 @@ def _asked(learned) -> np.ndarray:
 
 
 def _learned(rule):
-    from discreet.estimators.rules import LearnedRule
+    from discreet.estimators.rule_base import LearnedRule
 
     return LearnedRule(rule, SMALL, rule.said(SMALL))
 
@@ -439,7 +439,7 @@ def test_the_condition_of_every_rule_of_two_conditions_means_the_rule():
 
 
 def test_the_condition_of_every_box_and_conjunction_means_the_rule():
-    from discreet.cli.rules import sentence
+    from discreet.cli.rule_view import sentence
     from discreet.pac.boxes import BoxRule
     from discreet.pac.conditions import Conjunction, Literals
 
@@ -457,7 +457,7 @@ def test_the_condition_of_every_box_and_conjunction_means_the_rule():
 
 
 def test_a_positive_level_becomes_the_last_of_two_classes():
-    from discreet.cli.rules import with_positive
+    from discreet.cli.rule_view import with_positive
 
     schema = dp.Schema("small", SMALL)
 

@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dp
 from discreet import example
-from discreet.cli.plans import plan as command
+from discreet.cli.plan import plan as command
 from discreet.plan import KINDS
 
 COST = ["--epsilon", "1", "--delta", "1e-6"]

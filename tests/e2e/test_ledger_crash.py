@@ -14,7 +14,7 @@ import pytest
 
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
-from discreet.ledger.answers import decode
+from discreet.ledger.answer_codec import decode
 from tests.e2e.ledger_worker import PRICE
 from tests.ledger_doubles import CATALOGUE, people
 

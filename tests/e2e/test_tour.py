@@ -25,12 +25,12 @@ import discreet as dp
 import discreet.tour as touring
 from discreet import cli, example
 from discreet.catalogue import CATALOGUE
-from discreet.certificate import Certificate, check
+from discreet.certificate.certificate import Certificate, check
 from discreet.session import Session
 from discreet.tour import folder, models, page, questions
 from discreet.tour.analyst import Interview, drill, sql, upper_half
-from discreet.tour.desk import real, rehearsal
-from discreet.tour.showing import Line, Screen, percent, price, program
+from discreet.tour.screen import Line, Screen, percent, price, program
+from discreet.tour.stage import real, rehearsal
 from discreet.tour.truth import Truth, apart, huber_slope, minimised, ranked_right
 
 SIZE = 5912

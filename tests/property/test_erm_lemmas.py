@@ -19,12 +19,12 @@ from scipy.optimize import minimize_scalar
 import discreet as dp
 from discreet.data import table as table_module
 from discreet.erm import features as features_module
+from discreet.erm.feasible_sets import Ball, BallBox, Box
 from discreet.erm.features import STEPS, Constant, Declared, VectorColumn
 from discreet.erm.gradient import Pass
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
-from discreet.erm.reference import descend, minimiser, risk_gradient, risk_value
+from discreet.erm.nonprivate import descend, minimiser, risk_gradient, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.sets import Ball, BallBox, Box
 from discreet.errors import ParameterError
 
 DIFFERENCES = [Squared(), Huber("0.5"), Absolute(), Pinball("0.3")]

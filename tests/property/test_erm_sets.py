@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.erm.sets import Ball, BallBox, Box, interval, shrink
+from discreet.erm.feasible_sets import Ball, BallBox, Box, interval, shrink
 from discreet.errors import ParameterError
 
 DIMENSION = 4

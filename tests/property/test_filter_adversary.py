@@ -19,9 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.funds import NOTHING, Caps, Price, price_of
 from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger
-from discreet.ledger.price import NOTHING, Caps, Price, price_of
 from discreet.ledger.state import State
 from tests.ledger_doubles import Approximate, Pure, Zcdp, people
 

@@ -13,7 +13,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DiscreetError
-from discreet.noise import SeededRng
+from discreet.rng import SeededRng
 
 ROWS = 60
 
@@ -101,7 +101,7 @@ def questions(rng, domain):
 
 def truths(text, domain, table):
     """The exact answer of a count, a sum or a table; None of anything else."""
-    from discreet.pmw.sql import parse
+    from discreet.sql import parse
 
     select = parse(text, domain, table="people")
     if select.kind == "sum":

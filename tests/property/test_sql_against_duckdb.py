@@ -19,12 +19,12 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from discreet.answering.linear_query import all_cells
 from discreet.data import Table
 from discreet.domain import Category, Domain, Number, label_of, spell
 from discreet.errors import UnsupportedQuery
-from discreet.pmw.questions import all_cells
-from discreet.pmw.sql import Select, parse, spelled
 from discreet.query import Count, Histogram, Sum
+from discreet.sql import Select, parse, spelled
 
 NAMES = ["age", "Pay", "weird name", "select", 'quo"te', "größe", "date", "left", "x1", "count"]
 TEXTS = ["F", "M", "it's", "", "a b", "ä", "--", "1", "NULL", 'q"', "\\n", ";"]

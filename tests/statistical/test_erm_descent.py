@@ -11,15 +11,15 @@ import pytest
 
 import discreet as dp
 from discreet.erm.descent import Descent, made_schedule, promise, propose
+from discreet.erm.feasible_sets import Ball, Box, interval
 from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.gradient import Pass
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Squared
-from discreet.erm.reference import minimiser, risk_value
+from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
-from discreet.erm.sets import Ball, Box, interval
-from discreet.mechanisms.noises import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
-from discreet.noise import Rng
+from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
+from discreet.rng import Rng
 
 RNG = Rng()
 

@@ -17,18 +17,18 @@ from scipy.special import gammaincc
 from scipy.stats import binom, chi2, norm
 
 import discreet as dp
-from discreet.erm.cells import Mesh
-from discreet.erm.custom import CustomLoss
+from discreet.erm.exponential.bounds import promise, propose
+from discreet.erm.exponential.cell_sampler import Mesh
+from discreet.erm.exponential.custom import CustomLoss
+from discreet.erm.exponential.grid import GridExponential, problem_of
+from discreet.erm.exponential.line import Line, LineExponential, RankQuantile
+from discreet.erm.feasible_sets import Ball, Box
 from discreet.erm.features import Constant, VectorColumn
-from discreet.erm.grid import GridExponential, problem_of
-from discreet.erm.line import Line, LineExponential, RankQuantile
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Squared
-from discreet.erm.reference import minimiser, risk_value
+from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.sampling import promise, propose
-from discreet.erm.sets import Ball, Box
 from discreet.mechanism import within
-from discreet.noise import Rng
+from discreet.rng import Rng
 
 ALARM = 1e-6
 OFF = (0.7, 1.3)

@@ -16,7 +16,7 @@ from scipy.stats import chi2
 import discreet as dp
 from discreet.audit.laws import Setting, conversation_law, law
 from discreet.guarantee import Neighbours
-from discreet.noise import Rng
+from discreet.rng import Rng
 
 ALARM = 1e-6
 CELLS = 20_000

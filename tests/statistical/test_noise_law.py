@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from discreet import noise
-from discreet.noise import Rng
+from discreet import rng as noise
+from discreet.rng import Rng
 
 F = Fraction
 FALSE_ALARM = 1e-6

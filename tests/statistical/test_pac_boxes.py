@@ -12,10 +12,10 @@ import pytest
 from discreet.data import Facts, Table
 from discreet.domain import Category, Domain, Number
 from discreet.guarantee import Budget, Neighbours
-from discreet.noise import SeededRng
 from discreet.pac.boxes import BoxRule, SlicedBox, methods
 from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, alone, named
+from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, mistakes, most_losses
 
 LABELS = Labels("y", "yes")

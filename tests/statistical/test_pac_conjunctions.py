@@ -13,12 +13,12 @@ from discreet.data import Facts
 from discreet.data.packed import BitMatrix
 from discreet.domain import Bits, Category, Domain
 from discreet.guarantee import Budget, Neighbours
-from discreet.noise import SeededRng
+from discreet.pac.all_conjunctions import Listing, PackedRows
 from discreet.pac.conditions import Conjunction, Literals
 from discreet.pac.conjunctions import COUNTS, EXACT, LECTURE, methods, tuned
-from discreet.pac.enumeration import Listing, PackedRows
 from discreet.pac.labels import Labels
 from discreet.pac.methods import alone, named
+from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
 
 BITS, LABELS, CLASSES = Literals("x"), Labels("y", True), Category(False, True)

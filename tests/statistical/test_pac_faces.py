@@ -10,12 +10,12 @@ import pytest
 
 import discreet as dp
 from discreet.guarantee import Budget
-from discreet.noise import SeededRng
-from discreet.pac import allboxes, faces
+from discreet.pac import all_boxes, greedy_boxes
 from discreet.pac.boxes import BoxRule
-from discreet.pac.certificate import certify, hidden
 from discreet.pac.labels import Labels
 from discreet.pac.methods import alone
+from discreet.pac.mistake_bound import certify, hidden
+from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
 
 LABELS = Labels("y", 1)
@@ -83,14 +83,14 @@ def lost_at_the_stated_size(module, family, *, d, g, relation, epsilon, alpha, r
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_face_by_face_keeps_its_promise_at_the_stated_size(family, relation):
-    lost = lost_at_the_stated_size(faces, family, d=1, g=8, relation=relation, epsilon=6, alpha=0.1, runs=60)
+    lost = lost_at_the_stated_size(greedy_boxes, family, d=1, g=8, relation=relation, epsilon=6, alpha=0.1, runs=60)
     assert_honest(lost, 60, float(BETA))
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_all_boxes_keep_their_promise_at_the_stated_size(family, relation):
-    lost = lost_at_the_stated_size(allboxes, family, d=2, g=6, relation=relation, epsilon=1, alpha=0.1, runs=60)
+    lost = lost_at_the_stated_size(all_boxes, family, d=2, g=6, relation=relation, epsilon=1, alpha=0.1, runs=60)
     assert_honest(lost, 60, float(BETA))
 
 
@@ -99,7 +99,9 @@ def test_all_boxes_keep_their_promise_at_the_stated_size(family, relation):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("d", "g", "epsilon", "alpha"), [(2, 16, 4, 0.1), (3, 8, 8, 0.05), (5, 100, 20, 0.1)])
 def test_face_by_face_keeps_its_promise_in_more_dimensions(family, relation, d, g, epsilon, alpha):
-    lost = lost_at_the_stated_size(faces, family, d=d, g=g, relation=relation, epsilon=epsilon, alpha=alpha, runs=300)
+    lost = lost_at_the_stated_size(
+        greedy_boxes, family, d=d, g=g, relation=relation, epsilon=epsilon, alpha=alpha, runs=300
+    )
     assert_honest(lost, 300, float(BETA))
 
 
@@ -109,11 +111,11 @@ def test_all_boxes_stand_any_labels(relation):
     rng = np.random.default_rng(5)
     codes = rng.integers(0, 8, (400, 2))
     rows = table(codes, ((codes >= 2) & (codes <= 5)).all(axis=1) ^ (rng.random(400) < 0.3), 8, relation)
-    mechanism = method_of(allboxes, 2, 8, relation, 1).mechanism(0.1)
+    mechanism = method_of(all_boxes, 2, 8, relation, 1).mechanism(0.1)
     least = mistakes(
-        BoxRule(names(2), *allboxes.AllBoxes(names(2), LABELS, 8, 10**6).run(rows, SeededRng(1))), rows, LABELS
+        BoxRule(names(2), *all_boxes.AllBoxes(names(2), LABELS, 8, 10**6).run(rows, SeededRng(1))), rows, LABELS
     )
-    allowed = least + math.log(allboxes.boxes([8, 8]) / BETA) / float(mechanism.rate)
+    allowed = least + math.log(all_boxes.boxes([8, 8]) / BETA) / float(mechanism.rate)
     lost = failures(
         mechanism, rows, lambda box: BoxRule(names(2), *box), alpha=allowed / 400, runs=100, rng=SeededRng(2)
     )
@@ -151,7 +153,7 @@ def test_a_certificate_is_honest_and_one_that_believes_half_of_its_noise_is_not(
 def accuracy(d, volume, epsilon, runs, noise=0.0):
     """The mean accuracy of the practical learner on fresh rows, over random boxes of this volume."""
     g, n, right = 1000, 10_000, []
-    mechanism = method_of(faces, d, g, "replace-one", epsilon, "1e-6", name="faces").mechanism(0.5)
+    mechanism = method_of(greedy_boxes, d, g, "replace-one", epsilon, "1e-6", name="faces").mechanism(0.5)
     for run in range(runs):
         rng = np.random.default_rng([d, run])
         sides = volume ** rng.dirichlet(np.full(d, 3.0))

@@ -10,11 +10,11 @@ import pytest
 from discreet.data import BitMatrix, Facts, Table
 from discreet.domain import Bits, Category, Domain, Number
 from discreet.guarantee import Budget, Neighbours
-from discreet.noise import SeededRng
 from discreet.pac.conditions import Conjunction, Literals, Thresholds
 from discreet.pac.greedy import GreedySelection, methods, practical
 from discreet.pac.labels import Labels
 from discreet.pac.methods import alone, named
+from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
 
 BITS, LABELS = Literals("x"), Labels("y", 1)

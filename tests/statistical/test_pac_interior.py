@@ -16,11 +16,11 @@ import pytest
 from discreet.data import Facts
 from discreet.domain import Domain, Whole
 from discreet.guarantee import Budget, Neighbours
-from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
-from discreet.noise import SeededRng
-from discreet.pac.interior import BinarySearch, MinRank, methods
+from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.pac.interior.methods import BinarySearch, MinRank, methods
+from discreet.pac.interior.rank import _runs
 from discreet.pac.methods import Method, alone
-from discreet.pac.ranks import _runs
+from discreet.rng import SeededRng
 from tests.pac_game import assert_honest
 
 BETA = 0.05

@@ -15,17 +15,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.answering.multiplicative_weights import ClassicAnswers, Weights
+from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Posed, better_for, lecture_for, needed
 from discreet.data import Facts, Table
 from discreet.domain import Domain, Number
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanism import within
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, Far
-from discreet.noise import SeededRng
-from discreet.pmw.classic import ClassicAnswers, Weights
-from discreet.pmw.programs import BETTER, LECTURE, Posed, better_for, lecture_for, needed
 from discreet.predicate import Among
 from discreet.query import Count
+from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, most_losses
 
 CELLS = 16

@@ -15,15 +15,16 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.erm import choose, output, sampling
+from discreet.erm import output_perturbation, solvers
+from discreet.erm.exponential import bounds
+from discreet.erm.feasible_sets import Ball, Box, interval
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Softmax, Squared
-from discreet.erm.reference import minimiser, risk_value
+from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.sets import Ball, Box, interval
 from discreet.errors import ParameterError
 from discreet.mechanism import calibrate
-from discreet.noise import SeededRng
+from discreet.rng import SeededRng
 
 DOMAIN = dp.Domain(
     a=dp.Number(-1, 1, step="1/1024"),
@@ -112,10 +113,10 @@ def offer(case: Case, data: dp.Table):
     try:
         if case.solver == "rank":
             q = case.loss.q if isinstance(case.loss, Pinball) else Fraction(1, 2)
-            found = calibrate(lambda noise: sampling.RankQuantile(target, q, 1 / noise), admits=admits)
-            promised = sampling.promise(found, data.facts)
+            found = calibrate(lambda noise: bounds.RankQuantile(target, q, 1 / noise), admits=admits)
+            promised = bounds.promise(found, data.facts)
             return risk, found, promised.excess and promised.excess * (2 if isinstance(case.loss, Absolute) else 1)
-        made = choose.offer(case.solver, risk, facts=data.facts, admits=admits, steps=40)
+        made = solvers.offer(case.solver, risk, facts=data.facts, admits=admits, steps=40)
     except ParameterError:
         return None
     return risk, made.mechanism, made.promise.excess
@@ -176,7 +177,7 @@ def random_case(rng: np.random.Generator) -> Case:
     point = loss.form == "difference" and rng.random() < 0.2
     ranks = ("rank",) if point and isinstance(loss, (Absolute, Pinball)) else ()
     exponential = ("exponential",) if point or isinstance(loss, Squared) else ()
-    solver = str(rng.choice([*choose.descent.SCHEDULES, "gaussian", "laplace", "output", *ranks, *exponential]))
+    solver = str(rng.choice([*solvers.descent.SCHEDULES, "gaussian", "laplace", "output", *ranks, *exponential]))
     penalties = (None,) if solver == "rank" else (None, Ridge("1/10"), Ridge(2), Lasso("1/50"))
     relation = str(rng.choice(["replace-one", "add-remove"]))
     return Case(
@@ -214,13 +215,13 @@ def test_output_perturbation_keeps_its_promise_for_persons_of_many_rows():
     columns = {"id": np.repeat(np.arange(persons), k), "a": np.ones(k * persons), "number": np.zeros(k * persons)}
     data = dp.Table(columns, DOMAIN.project(["a", "number"]), unit="id", rows_per_unit=k)
     risk = Risk(Huber("1/2"), Declared(("a",), norm=1), "number", Ball(3), Ridge(strength))
-    mechanism = output.propose(risk, facts=data.facts, admits=dp.within(dp.Budget(1), facts=data.facts))
+    mechanism = output_perturbation.propose(risk, facts=data.facts, admits=dp.within(dp.Budget(1), facts=data.facts))
     least = dataclasses.replace(mechanism.noise, scale=Fraction(1, 2**10))
-    still = output.OutputPerturbation(risk, mechanism.ridge, mechanism.tolerance, mechanism.step, least)
+    still = output_perturbation.OutputPerturbation(risk, mechanism.ridge, mechanism.tolerance, mechanism.step, least)
     solution = still.run(data, SeededRng(3))
     noise = mechanism.noise.draw((1000, 2), unit=mechanism.step, rng=SeededRng(4)) * float(mechanism.step)
     (row,), (target,) = (each[:1] for each in plain(risk, data))
     scaled = Ridge(strength / k)
     found = [risk_value(risk.loss, row[None], target[None], risk.feasible.project(solution + z), scaled) for z in noise]
     excess = k * (np.mean(found) - minimiser(risk.loss, row[None], target[None], risk.feasible, scaled).value)
-    assert excess <= 1.2 * output.promise(mechanism, data.facts).excess
+    assert excess <= 1.2 * output_perturbation.promise(mechanism, data.facts).excess

@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 
 import discreet as dp
-from discreet.certificate import Certificate, _filled_in, certificate, check
-from discreet.certified import gathered, stated
+from discreet.certificate.certificate import Certificate, _filled_in, certificate, check
+from discreet.certificate.export import read_export
+from discreet.certificate.statement import gathered, stated
 from discreet.erm.descent import Descent
+from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import Constant
 from discreet.erm.losses import Custom
 from discreet.erm.risk import Risk
 from discreet.erm.schedules import Average
-from discreet.erm.sets import Ball
 from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, ParameterError
-from discreet.exported import read_export
 from discreet.ledger import Ledger
-from discreet.mechanisms.noises import GaussianNoise
-from discreet.noise import SeededRng
+from discreet.mechanisms.noise import GaussianNoise
 from discreet.query import Between, Count
 from discreet.records import digest, record
 from discreet.rehearsal import made_up
 from discreet.release import converse, release
+from discreet.rng import SeededRng
 from discreet.session import Session
 from tests.ledger_doubles import DOMAIN, MIXED, Failing, Guess, Pure, made, people
 

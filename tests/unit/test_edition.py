@@ -8,13 +8,13 @@ from itertools import pairwise
 import pytest
 
 import discreet as dp
+from discreet.answering.heard import Heard
+from discreet.answering.marginals import Marginals
 from discreet.catalogue import CATALOGUE
 from discreet.errors import LedgerMismatch, ParameterError, SchemaError
 from discreet.ledger import charging
-from discreet.noise import SeededRng
-from discreet.pmw.heard import Heard
-from discreet.pmw.marginals import Marginals
 from discreet.records import canonical, digest, record, revive
+from discreet.rng import SeededRng
 from discreet.schema import Schema
 
 SIGNED = dp.Domain(x=dp.Number(-1, 1, step=1))
@@ -264,7 +264,7 @@ def test_a_schema_declares_an_edition_and_has_one_by_default(tmp_path):
 
 
 def test_a_certificate_names_the_edition():
-    from discreet.certificate import certificate
+    from discreet.certificate.certificate import certificate
 
     table = people([1] * 1000, "2026-11")
     ledger = book(table)

@@ -12,15 +12,15 @@ import pytest
 import discreet as dp
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent, promise, propose
+from discreet.erm.feasible_sets import Ball, BallBox, Box, interval
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.gradient import Pass
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
-from discreet.erm.sets import Ball, BallBox, Box, interval
-from discreet.mechanisms.noises import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
-from discreet.noise import Rng
+from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
+from discreet.rng import Rng
 
 VECTORS = dp.Domain(x=dp.Vector(3, norm=1), y=dp.Category(0, 1))
 NUMBERS = dp.Domain(x=dp.Vector(3, norm=1), y=dp.Number(-2, 3, step="0.01"))

@@ -14,14 +14,14 @@ import pytest
 import discreet as dp
 from discreet.data import Facts
 from discreet.data.rows import MAX_ROWS
-from discreet.erm import neural
+from discreet.erm import network as neural
 from discreet.erm.features import Constant, Declared, VectorColumn
-from discreet.erm.neural import Network, NeuralDescent, layout, predict_scores, promise, propose, split
+from discreet.erm.network import Network, NeuralDescent, layout, predict_scores, promise, propose, split
 from discreet.guarantee import Neighbours
 from discreet.mechanism import Mechanism, within
-from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
-from discreet.noise import Rng, SeededRng
+from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
+from discreet.rng import Rng, SeededRng
 
 LONGEST = 2**29
 CLASSES = dp.Category("a", "b", "c")

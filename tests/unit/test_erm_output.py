@@ -12,18 +12,18 @@ from sklearn.linear_model import LogisticRegression
 
 import discreet as dp
 from discreet.catalogue import CATALOGUE
-from discreet.erm import output
+from discreet.erm import output_perturbation
+from discreet.erm.feasible_sets import Ball, BallBox, Box, interval
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
-from discreet.erm.output import OutputPerturbation, promise, propose
-from discreet.erm.reference import minimiser, risk_gradient, risk_value
+from discreet.erm.nonprivate import minimiser, risk_gradient, risk_value
+from discreet.erm.output_perturbation import OutputPerturbation, promise, propose
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.sets import Ball, BallBox, Box, interval
 from discreet.errors import ParameterError
 from discreet.mechanism import within
-from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
-from discreet.noise import SeededRng
+from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
+from discreet.rng import SeededRng
 
 LOSSES = [Squared(), Huber("0.3"), Logistic(), Logistic("0.4"), Softmax(3)]
 FEATURES = VectorColumn("x", intercept=True)
@@ -86,7 +86,7 @@ def exact_minimiser(risk, ridge, data):
 
 def made(risk, facts, *, ridge="1/10", noise=None):
     """A mechanism with a generous tolerance and a fine step."""
-    known = output._Known(risk, Fraction(ridge), facts)
+    known = output_perturbation._Known(risk, Fraction(ridge), facts)
     return OutputPerturbation(risk, ridge, known.moves() / 100, known.moves() / 1000, noise or GaussianNoise(1))
 
 
@@ -100,7 +100,7 @@ def test_no_neighbours_move_the_minimiser_farther_than_the_theorem_says(loss, re
     for feasible, ridge in ((Ball(2), "1/10"), (Box("-0.5", "0.5"), "1/2"), (Ball("0.2"), "1/100")):
         risk = Risk(loss, FEATURES, "y", feasible)
         one = matrix(loss, x, y, relation=relation)
-        allowed = float(output._Known(risk, Fraction(ridge), one.facts).moves())
+        allowed = float(output_perturbation._Known(risk, Fraction(ridge), one.facts).moves())
         first = exact_minimiser(risk, Fraction(ridge), one)
         for seed in range(4):
             if relation == "replace-one":
@@ -123,8 +123,8 @@ def test_the_theorem_is_attained_where_losses_are_lines(relation, rows):
     def solved(*persons):
         columns = {"value": np.repeat(persons, rows), "id": np.repeat(np.arange(len(persons)), rows)}
         table = dp.Table(columns, domain, neighbours=relation, unit="id", rows_per_unit=rows, size=3)
-        known = output._Known(risk, Fraction(2), table.facts)
-        return output._solved(known, table, 1e-9)[0], float(known.moves())
+        known = output_perturbation._Known(risk, Fraction(2), table.facts)
+        return output_perturbation._solved(known, table, 1e-9)[0], float(known.moves())
 
     first, moves = solved(1, -1, -1) if relation == "replace-one" else solved(1, -1)
     second, _ = solved(1, -1, 1)
@@ -149,9 +149,9 @@ def test_the_sensitivity_of_the_integers_is_the_theorem_s(relation):
 
 def test_every_number_of_the_sensitivity_is_rounded_up():
     for value in (Fraction(2), Fraction(3, 7), Fraction(10**30, 7), Fraction(7, 10**30), Fraction(4)):
-        root = output._root_up(value)
+        root = output_perturbation._root_up(value)
         assert value <= root**2 <= value * (1 + Fraction(1, 2**38))
-        short = output._short_up(value)
+        short = output_perturbation._short_up(value)
         assert value <= short <= value * (1 + Fraction(1, 2**18))
         assert short.numerator.bit_length() <= 21 or short.denominator == 1
 
@@ -173,10 +173,12 @@ def test_a_ridge_of_the_risk_s_own_counts():
     without = Risk(Logistic(), FEATURES, "y", Ball(2))
     owning = Risk(Logistic(), FEATURES, "y", Ball(2), Ridge("1/20"))
     assert (
-        output._Known(without, Fraction(1, 10), facts).moves() == output._Known(owning, Fraction(1, 20), facts).moves()
+        output_perturbation._Known(without, Fraction(1, 10), facts).moves()
+        == output_perturbation._Known(owning, Fraction(1, 20), facts).moves()
     )
     assert (
-        output._Known(owning, Fraction(0), facts).moves() == 2 * output._Known(owning, Fraction(1, 20), facts).moves()
+        output_perturbation._Known(owning, Fraction(0), facts).moves()
+        == 2 * output_perturbation._Known(owning, Fraction(1, 20), facts).moves()
     )
 
 
@@ -187,15 +189,15 @@ def test_a_ridge_of_the_risk_s_own_counts():
 @every_relation
 @every_loss
 def test_every_solution_is_within_the_tolerance(loss, relation, fast, monkeypatch):
-    monkeypatch.setattr(output, "_FAST", fast)
+    monkeypatch.setattr(output_perturbation, "_FAST", fast)
     x, y = arrays(loss, 30)
     data = matrix(loss, x, y, relation=relation, size=25 if relation == "add-remove" else None)
     for feasible, regularizer in ((Ball(3), None), (Ball("0.2"), Ridge("1/10")), (Box("-0.2", "0.2"), None)):
         risk = Risk(loss, FEATURES, "y", feasible, regularizer)
-        known = output._Known(risk, Fraction(1, 10), data.facts)
+        known = output_perturbation._Known(risk, Fraction(1, 10), data.facts)
         exactly = exact_minimiser(risk, Fraction(1, 10), data)
         for tolerance in (1e-2, float(known.least_tolerance()) * 1.01 + 1e-11):
-            found = output._solved(known, data, tolerance)
+            found = output_perturbation._solved(known, data, tolerance)
             assert np.linalg.norm(found - exactly) <= tolerance
             assert feasible.contains(found, 1e-12)
 
@@ -203,7 +205,7 @@ def test_every_solution_is_within_the_tolerance(loss, relation, fast, monkeypatc
 @pytest.mark.parametrize("fast", [0, 200])
 def test_lasso_is_solved_to_the_tolerance_too(fast, monkeypatch):
     """Lasso and ridge in one dimension less is the same problem: the reference has no name for both at once."""
-    monkeypatch.setattr(output, "_FAST", fast)
+    monkeypatch.setattr(output_perturbation, "_FAST", fast)
     x, y = arrays(Squared(), 40)
     data = matrix(Squared(), x, y)
     risk = Risk(Squared(), VectorColumn("x", intercept=False), "y", Ball(5), Lasso("1/20"))
@@ -212,7 +214,7 @@ def test_lasso_is_solved_to_the_tolerance_too(fast, monkeypatch):
     more = np.vstack([rows, math.sqrt(40 / 20) * np.eye(3)]) * math.sqrt(43 / 40)
     zeros = np.concatenate([targets, np.zeros(3)]) * math.sqrt(43 / 40)
     exactly = minimiser(Squared(), more, zeros, Ball(5), Lasso("1/20")).w
-    found = output._solved(output._Known(risk, Fraction(1, 10), data.facts), data, 1e-8)
+    found = output_perturbation._solved(output_perturbation._Known(risk, Fraction(1, 10), data.facts), data, 1e-8)
     assert np.linalg.norm(found - exactly) <= 1e-8
     assert 0 in found  # it is sparse
 
@@ -221,7 +223,7 @@ def test_a_box_away_from_the_origin_is_regularized_towards_its_centre():
     x, y = arrays(Squared(), 40)
     data = matrix(Squared(), x, y)
     risk = Risk(Squared(), VectorColumn("x", intercept=False), "y", Box("0.1", "0.5"))
-    found = output._solved(output._Known(risk, Fraction(1), data.facts), data, 1e-9)
+    found = output_perturbation._solved(output_perturbation._Known(risk, Fraction(1), data.facts), data, 1e-9)
     rows, targets = plain(risk, data)
     shifted = minimiser(Squared(), rows, targets - rows @ np.full(3, 0.3), Box("-0.2", "0.2"), Ridge(1)).w + 0.3
     assert found == pytest.approx(shifted, abs=2e-9)
@@ -233,8 +235,8 @@ def test_the_fine_gradient_is_as_near_as_the_proof_says(loss):
     data = matrix(loss, x, y)
     for feasible in (Ball(2), Ball(50)):
         risk = Risk(loss, FEATURES, "y", feasible, Ridge("1/7"))
-        known = output._Known(risk, Fraction(1, 3), data.facts)
-        fine = output._FineRows(known, data)
+        known = output_perturbation._Known(risk, Fraction(1, 3), data.facts)
+        fine = output_perturbation._FineRows(known, data)
         rows, targets = (each.astype(np.longdouble) for each in plain(risk, data))
         for w in np.random.default_rng(1).normal(size=(5, known.dimension)) * float(feasible.radius) / 2:
             exactly = long_gradient(loss, rows, targets, w) + (1 / 3 + 1 / 7) * w
@@ -267,13 +269,13 @@ def test_the_fine_gradient_does_not_depend_on_how_the_rows_are_cut(monkeypatch, 
     loss = Logistic("1/2")
     x, y = arrays(loss, 101)
     data = matrix(loss, x, y)
-    known = output._Known(Risk(loss, FEATURES, "y", Ball(2)), Fraction(1, 10), data.facts)
+    known = output_perturbation._Known(Risk(loss, FEATURES, "y", Ball(2)), Fraction(1, 10), data.facts)
     w = np.array([0.3, -1.0, 0.2, 0.9])
-    whole = output._FineRows(known, data).gradient(w)
+    whole = output_perturbation._FineRows(known, data).gradient(w)
     for rows, block in ((1, 2**20), (7, 3), (2**14, 11)):
-        monkeypatch.setattr(output, "_ROWS", rows)
+        monkeypatch.setattr(output_perturbation, "_ROWS", rows)
         monkeypatch.setattr(table, "_BLOCK", block)
-        assert (output._FineRows(known, data).gradient(w) == whole).all()
+        assert (output_perturbation._FineRows(known, data).gradient(w) == whole).all()
 
 
 # --- releases ---------------------------------------------------------------------------------------------------------
@@ -317,8 +319,8 @@ def test_a_release_lies_in_the_set_and_a_twin_that_projects_before_the_noise_onl
         rng = SeededRng(1)
         released = [mechanism.run(data, rng) for _ in range(20)]
         assert all(feasible.contains(w, 1e-12) for w in released)
-        known, rng = output._Known(risk, mechanism.ridge, data.facts), SeededRng(1)
-        solution = output._solved(known, data, float(mechanism.tolerance))
+        known, rng = output_perturbation._Known(risk, mechanism.ridge, data.facts), SeededRng(1)
+        solution = output_perturbation._solved(known, data, float(mechanism.tolerance))
         twins = [solution + mechanism.noise.draw((4,), unit=mechanism.step, rng=rng) * float(mechanism.step)]
         assert not any(feasible.contains(w, 1e-12) for w in twins)
 
@@ -416,7 +418,7 @@ def test_the_mean_excess_risk_is_below_the_promise(risk, budget):
     x, y = arrays(risk.loss, 3000, seed=4)
     data = matrix(risk.loss, x, y)
     mechanism = propose(risk, facts=data.facts, admits=within(budget, facts=data.facts))
-    assert excesses(mechanism, data, 12).mean() <= output._excess(mechanism, data.facts)
+    assert excesses(mechanism, data, 12).mean() <= output_perturbation._excess(mechanism, data.facts)
 
 
 def test_the_promise_is_within_a_factor_of_four_of_the_worst_case():
@@ -424,9 +426,9 @@ def test_the_promise_is_within_a_factor_of_four_of_the_worst_case():
     domain_rows = np.tile([[1.0, 0, 0, 0, 0, 0]], (400, 1))
     data = matrix(Huber(1), domain_rows, np.ones(400))
     risk = Risk(Huber("1/100"), VectorColumn("x", intercept=False), "y", Ball("1/2"), Ridge("1/1000"))
-    known = output._Known(risk, Fraction(0), data.facts)
+    known = output_perturbation._Known(risk, Fraction(0), data.facts)
     mechanism = OutputPerturbation(risk, 0, known.moves() / 1000, known.moves() / 2000, GaussianNoise("0.001"))
-    promised = output._excess(mechanism, data.facts)
+    promised = output_perturbation._excess(mechanism, data.facts)
     measured = excesses(mechanism, data, 300).mean()
     assert promised / 4 <= measured <= promised
 
@@ -464,7 +466,7 @@ def test_a_proposal_is_within_the_budget_and_uses_it(budget, relation):
     mechanism = propose(risk, facts=data.facts, admits=within(budget, facts=data.facts))
     spent = mechanism.guarantee(data.facts).epsilon(budget.delta)
     assert 0.999 <= spent <= 1
-    known = output._Known(risk, mechanism.ridge, data.facts)
+    known = output_perturbation._Known(risk, mechanism.ridge, data.facts)
     exactly = (float(known.moves()) / float(mechanism.step)) ** 2
     assert mechanism.sensitivity(data.facts).l2_squared <= 1.2 * exactly  # tolerance and rounding cost little
     assert isinstance(mechanism.noise, ProductLaplaceNoise if budget.delta == 0 else GaussianNoise)
@@ -478,12 +480,12 @@ def test_the_proposed_ridge_is_about_the_best():
     best = propose(risk, facts=facts, admits=admits)
     for factor in (Fraction(1, 3), Fraction(2, 3), Fraction(3, 2), Fraction(3)):
         other = dp.calibrate(
-            lambda scale, factor=factor: output._with_noise(
+            lambda scale, factor=factor: output_perturbation._with_noise(
                 risk, ProductLaplaceNoise, facts, best.ridge * factor, scale
             ),
             admits=admits,
         )
-        assert output._excess(best, facts) <= output._excess(other, facts) * 1.02
+        assert output_perturbation._excess(best, facts) <= output_perturbation._excess(other, facts) * 1.02
 
 
 def test_a_risk_with_enough_ridge_gets_no_more():
@@ -570,7 +572,7 @@ def test_the_gradient_of_the_reference_is_the_fine_one():
     x, y = arrays(Softmax(3), 40)
     data = matrix(Softmax(3), x, y)
     risk = Risk(Softmax(3), FEATURES, "y", Ball(2))
-    fine = output._FineRows(output._Known(risk, Fraction(1, 5), data.facts), data)
+    fine = output_perturbation._FineRows(output_perturbation._Known(risk, Fraction(1, 5), data.facts), data)
     rows, targets = plain(risk, data)
     w = np.linspace(-1, 1, 12)
     assert fine.gradient(w) == pytest.approx(risk_gradient(risk.loss, rows, targets, w, Ridge("1/5")), abs=1e-12)

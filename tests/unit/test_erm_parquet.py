@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 
 import discreet as dp
-from discreet.erm.choose import SOLVERS, offer
+from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Logistic, Squared
 from discreet.erm.risk import Ridge, Risk
-from discreet.erm.sets import Ball, interval
-from discreet.noise import Rng
+from discreet.erm.solvers import SOLVERS, offer
+from discreet.rng import Rng
 
 DOMAIN = dp.Domain(
     age=dp.Number(0, 100, step=1),

@@ -7,11 +7,11 @@ import re
 import pytest
 
 import discreet as dp
-from discreet.erm.choose import SOLVERS, choose, offers
+from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.losses import Absolute, Logistic, Squared
 from discreet.erm.risk import Risk
-from discreet.erm.sets import Ball, interval
+from discreet.erm.solvers import SOLVERS, choose, offers
 
 BUDGET = dp.Budget(1, "1e-6")
 

@@ -7,10 +7,10 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.linear_model import LogisticRegression
 
+from discreet.erm.feasible_sets import Ball, BallBox, Box, interval
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
-from discreet.erm.reference import accelerated, descend, minimiser, risk_gradient, risk_value
+from discreet.erm.nonprivate import accelerated, descend, minimiser, risk_gradient, risk_value
 from discreet.erm.risk import Lasso, Ridge
-from discreet.erm.sets import Ball, BallBox, Box, interval
 from discreet.errors import ParameterError
 
 SMOOTH = [Squared(), Huber("0.5"), Logistic(), Logistic("0.4"), Softmax(3)]

@@ -15,23 +15,23 @@ from scipy.special import gammaincc
 import discreet as dp
 from discreet.data import Facts
 from discreet.domain import Domain
-from discreet.erm.cells import Mesh
-from discreet.erm.custom import CustomLoss, CustomProblem
+from discreet.erm.exponential.bounds import Tail, convex_tail, lecture_tail, promise, propose
+from discreet.erm.exponential.cell_sampler import Mesh
+from discreet.erm.exponential.custom import CustomLoss, CustomProblem
+from discreet.erm.exponential.grid import GridExponential, problem_of
+from discreet.erm.exponential.grid_points import Lattice
+from discreet.erm.exponential.line import Line, LineExponential, RankQuantile
+from discreet.erm.exponential.line_sampler import ColumnSums, first
+from discreet.erm.feasible_sets import Ball, BallBox, Box
 from discreet.erm.features import Constant, Declared, VectorColumn
-from discreet.erm.grid import GridExponential, problem_of
-from discreet.erm.lattice import Lattice
-from discreet.erm.line import Line, LineExponential, RankQuantile
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
-from discreet.erm.reference import minimiser
+from discreet.erm.nonprivate import minimiser
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.sampling import Tail, convex_tail, lecture_tail, promise, propose
-from discreet.erm.sets import Ball, BallBox, Box
-from discreet.erm.unimodal import ColumnSums, first
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
 from discreet.mechanism import within
-from discreet.noise import Rng, SeededRng
 from discreet.records import canonical, record, revive
+from discreet.rng import Rng, SeededRng
 
 NUMBER = dp.Number("-1", 2, step="0.25")
 LOSSES = [Squared(), Absolute(), Pinball("0.9"), Pinball("1/3"), Huber("0.6"), Huber("0.1"), Huber(100)]

@@ -19,9 +19,9 @@ import discreet as dp
 from discreet.catalogue import CATALOGUE
 from discreet.data import Batch
 from discreet.erm.features import STEPS, VectorColumn
-from discreet.erm.rules import LinearRule, ModelRule, RightPredictions, SmallMisses
+from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, SmallMisses
 from discreet.estimators.base import REFUSED
-from discreet.estimators.rows import Part
+from discreet.estimators.input import Part
 from discreet.records import record, revive
 
 NO_NOISE = 10**15  # so large an epsilon that the integer noise is 0, but for a chance far below 1e-6

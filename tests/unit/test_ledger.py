@@ -11,10 +11,10 @@ import pytest
 from discreet.data import Identity, Table
 from discreet.domain import Domain, Number
 from discreet.errors import BudgetExceeded, LedgerMismatch, LedgerUnavailable, ParameterError
+from discreet.funds import Caps, Price, caps_of, price_of
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger import Ledger
 from discreet.ledger.charging import Purchase, charge
-from discreet.ledger.price import Caps, Price, caps_of, price_of
 from discreet.ledger.state import State, advance, row_of
 from discreet.records import record
 from discreet.release import converse, release

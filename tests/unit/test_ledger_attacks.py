@@ -26,11 +26,11 @@ from discreet.errors import (
     LedgerUnavailable,
     ParameterError,
 )
+from discreet.funds import Caps, Price, caps_of, price_of
 from discreet.guarantee import Budget, Guarantee, renyi_cap
 from discreet.ledger import Ledger, durable
 from discreet.ledger.charging import Turn
 from discreet.ledger.mark import SLOT, mark_file
-from discreet.ledger.price import Caps, Price, caps_of, price_of
 from discreet.ledger.process import gone, this_process
 from discreet.ledger.state import Seen, State, advance, reconciled, row_of
 from discreet.records import digest

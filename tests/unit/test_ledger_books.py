@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BudgetExceeded
+from discreet.funds import Caps, Price, remaining_books, spent_books
 from discreet.ledger import Ledger
-from discreet.ledger.price import Caps, Price, remaining_books, spent_books
 from discreet.release import release
 from tests.ledger_doubles import MIXED, PURE, TENTH, Approximate, Pure, Zcdp, people
 

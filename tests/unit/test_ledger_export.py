@@ -11,13 +11,13 @@ import pytest
 import discreet as dp
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import propose
+from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
 from discreet.erm.losses import Custom
 from discreet.erm.risk import Risk
-from discreet.erm.sets import interval
 from discreet.ledger.state import chained
-from discreet.noise import SeededRng
 from discreet.records import canonical
+from discreet.rng import SeededRng
 from tests.examples import MECHANISMS, table
 
 DOMAIN = dp.Domain(age=dp.Number(0, 99, step=1), town=dp.Category("Canary Wharf", "elsewhere"))

@@ -24,10 +24,10 @@ from discreet.errors import (
     LedgerUnavailable,
     ParameterError,
 )
+from discreet.funds import Price
 from discreet.ledger import Ledger
 from discreet.ledger.charging import turn
 from discreet.ledger.mark import SLOT, Mark, mark_file
-from discreet.ledger.price import Price
 from discreet.ledger.state import State, advance, row_of
 from discreet.release import converse, release
 from tests.ledger_doubles import (

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from discreet.answering import transcript
+from discreet.answering.transcript import Transcript
 from discreet.catalogue import CATALOGUE as OURS
-from discreet.certificate import Certificate, certificate, check
+from discreet.certificate.certificate import Certificate, certificate, check
 from discreet.data import Table
 from discreet.domain import Category, Domain, Number
 from discreet.errors import (
@@ -35,8 +37,6 @@ from discreet.ledger.mark import MarkFile, mark_file
 from discreet.ledger.state import LARGE, State, advance, chained, row_of
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.threshold import Above, AboveThreshold
-from discreet.pmw import transcript
-from discreet.pmw.transcript import Transcript
 from discreet.query import Count, Histogram
 from discreet.release import converse, release, reopen
 from discreet.session import Session
@@ -317,7 +317,7 @@ def test_an_interrupted_creation_is_in_nobodys_way(tmp_path, monkeypatch, moment
     place = {
         "before it has its name": "discreet.ledger.sqlite.os.link",
         "with both names": "discreet.ledger.sqlite.remove",
-        "before its rows are claimed": "discreet.ledger.book.claim",
+        "before its rows are claimed": "discreet.ledger.ledger.claim",
     }[moment]
 
     def work() -> None:
@@ -341,7 +341,7 @@ def test_two_ledgers_made_at_once_for_one_file_do_not_both_stay(tmp_path, monkey
     (tmp_path / "people.csv").write_text("age\n30\n40\n")
     table = Table(tmp_path / "people.csv", DOMAIN, name="people")
     Ledger.create(tmp_path / "first.ledger", PURE, table)
-    monkeypatch.setattr("discreet.ledger.book.require_unclaimed", lambda source: None)  # the other came in between
+    monkeypatch.setattr("discreet.ledger.ledger.require_unclaimed", lambda source: None)  # the other came in between
     with pytest.raises(LedgerMismatch, match="another ledger"):
         Ledger.create(tmp_path / "second.ledger", PURE, table)
     assert not (tmp_path / "second.ledger").exists()

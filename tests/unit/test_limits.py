@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.answering import adaptive, calibration
+from discreet.answering.averaged_weights import AveragedWeights
+from discreet.answering.linear_query import MAX_WORK, all_cells, linear
+from discreet.answering.marginals import Marginals
+from discreet.answering.measurement import Layers, Measured, SetErrors, covers
 from discreet.errors import DiscreetError, ParameterError, SchemaError
 from discreet.mechanisms.additive import CoordinateLaplace, ProductLaplace
-from discreet.noise import SeededRng
-from discreet.pmw import answering, shop
-from discreet.pmw.marginals import Marginals
-from discreet.pmw.measured import Layers, Measured, SetErrors, covers
-from discreet.pmw.mwem import AveragedWeights
-from discreet.pmw.questions import MAX_WORK, all_cells, linear
 from discreet.predicate import _code
+from discreet.rng import SeededRng
 from discreet.schema import Schema
 from discreet.session import MAX_SYNTHETIC, synthetic_rows
 from tests.property.test_odd_declarations import alarm
@@ -61,7 +61,7 @@ def test_declared_scopes_answer_about_a_category_of_one_level_and_charge_once(re
 
 def test_a_purchase_that_does_not_cover_its_question_is_refused_before_the_charge(monkeypatch):
     session = opened(dp.Domain(age=dp.Number(0, 9, step=1)), {"age": [1] * 100})
-    monkeypatch.setattr(answering.Answers, "_purchase", lambda *_: dp.Gaussian(dp.Count(), 5))
+    monkeypatch.setattr(adaptive.Answers, "_purchase", lambda *_: dp.Gaussian(dp.Count(), 5))
     with pytest.raises(ParameterError, match="does not cover the question"):
         session.ask("SELECT COUNT(*) FROM people WHERE age = 3")
     assert session.ledger.spent().renyi == 0
@@ -98,17 +98,17 @@ def test_a_sum_of_nothing_but_zeros_is_public_and_returns(relation):
 
 def test_the_search_for_the_largest_noise_ends():
     with alarm(), pytest.raises(ParameterError, match="does not depend on the rows"):
-        shop._largest(lambda scale: 0.0, 5.0)
+        calibration._largest(lambda scale: 0.0, 5.0)
 
 
 @pytest.mark.parametrize("power", [0.8, 1.0, 1.3])
 def test_the_bracket_changes_no_result_of_the_search(power, monkeypatch):
     for reach in (0.01, 3.0, 1e9):
         error = lambda scale: 7.3 * scale**power  # noqa: E731
-        fast = shop._largest(error, reach)
+        fast = calibration._largest(error, reach)
         with monkeypatch.context() as slow:
-            slow.setattr(shop, "_bracket", lambda *_: (0.0, math.inf))
-            assert shop._largest(error, reach) == fast
+            slow.setattr(calibration, "_bracket", lambda *_: (0.0, math.inf))
+            assert calibration._largest(error, reach) == fast
 
 
 # Set errors of many sizes at once.

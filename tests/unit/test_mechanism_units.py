@@ -19,7 +19,7 @@ from discreet.data import Batch
 from discreet.data.rows import MAX_ROWS, sum_of
 from discreet.guarantee import ORDERS
 from discreet.mechanism import Mechanism
-from discreet.noise import SeededRng
+from discreet.rng import SeededRng
 
 F = Fraction
 ADD, REPLACE = dp.Neighbours("add-remove"), dp.Neighbours("replace-one")

@@ -11,7 +11,7 @@ import pytest
 import discreet as dp
 from discreet.audit.laws import Setting, law
 from discreet.guarantee import Neighbours
-from discreet.noise import SeededRng
+from discreet.rng import SeededRng
 
 DOMAIN = dp.Domain(v=dp.Category("a", "b"), x=dp.Number(0, 10, step="0.5"))
 TABLE = dp.Table({"v": ["a", "b", "a"], "x": [0.5, 2, 10]}, DOMAIN)

@@ -18,9 +18,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import libmp
 
-from discreet import noise
+from discreet import rng as noise
 from discreet.errors import ParameterError
-from discreet.noise import Rng, SeededRng
+from discreet.rng import Rng, SeededRng
 
 F = Fraction
 UNIT = 2.0**-53

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.noise import Rng, SeededRng
+from discreet.rng import Rng, SeededRng
 
 F = Fraction
 NARROW, WIDE, SPLIT = F(100), F(2**20), F(2**40)  # 31 bits, 52 bits, 52 bits and low bits apart

@@ -19,15 +19,15 @@ from discreet.data import Facts, ParquetTable, Slice, Table
 from discreet.domain import Category, Domain, Number, Whole
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Budget, Guarantee, Neighbours
-from discreet.ledger.answers import decode, encode
-from discreet.mechanisms.noises import LaplaceNoise
-from discreet.noise import SeededRng
+from discreet.ledger.answer_codec import decode, encode
+from discreet.mechanisms.noise import LaplaceNoise
 from discreet.pac.boxes import FEW, BoxRule, SlicedBox, methods, population_size
-from discreet.pac.interior import BinarySearch, MinRank, PrefixSearch
+from discreet.pac.interior.methods import BinarySearch, MinRank, PrefixSearch
 from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.methods import Method, Refused, alone, named
-from discreet.pac.slices import Block, ReorderSlice, empty, few_price, kappa, padded, reordered, rising
+from discreet.pac.reorder_slice_compute import Block, ReorderSlice, empty, few_price, kappa, padded, reordered, rising
 from discreet.records import record, revive
+from discreet.rng import SeededRng
 
 LABELS = Labels("y", "yes")
 TARGET = Category("no", "yes")
@@ -266,7 +266,7 @@ def test_several_rows_cost_group_privacy(kind):
 
 
 def test_a_routine_without_a_pure_guarantee_is_refused():
-    from discreet.mechanisms.noises import GaussianNoise
+    from discreet.mechanisms.noise import GaussianNoise
 
     facts = Facts(square(1), Neighbours("add-remove"), None)
     with pytest.raises(ParameterError, match="pure"):

@@ -17,8 +17,8 @@ from discreet.data.packed import BitMatrix
 from discreet.domain import Bits, Category, Domain, Number
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Neighbours
-from discreet.noise import SeededRng
-from discreet.pac import enumeration
+from discreet.pac import all_conjunctions
+from discreet.pac.all_conjunctions import MOST, AllConjunctions, Listing, PackedRows, conjunctions, estimate
 from discreet.pac.conditions import Conjunction, Literals
 from discreet.pac.conjunctions import (
     COUNTS,
@@ -34,7 +34,6 @@ from discreet.pac.conjunctions import (
     methods,
     tuned,
 )
-from discreet.pac.enumeration import MOST, AllConjunctions, Listing, PackedRows, conjunctions, estimate
 from discreet.pac.finite import (
     ClassMistakes,
     FiniteClass,
@@ -51,6 +50,7 @@ from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.methods import Method, Refused, alone, named
 from discreet.predicate import Between, Equals
 from discreet.records import canonical, record, revive
+from discreet.rng import SeededRng
 
 BITS, LABELS = Literals("x"), Labels("y", True)
 CLASSES = Category(False, True)
@@ -380,7 +380,7 @@ def test_the_number_of_conjunctions_is_the_stated_one(d, k):
 
 @pytest.mark.parametrize(("d", "k", "rows"), [(1, 1, 5), (2, 2, 0), (3, 2, 40), (4, 4, 70), (6, 3, 130), (7, 5, 64)])
 def test_every_conjunction_is_listed_once_with_its_mistakes(d, k, rows, monkeypatch):
-    monkeypatch.setattr(enumeration, "_BUFFER", 50)
+    monkeypatch.setattr(all_conjunctions, "_BUFFER", 50)
     rng = np.random.default_rng(d)
     bits, labels = rng.random((rows, d)) < 0.5, rng.random(rows) < 0.4
     everything = Listing(PackedRows.of(matrix(bits, labels), BITS, LABELS), k, lambda done: None)
@@ -402,7 +402,7 @@ def test_the_list_is_the_same_however_it_is_cut(parts, monkeypatch):
     rows = PackedRows.of(matrix(bits, bits[:, 0]), BITS, LABELS)
     whole = Listing(rows, 3, lambda done: None)
     levels, _ = whole.histogram()
-    monkeypatch.setattr(enumeration, "_PARTS", parts)
+    monkeypatch.setattr(all_conjunctions, "_PARTS", parts)
     cut = Listing(rows, 3, lambda done: None)
     cut.histogram()
     for level in levels.tolist():
@@ -480,7 +480,7 @@ class Terminal(io.StringIO):
 )
 def test_progress_is_shown_on_a_terminal_if_it_takes_long(stream, patience, shown, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stderr", stream())
-    monkeypatch.setattr(enumeration, "SHOWN", patience)
+    monkeypatch.setattr(all_conjunctions, "SHOWN", patience)
     bits = np.random.default_rng(6).random((30, 4)) < 0.5
     AllConjunctions(BITS, LABELS, 2, 1).run(matrix(bits, bits[:, 0], "replace-one"), SeededRng(3))
     assert ("conjunctions of 4 variables" in sys.stderr.getvalue()) == shown

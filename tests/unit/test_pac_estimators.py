@@ -15,11 +15,11 @@ from sklearn.exceptions import NotFittedError
 
 import discreet as dp
 from discreet.data import BitMatrix
-from discreet.estimators import rules
+from discreet.estimators import rule_base
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
-from discreet.estimators.rulelists import FiniteClassClassifier, RuleClassifier, sentence
-from discreet.estimators.rules import declared_numbers
+from discreet.estimators.rule_base import declared_numbers
+from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier, sentence
 from discreet.pac.boxes import BoxRule
 from discreet.pac.conditions import Conjunction, Literals, Thresholds
 from discreet.pac.methods import Promise
@@ -275,12 +275,12 @@ def test_a_promise_without_a_theorem_says_so():
 
 def test_a_promise_about_a_part_of_a_table_is_about_its_rows():
     promise = Promise(0.01, 0.05, "theorem", "the labels are right")
-    part = rules.reading.Part(BitMatrix(BITS[:100], TARGET[:100], target=dp.Category(0, 1)), 400)
-    assert rules.of_part(promise, part).alpha == pytest.approx(0.04)
-    small = rules.reading.Part(BitMatrix(BITS[:4], TARGET[:4], target=dp.Category(0, 1)), 400)
-    assert rules.of_part(promise, small).alpha is None
+    part = rule_base.reading.Part(BitMatrix(BITS[:100], TARGET[:100], target=dp.Category(0, 1)), 400)
+    assert rule_base.of_part(promise, part).alpha == pytest.approx(0.04)
+    small = rule_base.reading.Part(BitMatrix(BITS[:4], TARGET[:4], target=dp.Category(0, 1)), 400)
+    assert rule_base.of_part(promise, small).alpha is None
     whole = BitMatrix(BITS, TARGET, target=dp.Category(0, 1))
-    assert rules.of_part(promise, whole) == promise
+    assert rule_base.of_part(promise, whole) == promise
 
 
 def test_under_add_remove_a_promise_supposes_as_many_rows_as_were_declared():
@@ -586,7 +586,7 @@ def test_a_fitted_model_holds_no_rows():
 class Guess:
     """Learns the right rule in all but one of `lucky` runs."""
 
-    labels = rules.Labels("y", 1)
+    labels = rule_base.Labels("y", 1)
 
     def __init__(self, lucky):
         self.runs, self.lucky = 0, lucky
@@ -602,11 +602,9 @@ def test_the_harness_counts_mistakes_and_lost_games():
     wrong = Conjunction(Literals("x"), (3,))
     assert mistakes(right, data, Guess.labels) == 0
     assert mistakes(wrong, data, Guess.labels) == int(np.sum(~BITS[:, 1] != (TARGET == 1)))
-    lost = failures(Guess(5), data, lambda value: Conjunction(Literals("x"), value), 0.1, 20, dp.noise.Rng())
+    lost = failures(Guess(5), data, lambda value: Conjunction(Literals("x"), value), 0.1, 20, dp.rng.Rng())
     assert lost == 4
-    each = failures(
-        Guess(5), lambda run: data, lambda value: Conjunction(Literals("x"), value), 0.1, 20, dp.noise.Rng()
-    )
+    each = failures(Guess(5), lambda run: data, lambda value: Conjunction(Literals("x"), value), 0.1, 20, dp.rng.Rng())
     assert each == 4
 
 

@@ -14,15 +14,15 @@ from discreet.audit.laws import Setting, law
 from discreet.data import Facts, ParquetTable
 from discreet.errors import OutOfRange
 from discreet.guarantee import Budget, Guarantee, Neighbours
-from discreet.noise import Rng, SeededRng
-from discreet.pac import allboxes, certificate, faces
-from discreet.pac.allboxes import AllBoxes
+from discreet.pac import all_boxes, greedy_boxes, mistake_bound
+from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.boxes import BoxRule
-from discreet.pac.certificate import certify, hidden
-from discreet.pac.faces import Cost, CountedFaces, FaceByFace
+from discreet.pac.greedy_boxes import Cost, CountedFaces, FaceByFace
 from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, alone
+from discreet.pac.mistake_bound import certify, hidden
 from discreet.records import record, revive
+from discreet.rng import Rng, SeededRng
 from tests.pac_game import mistakes
 
 LABELS = Labels("y", 1)
@@ -121,7 +121,7 @@ def test_gathering_a_column_draws_the_same_box_as_counting_it(mechanism, monkeyp
     codes, positive = planted(np.random.default_rng(6), d=2, n=300)
     rows = table(codes, positive, 30)
     counted = [mechanism.run(rows, SeededRng(seed)) for seed in range(30)]
-    monkeypatch.setattr(faces, "HISTOGRAM", 1)
+    monkeypatch.setattr(greedy_boxes, "HISTOGRAM", 1)
     for seed, (low, high) in enumerate(counted):
         again = mechanism.run(rows, SeededRng(seed))
         assert np.array_equal(low, again[0])
@@ -190,12 +190,12 @@ def test_all_positions_of_a_run_are_equally_likely_and_empty_counts_once():
 
 
 def test_weights_follow_the_counts_and_fall_to_two():
-    assert faces.first_weight(5000, 5000, Fraction(1)) == 3 * 8
-    assert faces.first_weight(1000, 9000, Fraction(1)) == 10 * 8
-    assert faces.first_weight(-50, 9000, Fraction(300)) == 31 * 8  # positives lost in the noise count as its scale
-    assert faces.first_weight(1, 10**9, Fraction(1)) == 64 * 8
-    assert faces.first_weight(10, -3, Fraction(1)) == 3 * 8
-    assert [faces.falling(80, turn, 4) for turn in range(5)] == [80, 53, 36, 24, 16]
+    assert greedy_boxes.first_weight(5000, 5000, Fraction(1)) == 3 * 8
+    assert greedy_boxes.first_weight(1000, 9000, Fraction(1)) == 10 * 8
+    assert greedy_boxes.first_weight(-50, 9000, Fraction(300)) == 31 * 8  # lost in the noise: its scale
+    assert greedy_boxes.first_weight(1, 10**9, Fraction(1)) == 64 * 8
+    assert greedy_boxes.first_weight(10, -3, Fraction(1)) == 3 * 8
+    assert [greedy_boxes.falling(80, turn, 4) for turn in range(5)] == [80, 53, 36, 24, 16]
 
 
 # --- what one person can do -------------------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_wrong_public_arguments_are_named_before_anything_is_spent():
     with pytest.raises(dp.ParameterError, match=r"more than 2\*\*25"):
         AllBoxes(names(2), LABELS, 200, 1).guarantee(Facts(domain(2, 500), Neighbours("replace-one"), 100))
     with pytest.raises(dp.ParameterError, match="share of the rows"):
-        faces.methods(names(2), LABELS, facts=facts, beta=Fraction(1, 20), spend=None, negatives=2)
+        greedy_boxes.methods(names(2), LABELS, facts=facts, beta=Fraction(1, 20), spend=None, negatives=2)
 
 
 def test_mechanisms_are_their_records():
@@ -356,19 +356,19 @@ def method_of(module, d, bits, relation="replace-one", epsilon=1, delta="1e-6", 
 
 
 def test_the_size_of_face_by_face_is_the_formula():
-    found, _ = method_of(faces, 2, 32, name="faces-proven")
+    found, _ = method_of(greedy_boxes, 2, 32, name="faces-proven")
     log, face = math.log(2 * 2 * (2**32 + 1) / 0.05), 1 / 4  # pure: a quarter of epsilon for each face
     assert found.needed(0.1) == pytest.approx(8 * 2 * log * 1.1 / (face * 0.01), rel=1e-4)
-    added, _ = method_of(faces, 2, 32, "add-remove", name="faces-proven")
+    added, _ = method_of(greedy_boxes, 2, 32, "add-remove", name="faces-proven")
     weight = (1 + math.sqrt(1.1)) / 0.1
     assert added.needed(0.1) == pytest.approx(4 * log / face * (weight + 1) / (0.1 - 1 / weight), rel=1e-4)
-    half, _ = method_of(faces, 2, 32, negatives=0.5, name="faces-proven")
+    half, _ = method_of(greedy_boxes, 2, 32, negatives=0.5, name="faces-proven")
     assert half.needed(0.1) == pytest.approx(8 * 2 * log * 0.6 / (face * 0.01), rel=1e-4)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_size_falls_with_alpha_and_is_that_of_the_mechanism_it_offers(relation):
-    found, facts = method_of(faces, 3, 10, relation, name="faces-proven")
+    found, facts = method_of(greedy_boxes, 3, 10, relation, name="faces-proven")
     alphas = np.linspace(0.004, 0.5, 200)
     sizes = [found.needed(alpha) for alpha in alphas]
     assert sizes == sorted(sizes, reverse=True)
@@ -382,7 +382,7 @@ def test_the_size_falls_with_alpha_and_is_that_of_the_mechanism_it_offers(relati
 
 
 def test_faces_promises_nothing_and_spends_all_whatever_the_size():
-    found, facts = method_of(faces, 3, 10, name="faces")
+    found, facts = method_of(greedy_boxes, 3, 10, name="faces")
     assert not found.proven
     for size in (1000, 10**9):
         offer = found.offer(size)
@@ -395,7 +395,7 @@ def test_faces_promises_nothing_and_spends_all_whatever_the_size():
 
 
 def test_what_face_by_face_proves_is_offered_under_its_own_name():
-    found, _ = method_of(faces, 3, 10, name="faces-proven")
+    found, _ = method_of(greedy_boxes, 3, 10, name="faces-proven")
     many = found.offer(found.needed(0.1))
     assert isinstance(many.mechanism, FaceByFace)
     assert many.promise.alpha == pytest.approx(0.1, rel=0.002)
@@ -403,7 +403,7 @@ def test_what_face_by_face_proves_is_offered_under_its_own_name():
 
 @pytest.mark.parametrize(("d", "bits", "rows"), [(5, 32, 4.5e3), (10, 32, 8.9e3), (30, 32, 2.7e4), (100, 32, 8.9e4)])
 def test_all_boxes_of_many_columns_are_a_row_of_the_plan_only(d, bits, rows):
-    found, _ = method_of(allboxes, d, bits, delta=0)
+    found, _ = method_of(all_boxes, d, bits, delta=0)
     assert found.needed(0.1) == pytest.approx(rows, rel=0.03)  # g (g + 1) / 2 sides of a column, not g^2
     log = d * math.log(2**bits * (2**bits + 1) // 2) - math.log(0.05)
     assert found.needed(0.1) == pytest.approx(log / 0.05, rel=1e-3)
@@ -412,12 +412,12 @@ def test_all_boxes_of_many_columns_are_a_row_of_the_plan_only(d, bits, rows):
 
 
 def test_all_boxes_of_a_small_grid_are_promised_for_the_grid_itself():
-    found, facts = method_of(allboxes, 2, 5)
+    found, facts = method_of(all_boxes, 2, 5)
     assert found.best_of == "all boxes of the declared grid"
     count = (32 * 33 // 2) ** 2 + 1
     assert found.needed(0.1) == math.ceil((math.log(count) - math.log(0.05)) / (0.5 * 0.1) * (1 + 1e-9))
     assert found.mechanism(0.1).guarantee(facts).within(Budget(1, "1e-6"))
-    coarse, _ = method_of(allboxes, 2, 20)
+    coarse, _ = method_of(all_boxes, 2, 20)
     assert coarse.best_of == "all boxes of a grid of 64 cells in each column"
 
 
@@ -427,17 +427,17 @@ def test_all_boxes_of_a_small_grid_are_promised_for_the_grid_itself():
 @pytest.mark.parametrize("merge", [2**22, 3])
 @pytest.mark.parametrize(("d", "g", "cuts"), [(1, 5, 9), (2, 3, 9), (2, 5, 2)])
 def test_the_law_over_all_boxes_is_exponential_in_the_mistakes(d, g, cuts, merge, monkeypatch):
-    monkeypatch.setattr(allboxes, "_MERGE", merge)
+    monkeypatch.setattr(all_boxes, "_MERGE", merge)
     rng = np.random.default_rng(10)
     rows = [{**{f"x{i}": int(rng.integers(g)) for i in range(d)}, "y": int(rng.integers(2))} for _ in range(9)]
     setting = Setting(domain(d, g), Neighbours("replace-one"))
     found = law(AllBoxes(names(d), LABELS, cuts, Fraction(1, 3)), rows, setting)
-    data, starts = setting.table(rows), allboxes.cell_starts(g, cuts).tolist()
+    data, starts = setting.table(rows), all_boxes.cell_starts(g, cuts).tolist()
     sides = [(a, b - 1) for a, b in itertools.combinations(starts, 2)]
     boxes = [tuple(zip(*box, strict=True)) for box in itertools.product(sides, repeat=d)]
     boxes.append(((1,) * d, (0,) * d))
     weights = {box: math.exp(-mistakes(BoxRule(names(d), *box), data, LABELS) / 3) for box in boxes}
-    assert len(weights) == allboxes.boxes([len(starts) - 1] * d)
+    assert len(weights) == all_boxes.boxes([len(starts) - 1] * d)
     total = math.fsum(weights.values())
     assert found.mass == pytest.approx({box: weight / total for box, weight in weights.items()}, rel=1e-9)
 
@@ -503,7 +503,7 @@ def test_a_wrong_rule_or_beta_costs_nothing():
         with pytest.raises(dp.DiscreetError):
             certify(rule, LABELS, rows, epsilon=1, beta=beta, ledger=ledger)
     assert ledger.remaining() == before
-    assert certificate.certifying(BoxRule(("x0",), (0,), (1,)), LABELS, epsilon=1, facts=rows.facts).scale == 1
+    assert mistake_bound.certifying(BoxRule(("x0",), (0,), (1,)), LABELS, epsilon=1, facts=rows.facts).scale == 1
 
 
 def test_a_real_run_draws_from_the_operating_system():

@@ -16,8 +16,7 @@ from discreet.data import BitMatrix, Facts, Table
 from discreet.domain import Bits, Category, Domain, Number
 from discreet.errors import OutOfRange, ParameterError
 from discreet.guarantee import Budget, Neighbours
-from discreet.noise import SeededRng
-from discreet.pac import hazard
+from discreet.pac import hazard_lemma
 from discreet.pac.conditions import Conjunction, Literals, Thresholds
 from discreet.pac.greedy import (
     GreedySelection,
@@ -32,6 +31,7 @@ from discreet.pac.greedy import (
 from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, alone, best, named
 from discreet.records import record, revive
+from discreet.rng import SeededRng
 
 RELATIONS = ["add-remove", "replace-one"]
 BETA = Fraction(1, 20)
@@ -52,7 +52,7 @@ def largest_rate(epsilon: Fraction, failure: Fraction, relation: Neighbours) -> 
     low, high = 1e-6, 3 / relation.rows
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if hazard.epsilon(middle, failure, relation) <= epsilon else (low, middle)
+        low, high = (middle, high) if hazard_lemma.epsilon(middle, failure, relation) <= epsilon else (low, middle)
     return low
 
 
@@ -69,9 +69,9 @@ def test_the_rates_that_budgets_allow_are_the_known_ones_over_the_rows_of_a_pers
 @pytest.mark.parametrize(("rate", "failure"), [("0.05", "1e-6"), ("0.3", "1e-3"), ("1", "0.1"), ("1e-4", "1e-12")])
 def test_epsilon_is_the_inverse_of_the_profile(kind, rows, rate, failure):
     relation = Neighbours(kind, rows)
-    found = hazard.epsilon(rate, failure, relation)
-    assert hazard.profile(rate, found, relation) <= float(failure) * (1 + 1e-9)
-    assert hazard.profile(rate, found * (1 - Fraction(1, 10**6)), relation) > float(failure)
+    found = hazard_lemma.epsilon(rate, failure, relation)
+    assert hazard_lemma.profile(rate, found, relation) <= float(failure) * (1 + 1e-9)
+    assert hazard_lemma.profile(rate, found * (1 - Fraction(1, 10**6)), relation) > float(failure)
 
 
 @pytest.mark.parametrize(("rate", "epsilon"), [("0.0916", "1"), ("1e-5", "1e-4"), ("3", "0.7"), ("0.2", "-0.1")])
@@ -79,7 +79,7 @@ def test_the_closed_form_is_rounded_up_and_sharp(rate, epsilon):
     with mpmath.workdps(60):
         step, promised = mpmath.mpf(rate), mpmath.mpf(epsilon)
         true = (1 - mpmath.exp(-step)) * mpmath.exp(-(promised + step) / mpmath.expm1(step))
-        assert true <= mpmath.mpf(hazard.hazard_delta(rate, epsilon)) <= true * (1 + mpmath.mpf("1e-10"))
+        assert true <= mpmath.mpf(hazard_lemma.hazard_delta(rate, epsilon)) <= true * (1 + mpmath.mpf("1e-10"))
 
 
 def sup(rate, epsilon, pairs, singles, downs):
@@ -98,7 +98,7 @@ def sup(rate, epsilon, pairs, singles, downs):
 def test_the_delta_of_a_chain_is_the_maximum_that_it_stands_for(chain, rate):
     pairs, singles, downs = chain
     for epsilon in (0.0, 0.3, 1.0, 2.0):
-        found = hazard.chain_delta(rate, epsilon, pairs=pairs, singles=singles, downs=downs)
+        found = hazard_lemma.chain_delta(rate, epsilon, pairs=pairs, singles=singles, downs=downs)
         grid = max(0.0, sup(rate, epsilon, *chain))
         assert grid <= found * (1 + 1e-9) + 1e-12
         assert found == pytest.approx(grid, rel=1e-5, abs=1e-9)
@@ -106,11 +106,11 @@ def test_the_delta_of_a_chain_is_the_maximum_that_it_stands_for(chain, rate):
 
 def test_one_step_up_is_the_hazard_lemma_and_one_pair_is_the_gamma_one():
     for rate, epsilon in ((0.1, 0.5), (0.5, 0.0), (1.5, 3.0)):
-        single = hazard.chain_delta(rate, epsilon, pairs=0, singles=1, downs=0)
-        assert single == pytest.approx(hazard.hazard_delta(rate, epsilon), rel=1e-9)
+        single = hazard_lemma.chain_delta(rate, epsilon, pairs=0, singles=1, downs=0)
+        assert single == pytest.approx(hazard_lemma.hazard_delta(rate, epsilon), rel=1e-9)
         start = (epsilon + 2 * rate) / math.expm1(rate)
         pair = -math.expm1(-rate) * math.exp(-start) * (1 + math.exp(-rate) + start)
-        assert hazard.chain_delta(rate, epsilon, pairs=1, singles=0, downs=0) == pytest.approx(pair, rel=1e-9)
+        assert hazard_lemma.chain_delta(rate, epsilon, pairs=1, singles=0, downs=0) == pytest.approx(pair, rel=1e-9)
 
 
 def test_a_long_chain_of_small_hazards_attains_the_lemma():
@@ -123,28 +123,28 @@ def test_a_long_chain_of_small_hazards_attains_the_lemma():
     found = float(np.maximum(without - math.e * with_it, 0).sum()) + max(
         0.0, (1 - p) ** 40_000 - math.e * ((1 - p) / z) ** 40_000
     )
-    assert 0.993 < found / hazard.hazard_delta("0.0916", 1) <= 1
+    assert 0.993 < found / hazard_lemma.hazard_delta("0.0916", 1) <= 1
 
 
 def test_the_profile_grows_with_rows_and_with_the_relation():
     order = [Neighbours("add-remove", 1), Neighbours("replace-one", 1), Neighbours("add-remove", 2)]
     order += [Neighbours("replace-one", 2), Neighbours("add-remove", 5), Neighbours("replace-one", 5)]
-    found = [hazard.epsilon("0.02", "1e-6", relation) for relation in order]
+    found = [hazard_lemma.epsilon("0.02", "1e-6", relation) for relation in order]
     assert found == sorted(found)
 
 
 def test_very_many_rows_are_priced_without_pairing():
-    paired, unpaired = (hazard.epsilon("1e-4", "1e-6", Neighbours("replace-one", rows)) for rows in (256, 257))
-    assert paired < unpaired <= hazard.epsilon("1e-4", "1e-6", Neighbours("add-remove", 514))
+    paired, unpaired = (hazard_lemma.epsilon("1e-4", "1e-6", Neighbours("replace-one", rows)) for rows in (256, 257))
+    assert paired < unpaired <= hazard_lemma.epsilon("1e-4", "1e-6", Neighbours("add-remove", 514))
 
 
 def test_rates_and_failures_out_of_range_are_refused():
     with pytest.raises(OutOfRange, match="rate must be at most 30 / 2"):
-        hazard.epsilon(16, "1e-6", Neighbours("add-remove", 2))
+        hazard_lemma.epsilon(16, "1e-6", Neighbours("add-remove", 2))
     with pytest.raises(ParameterError, match="1e-289"):
-        hazard.epsilon(1, Fraction(1, 10**300), "add-remove")
+        hazard_lemma.epsilon(1, Fraction(1, 10**300), "add-remove")
     with pytest.raises(ParameterError, match="failure"):
-        hazard.epsilon(1, 0, "add-remove")
+        hazard_lemma.epsilon(1, 0, "add-remove")
 
 
 # --- schedules --------------------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def test_the_price_of_the_self_deleting_one_is_the_hazard_lemmas():
             for rounds in (1, 1000)
         )
         assert short == long
-        assert short.pure == hazard.epsilon("1/20", "1e-6", Neighbours(kind, rows))
+        assert short.pure == hazard_lemma.epsilon("1/20", "1e-6", Neighbours(kind, rows))
         assert short.failure == Fraction("1e-6")
         assert short.epsilon("1e-6") < math.inf
 
@@ -525,11 +525,11 @@ def test_the_price_covers_every_way_to_change_a_persons_rows(rate, rows, kind):
     relation = Neighbours(kind, rows)
     for epsilon in (0.0, 0.05, 0.2, 0.5, 1.0):
         brute = brute_profile(rate, epsilon, replaced=relation.replace_one, rows=rows)
-        found = hazard.profile(rate, epsilon, relation)
+        found = hazard_lemma.profile(rate, epsilon, relation)
         assert found >= brute * (1 - 1e-9)
         assert found <= brute * 1.001 + 1e-9
     for failure in (0.01, 0.05, 0.1, 0.3):
-        promised = float(hazard.epsilon(rate, failure, relation))
+        promised = float(hazard_lemma.epsilon(rate, failure, relation))
         assert brute_profile(rate, promised, replaced=relation.replace_one, rows=rows) <= failure * (1 + 1e-9)
         if promised > 0.01:
             assert brute_profile(rate, promised - 0.01, replaced=relation.replace_one, rows=rows) > failure

@@ -21,16 +21,25 @@ from discreet.estimators.location import Mean, Median, Quantile
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanisms import stable
-from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
-from discreet.noise import SeededRng
-from discreet.pac.bounds import RankBounds, declaration
-from discreet.pac.interior import NAMES, USUAL, BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch, methods
+from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.pac.interior.methods import (
+    NAMES,
+    USUAL,
+    BinarySearch,
+    InteriorPoint,
+    MinRank,
+    PairPrefix,
+    PrefixSearch,
+    methods,
+)
+from discreet.pac.interior.prefix import NOWHERE, crowded_pairs, digits_apart, heaviest
+from discreet.pac.interior.rank import TwoTo, _runs, code_bits, log_size, reached
+from discreet.pac.interior.splits import pair_split, prefix_split
 from discreet.pac.methods import FAILING, Method, Refused, alone, best, named
-from discreet.pac.prefix import NOWHERE, crowded_pairs, digits_apart, heaviest
-from discreet.pac.ranks import TwoTo, _runs, code_bits, log_size, reached
-from discreet.pac.splits import pair_split, prefix_split
+from discreet.pac.rank_bounds import RankBounds, declaration
 from discreet.records import canonical, record, revive
 from discreet.release import release
+from discreet.rng import SeededRng
 
 REPLACE, ADD = Neighbours("replace-one"), Neighbours("add-remove")
 ROUTINES = [

@@ -9,7 +9,7 @@ import pytest
 import discreet as dp
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
-from discreet.estimators.rulelists import FiniteClassClassifier, RuleClassifier
+from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier
 from discreet.pac import choose
 from discreet.pac.greedy import lecture_needed
 from discreet.pac.methods import Method, Refused

@@ -10,7 +10,7 @@ import pytest
 import discreet as dp
 from discreet.data import Identity
 from discreet.domain import Number
-from discreet.ledger.price import caps_of
+from discreet.funds import caps_of
 from discreet.plan import KINDS, Plan
 
 BUDGET = dp.Budget(1, 1e-6)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.pmw.questions import meaning
+from discreet.answering.linear_query import meaning
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
 
 DOMAIN = dp.Domain(

@@ -11,6 +11,19 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from discreet.answering import multiplicative_weights
+from discreet.answering.multiplicative_weights import ClassicAnswers, Weights
+from discreet.answering.multiplicative_weights_parameters import (
+    BETTER,
+    LECTURE,
+    Posed,
+    better,
+    better_for,
+    least_alpha,
+    lecture,
+    needed,
+    projection,
+)
 from discreet.data import Facts, Table
 from discreet.domain import Domain, Number
 from discreet.errors import BudgetExceeded, ConversationOver, ParameterError, SchemaError, Unproven
@@ -19,14 +32,11 @@ from discreet.ledger import Ledger
 from discreet.mechanism import within
 from discreet.mechanisms.additive import Gaussian
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
-from discreet.noise import SeededRng
-from discreet.pmw import classic
-from discreet.pmw.classic import ClassicAnswers, Weights
-from discreet.pmw.programs import BETTER, LECTURE, Posed, better, better_for, least_alpha, lecture, needed, projection
 from discreet.predicate import Among, And, Between, Equals, Not
 from discreet.query import Count, Histogram, Sum
 from discreet.records import record
 from discreet.release import release
+from discreet.rng import SeededRng
 from tests.statistical.test_pmw_theorem import (
     BUDGET,
     CELLS,
@@ -107,10 +117,10 @@ def test_the_better_one_needs_a_fraction_of_the_lectures_updates_and_budget():
 
 def test_a_program_is_made_by_its_name():
     terms = {"alpha": 0.1, "beta": 0.05, "questions": 1000, "delta": 1e-6}
-    assert [classic.program(method, FACTS, **terms) for method in (LECTURE, BETTER)] == both()
-    assert classic.program(BETTER, FACTS, **{**terms, "delta": 0}).kind == "laplace"
+    assert [multiplicative_weights.program(method, FACTS, **terms) for method in (LECTURE, BETTER)] == both()
+    assert multiplicative_weights.program(BETTER, FACTS, **{**terms, "delta": 0}).kind == "laplace"
     with pytest.raises(ParameterError, match='"pmw" or "lecture"'):
-        classic.program("auto", FACTS, **terms)
+        multiplicative_weights.program("auto", FACTS, **terms)
 
 
 def test_programs_are_records_and_differ_in_them():
@@ -513,11 +523,11 @@ def test_an_answer_that_another_session_overtook_updates_nothing(monkeypatch):
     other = ClassicAnswers(engine.program, engine.table, engine.ledger, rng=SeededRng(2))
 
     def overtaken(*arguments, **more):
-        monkeypatch.setattr(classic, "release", release)
+        monkeypatch.setattr(multiplicative_weights, "release", release)
         assert ask(other, [7]).source == "measurement"
         return release(*arguments, **more)
 
-    monkeypatch.setattr(classic, "release", overtaken)
+    monkeypatch.setattr(multiplicative_weights, "release", overtaken)
     assert ask(engine, [5]).source == "direct"
     assert ask(other, [5]).source == "cache"
     assert engine.weights.updates == other.weights.updates == 4

@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 
+from discreet.answering.measurement import Measured
 from discreet.domain import AnyNumber, Category, Domain, Number
-from discreet.pmw import fit as module
-from discreet.pmw.fit import fit
-from discreet.pmw.hypothesis import Dense, Factored
-from discreet.pmw.measured import Measured
+from discreet.hypothesis import max_entropy as module
+from discreet.hypothesis.hypothesis import Dense, Factored
+from discreet.hypothesis.max_entropy import fit
 from discreet.predicate import Among, Between, Equals
 from discreet.query import Count, Histogram, Sum
 

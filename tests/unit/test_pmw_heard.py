@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.ledger.price import ATTO, NANO
+from discreet.answering.adaptive import MANNER, last_fit
+from discreet.answering.generalization import length_of, rate_of
+from discreet.answering.heard import Heard
+from discreet.answering.linear_query import linear, meaning
+from discreet.answering.measurement import Measured, SetErrors, group_cells, interval, noise_bound, read_off
+from discreet.funds import ATTO, NANO
 from discreet.ledger.state import State, advance, row_of
-from discreet.pmw.answering import MANNER, last_fit
-from discreet.pmw.heard import Heard
-from discreet.pmw.measured import Measured, SetErrors, group_cells, interval, noise_bound, read_off
-from discreet.pmw.population import length_of, rate_of
-from discreet.pmw.questions import linear, meaning
 from discreet.query import Among, And, Count, Equals, Histogram, Not, Sum
 from tests.ledger_doubles import TENTH, Approximate, opening
 

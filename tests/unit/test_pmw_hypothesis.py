@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
+from discreet.answering.linear_query import Linear, linear
 from discreet.domain import Category, Domain, Number
 from discreet.errors import ParameterError
-from discreet.pmw import axes, junction, tensor
-from discreet.pmw.hypothesis import MAX_DENSE, Dense, Factored, Hypothesis, start, tree_cells
-from discreet.pmw.questions import Linear, linear
+from discreet.hypothesis import axes, junction_tree, tensor
+from discreet.hypothesis.hypothesis import MAX_DENSE, Dense, Factored, Hypothesis, start, tree_cells
 from discreet.predicate import Among, And, Between, Equals, Not
 from discreet.query import Count, Histogram, Sum
 
@@ -448,7 +448,7 @@ def test_the_better_of_two_orders_of_elimination_is_taken() -> None:
         found = {
             way: max(
                 math.prod(size for i, size in enumerate(sizes.values()) if clique >> i & 1)
-                for clique in junction._eliminated(masks, logs, by_fill=way)
+                for clique in junction_tree._eliminated(masks, logs, by_fill=way)
             )
             for way in wins
         }
@@ -461,8 +461,8 @@ def test_the_better_of_two_orders_of_elimination_is_taken() -> None:
 def test_a_tree_has_no_clique_inside_another() -> None:
     sizes = sizes_of(*[6] * 40)
     chain = [(f"c{i}", f"c{i + 1}") for i in range(39)]
-    assert sorted(junction.tree_of(sizes, chain).cliques) == sorted(chain)
-    assert junction.tree_of(sizes, [*chain, ("c7",)], ("c20", "c21")).cliques[0] == ("c20", "c21")
+    assert sorted(junction_tree.tree_of(sizes, chain).cliques) == sorted(chain)
+    assert junction_tree.tree_of(sizes, [*chain, ("c7",)], ("c20", "c21")).cliques[0] == ("c20", "c21")
 
 
 @pytest.mark.parametrize("seed", range(12))

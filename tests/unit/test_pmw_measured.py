@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from discreet.answering.linear_query import linear
+from discreet.answering.measurement import Measured, interval, noise_bound, read_off
 from discreet.domain import Category, Domain, Number
-from discreet.noise import SeededRng
-from discreet.pmw.measured import Measured, interval, noise_bound, read_off
-from discreet.pmw.questions import linear
 from discreet.predicate import Among, And, Equals, Or
 from discreet.query import Count, Histogram, Sum
+from discreet.rng import SeededRng
 
 KINDS = ["gaussian", "laplace"]
 FAILURE = 0.2

@@ -9,6 +9,10 @@ from fractions import Fraction
 import pytest
 from scipy.stats import norm
 
+from discreet.answering.calibration import Shop, Terms
+from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE
+from discreet.answering.plans import AUTO, AVERAGED, TABLE, crossover, rows
+from discreet.answering.workload import choose
 from discreet.data import Facts, Identity
 from discreet.domain import Category, Domain
 from discreet.errors import ParameterError
@@ -16,10 +20,6 @@ from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanism import within
 from discreet.plan import Asked
-from discreet.pmw.plans import AUTO, AVERAGED, TABLE, crossover, rows
-from discreet.pmw.programs import BETTER, LECTURE
-from discreet.pmw.shop import Shop, Terms
-from discreet.pmw.workload import choose
 from discreet.predicate import Among
 from discreet.query import Count, Equals, Histogram
 

@@ -8,13 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from discreet.data import Facts
-from discreet.domain import Category, Domain
-from discreet.errors import ParameterError, Unproven
-from discreet.guarantee import Guarantee, Neighbours
-from discreet.pmw import population
-from discreet.pmw.measured import Measured
-from discreet.pmw.population import (
+from discreet.answering import generalization
+from discreet.answering.generalization import (
     Told,
     by_description,
     by_privacy,
@@ -27,6 +22,11 @@ from discreet.pmw.population import (
     uniform_nats,
     workload_drift,
 )
+from discreet.answering.measurement import Measured
+from discreet.data import Facts
+from discreet.domain import Category, Domain
+from discreet.errors import ParameterError, Unproven
+from discreet.guarantee import Guarantee, Neighbours
 from discreet.query import Count, Histogram, Sum
 
 FACTS = Facts(Domain(a=Category(0, 1)), Neighbours("replace-one"), 1000)
@@ -152,7 +152,7 @@ def test_a_measured_count_or_marginal_is_as_long_as_its_possible_numbers_suggest
 
 def test_all_levels_of_the_rate_together_fail_as_often_as_they_may(monkeypatch):
     shares = {}
-    monkeypatch.setattr(population, "distance", lambda rate, failure, may_fail: shares.setdefault(rate, failure))
+    monkeypatch.setattr(generalization, "distance", lambda rate, failure, may_fail: shares.setdefault(rate, failure))
     for level in range(-200, 201):
         by_privacy(Told(1, rate=0.01 * 2.0**level, limit=0.01), beta=0.0, failure=0.04)
     assert len(shares) == 401

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.pmw import population
-from discreet.pmw.answering import MANNER, Answers
-from discreet.pmw.marginals import Marginals
-from discreet.pmw.measured import Measured, SetErrors
-from discreet.pmw.reading import Answered, _readings, answers
-from discreet.pmw.reading import bound as promised
-from discreet.pmw.shop import Shop, Terms
+from discreet.answering import generalization
+from discreet.answering.adaptive import MANNER, Answers
+from discreet.answering.calibration import Shop, Terms
+from discreet.answering.marginals import Marginals
+from discreet.answering.measurement import Measured, SetErrors
+from discreet.answering.reading import Answered, _readings, answers
+from discreet.answering.reading import bound as promised
 from discreet.query import Count, Equals, Histogram, Sum
 from tests.unit.test_tails import laplace, number
 
@@ -187,8 +187,8 @@ def test_a_sum_is_counted_in_the_largest_contribution_of_one_row_whatever_rows_a
 @pytest.mark.parametrize("rate", [0.011, 0.5, 0.999, 1.0, 1.001, 37.0])
 def test_a_population_s_bound_is_for_a_level_that_was_not_exceeded(rate, monkeypatch):
     seen = []
-    monkeypatch.setattr(population, "distance", lambda level, **_: seen.append(level) or 0.1)
-    population.by_privacy(population.Told(questions=5, rate=rate, limit=1.0), beta=0.05, failure=0.05)
+    monkeypatch.setattr(generalization, "distance", lambda level, **_: seen.append(level) or 0.1)
+    generalization.by_privacy(generalization.Told(questions=5, rate=rate, limit=1.0), beta=0.05, failure=0.05)
     assert rate <= seen[0] < 2 * rate
 
 

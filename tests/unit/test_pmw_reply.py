@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.pmw.reply import plain, put_together, quotient
-from discreet.pmw.sql import Select
-from discreet.pmw.transcript import Given
+from discreet.answering.answer import plain, put_together, quotient
+from discreet.answering.transcript import Given
+from discreet.sql import Select
 
 DOMAIN = dp.Domain(
     town=dp.Category("north", "south", "nowhere"),

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.answering import adaptive
+from discreet.answering import calibration as shops
+from discreet.answering.adaptive import MANNER
+from discreet.answering.averaged_weights import AveragedWeights
+from discreet.answering.calibration import Shop, Terms
+from discreet.answering.measurement import noise_bound
+from discreet.answering.reading import answers
 from discreet.catalogue import CATALOGUE
 from discreet.ledger import charging
-from discreet.ledger.answers import decode
+from discreet.ledger.answer_codec import decode
 from discreet.mechanisms.threshold import AboveThreshold, Far
-from discreet.pmw import answering
-from discreet.pmw import shop as shops
-from discreet.pmw.answering import MANNER
-from discreet.pmw.measured import noise_bound
-from discreet.pmw.mwem import AveragedWeights
-from discreet.pmw.reading import answers
-from discreet.pmw.shop import Shop, Terms
 from discreet.query import Among, And, Count, Equals, Histogram, Or, Sum
 from discreet.records import record, revive
 from discreet.release import Open
@@ -128,13 +128,13 @@ def test_a_guess_that_is_just_too_far_off_is_rarely_given():
 
 def test_no_guess_is_given_when_the_threshold_ended_meanwhile(monkeypatch):
     session = with_halves(alpha="0.2")
-    real = answering.reopen
+    real = adaptive.reopen
 
     def ended_elsewhere(conversation, table, *, charge, ledger, rng):
         charging.end(ledger, charge)
         return real(conversation, table, charge=charge, ledger=ledger, rng=rng)
 
-    monkeypatch.setattr(answering, "reopen", ended_elsewhere)
+    monkeypatch.setattr(adaptive, "reopen", ended_elsewhere)
     answer = session.ask(BOTH)
     assert answer.source == "direct"
     assert isinstance(charged(session)[-1], dp.Gaussian)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from discreet.answering.linear_query import all_cells
 from discreet.domain import Category, Domain, Number
 from discreet.errors import ParameterError, UnsupportedQuery
-from discreet.pmw.questions import all_cells
-from discreet.pmw.sql import Select, parse, spelled
-from discreet.pmw.sql.text import MAX_LENGTH
 from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or
 from discreet.query import Count, Histogram, Sum
+from discreet.sql import Select, parse, spelled
+from discreet.sql.source import MAX_LENGTH
 
 CASES = Path(__file__).parents[1] / "e2e" / "sql_cases"
 DOMAIN = Domain(

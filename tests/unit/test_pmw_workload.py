@@ -9,6 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.answering import averaged_weights as mwem
+from discreet.answering.averaged_weights import AveragedWeights, averaged_weights, rows_needed
+from discreet.answering.workload import Marginals, answers, bound, choose, marginals
 from discreet.data import Table
 from discreet.domain import Category, Domain, Number
 from discreet.errors import ParameterError
@@ -16,14 +19,11 @@ from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger
 from discreet.mechanism import within
 from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.noise import SeededRng
-from discreet.pmw import mwem
-from discreet.pmw.mwem import AveragedWeights, averaged_weights, rows_needed
-from discreet.pmw.workload import Marginals, answers, bound, choose, marginals
 from discreet.predicate import And, Between, Equals
 from discreet.query import Count, Histogram, KeyCount, Sum
 from discreet.records import canonical, record, revive
 from discreet.release import release
+from discreet.rng import SeededRng
 from tests.pac_game import assert_honest
 
 DOMAIN = Domain(a=Category("p", "q", "r"), b=Category(levels=range(4)), x=Number(0, 5, step=0.5))

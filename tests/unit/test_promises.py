@@ -10,15 +10,16 @@ import pytest
 
 import discreet as dp
 from discreet.data import Facts
-from discreet.erm import choose, descent, neural, output, sampling
+from discreet.erm import descent, network, output_perturbation, solvers
+from discreet.erm.exponential import bounds
+from discreet.erm.feasible_sets import Ball, Box, interval
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.gradient import Pass
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
+from discreet.erm.nonprivate import risk_gradient, risk_value
 from discreet.erm.promise import Promise
-from discreet.erm.reference import risk_gradient, risk_value
 from discreet.erm.risk import CAUTION, Lasso, Ridge, Risk
 from discreet.erm.schedules import Accelerated, Average, Last
-from discreet.erm.sets import Ball, Box, interval
 from discreet.guarantee import Neighbours
 
 DOMAIN = dp.Domain(
@@ -118,7 +119,7 @@ def test_steps_are_short_enough_for_k_rows_and_under_add_remove_for_four_times_a
 
 # --- promises ---------------------------------------------------------------------------------------------------------
 
-SOLVERS = [each for each in choose.SOLVERS if each not in ("strongly-convex", "exponential")]
+SOLVERS = [each for each in solvers.SOLVERS if each not in ("strongly-convex", "exponential")]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -128,7 +129,7 @@ def test_in_rows_that_count_k_times_a_promise_is_k_times_that_of_one_row(solver)
     for k in (1, 10):
         given = facts(k, size=5000)
         admits = dp.within(BUDGET, facts=given)
-        found.append(choose.offer(solver, risk_of(Huber("1/2")), facts=given, admits=admits, steps=60).promise)
+        found.append(solvers.offer(solver, risk_of(Huber("1/2")), facts=given, admits=admits, steps=60).promise)
     assert found[1].excess == pytest.approx(10 * found[0].excess, rel=0.02)
     assert [each.per for each in found] == ["row", "person"]
 
@@ -138,16 +139,16 @@ def test_the_exponential_mechanism_promises_k_times_as_much_for_k_rows():
         risk, found = Risk(Squared(), features, "number", feasible), []
         for k in (1, 10):
             given = facts(k, size=5000)
-            drawn = sampling.propose(risk, facts=given, admits=dp.within(dp.Budget(5), facts=given))
-            found.append(sampling.promise(drawn, given))
+            drawn = bounds.propose(risk, facts=given, admits=dp.within(dp.Budget(5), facts=given))
+            found.append(bounds.promise(drawn, given))
         assert found[1].excess == pytest.approx(10 * found[0].excess, rel=0.1)
 
 
 def test_ranks_are_compared_with_what_k_rows_can_miss_by():
     """What is certain without looking is k times as much too: nothing is refused that says something."""
     given, column = facts(20, size=50), DOMAIN["number"]
-    drawn = sampling.RankQuantile("number", "1/2", "1/10")
-    found = sampling.promise(drawn, given)
+    drawn = bounds.RankQuantile("number", "1/2", "1/10")
+    found = bounds.promise(drawn, given)
     assert found.excess == pytest.approx((math.log(column.size) + 1) * 10 / 50 * 2)
     assert 1 < found.excess < 20
 
@@ -195,7 +196,7 @@ def test_every_solver_says_the_condition_of_its_promise(solver):
         (3, "replace-one", ""),
     ):
         given = facts(rows, kind, 5000)
-        made = choose.offer(solver, risk, facts=given, admits=dp.within(BUDGET, facts=given))
+        made = solvers.offer(solver, risk, facts=given, admits=dp.within(BUDGET, facts=given))
         assert made.promise.excess is not None
         assert made.promise.condition == says
 
@@ -222,7 +223,7 @@ def test_the_rate_of_a_network_falls_with_the_rows_of_a_person():
     for rows in (1, 10):
         given = facts(rows, domain=domain, size=10**6)
         admits = dp.within(dp.Budget(50, 1e-6), facts=given)
-        found.append(neural.propose(VectorColumn("x"), "y", (4,), facts=given, admits=admits).rate)
+        found.append(network.propose(VectorColumn("x"), "y", (4,), facts=given, admits=admits).rate)
     assert found == [1, dp.exact.number(rate="1/10")]
 
 
@@ -243,5 +244,8 @@ def test_a_choice_among_models_promises_nothing_where_the_number_of_rows_is_priv
 
 
 def test_output_perturbation_counts_the_rows_when_it_says_that_no_solver_would_end():
-    slow = [output._Known(risk_of(Huber("1/2")), dp.exact.number(ridge="1/1000"), facts(k)).slowest() for k in (1, 20)]
+    slow = [
+        output_perturbation._Known(risk_of(Huber("1/2")), dp.exact.number(ridge="1/1000"), facts(k)).slowest()
+        for k in (1, 20)
+    ]
     assert slow[1] - 1 == pytest.approx(20 * (slow[0] - 1))

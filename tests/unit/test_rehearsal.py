@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import discreet as dp
-from discreet.ledger.price import price_of
+from discreet.funds import price_of
 from discreet.rehearsal import made_up
 
 DOMAIN = dp.Domain(

@@ -29,11 +29,11 @@ from discreet.errors import (
 )
 from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger, charging
-from discreet.ledger.answers import decode, encode
+from discreet.ledger.answer_codec import decode, encode
 from discreet.ledger.charging import turn
 from discreet.ledger.process import gone, this_process
-from discreet.noise import SeededRng
 from discreet.release import converse, release, reopen
+from discreet.rng import SeededRng
 from tests.ledger_doubles import DOMAIN, Broken, Everything, Failing, Guess, Pure, people
 
 TENTH = Pure(Fraction(1, 10))

@@ -18,7 +18,7 @@ from discreet import report
 from discreet.data import Facts, Identity
 from discreet.domain import AnyNumber, Category, Domain, Number
 from discreet.errors import ParameterError
-from discreet.estimators.rules import LearnedRule
+from discreet.estimators.rule_base import LearnedRule
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanism import within
@@ -29,7 +29,7 @@ from discreet.plan import plan
 from discreet.query import Count, Equals, Histogram
 from discreet.rehearsal import made_up
 from discreet.release import release
-from discreet.report import asking, learning, plot, promises, spending
+from discreet.report import budget_plot, ledger_plot, plot, sample_size_plot, session_plot
 
 DOMAIN = Domain(age=Number(0, 120, step=1), visits=Number(0, 50, step=1))
 TEASED = '<script>alert("$x^2$")</script> & café 漢字 \x00\n end'
@@ -79,13 +79,13 @@ def test_the_odds_are_bayes():
 
 @pytest.mark.parametrize("prior", [0.001, 0.3, 0.5, 0.97])
 def test_a_posterior_multiplies_the_odds_by_at_most_the_ratio(prior):
-    after = promises.posterior(prior, 0.7)
+    after = budget_plot.posterior(prior, 0.7)
     assert after / (1 - after) == pytest.approx(math.exp(0.7) * prior / (1 - prior))
 
 
 def test_certainties_at_the_ends_stay_there():
-    assert promises.posterior(0, 5) == 0
-    assert promises.posterior(1, 5) == 1
+    assert budget_plot.posterior(0, 5) == 0
+    assert budget_plot.posterior(1, 5) == 1
 
 
 def test_delta_is_said_to_be_outside_the_bounds():
@@ -190,8 +190,8 @@ def test_where_nothing_is_promised_the_caption_says_so():
 
 
 def test_a_bound_that_grows_with_the_size_is_explained():
-    assert learning._grows({(Fraction(1), 10): 0.1, (Fraction(1), 100): 0.2})
-    assert not learning._grows({(Fraction(1), 10): 0.2, (Fraction(1), 100): None, (Fraction(2), 10): 0.3})
+    assert sample_size_plot._grows({(Fraction(1), 10): 0.1, (Fraction(1), 100): 0.2})
+    assert not sample_size_plot._grows({(Fraction(1), 10): 0.2, (Fraction(1), 100): None, (Fraction(2), 10): 0.3})
 
 
 def test_needed_sizes_are_the_plans():
@@ -205,7 +205,7 @@ def test_needed_sizes_are_the_plans():
     assert sizes["finite"] == needed("finite", 0.05, 0.05, 1, 1e-6, "replace-one", "auto", hypotheses=50)
     rows = plan("questions", budget=Budget(1, 1e-6), alpha=0.05, questions=10, bits=8).rows
     assert sizes["questions"] == min(row.needed for row in rows if row.needed is not None)
-    excess = learning._cached_excess(
+    excess = sample_size_plot._cached_excess(
         "logistic", Budget(1, 1e-6), Neighbours("replace-one"), sizes["logistic"], (("d", 2),)
     )
     assert excess <= 0.05
@@ -273,7 +273,7 @@ def test_a_box_without_declared_bounds_or_with_half_a_truth_is_refused():
 def test_the_last_point_of_a_budget_is_what_is_spent(table):
     mechanisms = [Laplace(Count(), 20), Gaussian(Histogram("age"), 25), Laplace(Count(), 50), Laplace(Count(), 50)]
     ledger = ledger_of(table, mechanisms)
-    found = spending.steps(ledger)
+    found = ledger_plot.steps(ledger)
     assert found[-1].books == ledger.spent()
     assert [each.label for each in found] == ["laplace", "gaussian", "laplace", "laplace"]
     picture = report.budget(ledger)
@@ -302,8 +302,8 @@ def test_an_empty_ledger_says_so(table):
 
 
 def test_many_charges_are_a_thinned_curve_that_ends_where_the_ledger_does(table, monkeypatch):
-    monkeypatch.setattr(spending, "MOST_ROWS", 20)
-    monkeypatch.setattr(spending, "MOST_POINTS", 30)
+    monkeypatch.setattr(ledger_plot, "MOST_ROWS", 20)
+    monkeypatch.setattr(ledger_plot, "MOST_POINTS", 30)
     ledger = ledger_of(table, [(Laplace, Gaussian)[turn % 2](Count(), 300 + turn) for turn in range(60)])
     found = report.budget(ledger)
     assert len(found.rows) == 20
@@ -332,7 +332,7 @@ def test_what_a_mark_proved_is_in_the_budget(table, tmp_path):
     again = Ledger.open(path)
     again.reconcile()
     release(Laplace(Count(), 5), table, ledger=again)
-    found = spending.steps(again)
+    found = ledger_plot.steps(again)
     assert [each.label for each in found] == ["reconciled", "laplace"]
     assert found[-1].books == again.spent()
     assert found[-1].used == pytest.approx(0.3)
@@ -387,7 +387,7 @@ def test_simpler_ways_to_answer_are_the_plans():
 
 
 def test_the_largest_true_error_is_found_among_all_questions_also_when_few_are_drawn(monkeypatch):
-    monkeypatch.setattr(asking, "MOST_POINTS", 3)
+    monkeypatch.setattr(session_plot, "MOST_POINTS", 3)
     found = report.questions([(number, 50, 40 * (number == 7), 0.1) for number in range(1, 21)], budget=Budget(1))
     assert "largest true error was 40" in found.alt
     assert "A true error of 0 is drawn at one half" in found.caption
@@ -395,16 +395,16 @@ def test_the_largest_true_error_is_found_among_all_questions_also_when_few_are_d
 
 def test_a_question_paid_alone_costs_what_its_noise_costs():
     facts = Facts(Domain(it=Category("no", "yes")), Neighbours("replace-one"), None)
-    share = asking._alone(Laplace, Budget(1, 1e-6), facts, 16_000, Fraction(1, 20), 1_000)
+    share = session_plot._alone(Laplace, Budget(1, 1e-6), facts, 16_000, Fraction(1, 20), 1_000)
     assert share == pytest.approx(math.log(16_000 / 0.05) / 1_000, rel=0.01)
     for kind in (Laplace, Gaussian):
-        price = asking._alone(kind, Budget(1, 1e-6), facts, 50, Fraction(1, 20), 100)
-        scale = asking._largest(
-            lambda scale, kind=kind: kind(asking._COUNT, scale).noise_range(1 - 0.05 / 50, facts) <= 100
+        price = session_plot._alone(kind, Budget(1, 1e-6), facts, 50, Fraction(1, 20), 100)
+        scale = session_plot._largest(
+            lambda scale, kind=kind: kind(session_plot._COUNT, scale).noise_range(1 - 0.05 / 50, facts) <= 100
         )
-        assert within(Budget(1, 1e-6), facts=facts)(kind(asking._COUNT, scale))
+        assert within(Budget(1, 1e-6), facts=facts)(kind(session_plot._COUNT, scale))
         assert 0 < price < 1
-    assert asking._alone(Laplace, Budget(1), facts, 5, Fraction(1, 20), math.inf) is None
+    assert session_plot._alone(Laplace, Budget(1), facts, 5, Fraction(1, 20), math.inf) is None
 
 
 def test_a_pure_budget_is_compared_with_laplace_alone_and_bounds_may_be_missing():

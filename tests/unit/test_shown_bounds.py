@@ -10,10 +10,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.cli.showing import NO_BOUND, Asked, Left, _up, rounded, show
+from discreet.answering.answer import Answer
+from discreet.cli.answer_view import NO_BOUND, Asked, Left, _up, rounded, show
 from discreet.guarantee import Guarantee
-from discreet.pac.certificate import Certificate, worded
-from discreet.pmw.reply import Answer
+from discreet.pac.mistake_bound import Certificate, worded
 
 
 def number(text: str) -> float:

@@ -11,13 +11,13 @@ import pytest
 from sklearn.model_selection import GridSearchCV, KFold
 
 import discreet as dp
+from discreet.answering.transcript import Transcript
 from discreet.catalogue import CATALOGUE
-from discreet.certificate import certificate, check
+from discreet.certificate.certificate import certificate, check
+from discreet.certificate.export import read_export
 from discreet.estimators import base, replay
-from discreet.exported import read_export
 from discreet.ledger import charging
-from discreet.ledger.answers import decode
-from discreet.pmw.transcript import Transcript
+from discreet.ledger.answer_codec import decode
 from tests.ledger_doubles import Failing
 
 N = 3_000
@@ -139,12 +139,12 @@ def test_a_workload_is_read_again_from_the_mechanism_and_the_run_that_were_charg
 
 
 def test_a_workload_that_was_answered_by_averaged_weights_is_read_again(path, monkeypatch):
-    from discreet.pmw import answering, workload
+    from discreet.answering import adaptive, workload
 
     def weights(questions, facts, **how):
         return [way for way in workload.choose(questions, facts, **how) if way.method == "weights"]
 
-    monkeypatch.setattr(answering, "choose", weights)
+    monkeypatch.setattr(adaptive, "choose", weights)
     with monkeypatch.context() as patch, dp.Ledger.open(path) as ledger:
         patch.setattr(charging, "say", dying)
         with pytest.raises(Died):
@@ -178,7 +178,7 @@ def test_another_share_other_terms_and_other_columns_are_other_workloads(path, m
 
 
 def test_a_workload_whose_run_was_interrupted_is_paid_again_once(path, monkeypatch):
-    from discreet.pmw.marginals import Marginals
+    from discreet.answering.marginals import Marginals
 
     with monkeypatch.context() as patch, dp.Ledger.open(path) as ledger:
         patch.setattr(Marginals, "run", dying)

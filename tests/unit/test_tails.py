@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.answering.measurement import noise_bound
 from discreet.mechanisms import stable
-from discreet.pac.bounds import RankBounds
-from discreet.pac.certificate import certifying, hidden
 from discreet.pac.conditions import Literals
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, lecture_threshold
+from discreet.pac.interior.rank import _gaussian_reached, reached
 from discreet.pac.labels import Labels, Mistakes
-from discreet.pac.ranks import _gaussian_reached, reached
-from discreet.pmw.measured import noise_bound
+from discreet.pac.mistake_bound import certifying, hidden
+from discreet.pac.rank_bounds import RankBounds
 from discreet.query import Count, Sum
 from tests.examples import LABELS, RULES, facts
 

@@ -13,15 +13,15 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dp
-from discreet.certificate import certificate, check
+from discreet.certificate.certificate import certificate, check
+from discreet.certificate.export import read_export
 from discreet.data import Dataset, Facts
 from discreet.errors import LedgerCorrupt
-from discreet.exported import read_export
 from discreet.guarantee import Guarantee, renyi_to_epsilon
 from discreet.ledger import Ledger
 from discreet.ledger.state import GENESIS, chained
-from discreet.noise import Rng
 from discreet.records import canonical
+from discreet.rng import Rng
 from discreet.schema import draft
 from tests.ledger_doubles import MIXED, Pure, people
 from tests.unit.test_pmw_answering import charges, opened
@@ -184,6 +184,6 @@ def test_a_number_with_a_huge_exponent_is_refused_at_once_however_it_is_spelled(
 
 
 def test_a_record_that_divides_by_zero_has_no_words():
-    from discreet.wording import asked
+    from discreet.describe import asked
 
     assert asked({"name": "laplace/1", "scale": "1/0", "query": {"name": "count/1"}}) == ""

@@ -35,8 +35,8 @@ from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdL
 from discreet.query import Count, Equals, Histogram, KeyCount
 
 if TYPE_CHECKING:
-    from discreet.audit.learners import Attempts, Sampled
-    from discreet.audit.questions import Asking
+    from discreet.audit.attacks_on_models import Attempts, Sampled
+    from discreet.audit.attacks_on_sessions import Asking
 
 REPLACE = Setting(Domain(v=Category("a", "b")), Neighbours("replace-one"))
 ADD = Setting(Domain(v=Category("a", "b")), Neighbours("add-remove"))
@@ -107,10 +107,12 @@ def name_of(each: AnyAttack) -> str:
 
 def attacks() -> tuple[AnyAttack, ...]:
     """The fixed set."""
-    from discreet.audit import learners, questions, rules  # learners and sessions bring much with them
+    from discreet.audit import attacks_on_models, attacks_on_rules, attacks_on_sessions
 
-    listed = (Attack(*told, asks=(), reach=reach) for told, reach in (*learners.listed(), *rules.told()))
-    return (*_mechanism_attacks(), *listed, *learners.told(), *questions.told())
+    listed = (
+        Attack(*told, asks=(), reach=reach) for told, reach in (*attacks_on_models.listed(), *attacks_on_rules.told())
+    )
+    return (*_mechanism_attacks(), *listed, *attacks_on_models.told(), *attacks_on_sessions.told())
 
 
 def _mechanism_attacks() -> tuple[Attack, ...]:

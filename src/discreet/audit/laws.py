@@ -24,7 +24,7 @@ from discreet.data import Dataset, Facts, Slice, Table
 from discreet.domain import Domain
 from discreet.guarantee import Neighbours
 from discreet.mechanism import Conversation, Mechanism
-from discreet.noise import Rng
+from discreet.rng import Rng
 
 Row = Mapping[str, Any]
 Atom = tuple[Any, float]

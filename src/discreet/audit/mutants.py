@@ -20,8 +20,8 @@ from discreet.data import Dataset, Facts
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.selection import Exponential
-from discreet.noise import Rng
 from discreet.records import Json, record
+from discreet.rng import Rng
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,14 +29,14 @@ from discreet.audit.divergence import Finding
 from discreet.audit.laws import Atom, Branching, Law, Row, Setting
 from discreet.data import Table
 from discreet.errors import BudgetExceeded, ConversationOver
+from discreet.funds import NANO, NOTHING, Books, Price
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
-from discreet.ledger.price import NANO, NOTHING, Books, Price
 from discreet.ledger.state import Body
 from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.noise import Rng
 from discreet.records import canonical
 from discreet.release import release
+from discreet.rng import Rng
 
 Program = Callable[["Visit"], None]
 

@@ -10,7 +10,7 @@ from typing import Any
 from discreet.audit.laws import Row, Setting
 from discreet.domain import Category, Domain, Number
 from discreet.errors import ParameterError
-from discreet.noise import Rng
+from discreet.rng import Rng
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,14 @@ import sys
 import click
 from click.shell_completion import shell_complete
 
-from discreet.cli.asking import ask, synth
-from discreet.cli.audits import audit
-from discreet.cli.learning import fit, learn, suggest_bounds
-from discreet.cli.ledgers import ledger
-from discreet.cli.plans import plan
-from discreet.cli.reporting import report
-from discreet.cli.schemas import schema
-from discreet.cli.touring import tour
+from discreet.cli.ask import ask, synth
+from discreet.cli.audit import audit
+from discreet.cli.learn import fit, learn, suggest_bounds
+from discreet.cli.ledger import ledger
+from discreet.cli.plan import plan
+from discreet.cli.report import report
+from discreet.cli.schema import schema
+from discreet.cli.tour import tour
 from discreet.errors import BudgetExceeded, DiscreetError, ParameterError, SchemaError, UnsupportedQuery
 
 _COMPLETE = "_DISCREET_COMPLETE"  # what a shell sets when it asks how to go on after a tab

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.models import declared
-from discreet.wording import one_line
+from discreet.cli.model_view import declared
+from discreet.describe import one_line
 
 if TYPE_CHECKING:
     from discreet.domain import Domain
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def clipped(question: str, domain: Domain, table: str) -> dict[str, Any] | None:
     """The column that a question adds up, its bounds and its step, and a note for people; None for other questions."""
-    from discreet.pmw.sql import parse
+    from discreet.sql import parse
 
     select = parse(question, domain, table=table)
     if select.kind not in ("sum", "average") or select.column is None:

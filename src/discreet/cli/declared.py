@@ -70,7 +70,7 @@ class Told:
 def _model(
     kind: str, domain: Domain, target: str, features: str | None, radius: str | None, huber: str | None
 ) -> dict[str, Any]:
-    from discreet.cli.fitting import check_kind, features_of, shape_of
+    from discreet.cli.fit import check_kind, features_of, shape_of
 
     columns = features_of(kind, domain, target, features)
     check_kind(kind, domain, target)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.front import FILE, Command, Opened, opened, price
-from discreet.cli.receipts import Receipt, Write
+from discreet.cli.options import FILE, Command, Opened, opened, price
+from discreet.cli.receipt import Receipt, Write
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:

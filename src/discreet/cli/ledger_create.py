@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from discreet import exact
-from discreet.cli.front import Output
+from discreet.cli.options import Output
+from discreet.describe import one_line
 from discreet.errors import ParameterError
-from discreet.wording import one_line
 
 if TYPE_CHECKING:
     from discreet.guarantee import Budget

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.front import Output
+from discreet.cli.options import Output
+from discreet.describe import asked, one_line
+from discreet.funds import Books
 from discreet.ledger.allowances import allowances
-from discreet.ledger.price import Books
 from discreet.ledger.state import price_from
-from discreet.wording import asked, one_line
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger

@@ -16,17 +16,17 @@ from typing import Any
 
 from discreet.data import Facts
 from discreet.domain import Domain
-from discreet.erm import choose, neural
-from discreet.erm.line import RankQuantile
+from discreet.erm import network, solvers
+from discreet.erm.exponential.bounds import promise
+from discreet.erm.exponential.line import RankQuantile
 from discreet.erm.losses import Absolute, Pinball, Squared
 from discreet.erm.posed import LOCATION, RANKED, problem, unit_vectors, vectors
 from discreet.erm.promise import mean_promise
 from discreet.erm.risk import Risk
-from discreet.erm.sampling import promise
 from discreet.errors import NothingFits, ParameterError
 from discreet.mechanism import calibrate
 from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
+from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
 from discreet.plan import PURE, Asked, Row
 from discreet.query import Sum
 
@@ -45,7 +45,7 @@ def methods(kind: str) -> tuple[str, ...]:
         return ()
     ranks = ("rank",) if kind in RANKED else ()
     left_out = (_ALIAS, "descent") if kind in LOCATION else (_ALIAS,)  # of one number auto is never a descent
-    return (*ranks, *(solver for solver in choose.SOLVERS if solver not in left_out))
+    return (*ranks, *(solver for solver in solvers.SOLVERS if solver not in left_out))
 
 
 def rows(kind: str, asked: Asked) -> list[Row]:
@@ -71,7 +71,7 @@ def _network(asked: Asked) -> Row:
     facts = Facts(domain, asked.facts.neighbours, size)
     target = asked.model.target or "y"
     try:
-        found = neural.propose(features, target, _HIDDEN, facts=facts, admits=asked.admits(facts))
+        found = network.propose(features, target, _HIDDEN, facts=facts, admits=asked.admits(facts))
     except ParameterError as refused:
         return Row("descent", "", refusal=f"{reason}; here {refused}")
     kind = type(found.noise).__name__.removesuffix("Noise")
@@ -101,7 +101,7 @@ def _taken(kind: str, risk: Risk, domain: Domain, asked: Asked, made: list[Row],
         return min(found, key=_noise).method if found and asked.facts.neighbours.rows == 1 else None
     facts = Facts(domain, asked.facts.neighbours, size)
     try:
-        return choose.choose(risk, facts=facts, admits=asked.admits(facts)).solver
+        return solvers.choose(risk, facts=facts, admits=asked.admits(facts)).solver
     except ParameterError:  # nothing is left that could be spent
         return None
 
@@ -132,7 +132,7 @@ def _row(solver: str, risk: Risk, domain: Domain, asked: Asked) -> Row:
     )
 
 
-def _offered(solver: str, risk: Risk, domain: Domain, asked: Asked, made: dict[str, Any], size: int) -> choose.Offer:
+def _offered(solver: str, risk: Risk, domain: Domain, asked: Asked, made: dict[str, Any], size: int) -> solvers.Offer:
     """What the solver offers for this size. `made` keeps a mechanism that is the same for every size."""
     facts = Facts(domain, asked.facts.neighbours, size)
     admits = asked.admits(facts)
@@ -149,9 +149,9 @@ def _offered(solver: str, risk: Risk, domain: Domain, asked: Asked, made: dict[s
         half = risk.feasible.diameter(1) / 2
         found = mean_promise(noise(mechanism.scale).variance(), count=size, half=half, facts=facts)
     else:
-        return choose.offer(solver, risk, facts=facts, admits=admits)
+        return solvers.offer(solver, risk, facts=facts, admits=admits)
     made[solver] = mechanism
-    return choose.Offer(solver, mechanism, found)
+    return solvers.Offer(solver, mechanism, found)
 
 
 def _rank(risk: Risk, noise: Fraction) -> RankQuantile:
@@ -159,7 +159,7 @@ def _rank(risk: Risk, noise: Fraction) -> RankQuantile:
     return RankQuantile(risk.target, part, 1 / noise)
 
 
-def _refusal(offered: Callable[[int], choose.Offer], asked: Asked) -> str:
+def _refusal(offered: Callable[[int], solvers.Offer], asked: Asked) -> str:
     """Why this solver does not apply at all, whatever it promises; empty if it does."""
     try:
         found = offered(asked.facts.size or _LARGEST)
@@ -171,7 +171,7 @@ def _refusal(offered: Callable[[int], choose.Offer], asked: Asked) -> str:
     return reason or f"no size up to {_LARGEST:,} is enough within its limit of steps"
 
 
-def _needed(offered: Callable[[int], choose.Offer], alpha: float) -> int | None:
+def _needed(offered: Callable[[int], solvers.Offer], alpha: float) -> int | None:
     """A size at which the promise is at most alpha; it is not promised at 0.95 of it."""
     low, high = 1, 16
     while not _kept(offered, high, alpha):
@@ -184,7 +184,7 @@ def _needed(offered: Callable[[int], choose.Offer], alpha: float) -> int | None:
     return high
 
 
-def _kept(offered: Callable[[int], choose.Offer], size: int, alpha: float) -> bool:
+def _kept(offered: Callable[[int], solvers.Offer], size: int, alpha: float) -> bool:
     try:
         return float(offered(size).promise or math.inf) <= alpha
     except ParameterError:

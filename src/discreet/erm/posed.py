@@ -12,15 +12,15 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import exact
+from discreet.describe import one_line
 from discreet.domain import Category, Domain, Number, Vector
+from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Absolute, Huber, Logistic, Loss, Pinball, Softmax, Squared
 from discreet.erm.promise import unit_of
 from discreet.erm.risk import Risk
-from discreet.erm.sets import Ball, interval
 from discreet.errors import ParameterError
 from discreet.plan import Asked
-from discreet.wording import one_line
 
 RANKED = ("median", "quantile")
 LOCATION = ("mean", *RANKED)

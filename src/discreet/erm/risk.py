@@ -36,9 +36,9 @@ import numpy as np
 from discreet import exact
 from discreet.data import Facts
 from discreet.domain import Category, Domain, Number
+from discreet.erm.feasible_sets import FeasibleSet, Floats
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Custom, Loss, Softmax, Squared
-from discreet.erm.sets import FeasibleSet, Floats
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 

@@ -21,7 +21,7 @@ from discreet.estimators.interior import Interior, interior_point
 from discreet.estimators.linear import LinearRegression, LogisticRegression
 from discreet.estimators.location import Mean, Median, Quantile
 from discreet.estimators.network import MLPClassifier
-from discreet.estimators.rulelists import FiniteClassClassifier, RuleClassifier
+from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier
 from discreet.estimators.scaler import DeclaredScaler
 from discreet.estimators.selection import Selected, select
 

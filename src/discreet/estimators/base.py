@@ -21,18 +21,18 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import exact
-from discreet.certificate import Certificate, certified_by
+from discreet.certificate.certificate import Certificate, certified_by
 from discreet.data import Dataset
 from discreet.erm.promise import Promise
 from discreet.errors import ParameterError
 from discreet.estimators.replay import Request
 from discreet.exact import Exact
+from discreet.funds import ATTO, Caps
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
-from discreet.ledger.price import ATTO, Caps
 from discreet.ledger.state import price_from
 from discreet.mechanism import Mechanism
-from discreet.pac.certificate import Certificate as Certified
+from discreet.pac.mistake_bound import Certificate as Certified
 from discreet.records import Json
 from discreet.release import Released, release
 

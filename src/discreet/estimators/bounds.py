@@ -10,13 +10,13 @@ from discreet import exact
 from discreet.data import ParquetTable, Table
 from discreet.domain import AnyNumber, Number
 from discreet.errors import ParameterError
-from discreet.estimators import rows as reading
+from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, books, terms_of
 from discreet.estimators.interior import charged_once
 from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.mechanism import calibrate
-from discreet.pac.bounds import RankBounds, declaration
+from discreet.pac.rank_bounds import RankBounds, declaration
 
 
 @dataclass(frozen=True, slots=True)

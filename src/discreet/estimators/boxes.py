@@ -9,9 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
 from discreet.domain import Domain, Number
-from discreet.estimators import rows as reading
+from discreet.estimators import input as reading
 from discreet.estimators.base import Terms, refuse, terms_of
-from discreet.estimators.rules import (
+from discreet.estimators.rule_base import (
     NUMBERS,
     Examples,
     LearnedRule,

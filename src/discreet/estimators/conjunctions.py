@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from discreet import exact
 from discreet.data import Batch
 from discreet.errors import ParameterError
-from discreet.estimators import rows as reading
+from discreet.estimators import input as reading
 from discreet.estimators.base import Terms, refuse, terms_of
-from discreet.estimators.rules import (
+from discreet.estimators.rule_base import (
     BOOLEANS,
     Examples,
     LearnedRule,
@@ -25,8 +25,8 @@ from discreet.estimators.rules import (
 )
 from discreet.estimators.supervised import flag, no_features
 from discreet.pac import choose, plans
+from discreet.pac.all_conjunctions import AllConjunctions
 from discreet.pac.conditions import Conjunction, Literals
-from discreet.pac.enumeration import AllConjunctions
 
 
 class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]

@@ -12,13 +12,13 @@ from discreet import exact
 from discreet.data import Dataset, Facts, Integers, ParquetTable, Table
 from discreet.domain import label_of
 from discreet.errors import ParameterError
-from discreet.estimators import rows as reading
+from discreet.estimators import input as reading
 from discreet.estimators.base import Books, FitGuarantee, Terms, books, terms_of
 from discreet.exact import Exact
 from discreet.guarantee import Neighbours
 from discreet.ledger import Ledger
-from discreet.pac import interior
 from discreet.pac.columns import ordered
+from discreet.pac.interior import methods
 from discreet.pac.methods import FAILING, Method, Spending, best, named
 from discreet.release import Released
 
@@ -118,8 +118,8 @@ def _method(terms: Terms, data: Dataset, name: str, beta: Fraction, method: str,
         where = books(terms, data, failing=share, about=about)
         return Spending(where.admits, where.failure)
 
-    names = interior.USUAL if method == "auto" else (method,)
-    found = interior.methods(facts=data.facts, column=name, beta=beta, spend=spend, names=names)
+    names = methods.USUAL if method == "auto" else (method,)
+    found = methods.methods(facts=data.facts, column=name, beta=beta, spend=spend, names=names)
     return best(found) or named(found, names[0])
 
 

@@ -1,7 +1,7 @@
 """Linear models: least squares, and logistic regression with two or several classes.
 
 A row x is projected to length row_norm and a target to its bound, by public rules; the model is then the solution of
-one problem, `discreet.erm.risk`, found by one mechanism of `discreet.erm.choose`. No mathematics is here.
+one problem, `discreet.erm.risk`, found by one mechanism of `discreet.erm.solvers`. No mathematics is here.
 
 The intercept is one more feature, constantly row_norm / 2; so rows have length row_norm * sqrt(5) / 2 at most.
 """
@@ -17,14 +17,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
 from discreet.domain import Number
-from discreet.erm.choose import choose
+from discreet.erm.feasible_sets import Ball
 from discreet.erm.losses import Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.sets import Ball
+from discreet.erm.solvers import choose
 from discreet.errors import ParameterError
-from discreet.estimators import rows as reading
+from discreet.estimators import input as reading
 from discreet.estimators.base import Terms, books, charged, per_row, refuse, terms_of
-from discreet.estimators.rows import Floats
+from discreet.estimators.input import Floats
 from discreet.estimators.selection import charged_accuracy
 from discreet.estimators.supervised import (
     Rows,
@@ -54,7 +54,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     huber           the loss is the squared miss up to this size and a line beyond, which bounds every gradient; "auto"
                     is half the bound of the target. None: the squared loss, whose gradients are several times as long
                     and need as much more noise, but which reads the rows once
-    solver          "auto": the smallest promised excess risk; or a name of `discreet.erm.choose.SOLVERS`
+    solver          "auto": the smallest promised excess risk; or a name of `discreet.erm.solvers.SOLVERS`
     max_iter        the number of steps of a descent; by a public rule unless it is given
     neighbours      "replace-one" (the number of rows is public) or "add-remove" (needs size)
     size            add-remove: a public number that the number of rows does not exceed, a condition of `bound_`; with

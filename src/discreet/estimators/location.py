@@ -14,20 +14,20 @@ from sklearn.base import BaseEstimator
 from discreet import exact
 from discreet.data import Dataset
 from discreet.domain import AnyNumber, Number
-from discreet.erm.choose import Offer, choose
+from discreet.erm.exponential.bounds import RankQuantile, promise
+from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
 from discreet.erm.losses import Absolute, Loss, Pinball, Squared
 from discreet.erm.promise import Promise, mean_promise
 from discreet.erm.risk import Risk, public_size
-from discreet.erm.sampling import RankQuantile, promise
-from discreet.erm.sets import interval
+from discreet.erm.solvers import Offer, choose
 from discreet.errors import ParameterError, Unproven
-from discreet.estimators import rows as reading
+from discreet.estimators import input as reading
 from discreet.estimators.base import Admits, Books, books, charged, per_row, refuse, terms_of
 from discreet.guarantee import Neighbours
 from discreet.mechanism import calibrate
 from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.noises import GaussianNoise, LaplaceNoise
+from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
 from discreet.query import Sum
 from discreet.release import Released
 
@@ -43,7 +43,7 @@ class Mean(BaseEstimator):  # type: ignore[misc]
     step            values are rounded down to steps of this from low; (high - low) / 2^30 unless it is given
     solver          "auto": a noisy sum divided by the public number of rows, whose expected squared error is that of
                     the noise, the less noisy of "laplace" and "gaussian"; or another name of
-                    `discreet.erm.choose.SOLVERS`, such as "exponential" (lecture 9) or "descent" (lecture 10)
+                    `discreet.erm.solvers.SOLVERS`, such as "exponential" (lecture 9) or "descent" (lecture 10)
     neighbours, size, ledger, allowance  as in LinearRegression. Under add-remove the number of rows is private: "auto"
                     is then "exponential", whose value does not depend on the declared size. "laplace" and "gaussian"
                     divide by that size, so they promise nothing; a session's SELECT AVG(...) divides by a noisy count
@@ -122,7 +122,7 @@ class Quantile(BaseEstimator):  # type: ignore[misc]
     """The q-quantile of a column under differential privacy, 0 < q < 1.
 
     solver  "auto" or "rank": the exponential mechanism on ranks, which asks how many rows are on the wrong side; or
-            another name of `discreet.erm.choose.SOLVERS` on the pinball loss, which asks how far they are
+            another name of `discreet.erm.solvers.SOLVERS` on the pinball loss, which asks how far they are
 
     The other parameters and what is learned are those of Mean. The value is one of the grid: low + k * step. A column
     of a table may be declared Number.any(): then only ranks are asked, and the promise is in rows.

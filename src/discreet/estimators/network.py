@@ -9,12 +9,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.erm import neural
+from discreet.erm import network
 from discreet.erm.losses import Softmax
 from discreet.errors import ParameterError
-from discreet.estimators import rows as reading
+from discreet.estimators import input as reading
 from discreet.estimators.base import books, charged, refuse, terms_of
-from discreet.estimators.rows import Floats, projected
+from discreet.estimators.input import Floats, projected
 from discreet.estimators.selection import charged_accuracy
 from discreet.estimators.supervised import (
     declared_classes,
@@ -34,7 +34,7 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     epsilon, delta, row_norm, classes, neighbours, size, ledger, allowance and score_epsilon are those of
     LogisticRegression.
-    Steps, rate and clip follow a public rule, `discreet.erm.neural.propose`. early_stopping and warm_start are refused.
+    Steps, rate and clip follow a public rule, `erm.network.propose`. early_stopping and warm_start are refused.
 
     Learned: coefs_, intercepts_ (one for each layer, as in scikit-learn), classes_, guarantee_, bound_ (nothing is
     promised: a network's risk is not convex), mechanism_, entry_, replayed_, n_iter_, n_features_in_,
@@ -83,13 +83,13 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             no_features(features)
             rows = labelled_rows(self, terms, X, y, intercept=True)
         where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
-        mechanism = neural.propose(rows.features, rows.target, hidden, facts=facts, admits=where.admits, seed=seed)
+        mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, admits=where.admits, seed=seed)
         got = charged(self, terms, where, mechanism, rows.data)
         self.encoding_, self.norm_ = rows.encoding, float(rows.norm)
-        self.n_iter_, self.bound_ = mechanism.steps, neural.promise(mechanism, facts)
-        self.shapes_ = neural.layout(rows.features, rows.target, hidden, facts.domain)
+        self.n_iter_, self.bound_ = mechanism.steps, network.promise(mechanism, facts)
+        self.shapes_ = network.layout(rows.features, rows.target, hidden, facts.domain)
         self.weights_ = np.asarray(got.value, dtype=np.float64)
-        layers = neural.split(self.weights_, self.shapes_)
+        layers = network.split(self.weights_, self.shapes_)
         self.coefs_ = [layer[:, :-1].T for layer in layers]
         self.intercepts_ = [
             layer[:, -1] * (self.norm_ / 2 if place == 0 else 1.0) for place, layer in enumerate(layers)
@@ -125,7 +125,7 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "weights_")
         inside = projected(seen(self, x), self.norm_)  # as the rows of the fit were: it is not linear beyond
         whole = np.column_stack([inside, np.full(len(inside), self.norm_ / 2)])
-        return neural.predict_scores(self.weights_, whole, self.shapes_)
+        return network.predict_scores(self.weights_, whole, self.shapes_)
 
     def __sklearn_tags__(self) -> Any:
         return random_fit(super().__sklearn_tags__())

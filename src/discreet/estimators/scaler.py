@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet.errors import ParameterError
-from discreet.estimators import rows as reading
-from discreet.estimators.rows import Floats
+from discreet.estimators import input as reading
+from discreet.estimators.input import Floats
 
 
 class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

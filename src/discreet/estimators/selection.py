@@ -1,6 +1,6 @@
 """Choose among fitted models by private rows, for one charge.
 
-A candidate is a public rule that predicts for a row (`discreet.erm.rules`); its score is a sum over rows of bounded
+A candidate is a public rule that predicts for a row (`discreet.erm.scoring`); its score is a sum over rows of bounded
 integers: right predictions, or minus the clamped squared misses. The exponential mechanism then prefers high scores.
 Our linear models are judged by integer weights; any other fitted model is asked for one row at a time, which is slow.
 """
@@ -21,9 +21,9 @@ from discreet import exact
 from discreet.data import Dataset
 from discreet.domain import Domain, Number
 from discreet.erm.features import VectorColumn
-from discreet.erm.rules import LinearRule, ModelRule, RightPredictions, Rule, SmallMisses
+from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, Rule, SmallMisses
 from discreet.errors import ParameterError
-from discreet.estimators import rows as reading
+from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, Terms, books, released, terms_of
 from discreet.mechanism import calibrate
 from discreet.mechanisms.additive import Laplace

@@ -17,9 +17,9 @@ from discreet.data import Dataset
 from discreet.domain import Category, Number
 from discreet.erm.features import Declared, VectorColumn
 from discreet.errors import ParameterError
-from discreet.estimators import rows as reading
+from discreet.estimators import input as reading
 from discreet.estimators.base import Terms
-from discreet.estimators.rows import Encoding, Floats
+from discreet.estimators.input import Encoding, Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,6 @@ a membership test. For tables read from a file the sidecar prevents a second led
 know.
 """
 
-from discreet.ledger.book import Ledger
+from discreet.ledger.ledger import Ledger
 
 __all__ = ["Ledger"]

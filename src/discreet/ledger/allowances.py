@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet.funds import NANO, Books, Price, remaining_books, spent_books
 from discreet.guarantee import renyi_to_epsilon
-from discreet.ledger.book import Ledger
-from discreet.ledger.price import NANO, Books, Price, remaining_books, spent_books
+from discreet.ledger.ledger import Ledger
 from discreet.ledger.state import Header
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from discreet.data import Dataset
 from discreet.errors import BudgetExceeded, ConversationOver, LedgerUnavailable, ParameterError
+from discreet.funds import Price
 from discreet.guarantee import Guarantee
-from discreet.ledger.book import Ledger
+from discreet.ledger.ledger import Ledger
 from discreet.ledger.opening import check_table
-from discreet.ledger.price import Price
 from discreet.ledger.process import code_version, who
 from discreet.ledger.sidecar import claim
 from discreet.ledger.state import Body, price_from, price_record

@@ -32,8 +32,8 @@ from pathlib import Path
 from typing import Protocol
 
 from discreet.errors import LedgerCorrupt, LedgerUnavailable
+from discreet.funds import Price
 from discreet.ledger.durable import make_directory, refuse_strangers, sync_directory
-from discreet.ledger.price import Price
 from discreet.ledger.process import boot
 
 SLOT = 2048

@@ -10,8 +10,8 @@ from discreet import exact
 from discreet.data import Dataset, Identity
 from discreet.errors import LedgerMismatch, ParameterError
 from discreet.exact import Exact
+from discreet.funds import caps_of
 from discreet.guarantee import Budget
-from discreet.ledger.price import caps_of
 from discreet.ledger.process import code_version
 from discreet.ledger.state import Body, State, identity_record
 from discreet.ledger.store import Store

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.ledger.asking import FileTurns
 from discreet.ledger.mark import mark_file
 from discreet.ledger.place import Parts
 from discreet.ledger.process import LocalProcesses
 from discreet.ledger.secret_file import SecretFile
+from discreet.ledger.session_lock import FileTurns
 from discreet.ledger.sqlite import SqlitePlace
 
 

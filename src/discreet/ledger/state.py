@@ -37,8 +37,8 @@ from typing import Any
 
 from discreet.data import Identity
 from discreet.errors import LedgerCorrupt, ParameterError
+from discreet.funds import NOTHING, Caps, Price, caps_at
 from discreet.guarantee import Budget, Neighbours
-from discreet.ledger.price import NOTHING, Caps, Price, caps_at
 from discreet.records import Json, canonical, digest
 
 GENESIS = "0" * 64

@@ -25,9 +25,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
+from discreet.funds import NOTHING
 from discreet.ledger.mark import Held, Mark, Witness, name_digest, new_witness
 from discreet.ledger.place import Look, Parts, Secrets, Write, chunks
-from discreet.ledger.price import NOTHING
 from discreet.ledger.state import (
     FORMAT,
     GENESIS,

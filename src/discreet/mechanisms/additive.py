@@ -26,15 +26,15 @@ from discreet import exact
 from discreet.data import Dataset, Facts, IntArray
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
-from discreet.mechanisms.noises import (
+from discreet.mechanisms.noise import (
     CoordinateLaplaceNoise,
     GaussianNoise,
     LaplaceNoise,
     Noise,
     ProductLaplaceNoise,
 )
-from discreet.noise import Rng
 from discreet.query import Query, listed, numbers
+from discreet.rng import Rng
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -18,8 +18,8 @@ from discreet.data import Batch, Dataset, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
-from discreet.noise import Rng, checked_rate
 from discreet.query import Query, listed, numbers
+from discreet.rng import Rng, checked_rate
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -21,8 +21,8 @@ from discreet.domain import Column, label_of
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.noise import Rng, checked_scale
 from discreet.query import KeyCount
+from discreet.rng import Rng, checked_scale
 
 _LEAST = 1e-290  # no failure is claimed to be less likely
 _LARGEST_BOUND = 2**62

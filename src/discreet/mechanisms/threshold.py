@@ -24,8 +24,8 @@ from discreet.data import Batch, Dataset, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
-from discreet.noise import Rng, checked_scale
 from discreet.query import Count, Histogram, Sum, numbers, require_numbers
+from discreet.rng import Rng, checked_scale
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -27,13 +27,13 @@ from discreet.errors import OutOfRange, ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanism import calibrate
-from discreet.mechanisms.noises import GaussianNoise
-from discreet.noise import Rng
+from discreet.mechanisms.noise import GaussianNoise
 from discreet.pac.columns import Ordered, distinct, ordered, points
+from discreet.pac.interior.rank import BinarySearch, MinRank, Routine
+from discreet.pac.interior.splits import PrefixSplit, prefix_split
 from discreet.pac.labels import Labels
 from discreet.pac.methods import FAILING, Method, Refused, Spend, basic, listed
-from discreet.pac.ranks import BinarySearch, MinRank, Routine
-from discreet.pac.slices import (
+from discreet.pac.reorder_slice_compute import (
     ASSUMING,
     Block,
     Box,
@@ -50,7 +50,7 @@ from discreet.pac.slices import (
     reordered,
     rising,
 )
-from discreet.pac.splits import PrefixSplit, prefix_split
+from discreet.rng import Rng
 
 Mask = npt.NDArray[np.bool_]
 

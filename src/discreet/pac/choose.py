@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from discreet.data import Facts
 from discreet.errors import ParameterError
-from discreet.pac import allboxes, boxes, conjunctions, enumeration, faces, finite, greedy
+from discreet.pac import all_boxes, all_conjunctions, boxes, conjunctions, finite, greedy, greedy_boxes
 from discreet.pac.columns import ordered, points
 from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.finite import Predictions
@@ -37,7 +37,7 @@ QUICK = 5.0
 USEFUL = 0.05
 """The error of which is said how many rows are proven to reach it, where none was asked for."""
 
-PRACTICAL_BOX, PRACTICAL_RULE = faces.NAME, "practical"
+PRACTICAL_BOX, PRACTICAL_RULE = greedy_boxes.NAME, "practical"
 
 
 def box_methods(
@@ -45,7 +45,7 @@ def box_methods(
 ) -> Methods:
     """Every method for boxes; if one is named, perhaps not those that are listed after it."""
     found: Methods = []
-    for module in (faces, allboxes, boxes):  # the quick ones first
+    for module in (greedy_boxes, all_boxes, boxes):  # the quick ones first
         found += module.methods(tuple(columns), labels, facts=facts, beta=beta, spend=spend)
         if any(each.name == method for each in found):
             break
@@ -55,7 +55,7 @@ def box_methods(
 def unasked_boxes(methods: Methods, columns: Sequence[str], facts: Facts) -> Methods:
     """Without going through all boxes, unless the declared grid itself is small."""
     small = len(columns) <= 2 and all(points(ordered(facts.domain, name)) <= SMALL_GRID for name in columns)
-    return [each for each in methods if small or each.name != allboxes.NAME]
+    return [each for each in methods if small or each.name != all_boxes.NAME]
 
 
 def conjunction_methods(
@@ -70,7 +70,7 @@ def conjunction_methods(
 
 def unasked_conjunctions(methods: Methods, literals: Literals, k: int, facts: Facts) -> Methods:
     """Without going through all conjunctions, unless that is quick."""
-    quick = enumeration.estimate(literals.variables(facts.domain), k, facts).seconds <= QUICK
+    quick = all_conjunctions.estimate(literals.variables(facts.domain), k, facts).seconds <= QUICK
     return [each for each in methods if quick or each.name != conjunctions.EXACT]
 
 

@@ -30,14 +30,14 @@ from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanism import calibrate
-from discreet.noise import Rng, checked_scale, checked_variance
-from discreet.pac import enumeration
+from discreet.pac import all_conjunctions
+from discreet.pac.all_conjunctions import AllConjunctions, checked_problem
 from discreet.pac.conditions import Conjunction, Literals
-from discreet.pac.enumeration import AllConjunctions, checked_problem
 from discreet.pac.finite import CHECKED, FiniteClass, empirical_size
 from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, Spend, listed
 from discreet.query import Sensitivity, of_persons
+from discreet.rng import Rng, checked_scale, checked_variance
 
 Mask = npt.NDArray[np.bool_]
 Counts = TypeVar("Counts", "GaussianCounts", "LaplaceCounts")
@@ -391,7 +391,7 @@ def methods(
 
     def everything() -> Method:
         made = _all_conjunctions(literals, labels, k, admits)
-        rate, log_class = float(made.rate), math.log(enumeration.conjunctions(d, k))
+        rate, log_class = float(made.rate), math.log(all_conjunctions.conjunctions(d, k))
 
         def needed(alpha: float) -> int:
             return empirical_size(log_class, alpha, sure, rate)

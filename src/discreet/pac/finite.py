@@ -23,17 +23,17 @@ from discreet import exact
 from discreet.data import Batch, Dataset, Facts, IntArray
 from discreet.data.packed import common_ones, packed, unpacked
 from discreet.domain import Bits, Domain
+from discreet.erm.exponential.line import person_range
 from discreet.erm.gradient import alone, rows_of
-from discreet.erm.line import person_range
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanism import calibrate
-from discreet.noise import Rng, checked_rate
 from discreet.pac.labels import Labels, Rule
 from discreet.pac.methods import Method, Refused, Spend, listed
 from discreet.predicate import Predicate, in_words, predicates
 from discreet.records import record
+from discreet.rng import Rng, checked_rate
 
 Mask = npt.NDArray[np.bool_]
 

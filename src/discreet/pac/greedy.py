@@ -31,16 +31,16 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.erm.line import person_range
+from discreet.erm.exponential.line import person_range
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
 from discreet.mechanism import calibrate
-from discreet.noise import Rng, checked_rate, checked_scale
-from discreet.pac import hazard
+from discreet.pac import hazard_lemma
 from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.labels import Labels
 from discreet.pac.methods import FAILING, Method, Refused, Spend, basic, listed
+from discreet.rng import Rng, checked_rate, checked_scale
 
 Conditions = Literals | Thresholds
 Transcript = tuple[int | None, ...]
@@ -215,7 +215,7 @@ class SelfDeleting:
 
     def guarantee(self, facts: Facts) -> Guarantee:
         _check(self.conditions, self.labels, facts)
-        promised = hazard.epsilon(checked_rate(self.rate), self.failure, facts.neighbours)
+        promised = hazard_lemma.epsilon(checked_rate(self.rate), self.failure, facts.neighbours)
         return Guarantee.of_approximate(promised, delta=self.failure, neighbours=facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:

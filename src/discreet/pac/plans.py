@@ -24,12 +24,13 @@ from discreet.domain import AnyNumber, Bits, Category, Column, Domain, Number, W
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanism import calibrate
-from discreet.pac import allboxes, choose, conjunctions, enumeration, interior
-from discreet.pac.bounds import RankBounds
+from discreet.pac import all_boxes, all_conjunctions, choose, conjunctions
 from discreet.pac.conditions import Literals
 from discreet.pac.finite import FiniteClass, Predictions, empirical_size
+from discreet.pac.interior import methods as interior
 from discreet.pac.labels import Labels
 from discreet.pac.methods import USELESS, Method, Refused, Spend, Spending, alone, named
+from discreet.pac.rank_bounds import RankBounds
 from discreet.plan import IMAGINED, Asked, Row
 
 Methods = list[Method | Refused]
@@ -165,7 +166,7 @@ def _box(asked: Asked) -> Posed:
     columns = {f"x{place + 1}": column for place in range(count)}
     facts, spend = _stated(asked, **columns)
     found = choose.box_methods(tuple(columns), _LABELS, facts, asked.beta, spend)
-    shown = [_marked(each) if count > 2 and each.name == allboxes.NAME else each for each in found]
+    shown = [_marked(each) if count > 2 and each.name == all_boxes.NAME else each for each in found]
     return Posed(shown, choose.unasked_boxes(found, tuple(columns), facts))
 
 
@@ -214,11 +215,14 @@ def _too_long(method: Method | Refused) -> bool:
 def _imagined(k: int, facts: Facts, beta: Fraction, spend: Spend) -> Method:
     """The size of the exponential mechanism over all conjunctions: its price is that over any two hypotheses."""
     literals = Literals("x")
-    count, found = literals.variables(facts.domain), enumeration.estimate(literals.variables(facts.domain), k, facts)
+    count, found = (
+        literals.variables(facts.domain),
+        all_conjunctions.estimate(literals.variables(facts.domain), k, facts),
+    )
     chosen = calibrate(
         lambda noise: FiniteClass(Predictions("x"), _LABELS, 1 / noise), admits=spend(Fraction(0)).admits
     )
-    log_class, rate = math.log(enumeration.conjunctions(count, k)), float(chosen.rate)
+    log_class, rate = math.log(all_conjunctions.conjunctions(count, k)), float(chosen.rate)
 
     def refuse(alpha: float) -> Any:
         raise ParameterError(f"{IMAGINED}: {found}")

@@ -10,13 +10,13 @@ a `Plot`: a picture as SVG, what it shows in words, and its numbers as a table. 
 it is imported when something is drawn.
 """
 
-from discreet.report.asking import questions
-from discreet.report.boxes import box
-from discreet.report.learning import risk, sample_sizes
+from discreet.report.box_plot import box
+from discreet.report.budget_plot import noise_range, odds
+from discreet.report.ledger_plot import budget, left
 from discreet.report.page import Grid, Heading, page, write_page
 from discreet.report.plot import Plot
-from discreet.report.promises import noise_range, odds
-from discreet.report.spending import budget, left
+from discreet.report.sample_size_plot import risk, sample_sizes
+from discreet.report.session_plot import questions
 
 __all__ = [
     "Grid",

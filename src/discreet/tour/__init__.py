@@ -20,10 +20,10 @@ import discreet as dp
 from discreet.catalogue import CATALOGUE
 from discreet.tour import folder, models, questions
 from discreet.tour.analyst import free, within
-from discreet.tour.desk import Desk, real, rehearsal
 from discreet.tour.models import Fitted
 from discreet.tour.questions import ABOUT, ALPHA, BETA, RESERVE, Answered
-from discreet.tour.showing import Screen, percent, program
+from discreet.tour.screen import Screen, percent, program
+from discreet.tour.stage import Desk, real, rehearsal
 from discreet.tour.truth import Truth, apart, grouped
 
 BUDGET = dp.Budget(epsilon=1, delta="1e-6")
@@ -210,7 +210,7 @@ def _books(screen: Screen, desk: Desk) -> None:
 
 def _certificate(screen: Screen, desk: Desk, where: Path, entry: int) -> None:
     """What one release promises, for somebody who does not have the ledger."""
-    from discreet.certificate import certificate, check
+    from discreet.certificate.certificate import certificate, check
 
     made = certificate(desk.ledger, entry)
     (where / "certificate.json").write_text(made.to_json() + "\n", encoding="utf-8")

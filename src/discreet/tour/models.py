@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
-from discreet.tour.desk import Desk
 from discreet.tour.folder import INVITED, invitation
-from discreet.tour.showing import Line, percent
+from discreet.tour.screen import Line, percent
+from discreet.tour.stage import Desk
 from discreet.tour.truth import (
     Floats,
     Truth,

@@ -11,12 +11,12 @@ from typing import Any
 
 import discreet as dp
 from discreet import report
-from discreet.pac.allboxes import CUTS
+from discreet.pac.all_boxes import CUTS
 from discreet.tour.analyst import Asked
 from discreet.tour.folder import INVITED
 from discreet.tour.models import Fitted
 from discreet.tour.questions import cells
-from discreet.tour.showing import Line
+from discreet.tour.screen import Line
 
 _TOLD = (
     "A tour of discreet on real people whose rows have been public for decades. That is why this page can show true "

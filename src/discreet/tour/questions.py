@@ -9,8 +9,8 @@ from typing import Any
 
 import discreet as dp
 from discreet.tour.analyst import Asked, Interview, Investigation, cost, drill, free, mean, upper_half, worst
-from discreet.tour.desk import Desk
-from discreet.tour.showing import Line, percent, price
+from discreet.tour.screen import Line, percent, price
+from discreet.tour.stage import Desk
 from discreet.tour.truth import Truth
 
 ALPHA, BETA = Fraction(1, 20), Fraction(1, 20)

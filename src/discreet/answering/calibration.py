@@ -1,0 +1,243 @@
+"""What a session can buy, and for how much: a noisy answer, a marginal, a threshold, each with just enough noise.
+
+The promise is A = alpha * size persons (times the largest value, for a sum). Everything here is a function of public
+numbers: the facts, the terms, how many measurements and thresholds there were, what is left in the ledger.
+
+Bounds. beta is split in halves. The m-th measurement of the ledger may fail with probability (beta/2) / (m (m+1)); the
+i-th run, a threshold or a workload, exceeds its bound with probability (beta/2) / (i (i+1)). These sum to beta over any
+number of measurements and runs. "No" from the i-th threshold means |truth - guess| < theta + z, so theta = A - z_bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from discreet.answering.linear_query import Question, linear
+from discreet.answering.measurement import Layers, Measured, SetErrors, noise_bound
+from discreet.data import Facts
+from discreet.errors import ParameterError
+from discreet.ledger import Ledger
+from discreet.mechanism import Conversation, Mechanism, calibrate
+from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
+from discreet.query import Count, Histogram, Sum
+
+LARGEST_MARGINAL = 2**20
+_GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesis to be wrong by
+# The part of A that a table or a sum may be off by; the rest is room for the hypothesis to improve the numbers. Small
+# counts, and sums over few rows, gain most by it; a single count that is rented is to be cheap, and has no such room.
+_ROOM = 0.7
+_PLANNED = 10_000  # questions, if nobody says
+_UNPAYABLE = 10**30
+
+Threshold = AboveThreshold | AboveThresholdLaplace
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What an analyst asked for.
+
+    alpha      every answer within this fraction of the persons; None with declared scopes: whatever the plan gives
+    beta       the probability that some bound does not hold
+    questions  how many are planned: so many a threshold shall let pass, it is not a limit; None: nobody knows
+    scopes     how many different sets of columns will be asked about; None if nobody knows
+    """
+
+    NAME: ClassVar[str] = "session-terms/1"
+    alpha: Fraction | None
+    beta: Fraction
+    questions: int | None = None
+    scopes: int | None = None
+
+
+class Shop:
+    """The goods for one table, one ledger and one analyst's terms."""
+
+    def __init__(self, facts: Facts, ledger: Ledger, terms: Terms, *, allowance: str | None = None) -> None:
+        if facts.size is None:
+            raise ParameterError(
+                "alpha is a fraction of a public number of persons, which add-remove hides: declare a size near it, "
+                "with Table(size=) or as size = 5000 in the schema"
+            )
+        self.facts, self.ledger, self.terms, self.allowance = facts, ledger, terms, allowance
+        self.size = max(1, facts.size)
+        self.pure = ledger.budget.delta == 0
+        self.kind = "laplace" if self.pure else "gaussian"
+
+    @property
+    def total(self) -> float | None:
+        """The number of rows, if it is public."""
+        relation = self.facts.neighbours
+        return float(self.size) if relation.replace_one and relation.rows == 1 else None
+
+    # How near an answer must be.
+
+    @property
+    def window(self) -> Fraction:
+        """A in persons: what thresholds are asked in, whatever a question's unit is."""
+        return (self.terms.alpha or Fraction(0)) * self.size
+
+    def wanted(self, question: Question) -> float:
+        """A in the question's units; infinite if no alpha was asked for."""
+        if self.terms.alpha is None:
+            return math.inf
+        try:
+            return float(self.window * self.worth(question) * question.unit(self.facts))
+        except OverflowError:
+            raise ParameterError("floats cannot hold this sum: declare the column in other units") from None
+
+    def worth(self, question: Question) -> int:
+        """By how many of its integers one row moves a question at most: 1 for counts."""
+        if not isinstance(question, Sum):
+            return 1
+        return max(1, question.sensitivity(self.facts).linf // self.facts.neighbours.rows)
+
+    def failure(self, order: int) -> float:
+        """With what probability the measurement of this number may be further off than its bound."""
+        return float(self.terms.beta / 2 / (order * (order + 1)))
+
+    def run_failure(self, number: int) -> Fraction:
+        """The same for a threshold or a workload."""
+        return self.terms.beta / 2 / (number * (number + 1))
+
+    # The goods.
+
+    def alone(self, question: Question, order: int) -> Gaussian | Laplace:
+        """The question itself, with as much noise as its bound allows."""
+        if self.terms.alpha is None:
+            raise ParameterError("the declared scopes are used up; a session with alpha= answers more questions")
+        numbers = math.prod(question.shape(self.facts.domain)) if isinstance(question, Histogram) else 1
+        failure = self.failure(order) / (2 if isinstance(question, Histogram) else 1)
+
+        def error(scale: float) -> float:
+            return noise_bound(self.kind, scale, copies=1, log_sets=math.log(numbers), failure=failure)
+
+        unit = question.unit(self.facts)
+        reach = (1.0 if isinstance(question, Count) else _ROOM) * self.wanted(question) / float(unit) - 0.5
+        return self.noisy(question, _largest(error, reach) * unit)
+
+    def marginal(self, question: Question, order: int) -> Gaussian | Laplace | None:
+        """The marginal over the question's scope, with as much noise as the question's bound allows."""
+        form = linear(question, self.facts.domain)
+        if form is None or not form.scope or form.cells > LARGEST_MARGINAL:
+            return None
+        whole, failure = Histogram(form.scope), self.failure(order) / 2
+        reach = _ROOM * self.wanted(question) - 0.5 * float(question.unit(self.facts))
+        layers = Layers.of(form, total_known=self.total is not None)
+        nothing = np.zeros(whole.shape(self.facts.domain))
+
+        def error(scale: float) -> float:
+            """Of reading the question off this marginal with noise of this scale."""
+            noisy = Measured(whole, self.kind, scale, 1.0, nothing)
+            sets = SetErrors(noisy, cells=form.cells, columns=len(form.scope), failure=failure)
+            return float(np.max(layers.errors(sets)))
+
+        return self.noisy(whole, _largest(error, reach))
+
+    def share(self, question: Question, parts: int) -> Gaussian | Laplace:
+        """The marginal over the question's scope for one of so many equal parts of what is left."""
+        form = linear(question, self.facts.domain)
+        if form is None:
+            raise ParameterError("this question mentions more cells than can be measured together")
+        whole: Question = Histogram(form.scope) if form.scope else question
+        part = self.left() // parts
+
+        def fits(mechanism: Mechanism | Conversation) -> bool:
+            return self.admits(mechanism) and self.price(mechanism) <= part
+
+        return calibrate(lambda noise: self.noisy(whole, noise), admits=fits)
+
+    def threshold(self, number: int) -> AboveThreshold:
+        """The noise that leaves a part of A for the hypothesis, and lets as many questions pass as are planned."""
+        first = -math.log(float(self.run_failure(number)))
+        idle = math.log(max(2, self.terms.questions or _PLANNED))
+        window, share = float(self.window * (1 - _GAP)), math.sqrt(first) / (math.sqrt(first) + math.sqrt(2 * idle))
+        scales = (Fraction(max(each, 1e-6)) for each in (window * share / first, window * (1 - share) / idle))
+        one, other = (each.limit_denominator(10**6) for each in scales)
+        return AboveThreshold(one, other, sensitivity=self.facts.neighbours.rows)
+
+    def theta(self, conversation: Threshold, number: int) -> Fraction:
+        """The threshold to ask for: "no" then means nearer than A. Only one-sided thresholds are opened here."""
+        if not isinstance(conversation, AboveThreshold):
+            return Fraction(0)
+        return self.window - conversation.z_bound(self.run_failure(number))
+
+    def noisy(self, question: Question, scale: Fraction) -> Gaussian | Laplace:
+        return Laplace(question, scale) if self.pure else Gaussian(question, scale)
+
+    # Money.
+
+    def price(self, mechanism: Mechanism | Conversation) -> int:
+        """In nano-units of the ledger's first book: Renyi, or pure where delta = 0."""
+        price = self.ledger.price(mechanism.guarantee(self.facts))
+        found = price.pure if self.pure else price.renyi
+        return _UNPAYABLE if found is None else found
+
+    def left(self) -> int:
+        left = self.ledger.remaining(allowance=self.allowance)
+        return (left.pure if self.pure else left.renyi) or 0
+
+    def admits(self, mechanism: Mechanism | Conversation) -> bool:
+        return self.ledger.admits(mechanism, facts=self.facts, allowance=self.allowance)
+
+    def alpha_for(self, cap: int, order: int) -> float:
+        """The least alpha for which a count costs no more than this."""
+        least = calibrate(lambda noise: self.noisy(Count(), noise), admits=lambda each: self.price(each) <= cap)
+        failure = self.failure(order)
+        error = noise_bound(self.kind, float(least.scale), copies=1, log_sets=0.0, failure=failure) + 0.5
+        return math.ceil(1.01 * error / self.size * 10**6) / 10**6
+
+    def require_one_count(self) -> None:
+        """Refuse an alpha for which the whole budget would not pay for a single count, with one for which it would."""
+        caps = self.ledger.spent().caps
+        least_alpha = self.alpha_for(caps.pure if self.pure else caps.renyi or 0, 1)
+        if float(self.terms.alpha or 0) * 1.01 >= least_alpha:
+            return
+        would = f"alpha={least_alpha:g} would" if least_alpha < 1 else "no alpha would, for so few persons"
+        raise ParameterError(
+            f"alpha={float(self.terms.alpha or 0):g} is below what this budget can give for {self.size} persons: not "
+            f"even one count fits; {would}"
+        )
+
+
+def _largest(error: Callable[[float], float], reach: float) -> Fraction:
+    """The largest scale, nearly, whose error is within reach; the error grows with the scale."""
+    if reach <= 0:
+        raise ParameterError("alpha * size must be more than half a person: ask for a larger alpha")
+    inside, outside = _bracket(error, reach)
+
+    def fits(scale: float) -> bool:
+        if scale <= inside or scale >= outside:
+            return scale <= inside
+        return error(scale) <= reach
+
+    low, high = 0.0, reach
+    while fits(high):
+        low, high = high, 2 * high
+        if math.isinf(high):
+            raise ParameterError("no noise is too much for this question: its answer does not depend on the rows")
+    while high - low > high / 1000:
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return Fraction(math.floor(low * 2**20), 2**20)
+
+
+def _bracket(error: Callable[[float], float], reach: float) -> tuple[float, float]:
+    """A scale whose error is within reach, or 0, and one whose error is not, or infinity, near each other: errors are
+    nearly in proportion to the scale. It saves most evaluations of an error and changes no result."""
+    inside, outside, scale = 0.0, math.inf, reach
+    for margin in (1.0, 0.998, 1.002, 0.998, 1.002):
+        found = error(margin * scale)
+        inside, outside = (
+            (max(inside, margin * scale), outside) if found <= reach else (inside, min(outside, margin * scale))
+        )
+        scale = margin * scale * (reach / found) if found > 0 else math.inf
+        if not 0 < scale < math.inf:
+            break
+    return inside, outside

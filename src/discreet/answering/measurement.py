@@ -1,0 +1,315 @@
+"""A noisy answer that was released, and what it proves about other answers.
+
+    value = truth + independent noise on every number; Gaussian or Laplace, on the integers, of the stated scale.
+
+With probability 1 - failure the following holds *at once for every question* about columns of the measurement's scope,
+however the questions were chosen, also by somebody who knows the rows and so the noise. That is needed because
+questions come later and may depend on the released numbers.
+
+Theorem.   Let the measurement be the full marginal over a scope of C cells, and T a part of its columns with C_T cells;
+           a cell of T is the sum of r = C / C_T measured ones. Let a set of c of those cells be given. The error of its
+           measured count is a sum of r c independent noises, each with E exp(l X) <= M(l); by Chernoff it exceeds t in
+           absolute value with probability at most 2 exp(-l t) M(l)^(r c) for each l > 0. There are binom(C_T, c) such
+           sets and 2^s choices of T among s columns. With failure / (2^s c (c + 1)) for each T and c, split evenly over
+           the sets, the union over everything is at most `failure`, and the error of every set of c cells is at most
+
+               t(T, c) = min over l of [ln(2 * 2^s * c (c + 1) * binom(C_T, c) / failure) + r c ln M(l)] / l.
+
+           Gaussian: M(l) <= exp(l^2 s^2 / 2), so t = s sqrt(2 r c ln(...)). If the total is public, a set may be
+           replaced by its complement: c counts from the nearer side. A weighted sum over cells, weights in [0, w], is
+           the integral over h of the sets {weight > h}: its error is at most the integral of t(T, c(h)) dh; negative
+           and positive weights are added up apart. Sizes c that are nearly equal may share one bound, from the
+           largest of each of its terms (`SetErrors.of`).
+Corollary. A question that was asked before the noise was drawn (the one that caused the measurement) has one fixed set:
+           t = min over l of [ln(2 / failure) + r c ln M(l)] / l, without the count of sets.
+Proof.     The union bound as written; [CKS20] lemma for the discrete Gaussian's moment generating function; for the
+           discrete Laplace M(l) = (1 - q)^2 / ((1 - q e^l)(1 - q e^-l)), q = exp(-1/scale).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, ndtri
+
+from discreet.answering.linear_query import Floats, Linear, Question, linear, meaning, scope_of
+from discreet.data import IntArray
+from discreet.domain import Domain
+from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.predicate import EVERYTHING
+from discreet.query import Count, Histogram, Sum
+
+Additive = Gaussian | Laplace
+
+_FEW = 512  # layers of a sum, each by itself; of more, neighbours are bounded together
+_GROWTH = 1.01  # the largest number of cells in such a block over the smallest
+_AT_ONCE = 2**12  # errors that are minimised at once
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """One release of a Count, a Sum or a Histogram with additive noise.
+
+    value    in the query's units, of the shape of the answer
+    scale    of the noise, in the query's units           unit    what one integer of the query is worth
+    entry    of its charge in the ledger                   order   1 for the first measurement in the ledger, then 2 ...
+    """
+
+    query: Question
+    kind: str
+    scale: float
+    unit: float
+    value: Floats
+    entry: int = 0
+    order: int = 1
+
+    @property
+    def variance(self) -> float:
+        """Of the noise on each number."""
+        return self.scale**2 if self.kind == "gaussian" else 2 * self.scale**2
+
+    @property
+    def marginal(self) -> bool:
+        """Whether it is the histogram of all rows over some columns: then it proves something about other questions."""
+        return isinstance(self.query, Histogram) and self.query.where == EVERYTHING
+
+    def form(self, domain: Domain) -> Linear | None:
+        return linear(self.query, domain)
+
+    def table(self, domain: Domain) -> Floats:
+        """A marginal with its axes in the domain's order, as scopes have them."""
+        columns = self.query.columns if isinstance(self.query, Histogram) else ()
+        scope = scope_of(self.query, domain)
+        return np.transpose(self.value, [columns.index(name) for name in scope])
+
+
+def interval(
+    measured: Measured, question: Question, domain: Domain, *, failure: float, total: float | None
+) -> tuple[Floats, Floats] | None:
+    """Where every number of a question's answer lies with probability 1 - failure of this measurement, in the
+    question's units; None if the measurement says nothing about it.
+
+    total  the number of rows, if it is public. Half of a histogram's failure is for its own numbers, half for sets.
+    """
+    own = failure / 2 if isinstance(measured.query, Histogram) else failure
+    ends = []
+    if meaning(measured.query, domain) == meaning(question, domain):
+        steps, logs = measured.scale / measured.unit, math.log(measured.value.size)
+        error = noise_bound(measured.kind, steps, copies=1, log_sets=logs, failure=own) * measured.unit
+        ends.append((measured.value - error, measured.value + error))
+    form = linear(question, domain)
+    if measured.marginal and form is not None and set(form.scope) <= set(scope_of(measured.query, domain)):
+        value, errors = read_off(measured, form, domain, failure=failure / 2, total=total)
+        ends.append((value - errors, value + errors))
+    elif not ends and form is not None:
+        cells = group_cells(measured, form, domain)
+        if cells is not None:
+            ends.append(_of_groups(measured, cells, failure=failure / 2))
+    if not ends:
+        return None
+    low, high = (np.stack(each) for each in zip(*ends, strict=True))
+    return low.max(axis=0), high.min(axis=0)
+
+
+def group_cells(measured: Measured, form: Linear, domain: Domain) -> IntArray | None:
+    """For a question with one number that counts whole groups of a measured histogram: which. None if it does not."""
+    groups = linear(measured.query, domain)
+    if not isinstance(measured.query, Histogram) or groups is None or not set(form.scope) <= set(groups.scope):
+        return None
+    if form.outputs != () or not (form.weight[form.place >= 0] == 1).all():
+        return None
+    shape = [size if name in form.scope else 1 for name, size in zip(groups.scope, groups.shape, strict=True)]
+    wanted = np.broadcast_to((form.place >= 0).reshape(shape), groups.shape).ravel()
+    chosen = np.unique(groups.place[wanted])
+    whole = len(chosen) and chosen[0] >= 0 and np.isin(groups.place, chosen).sum() == wanted.sum()
+    return chosen if whole else None
+
+
+def _of_groups(measured: Measured, cells: IntArray, *, failure: float) -> tuple[Floats, Floats]:
+    """The theorem for the groups themselves as cells, none of them summed over others: s = 0 columns to leave out."""
+    errors = SetErrors(measured, cells=measured.value.size, columns=0, failure=failure)
+    value, error = measured.value.ravel()[cells].sum(), errors.of(np.array([len(cells)]))[0]
+    return np.array(value - error), np.array(value + error)
+
+
+def covers(measured: object, question: Question, domain: Domain) -> bool:
+    """Whether an additive release of the first says something about the second: what `interval` looks for first."""
+    if not isinstance(measured, (Count, Sum, Histogram)):
+        return False
+    if meaning(measured, domain) == meaning(question, domain):
+        return True
+    form = linear(question, domain)
+    whole = isinstance(measured, Histogram) and measured.where == EVERYTHING
+    return whole and form is not None and set(form.scope) <= set(scope_of(measured, domain))
+
+
+def read_off(
+    measured: Measured, form: Linear, domain: Domain, *, failure: float, total: float | None
+) -> tuple[Floats, Floats]:
+    """The answer that a measured marginal gives to a question about some of its columns, and the error of each number.
+
+    The module's theorem: the errors hold for all questions at once.
+    """
+    scope = scope_of(measured.query, domain)
+    table = measured.table(domain).sum(axis=tuple(i for i, name in enumerate(scope) if name not in form.scope))
+    layers = Layers.of(form, total_known=total is not None)
+    errors = layers.errors(SetErrors(measured, cells=form.cells, columns=len(scope), failure=failure))
+    found = form.of(table)
+    if total is not None and layers.others.any():
+        found = np.where(layers.others, total - (table.sum() - found), found)
+    return found, errors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layers:
+    """A question's numbers as weighted sums over sets of cells: number p is off by at most the sum of
+    height[i] * t(T, c) over its layers i, where c lies between least[size[i]] and most[size[i]].
+
+    others  for each number whether it is read from the cells that it does not have: the number of all rows is public
+    place   of each layer, the number it belongs to
+    """
+
+    outputs: tuple[int, ...]
+    others: npt.NDArray[np.bool_]
+    place: IntArray
+    size: IntArray
+    height: Floats
+    least: IntArray
+    most: IntArray
+
+    @staticmethod
+    def of(form: Linear, *, total_known: bool) -> Layers:
+        """The layers of every number. Looks at the question alone: the noise is not known yet."""
+        numbers, inside = math.prod(form.outputs), form.place >= 0
+        if (form.weight[inside] == 1).all():
+            counts = np.bincount(form.place[inside], minlength=numbers)
+            others = np.asarray(2 * counts > form.cells) & total_known
+            counts = np.where(others, form.cells - counts, counts)
+            some = np.flatnonzero(counts)
+            sizes, size = np.unique(counts[some], return_inverse=True)
+            return Layers(
+                form.outputs, others.reshape(form.outputs), some, size.ravel(), np.ones(len(some)), sizes, sizes
+            )
+        cells = np.argsort(form.place, kind="stable")
+        starts = np.searchsorted(form.place[cells], np.arange(numbers + 1))
+        found = [_layered(form.weight[cells[one:end]]) for one, end in itertools.pairwise(starts.tolist())]
+        place = np.repeat(np.arange(numbers), [len(each[0]) for each in found])
+        least, most, height = (np.concatenate(each) for each in zip(*found, strict=True))
+        none = np.zeros(form.outputs, dtype=bool)
+        return Layers(form.outputs, none, place, np.arange(len(place)), height, least, most)
+
+    def errors(self, sets: SetErrors) -> Floats:
+        """How far off every number is at the most."""
+        found = self.height * sets.of(self.least, self.most)[self.size]
+        added = np.bincount(self.place, weights=found, minlength=math.prod(self.outputs))
+        return np.asarray(added, dtype=np.float64).reshape(self.outputs)
+
+
+def _layered(weight: Floats) -> tuple[IntArray, IntArray, Floats]:
+    """The layers of one number: from least to most cells, and how high. Neighbours of nearly equal size are one layer
+    if there are very many."""
+    found = []
+    for side in (weight, -weight):
+        levels = np.sort(side[side > 0])[::-1]
+        # The c largest weights exceed every h between the c-th and the next: that is where the set has c cells.
+        heights = levels - np.append(levels[1:], 0.0)
+        counts = np.flatnonzero(heights) + 1
+        found.append(_blocks(counts, heights[counts - 1]))
+    least, most, height = (np.concatenate(each) for each in zip(*found, strict=True))
+    return least, most, height
+
+
+def _blocks(counts: IntArray, heights: Floats) -> tuple[IntArray, IntArray, Floats]:
+    """Increasing counts with their heights; more than _FEW of them become blocks whose ends differ by _GROWTH."""
+    if len(counts) <= _FEW:
+        return counts, counts, heights
+    number = np.floor(np.log(counts) / math.log(_GROWTH)).astype(np.int64)
+    first = np.flatnonzero(np.diff(number, prepend=-1))
+    last = np.append(first[1:], len(counts)) - 1
+    return counts[first], counts[last], np.add.reduceat(heights, first)
+
+
+@dataclass(frozen=True, slots=True)
+class SetErrors:
+    """t(T, c) of the module's theorem for a part T of the columns.
+
+    cells  of T          columns  of the measurement
+    """
+
+    measured: Measured
+    cells: int
+    columns: int
+    failure: float
+
+    def of(self, counts: IntArray, most: IntArray | None = None) -> Floats:
+        """At least the errors of all sets whose number of cells, never 0, is from counts to most: of t(T, c) the number
+        of sets is largest for the c nearest to half of the cells, everything else for c = most."""
+        most = counts if most is None else most
+        copies = self.measured.value.size / self.cells
+        usual = np.clip(self.cells // 2, counts, most)
+        logs = gammaln(self.cells + 1) - gammaln(usual + 1) - gammaln(self.cells - usual + 1)
+        logs = logs + np.log(most * (most + 1.0)) + self.columns * math.log(2)
+        kind, scale = self.measured.kind, self.measured.scale
+        if kind == "gaussian":
+            return np.asarray(scale * np.sqrt(2 * copies * most * (math.log(2 / self.failure) + logs)))
+        spent, noises = math.log(2 / self.failure) + logs, copies * most
+        found = np.empty(len(counts))
+        alone = noises == 1
+        found[alone] = [_one_laplace(scale, each) for each in spent[alone].tolist()]
+        others = np.flatnonzero(~alone)
+        for start in range(0, len(others), _AT_ONCE):
+            some = others[start : start + _AT_ONCE]
+            found[some] = _laplace_bounds(scale, noises[some], spent[some])
+        return found
+
+
+def noise_bound(kind: str, scale: float, *, copies: float, log_sets: float, failure: float) -> float:
+    """With probability 1 - failure none of exp(log_sets) fixed sums of so many noises exceeds this in absolute value.
+
+    scale is in integers of the query; so is the result.
+    """
+    if copies <= 0:
+        return 0.0
+    spent = math.log(2 / failure) + log_sets
+    if kind == "gaussian":
+        chernoff = scale * math.sqrt(2 * copies * spent)
+        if copies > 1:
+            return chernoff
+        return min(chernoff, math.ceil(-scale * float(ndtri(math.exp(-spent)))) if spent < 700 else chernoff)
+    if copies == 1:
+        return _one_laplace(scale, spent)
+    return _laplace_bound(scale, copies, spent)
+
+
+def _one_laplace(scale: float, spent: float) -> float:
+    """The least whole t with P[|X| > t] = 2 q^(t+1) / (1 + q) <= 2 exp(-spent), q = exp(-1/scale)."""
+    return float(max(0, math.ceil(scale * (spent - math.log1p(math.exp(-1 / scale)))) - 1))
+
+
+@lru_cache(maxsize=65536)
+def _laplace_bound(scale: float, copies: float, spent: float) -> float:
+    return float(_laplace_bounds(scale, np.array([copies]), np.array([spent]))[0])
+
+
+def _laplace_bounds(scale: float, copies: Floats, spent: Floats) -> Floats:
+    """min over l in (0, 1/scale) of (spent + copies ln M(l)) / l: every l is valid, a fine grid is near the best."""
+    found, many = np.empty(len(copies)), copies > 50 * spent
+    for some, parts in ((many, (np.arange(1, 400) / 400) ** 2), (~many, np.arange(1, 1000) / 1000)):
+        if some.any():
+            rates, log_m = parts / scale, _log_moments(scale, parts)
+            found[some] = ((spent[some, None] + copies[some, None] * log_m) / rates).min(axis=1)
+    return found
+
+
+def _log_moments(scale: float, parts: Floats) -> Floats:
+    """ln M(l) at these parts of 1/scale, so that it is neither 0 for large scales nor infinite for small ones."""
+    top = 1 / scale
+    rates = parts * top
+    return np.asarray(
+        2 * math.log(-math.expm1(-top)) - np.log(-np.expm1(rates - top)) - np.log(-np.expm1(-rates - top))
+    )

@@ -1,0 +1,1 @@
+"""Release certificates: what a release promises, for people who do not have the ledger."""

@@ -1,0 +1,141 @@
+"""Exact draws from laws on a line of up to 2^62 points, and exact sums over a column below any of its points.
+
+`Unimodal` draws an integer c with P[c] proportional to exp(-rate * height(c)), for heights that fall and then rise. It
+cuts both sides of the best point into segments of doubling length, proposes a segment as if all of it were as likely as
+its end next to the best, a uniform point in it, and keeps that with the probability that corrects the excess. The law
+is exact, at least every second proposal is kept on average, and there is no limit on their number, for a limit would
+bend the law. Proof: docs/proofs/grid_exponential.md.
+
+`ColumnSums` takes one pass over the rows for many points at once: no column is held in memory or sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.data import Batch, Dataset
+from discreet.rng import Rng
+
+Ints = npt.NDArray[np.int64]
+PowerSums = tuple[int, int, int]  # of some codes: how many, their sum, the sum of their squares
+Heights = Callable[[Sequence[int]], list[int]]
+
+_HALF_WORD = 31  # bits: codes are below 2^62, so each is two of these
+_BLOCK = 2**20  # rows at a time: sums of half words stay below 2^53 in floats
+_FAN = 255  # points that a search looks at in one pass
+
+
+class Unimodal:
+    """Exact draws of an integer in low .. high with P[c] proportional to exp(-rate * height(c)).
+
+    Heights do not rise up to `best` and do not fall after it. A segment is (near, direction, length): near, near +
+    direction, ... Its base is the height above the best of its near end, rounded down to 62 bits and a power of two.
+    """
+
+    def __init__(self, heights: Heights, best: int, low: int, high: int, rate: Fraction) -> None:
+        self.heights, self.rate = heights, rate
+        self.segments = [(best, 1, 1), *_doubling(best, high, 1), *_doubling(best, low, -1)]
+        found = heights([near for near, _, _ in self.segments])
+        self.least = found[0]
+        gaps = [height - self.least for height in found]
+        self.shift = max(0, max(gaps).bit_length() - 62)
+        self.bases = [gap >> self.shift for gap in gaps]
+        self._scores = -np.array(self.bases, dtype=np.int64)
+        self._lengths = np.array([length for _, _, length in self.segments], dtype=np.int64)
+
+    def attempt(self, rng: Rng) -> int | None:
+        """One proposal, if it is kept."""
+        place = rng.select(self._scores, self.rate * 2**self.shift, self._lengths)
+        near, direction, length = self.segments[place]
+        point = near + direction * rng.integers(length)
+        excess = self.heights([point])[0] - self.least - (self.bases[place] << self.shift)
+        return point if rng.bernoulli_exp(self.rate * excess) else None
+
+    def draw(self, rng: Rng) -> int:
+        while (point := self.attempt(rng)) is None:
+            pass
+        return point
+
+
+def _doubling(best: int, end: int, direction: int) -> list[tuple[int, int, int]]:
+    """The points from best (without it) to end, at distances 1, 2-3, 4-7, ..."""
+    segments, distance, last = [], 1, abs(end - best)
+    while distance <= last:
+        segments.append((best + direction * distance, direction, min(distance, last - distance + 1)))
+        distance *= 2
+    return segments
+
+
+def first(low: int, high: int, holds: Callable[[Sequence[int]], list[bool]]) -> int:
+    """The least of low .. high at which a condition holds that, once it holds, goes on to hold; high if none before."""
+    while low < high:
+        width = high - low  # of the candidates before high
+        tried = sorted({low + width * step // (_FAN + 1) for step in range(_FAN + 1)})
+        found = holds(tried)
+        passed = found.index(True) if True in found else len(tried)
+        high = tried[passed] if passed < len(tried) else high
+        low = tried[passed - 1] + 1 if passed else low
+    return low
+
+
+class ColumnSums:
+    """Power sums of the codes below any end, from passes over the rows; what was learned once is remembered."""
+
+    def __init__(self, data: Dataset, name: str, degree: int, size: int) -> None:
+        self.data, self.name, self.degree = data, name, degree
+        self.known: dict[int, PowerSums] = {}
+        self.size = size  # codes from here on are missing values
+        self.learn(())
+
+    def below(self, end: int) -> PowerSums:
+        return self.known[min(max(end, 0), self.size)]
+
+    def learn(self, ends: Iterable[int]) -> None:
+        """One pass for all the ends that are not known yet."""
+        wanted = {min(max(end, 0), self.size) for end in (*ends, self.size)} - self.known.keys()
+        if not wanted:
+            return
+        cuts = np.array(sorted(wanted), dtype=np.int64)
+        sums = self.data.exact_sum(lambda batch: self._cut(batch, cuts)).cumsum(axis=1)
+        for place, end in enumerate(cuts.tolist()):
+            self.known[end] = self._joined([int(each) for each in sums[:, place]])
+
+    def _cut(self, batch: Batch, cuts: Ints) -> Ints:
+        """Sums of the half words of codes and squares between the cuts, one line for each kind."""
+        codes = batch[self.name]
+        total = np.zeros((_LINES[self.degree], len(cuts) + 1), dtype=np.int64)
+        for start in range(0, batch.rows, _BLOCK):
+            part = codes[start : start + _BLOCK]
+            place = np.searchsorted(cuts, part, side="right")
+            for line, words in enumerate(_words(part, self.degree)):
+                total[line] += np.bincount(place, words, minlength=total.shape[1]).astype(np.int64)
+        return total
+
+    def _joined(self, sums: list[int]) -> PowerSums:
+        if self.degree == 0:
+            return sums[0], 0, 0
+        total = sums[1] + (sums[2] << _HALF_WORD)
+        if self.degree == 1:
+            return sums[0], total, 0
+        low, both, high = (sums[place] + (sums[place + 1] << _HALF_WORD) for place in (3, 5, 7))
+        return sums[0], total, low + (both << (_HALF_WORD + 1)) + (high << (2 * _HALF_WORD))
+
+
+_LINES = (1, 3, 9)  # how many sums of half words the moments up to this degree need
+
+
+def _words(codes: Ints, degree: int) -> Iterable[Ints | None]:
+    """Half words (below 2^31) whose sums are the count, the sum and the sum of squares, in the order of `_joined`."""
+    yield None
+    if degree == 0:
+        return
+    mask = (1 << _HALF_WORD) - 1
+    low, high = codes & mask, codes >> _HALF_WORD
+    yield from (low, high)
+    if degree == 2:
+        for product in (low * low, low * high, high * high):
+            yield from (product & mask, product >> _HALF_WORD)

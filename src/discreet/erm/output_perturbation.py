@@ -1,0 +1,416 @@
+"""Output perturbation: solve the problem with ridge added, then add noise to the solution.
+
+    w* = the point of C that minimises L(w) + (ridge / 2) |w - centre|^2,   released: the projection of w* + noise
+
+Ridge makes the solution stable: one person moves w* by at most 2 G / (lambda n), lambda being all the ridge there is.
+It also biases it; `propose` takes the ridge at which both errors together are promised to be least. One noisy vector is
+released however long the solver works, which makes this the pure alternative in high dimension.
+
+No solver finds w* itself. What is priced is w* moving, plus twice the distance from w* that every solution keeps,
+whatever the rows are: `tolerance`. That distance is a theorem, not a test that could fail on one of two neighbouring
+tables: a fast solver that nobody needs to trust goes first, and projected gradient descent, which reaches the tolerance
+after a known number of steps, goes on from wherever it stopped (docs/proofs/output_perturbation.md). Gradients come
+from a finer pass than a descent needs: exact sums of integers of 48 bits, each of which depends on one row alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet import exact
+from discreet.data import Batch, Dataset, Facts, IntArray
+from discreet.domain import Number
+from discreet.erm.feasible_sets import Ball, BallBox, Floats, shrink
+from discreet.erm.features import blocks
+from discreet.erm.losses import Custom, Huber, Softmax, Squared
+from discreet.erm.nonprivate import accelerated
+from discreet.erm.promise import Promise
+from discreet.erm.risk import Constants, Lasso, Ridge, Risk, public_size
+from discreet.errors import ParameterError
+from discreet.exact import Exact
+from discreet.guarantee import Guarantee
+from discreet.mechanism import calibrate
+from discreet.mechanisms.noise import (
+    CoordinateLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    ProductLaplaceNoise,
+)
+from discreet.query import Sensitivity
+from discreet.rng import Rng
+
+_DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
+_ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53
+_HALF = 2**24  # a slope is an integer of two halves of 24 bits
+_LOW = 2**25  # the lower half of an integer of the iterate
+_SMALL = Fraction(1, 2**200)  # products of a few of these are floats
+_QUARTERS = (Fraction(4, 4), Fraction(5, 4), Fraction(6, 4), Fraction(7, 4))  # of the way to twice as much
+_FAST = 200  # passes of the fast solver
+_MOST_PASSES = 10**7  # of the slow one, for each factor of e
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class OutputPerturbation:
+    """Release the minimiser of a risk with ridge added, on an integer grid, plus noise, projected to the feasible set.
+
+    ridge      added strength; a Ridge that the risk has already counts too, so 0 is allowed there
+    tolerance  every solution is within this distance of the exact minimiser
+    step       the grid: noise is integers of this worth
+
+    Theorem.   n the public size, G the length of one row's gradient, lambda all the ridge, k rows a person. Between
+               neighbours the exact minimisers differ by at most D = 2 k G / (lambda n) (replace-one) or k G / (lambda
+               n) (add-remove), the integers by |d|_2 <= (D + 2 tolerance) / step + sqrt(dimension); the noise has the
+               guarantee of this sensitivity, |d|_1 <= sqrt(dimension) |d|_2. All in exact arithmetic, rounded up.
+    Accuracy.  At most k n rows; G' = k G plus the slope of the regularizer, beta with its factor k, s the deviation of
+               the noise on a coordinate, V = dimension s^2. E excess <= (ridge / 2) R0^2 + G' (tolerance + step
+               sqrt(dimension) / 2) + N with N = G' sqrt V or, on a ball of radius R without lasso, N = G'' (s / 2 + V /
+               2R) + (beta + ridge) V / 2, G'' = G' + ridge R0; on a box N = G'' sqrt(V) / 2 + (beta + ridge) V / 2.
+               `promise` takes the least.
+    Edges.     Smooth losses on a ball or a box. A tolerance below what floats can keep on every table is refused.
+    Reference. [CMS11]; docs/proofs/output_perturbation.md.
+    """
+
+    NAME: ClassVar[str] = "output-perturbation/1"
+    risk: Risk
+    ridge: Fraction
+    tolerance: Fraction
+    step: Fraction
+    noise: Noise
+
+    def __init__(self, risk: Risk, ridge: Exact, tolerance: Exact, step: Exact, noise: Noise) -> None:
+        if not isinstance(risk, Risk):
+            raise ParameterError(f"risk must be a Risk, found {risk!r}")
+        if not isinstance(noise, (GaussianNoise, LaplaceNoise, ProductLaplaceNoise, CoordinateLaplaceNoise)):
+            raise ParameterError(f"noise must be a GaussianNoise or another noise, found {noise!r}")
+        exact.freeze(
+            self,
+            risk=risk,
+            ridge=exact.nonnegative(ridge=ridge),
+            tolerance=exact.positive(tolerance=tolerance),
+            step=exact.positive(step=step),
+            noise=noise,
+        )
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        moved, known = self.sensitivity(facts), _Known(self.risk, self.ridge, facts)
+        return self.noise.guarantee(moved, unit=self.step, dimension=known.dimension, neighbours=facts.neighbours)
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        """How far apart the integers of neighbouring tables can be; refuses a tolerance that cannot be kept."""
+        known = _Known(self.risk, self.ridge, facts)
+        for size in (known.reach, known.norm, known.strength, known.miss, self.tolerance, self.step):
+            if not _SMALL < size < 1 / _SMALL:
+                raise ParameterError(f"{exact.shown(size)} is beyond what this solver computes with: use other units")
+        if self.tolerance < known.least_tolerance():
+            least = exact.shown(known.least_tolerance())
+            raise ParameterError(f"tolerance must be at least {least} here, found {exact.shown(self.tolerance)}")
+        if known.slowest() > _MOST_PASSES:
+            raise ParameterError("ridge is too weak beside the curvature of the loss: no solver would come to an end")
+        if known.reach > self.step * 2**50:
+            raise ParameterError(f"step must be at least 2**-50 of the feasible set, found {exact.shown(self.step)}")
+        apart = (known.moves() + 2 * self.tolerance) / self.step + _root_up(Fraction(known.dimension))
+        squared = math.floor(apart**2)
+        spread = math.isqrt(2 * squared) if known.dimension > 1 else 0
+        return Sensitivity(math.isqrt(known.dimension * squared), squared, math.isqrt(squared), spread)
+
+    def run(self, data: Dataset, rng: Rng) -> Floats:
+        known = _Known(self.risk, self.ridge, data.facts)
+        noise = self.noise.draw((known.dimension,), unit=self.step, rng=rng)
+        solution = _solved(known, data, float(self.tolerance))
+        noisy = np.rint(solution / float(self.step)).astype(np.int64) + noise
+        return self.risk.feasible.project(noisy.astype(np.float64) * float(self.step))
+
+
+def promise(mechanism: OutputPerturbation, facts: Facts) -> Promise:
+    """The excess risk that is promised in expectation over the noise."""
+    theorem = f"output perturbation, {type(mechanism.noise).__name__}"
+    found, trivial = _excess(mechanism, facts), mechanism.risk.centre_excess(facts)
+    if found >= trivial:
+        return Promise(None, theorem, f"the theorem's {found:.3g} is no better than the centre's {trivial:.3g}")
+    return Promise(found, theorem).about(facts)
+
+
+def _excess(mechanism: OutputPerturbation, facts: Facts) -> float:
+    known = mechanism.risk.constants(facts)
+    away = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(known.dimension) / 2
+    noisy = _noisy_excess(mechanism.risk, known, float(mechanism.ridge), mechanism.noise.variance())
+    return noisy + (known.lipschitz + known.regularizer_slope) * away
+
+
+def _noisy_excess(risk: Risk, known: Constants, ridge: float, variance: float) -> float:
+    """What ridge and noise add: the noise by the slope of the risk or, if that is less, by its curvature.
+
+    At the minimiser the slope points out of the set only, so to first order noise costs what it does along the one
+    normal of a ball, or along the active sides of a box; the rest is of second order.
+    """
+    steep, one, whole = known.lipschitz + known.regularizer_slope, math.sqrt(variance), known.dimension * variance
+    biased, by_slope = ridge / 2 * known.span**2, steep * math.sqrt(whole)
+    if known.smoothness is None or isinstance(risk.regularizer, Lasso):
+        return biased + by_slope
+    steepest = steep + ridge * known.span
+    if isinstance(risk.feasible, Ball):
+        first = steepest * (one / 2 + whole / (2 * float(risk.feasible.radius)))
+    else:
+        first = steepest * math.sqrt(whole) / 2
+    return biased + min(by_slope, first + (known.smoothness + ridge) * whole / 2)
+
+
+def propose(risk: Risk, *, facts: Facts, admits: Callable[[Any], bool]) -> OutputPerturbation:
+    """The ridge and the noise for which the promised excess is least, with the least noise that is admitted."""
+    made, refused = [], []
+    for kind in (GaussianNoise, ProductLaplaceNoise):
+        try:
+            made.append(_proposed(risk, kind, facts, admits))
+        except ParameterError as error:
+            refused.append(error)
+    if not made:
+        raise refused[-1]
+    return min(made, key=lambda each: _excess(each, facts))
+
+
+def _proposed(risk: Risk, noise: type[Noise], facts: Facts, admits: Callable[[Any], bool]) -> OutputPerturbation:
+    """The noise is about proportional to one over all the ridge: with one scale known, the others are guessed."""
+    known, own = risk.constants(facts), _own_ridge(risk)
+    first = _short_up(Fraction(known.lipschitz / known.span))
+    make = functools.partial(_with_noise, risk, noise, facts)
+    scale = calibrate(functools.partial(make, first), admits=admits).noise.scale * (first + own)
+
+    def excess(ridge: Fraction) -> float:
+        return _noisy_excess(risk, known, float(ridge), noise(scale / (ridge + own)).variance())
+
+    tried = [first * Fraction(2) ** power * quarter for power in range(-24, 8) for quarter in _QUARTERS]
+    best = min(tried if own == 0 else [Fraction(0), *tried], key=excess)
+    guess: OutputPerturbation = make(best, scale / (best + own) * Fraction(1_000_001, 1_000_000))
+    return guess if admits(guess) else calibrate(functools.partial(make, best), admits=admits)
+
+
+def _with_noise(risk: Risk, noise: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> OutputPerturbation:
+    """Tolerance and step so fine that they cost about a hundredth of the noise."""
+    known = _Known(risk, ridge, facts)
+    tolerance = _short_up(max(known.least_tolerance(), known.moves() / 256))
+    step = Fraction(2) ** math.floor(math.log2(known.moves() / 256 / _root_up(Fraction(known.dimension))))
+    return OutputPerturbation(risk, ridge, tolerance, step, noise(scale))
+
+
+class _Known:
+    """Exact public numbers of a problem, each rounded up."""
+
+    def __init__(self, risk: Risk, ridge: Fraction, facts: Facts) -> None:
+        _check(risk, facts)
+        domain = facts.domain
+        self.risk, self.facts, self.size = risk, facts, public_size(facts)
+        self.dimension, self.width = risk.dimension(domain), risk.features.dimension(domain)
+        self.added, self.strength = ridge, ridge + _own_ridge(risk)
+        if self.strength == 0:
+            raise ParameterError("ridge must be > 0 unless the risk has a Ridge of its own, found 0")
+        curve = risk.loss.curvature()
+        assert curve is not None
+        self.curve, self.unit = Fraction(curve), risk.features.unit(domain)
+        self.norm = _root_up(risk.features.bound_squared(domain) * self.unit**2)
+        self.reach = _root_up(risk.feasible.reach_squared(self.dimension))
+        self.miss = self.norm * self.reach + risk.target_bound(domain)
+        self.steepness = _steepness(risk, self.miss)
+
+    def moves(self) -> Fraction:
+        """How far one person moves the exact minimiser, at most."""
+        rows = self.facts.neighbours.rows * (2 if self.facts.neighbours.replace_one else 1)
+        return rows * self.steepness * self.norm / (self.strength * self.size)
+
+    def slowest(self) -> float:
+        """The condition number: a descent needs about this many passes for each digit, if no fast solver helps."""
+        curve = self.risk.loss.curvature()
+        assert curve is not None
+        return 1 + self.facts.neighbours.rows * curve * float(self.norm) ** 2 / float(self.strength)
+
+    def least_tolerance(self) -> Fraction:
+        """Twice the distance from the minimiser at which rounding may stop a descent, on any table."""
+        together = Fraction(self.facts.rows_bound, self.size) * self.row_doubt() / self.strength
+        return 2 * (together + self._margin_doubt() * self.reach)
+
+    def row_doubt(self) -> Fraction:
+        """How far off one row's gradient may be computed, and its share in rounding a step."""
+        loss = self.risk.loss
+        classes = loss.classes if isinstance(loss, Softmax) else 1
+        slopes = (40 + 9 * _root_up(Fraction(classes)) + Fraction(classes, 8)) / 2**50
+        return self.norm * (self.curve * self.miss * self._margin_doubt() + self.steepness * slopes)
+
+    def _margin_doubt(self) -> Fraction:
+        return (_root_up(Fraction(self.dimension)) + Fraction(self.dimension, 16) + 8) / 2**50
+
+
+def _check(risk: Risk, facts: Facts) -> None:
+    risk.checked_target(facts.domain)
+    name = type(risk.loss).__name__
+    if isinstance(risk.loss, Custom):
+        raise ParameterError("output perturbation rests on convexity: it takes no custom gradient")
+    if risk.loss.curvature() is None:
+        raise ParameterError(f"output perturbation needs a smooth loss; {name} has corners")
+    if isinstance(risk.feasible, BallBox):
+        raise ParameterError("output perturbation needs a Ball or a Box: the projection on both is too inexact for it")
+    if risk.dimension(facts.domain) > _DIMENSION:
+        raise ParameterError(
+            f"output perturbation takes up to {_DIMENSION} coordinates, found {risk.dimension(facts.domain)}"
+        )
+    if risk.features.bound_squared(facts.domain) >= 2**31:
+        raise ParameterError("the grid of the features is too fine: norm / step must be below 2**15.5")
+
+
+def _steepness(risk: Risk, miss: Fraction) -> Fraction:
+    """The steepest slope of the loss over the feasible set."""
+    if isinstance(risk.loss, Squared):
+        return 2 * miss
+    if isinstance(risk.loss, Huber):
+        return 2 * min(miss, risk.loss.threshold)
+    return _root_up(Fraction(2)) if isinstance(risk.loss, Softmax) else risk.loss.slope_bound
+
+
+def _own_ridge(risk: Risk) -> Fraction:
+    return risk.regularizer.strength if isinstance(risk.regularizer, Ridge) else Fraction(0)
+
+
+# --- the solution -----------------------------------------------------------------------------------------------------
+
+
+def _solved(known: _Known, data: Dataset, tolerance: float) -> Floats:
+    """A point within `tolerance` of the exact minimiser, whatever the rows are: the proof page has the theorem."""
+    rows = _FineRows(known, data)
+    lasso, feasible = known.risk.shrinkage(), known.risk.feasible
+    start = feasible.centre(known.dimension)
+    slack = tolerance / 2 * float(known.strength) / rows.smoothness  # a shorter step certifies its end
+    certified: list[Floats] = []
+
+    def plain(point: Floats, slope: Floats) -> Floats:
+        end = shrink(feasible, point - slope / rows.smoothness, lasso / rows.smoothness)
+        if float(np.linalg.norm(point - end)) <= slack:
+            certified.append(end)
+        return end
+
+    def fast(point: Floats, slope: Floats) -> tuple[Floats, Floats]:
+        plain(point, slope)
+        return rows.metric_step(point, slope)
+
+    w, _ = accelerated(rows.gradient, fast, start, lambda *_: bool(certified), limit=_FAST)
+    w = w if bool(np.isfinite(w).all()) else start  # never needed: all these numbers are finite
+    for _ in range(rows.enough_steps(tolerance)):
+        if certified:
+            break
+        w = plain(w, rows.gradient(w))
+    return certified[0] if certified else w
+
+
+class _FineRows:
+    """The gradient of the mean loss with ridge, to about 13 digits, and what a solver may know of its curvature."""
+
+    def __init__(self, known: _Known, data: Dataset) -> None:
+        self.known, self.data = known, data
+        sums = data.exact_sum(self._gram)
+        worth = float(known.curve * known.unit**2 / known.size)
+        strength = float(known.strength)
+        self.bound: Floats = sums.astype(np.float64) * worth + strength * np.eye(known.width)
+        curves, axes = np.linalg.eigh(self.bound)
+        self.inverse: Floats = np.asarray(axes / np.maximum(curves, strength) @ axes.T, dtype=np.float64)
+        self.smoothness = max(float(curves[-1]), strength) * (1 + 2.0**-20)
+        self.grid = 2.0 ** (math.floor(math.log2(known.reach)) - 50)
+        self.slope_unit = 4 * float(known.steepness) / _HALF**2  # a solver may look beyond the set, where it is steeper
+        self.centre = known.risk.feasible.centre(known.dimension)
+
+    def enough_steps(self, tolerance: float) -> int:
+        """So many steps of projected gradient descent halve the way to the tolerance often enough from anywhere."""
+        distance = self.known.risk.feasible.diameter(self.known.dimension)
+        rate = float(self.known.strength) / self.smoothness
+        return math.ceil(max(0.0, math.log(2 * distance / tolerance)) / rate) + 1
+
+    def gradient(self, w: Floats) -> Floats:
+        """Of the mean loss and all the ridge at w."""
+        units = np.rint(w / self.grid)
+        high = np.floor(units / _LOW)
+        sums = self.data.exact_sum(
+            functools.partial(self._partial, self._weights(high), self._weights(units - high * _LOW))
+        )
+        worth = self.slope_unit * float(self.known.unit) / self.known.size
+        ridge = float(self.known.added) * (w - self.centre) + self.known.risk.smooth_gradient(w)
+        return np.asarray(sums.astype(np.float64) * worth + ridge)
+
+    def metric_step(self, point: Floats, slope: Floats) -> tuple[Floats, Floats]:
+        """To about the least point of the quadratic upper bound in the metric of `bound`, and the pull of that step."""
+        lasso, feasible = self.known.risk.shrinkage(), self.known.risk.feasible
+        found = point - self._times(self.inverse, slope)
+        if lasso or not feasible.contains(found):
+            found = self._least(found, point, lasso)
+        pull = point - found
+        return found, self._times(self.bound, pull)
+
+    def _least(self, peak: Floats, start: Floats, lasso: float) -> Floats:
+        """About the least point of the set for (w - peak)' bound (w - peak) / 2 + lasso |w|_1; no rows are read."""
+
+        def step(ahead: Floats, slope: Floats) -> tuple[Floats, Floats]:
+            found = shrink(self.known.risk.feasible, ahead - slope / self.smoothness, lasso / self.smoothness)
+            return found, ahead - found
+
+        tiny = 2.0**-40 * self.known.risk.feasible.diameter(self.known.dimension)
+        found, _ = accelerated(
+            lambda w: self._times(self.bound, w - peak),
+            step,
+            start,
+            lambda _, pull: float(np.abs(pull).max()) <= tiny,
+            limit=300,
+        )
+        return found
+
+    def _times(self, matrix: Floats, vector: Floats) -> Floats:
+        """A symmetric matrix times the part of a vector that each class has."""
+        return np.asarray((vector.reshape(-1, self.known.width) @ matrix).ravel())
+
+    def _weights(self, units: Floats) -> Floats:
+        classes = self.known.dimension // self.known.width
+        return np.ascontiguousarray(units.reshape(classes, self.known.width).T)
+
+    def _gram(self, batch: Batch) -> IntArray:
+        total = np.zeros((self.known.width, self.known.width), dtype=np.int64)
+        for rows, _ in blocks(self.known.risk.features, batch, _ROWS):
+            total += (rows.T @ rows).astype(np.int64)
+        return total
+
+    def _partial(self, high: Floats, low: Floats, batch: Batch) -> IntArray:
+        """The sum of the slopes times the rows, in units: exact, and of each row its own function."""
+        total = np.zeros(self.known.dimension, dtype=object)
+        for rows, part in blocks(self.known.risk.features, batch, _ROWS):
+            margins = ((rows @ high) * _LOW + rows @ low) * (self.grid * float(self.known.unit))
+            units = np.rint(self._slopes(batch, part, margins) / self.slope_unit)
+            top = np.floor(units / _HALF)
+            for digits, worth in ((top, _HALF), (units - top * _HALF, 1)):
+                total += (digits.T @ rows).astype(np.int64).ravel().astype(object) * worth
+        return total
+
+    def _slopes(self, batch: Batch, part: slice, margins: Floats) -> Floats:
+        loss, codes = self.known.risk.loss, batch.stored(self.known.risk.target)[part]
+        assert not isinstance(loss, Custom)
+        if isinstance(loss, Softmax):
+            slopes = loss.probability(margins)
+            slopes[np.arange(len(slopes)), codes.astype(np.int64)] -= 1
+            return slopes
+        column = self.known.facts.domain.column(self.known.risk.target)
+        if isinstance(column, Number):
+            return loss.slope(margins - (codes[:, None] * float(column.step) + float(column.low)))
+        sign = codes[:, None] * 2.0 - 1.0
+        return np.asarray(sign * loss.slope(sign * margins))
+
+
+def _root_up(value: Fraction) -> Fraction:
+    """The square root of value > 0, rounded up by less than one part in 2^40."""
+    inside = value.numerator * value.denominator * 4**40
+    return Fraction(exact.ceil_sqrt(Fraction(inside)), value.denominator * 2**40)
+
+
+def _short_up(value: Fraction) -> Fraction:
+    """A number with 20 binary digits, not below value > 0."""
+    unit = Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length() - 20)
+    return math.ceil(value / unit) * unit

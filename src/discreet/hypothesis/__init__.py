@@ -1,0 +1,1 @@
+"""Distributions over a declared domain that agree with released answers."""

@@ -1,0 +1,464 @@
+"""Ledger: making one, opening one, looking at it, and the owner's work. The package's docstring says what it is."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from discreet import exact
+from discreet.data import Dataset, Facts, Identity
+from discreet.domain import AnyNumber, Bits, Category, Domain, Number, Vector, Whole
+from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
+from discreet.exact import Exact
+from discreet.funds import NOTHING, Books, Price, price_of, remaining_books, spent_books
+from discreet.guarantee import Budget, Guarantee, Neighbours, Share
+from discreet.ledger.durable import remove
+from discreet.ledger.mark import Mark, mark_file, name_digest, new_witness, state_directory
+from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
+from discreet.ledger.parts import file_parts, memory_parts
+from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar
+from discreet.ledger.sqlite import SqlitePlace, copied
+from discreet.ledger.state import Allowance, Body, Header, State, price_from, price_record, seen_by
+from discreet.ledger.store import Store, mark_of, utc_now
+from discreet.mechanism import Conversation, Mechanism
+from discreet.records import Json, canonical, digest, record, revive
+
+_FACTS_CLASSES: dict[str, type] = {
+    each.NAME: each for each in (Facts, Domain, Neighbours, Category, Number, AnyNumber, Vector, Bits, Whole)
+}
+
+
+class Ledger:
+    """One budget for one table; the package's docstring says how it works."""
+
+    def __init__(self, store: Store) -> None:
+        """For `create`, `open` and `in_memory`, which are the ways to get a ledger."""
+        if not isinstance(store, Store):
+            raise ParameterError("use Ledger.open(path) for a ledger that exists, Ledger.create(...) for a new one")
+        with store.reading() as state:
+            self._header: Header = state.opened
+        self.store = store
+        self._known_facts: dict[str, Facts] = {}
+        self._last_facts: tuple[Facts | None, tuple[Json, str]] = (None, (None, ""))
+
+    # Making and opening.
+
+    @staticmethod
+    def create(
+        path: str | os.PathLike[str],
+        budget: Budget,
+        table: Dataset | Identity,
+        *,
+        testing: bool = False,
+        failure_share: Exact = Fraction(1, 2),
+        size: int | None = None,
+        state_dir: str | os.PathLike[str] | None = None,
+        ledger_id: str | None = None,
+        now: Callable[[], str] = utc_now,
+    ) -> Ledger:
+        """A new ledger in a new file, for a table, or for its identity alone (facts come with the first release).
+
+        testing        accepts seeded randomness and planted mutants; the ledger says NOT PRIVATE wherever it appears
+        failure_share  the part of delta that is kept for mechanisms that hold outside an event of small probability
+        size           with an identity: the public number of persons, if it is to be fixed now
+        """
+        opening = opening_body(
+            budget, table, testing=testing, failure_share=failure_share, size=size, ledger_id=ledger_id
+        )
+        where, source, marks = Path(os.path.realpath(path)), source_of(table), state_directory(state_dir)
+        if where.exists():
+            raise ParameterError(f"{where.name} exists already; Ledger.open opens a ledger")
+        if source is not None:
+            require_unclaimed(source)
+        place = _made(where, opening, table, marks, now)
+        try:
+            place.publish(where)
+        except BaseException:
+            place.discard()
+            raise
+        made = Ledger(Store(file_parts(where, marks), now=now))
+        if source is not None:
+            try:
+                claim(source, made.id)
+            except BaseException:  # the disk failed, or another ledger was made for these rows at the same moment
+                made.close()
+                if disown(source, made.id):
+                    remove(where)
+                raise
+        return made
+
+    @staticmethod
+    def in_memory(
+        budget: Budget, table: Dataset | Identity, *, testing: bool = False, failure_share: Exact = Fraction(1, 2)
+    ) -> Ledger:
+        """A ledger that lives as long as this process: for one fit, for tests. It does not claim the table's file."""
+        opening = opening_body(budget, table, testing=testing, failure_share=failure_share, size=None, ledger_id=None)
+        source = source_of(table)
+        if source is not None and sidecar(source).exists():
+            raise LedgerMismatch(f"{source.name} has a ledger already: open that one")
+        store = Store(memory_parts())
+        write_opening(store, opening, table, witness=None)
+        return Ledger(store)
+
+    @staticmethod
+    def open(
+        path: str | os.PathLike[str], *, state_dir: str | os.PathLike[str] | None = None, look: bool = False
+    ) -> Ledger:
+        """The ledger in this file, after checking every entry; charges of processes that are gone are burned.
+
+        A ledger behind its mark opens, so that it can be looked at and reconciled, but refuses to be charged.
+
+        look  only look: nothing is written now, not even that
+        """
+        where = Path(os.path.realpath(path))
+        try:
+            found = where.is_file()
+        except OSError as error:
+            raise LedgerUnavailable(f"{where.name} cannot be opened: {error.strerror}") from None
+        if not found:
+            raise ParameterError(f"there is no ledger at {where.name}")
+        parts = file_parts(where, state_directory(state_dir))
+        if look and not os.access(where.parent, os.W_OK):
+            parts = replace(parts, place=copied(where))
+        ledger = Ledger(Store(parts))
+        if not look and not ledger.rolled_back():
+            ledger.store.burn_orphans()
+        return ledger
+
+    def close(self) -> None:
+        """Close the file; the next use opens it again. A ledger in memory is lost."""
+        self.store.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Looking.
+
+    @property
+    def path(self) -> Path | None:
+        """The ledger's file; None in memory."""
+        return self.store.parts.path
+
+    @property
+    def failure_share(self) -> Fraction:
+        """The part of delta that is kept for mechanisms that hold outside an event of small probability."""
+        return self._header.failure_share
+
+    @property
+    def id(self) -> str:
+        return self._header.id
+
+    @property
+    def budget(self) -> Budget:
+        return self._header.budget
+
+    @property
+    def identity(self) -> Identity:
+        return self._header.identity
+
+    @property
+    def testing(self) -> bool:
+        """True: test randomness is accepted, and nothing released through this ledger is private."""
+        return self._header.testing
+
+    @property
+    def facts(self) -> Facts | None:
+        """The table's public facts as last recorded; None before the first release of a ledger made without a table."""
+        with self.store.reading() as state:
+            return None if state.current_facts is None else self._facts(state, state.current_facts)
+
+    def spent(self) -> Books:
+        """The sums in both books, with the caps."""
+        with self.store.reading() as state:
+            return spent_books(state.spent, self._header.caps, self._header.order)
+
+    def remaining(self, *, allowance: str | None = None) -> Books:
+        """What is left in both books, and under an allowance if one is named. `.how_many(mechanism)` counts on."""
+        with self.store.reading() as state:
+            facts = None if state.current_facts is None else self._facts(state, state.current_facts)
+            left = remaining_books(state.spent, self._header.caps, self._header.order, facts)
+            if allowance is None:
+                return left
+            named = state.allowance(allowance)
+            caps = self._header.caps.share(named.share)
+            return left.at_most(remaining_books(named.spent, caps, self._header.order, facts))
+
+    def admits(
+        self,
+        mechanism: Mechanism | Conversation,
+        *,
+        facts: Facts | None = None,
+        allowance: str | None = None,
+        share: Share | None = None,
+    ) -> bool:
+        """Whether a charge for this mechanism would be admitted now. Reads no rows and spends nothing.
+
+        share  only if the charge is also within this share of what is left, of the allowance if one is named
+        """
+        facts = facts or self.facts
+        if facts is None:
+            raise ParameterError("the ledger has no facts yet: pass facts=table.facts")
+        price = self.price(mechanism.guarantee(facts))
+        with self.store.reading() as state:
+            self.store.check_mark(state)
+            if share is not None and not price.within(self.remaining(allowance=allowance).share(share.part)):
+                return False
+            return state.admits(price, allowance)
+
+    def price(self, guarantee: Guarantee) -> Price:
+        """What a charge with this guarantee costs here, in integers."""
+        if guarantee.neighbours != self.identity.neighbours:
+            raise LedgerMismatch(
+                f"this ledger counts {self.identity.neighbours}; the guarantee is about {guarantee.neighbours}"
+            )
+        return price_of(guarantee, self._header.order)
+
+    def entries(self, *, after: int = 0) -> Iterator[Body]:
+        """All entries in order, or those after one, each checked: public parameters, prices, answers; never rows."""
+        for row, body in self.store.entries_after(after) if after else self.store.entries():
+            yield {"seq": row.seq, "hash": row.hash.decode("ascii"), **self.store.resolved(row.seq, body)}
+
+    def length(self) -> int:
+        """How many entries there are."""
+        with self.store.reading() as state:
+            return state.seq
+
+    def latest(self, kind: str, *, most: int | None = None) -> list[Body]:
+        """The newest entries of a kind, oldest of them first; all of them unless `most` says otherwise."""
+        found = self.store.latest(kind, self.length() if most is None else most)
+        return [{"seq": seq, **self.store.resolved(seq, body)} for seq, body in found]
+
+    def entry(self, seq: int) -> Body:
+        """One entry, checked against the one before it."""
+        body, found = self.store.entry(seq)
+        return {"seq": seq, "hash": found, **self.store.resolved(seq, body)}
+
+    def __repr__(self) -> str:
+        where = "in memory" if self.path is None else self.path.name
+        warning = "NOT PRIVATE (testing), " if self.testing else ""
+        warning += "REHEARSAL, " if self.identity.rehearsal else ""
+        return f"<Ledger {where}: {warning}{self.identity.name!r}, {self.identity.neighbours}, {self.budget}>"
+
+    # The owner's work.
+
+    def allow(self, name: str, *, share: Exact) -> None:
+        """Give a name a share of every cap, for fairness among analysts; together they still cannot exceed the caps.
+
+        Naming it again changes the share; what was spent under the name stays spent. The privacy promise is the budget.
+        """
+        part = exact.writable(share=exact.positive(share=share))
+        if part > 1:
+            raise ParameterError(f"share must be at most 1, found {share!r}")
+        with self.store.writing() as writer:
+            writer.append("allow", {"allowance": storable_text(name=name), "share": str(part)})
+
+    def rolled_back(self) -> bool:
+        """Whether the file is behind its high-water mark, or the mark is damaged: charges are refused then."""
+        with self.store.reading() as state:
+            try:
+                self.store.check_mark(state)
+            except LedgerCorrupt:
+                return True
+            return False
+
+    def reconcile(self, *, adopt: bool = False) -> None:
+        """Accept a file that its mark contradicts, counting as spent all that the mark proves. Never lowers anything.
+
+        All open conversations end. A mark that is damaged or not here proves nothing: then `adopt=True` says that this
+        is the newest copy of the ledger, which nobody but its owner can know.
+        """
+        with self.store.writing(against_mark=False) as writer:
+            if not self.store.contradicted(writer):
+                return
+            mark = self.store.readable_mark(writer)
+            if mark is None and not adopt:
+                raise LedgerMismatch(
+                    "there is no readable mark here, so nothing shows what this ledger has spent elsewhere; "
+                    "reconcile(adopt=True), or `discreet ledger reconcile --adopt`, if this is its newest copy"
+                )
+            writer.witness, writer.resets_mark = (mark.witness if mark else new_witness()), True
+            writer.append(
+                "reconcile",
+                {
+                    "proved": price_record(mark.spent if mark else NOTHING),
+                    "mark_witness": mark.witness if mark else None,
+                    "allowances": _proved_names(writer.state, mark),
+                },
+            )
+
+    def verify(self, catalogue: Mapping[str, type] | None = None) -> tuple[int, ...]:
+        """Read everything again from the disk and check it; LedgerCorrupt names the entry that is wrong.
+
+        SQLite's own checks, the chain, every column against its body, every sum and cap, the mark; with the catalogue
+        also every charge: its record is revived and priced again. Returns the charges whose mechanisms the catalogue
+        does not know, and which were therefore not priced again.
+        """
+        self.store.refold()
+        unknown, priced = [], _Priced(self, catalogue or {})
+        for body in self.entries() if catalogue is not None else ():
+            if body["kind"] == "charge" and not priced.check(body):
+                unknown.append(body["seq"])
+        return tuple(unknown)
+
+    def export(self, *, redact: bool = True) -> Iterator[str]:
+        """Every entry as a line of JSON; redacted, without memos, request ids, who asked, and what was queried."""
+        warning = {"warning": "NOT PRIVATE"} if self.testing else {}
+        for body in self.entries():
+            yield canonical({**(_redacted(body) if redact else body), **warning})
+
+    # Copies: a ledger is one thing, and a copy of it is itself.
+
+    def __copy__(self) -> Ledger:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[str, str], Ledger], tuple[str, str]]:
+        if self.path is None:
+            raise ParameterError("a ledger in memory cannot be pickled: the copy would be a second budget")
+        return _unpickled, (str(self.path), str(self.store.parts.state_dir))
+
+    # Facts.
+
+    def recorded(self, facts: Facts) -> tuple[Json, str]:
+        """The facts' record and its hash; the last one is remembered, since a table keeps its facts."""
+        known, found = self._last_facts
+        if known is not facts:
+            found = (record(facts), digest(record(facts)))
+            self._last_facts = (facts, found)
+        return found
+
+    def facts_with(self, facts_hash: str) -> Facts:
+        """The facts that an entry names by their hash."""
+        with self.store.reading() as state:
+            return self._facts(state, facts_hash)
+
+    def _facts(self, state: State, facts_hash: str) -> Facts:
+        if facts_hash not in self._known_facts:
+            body, _ = self.store.entry(state.facts[facts_hash])
+            self._known_facts[facts_hash] = revive(body["facts"], _FACTS_CLASSES)
+        return self._known_facts[facts_hash]
+
+
+def _made(
+    where: Path, opening: Body, table: Dataset | Identity, state_dir: Path, now: Callable[[], str]
+) -> SqlitePlace:
+    """A whole ledger under a name that nobody looks for, with its mark; it still has to be published."""
+    place = SqlitePlace(where.with_name(f".{where.name}.{secrets.token_hex(8)}.new"))
+    place.create()
+    try:
+        witness = opening["id"][:16]
+        store = Store(replace(file_parts(where, state_dir), place=place), now=now)
+        write_opening(store, opening, table, witness=witness)
+        with store.reading() as state:
+            mark = mark_of(state, witness)
+        mark_file(state_dir, opening["id"]).write_first(mark)
+    except BaseException:
+        place.discard()
+        raise
+    return place
+
+
+def _unpickled(path: str, state_dir: str) -> Ledger:
+    return Ledger.open(path, state_dir=state_dir)
+
+
+class _Priced:
+    """Prices charges again: each mechanism once, however often it was charged under the same facts."""
+
+    def __init__(self, ledger: Ledger, catalogue: Mapping[str, type]) -> None:
+        self._ledger, self._catalogue = ledger, catalogue
+        self._known: dict[tuple[str, str], Price | None] = {}
+
+    def check(self, body: Body) -> bool:
+        """LedgerCorrupt if this charge has another price; False if the catalogue does not know its mechanism."""
+        key = (digest(body["mechanism"]), body["facts_hash"])
+        if key not in self._known:
+            self._known[key] = self._price(body)
+        expected, found = self._known[key], price_from(body["price"])
+        if expected is None:
+            return False
+        same = (expected.pure, expected.failure) == (found.pure, found.failure)
+        if not same or not _nearly(expected.renyi, found.renyi):  # the Renyi float may differ in its last bits
+            raise LedgerCorrupt(body["seq"], f"the price {expected}", str(found))
+        return True
+
+    def _price(self, body: Body) -> Price | None:
+        if not all(name in self._catalogue for name in _names(body["mechanism"])):
+            return None
+        facts = self._ledger.facts_with(body["facts_hash"])
+        try:
+            return self._ledger.price(revive(body["mechanism"], self._catalogue).guarantee(facts))
+        except (DiscreetError, TypeError, AttributeError) as error:
+            raise LedgerCorrupt(body["seq"], "a record that can be priced again", str(error)) from None
+
+
+def _proved_names(state: State, mark: Mark | None) -> Json:
+    """What counts as spent in each name: as for the whole; where the mark does not know a name, all that the mark
+    knows and this ledger does not may have been spent in it."""
+    if mark is None:
+        return {}
+    seen, proved = seen_by(state, mark.witness), {}
+    for name, allowance in state.allowances.items():
+        before = seen.allowances.get(name, Allowance(allowance.share))
+        if mark.named is None:
+            spent = allowance.spent + mark.spent.less(seen.spent)
+        else:
+            spent = mark.named.get(name_digest(name), NOTHING) + allowance.spent.less(before.spent)
+        proved[name] = price_record(spent.joined(allowance.spent))
+    return proved
+
+
+def _nearly(one: int | None, other: int | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) <= 1 + one // 10**12
+
+
+def _redacted(body: Body) -> Body:
+    """An entry without what somebody asked and who it was.
+
+    The nonce goes too: with it, whoever guesses the rest of an entry could confirm the guess by the entry's hash.
+    """
+    if body["kind"] not in ("charge", "said"):
+        return {key: value for key, value in body.items() if key not in ("who", "process")}
+    secret = ("memo", "request", "who", "process", "meaning", "question", "nonce")
+    kept = {key: value for key, value in body.items() if key not in secret}
+    if body["kind"] == "charge":
+        fields = body["mechanism"].items()
+        kept["mechanism"] = {key: _shallow(each) for key, each in fields if key == "name" or not _tells(each)}
+    return kept
+
+
+def _shallow(value: Json) -> Json:
+    """A field of a mechanism without what a query says: nested records keep their names only."""
+    if isinstance(value, dict):
+        return {"name": value.get("name")}
+    return [_shallow(each) for each in value] if isinstance(value, list) else value
+
+
+def _tells(value: Json) -> bool:
+    """Whether a field has text of its own (a column, a level, somebody's label) beside numbers and records."""
+    if isinstance(value, list):
+        return any(map(_tells, value))
+    return isinstance(value, str) and not isinstance(revive(value, {}), Fraction)
+
+
+def _names(stored: Json) -> Iterator[object]:
+    """The names of a record and of all records in it."""
+    if isinstance(stored, dict):
+        yield stored.get("name")
+    for each in stored.values() if isinstance(stored, dict) else stored if isinstance(stored, list) else ():
+        yield from _names(each)

@@ -1,0 +1,416 @@
+"""Learning a box face by face: every face is moved once, to where positives cut and negatives kept cost least.
+
+    FaceByFace(columns, labels, weight, rate)      one public weight for all faces: what the theorem speaks about
+    CountedFaces(columns, labels, scale, rate)     weights from a noisy count of both classes: what works best
+    methods(...)                                   both: faces-proven, and faces
+
+The box starts as the declared bounds. In a random order of the columns both faces of a column are drawn by the
+exponential mechanism from every value of its grid inside the current box, and "empty". The cost of a position is
+
+    positives that it cuts off + negatives that it keeps, divided by the weight,
+
+counted among the rows of the current box. A learner that looks at positives alone must beat the size of the whole grid;
+where negatives lie just outside a face, this cost rises on both sides of it and the grid hardly matters.
+
+Memory. A column of up to 2^20 values is read as a histogram, batch by batch. Of a finer column the values of all rows
+in the current box are gathered: that one column must fit in memory. For each column, the file is read for the columns
+whose faces moved before.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import exact
+from discreet.data import Batch, Dataset, Facts
+from discreet.erm.exponential.line import person_range
+from discreet.errors import ParameterError
+from discreet.exact import Exact
+from discreet.guarantee import Guarantee, Neighbours
+from discreet.mechanism import calibrate
+from discreet.pac.columns import gathered
+from discreet.pac.labels import Labels
+from discreet.pac.methods import Method, Refused, Spend, listed
+from discreet.pac.reorder_slice_compute import ASSUMING, Box, empty, grid_sizes, named_columns
+from discreet.query import Sensitivity, of_persons
+from discreet.rng import Rng, checked_rate, checked_scale
+
+Codes = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NAME, PROVEN = "faces", "faces-proven"
+
+HISTOGRAM = 2**20
+"""A column with more values is gathered instead of counted value by value."""
+
+BLOCK = 2**15
+"""So many rows are compared with all faces at a time: they stay in the processor's cache."""
+
+FIRST, LAST, MOST = 3, 2, 64
+"""The weight of a first column is at least FIRST and at most MOST; it falls to LAST along the columns."""
+
+EIGHTHS = 8
+"""Weights are whole multiples of one eighth, so that costs are small whole numbers."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class FaceByFace:
+    """Learn a box by the exponential mechanism, face by face, with one public weight W >= 1.
+
+    P[position] is proportional to exp(-rate * (positives cut + negatives kept / W)).
+
+    Theorem.   One row's addition moves the costs of two positions apart by at most 1. A positive row replaced by a
+               negative one: by at most 1 + 1/W; other replacements: by at most 1. So with r = 1 (add-remove) or 1 + 1/W
+               (replace-one), times the rows of a person, a face has bounded range rate * r, and the 2 d faces compose.
+    Accuracy.  Let g be the sum of (values + 1) over the columns, x = ln(2 g / beta) / rate. If a box of the grid labels
+               every row right then, with probability 1 - beta, at most 2 d W x negatives are inside the learned box and
+               at most 2 d x + (negatives) / W positives outside. Against any box that has FP* and FN* mistakes: at most
+               FP* + 2 d W x + d W FN* and FN* + 2 d x + (negatives) / W.
+    Edges.     No positives: mostly the empty box. No negatives: faces at or beyond the outermost positives. No rows:
+               uniform positions. A row with a missing value is in no box.
+    Reference. docs/proofs/faces.md; exponential mechanism [MT07], bounded range [DR19].
+    """
+
+    NAME: ClassVar[str] = "face-by-face/1"
+    columns: tuple[str, ...]
+    labels: Labels
+    weight: Fraction
+    rate: Fraction
+
+    def __init__(self, columns: Sequence[str], labels: Labels, weight: Exact, rate: Exact) -> None:
+        heavy = exact.number(weight=weight)
+        if heavy < 1:
+            raise ParameterError(f"weight must be >= 1, found {weight!r}")
+        exact.freeze(
+            self,
+            columns=named_columns(columns, labels),
+            labels=labels,
+            weight=heavy,
+            rate=exact.positive(rate=rate),
+        )
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        _checked(self.columns, self.labels, facts)
+        cost = Cost.of(self.weight)
+        facts.require_room(cost.positive)
+        span = checked_rate(self.rate / cost.positive) * cost.range(facts.neighbours)
+        return 2 * len(self.columns) * Guarantee.of_bounded_range(span, neighbours=facts.neighbours)
+
+    def run(self, data: Dataset, rng: Rng) -> Box:
+        cost = Cost.of(self.weight)
+        return _learned(data, self.columns, self.labels, lambda _: (cost, self.rate / cost.positive), rng)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class CountedFaces:
+    """Learn a box face by face; the weights of the classes follow from a noisy count of them.
+
+    Both classes are counted with Laplace noise of this scale. The first column's weight is 1 + negatives / positives,
+    at least 3; it falls to 2 by equal factors, as negatives leave the box when its faces move in. A position costs
+    (W * positives cut + negatives kept) / r, with r the most by which one row can move two such sums apart: W + 1
+    (replace-one) or W (add-remove). P[position] is proportional to exp(-rate * cost).
+
+    Theorem.   The counts are (D / scale)-DP, D = 2 (replace-one) or 1 (add-remove) times the rows of a person. Whatever
+               they say, a face has bounded range rate times the rows of a person, and the 2 d faces compose with it.
+    Accuracy.  No error is promised: the weights that work best are smaller than those of the theorem of `FaceByFace`.
+               A certificate (`discreet.pac.mistake_bound`) says afterwards how wrong the box is.
+    Edges.     As for FaceByFace. Too few positives to be told from noise: any box, mostly a small or empty one.
+    Reference. docs/proofs/faces.md.
+    """
+
+    NAME: ClassVar[str] = "counted-faces/1"
+    columns: tuple[str, ...]
+    labels: Labels
+    scale: Fraction
+    rate: Fraction
+
+    def __init__(self, columns: Sequence[str], labels: Labels, scale: Exact, rate: Exact) -> None:
+        exact.freeze(
+            self,
+            columns=named_columns(columns, labels),
+            labels=labels,
+            scale=exact.positive(scale=scale),
+            rate=exact.positive(rate=rate),
+        )
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        _checked(self.columns, self.labels, facts)
+        facts.require_room(MOST * EIGHTHS)
+        for eighths in (LAST * EIGHTHS, MOST * EIGHTHS):
+            checked_rate(self.rate / Cost(eighths, EIGHTHS).range(_one_row(facts.neighbours)))
+        face = Guarantee.of_bounded_range(self.rate * facts.neighbours.rows, neighbours=facts.neighbours)
+        return _count_price(self.scale, facts.neighbours) + 2 * len(self.columns) * face
+
+    def run(self, data: Dataset, rng: Rng) -> Box:
+        negatives, positives = (_counts(data, self.labels) + rng.laplace(checked_scale(self.scale), 2)).tolist()
+        start, row = first_weight(positives, negatives, self.scale), _one_row(data.facts.neighbours)
+
+        def score(turn: int) -> tuple[Cost, Fraction]:
+            cost = Cost(falling(start, turn, len(self.columns)), EIGHTHS)
+            return cost, self.rate / cost.range(row)
+
+        return _learned(data, self.columns, self.labels, score, rng)
+
+
+def first_weight(positives: int, negatives: int, scale: Fraction) -> int:
+    """The weight of the first column in eighths, from noisy counts: positives lost in the noise count as its scale."""
+    seen = max(positives, math.ceil(scale))
+    whole = EIGHTHS * (seen + max(negatives, 0))
+    return min(max(-(-whole // seen), FIRST * EIGHTHS), MOST * EIGHTHS)
+
+
+def falling(start: int, turn: int, turns: int) -> int:
+    """The weight at one of the turns, in eighths: from `start` down towards LAST by equal factors."""
+    return round(start * math.pow(LAST * EIGHTHS / start, turn / turns))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """positive * (positives cut) + negative * (negatives kept), in whole numbers, positive >= negative."""
+
+    positive: int
+    negative: int
+
+    @staticmethod
+    def of(weight: Fraction) -> Cost:
+        return Cost(weight.numerator, weight.denominator)
+
+    def range(self, neighbours: Neighbours) -> int:
+        """How far apart the costs of two positions of one face can move when a person changes."""
+        return person_range(neighbours, added=self.positive, replaced=self.positive + self.negative)
+
+
+def _one_row(neighbours: Neighbours) -> Neighbours:
+    return Neighbours(neighbours.kind)
+
+
+def _checked(columns: Sequence[str], labels: Labels, facts: Facts) -> None:
+    labels.check(facts.domain)
+    grid_sizes(facts.domain, columns)
+
+
+def _count_price(scale: Fraction, neighbours: Neighbours) -> Guarantee:
+    """Both classes counted: a row is in one of them, a replacement may move one down and the other up."""
+    one, other = (Sensitivity(l1=each, l2_squared=each, linf=1, range=each) for each in (1, 2))
+    moved = of_persons(neighbours, added=one, replaced=other)
+    return Guarantee.of_laplace(moved.l1, scale=checked_scale(scale), neighbours=neighbours)
+
+
+def _counts(data: Dataset, labels: Labels) -> Codes:
+    """How many rows are negative, and how many positive."""
+
+    def partial(batch: Batch) -> Codes:
+        positive = int(np.count_nonzero(labels.mask(batch)))
+        return np.array([batch.rows - positive, positive], dtype=np.int64)
+
+    return data.exact_sum(partial)
+
+
+# The walk along the faces.
+
+
+def _learned(
+    data: Dataset,
+    columns: tuple[str, ...],
+    labels: Labels,
+    score: Callable[[int], tuple[Cost, Fraction]],
+    rng: Rng,
+) -> Box:
+    """The box after both faces of every column moved; `score` gives the cost and its rate at each turn."""
+    sizes = grid_sizes(data.facts.domain, columns)
+    low, high = [0] * len(columns), [size - 1 for size in sizes]
+    order, upper_first = rng.permutation(len(columns)), rng.integers(2, len(columns))
+    for turn, place in enumerate(order.tolist()):
+        tally = _tally(data, _Current(columns, tuple(low), tuple(high), tuple(sizes)), place, labels)
+        cost, rate = score(turn)
+        for upper in (upper_first[turn], 1 - upper_first[turn]):
+            low[place], high[place] = _moved(tally, low[place], high[place], upper == 1, cost, rate, rng)
+            if low[place] > high[place]:
+                return empty(len(columns))
+    return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
+
+
+def _moved(tally: _Tally, low: int, high: int, upper: bool, cost: Cost, rate: Fraction, rng: Rng) -> tuple[int, int]:
+    """The interval of a column after one of its faces moved; low > high if nothing is left of it."""
+    if upper:  # the same from the other end
+        low, high = _moved(tally.mirrored(), -high, -low, False, cost, rate, rng)
+        return -high, -low
+    inside = tally.between(low, high)
+    # Positions low .. v1 cut nothing, v1 + 1 .. v2 cut the rows at v1, and so on; the last run, up to high + 1, all.
+    ends = np.concatenate([[low - 1], inside.values, [high + 1]])
+    cut = np.concatenate([[0], inside.positives.cumsum()])
+    kept = inside.negatives.sum() - np.concatenate([[0], inside.negatives.cumsum()])
+    lengths = np.diff(ends)
+    run = rng.select(-(cost.positive * cut + cost.negative * kept), rate, lengths)
+    return int(ends[run]) + 1 + rng.integers(int(lengths[run])), high
+
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """The rows of a box by their value in one column: values, rising, and how many of each class have them."""
+
+    values: Codes
+    positives: Codes
+    negatives: Codes
+
+    def mirrored(self) -> _Tally:
+        return _Tally(-self.values[::-1], self.positives[::-1], self.negatives[::-1])
+
+    def between(self, low: int, high: int) -> _Tally:
+        here = slice(*np.searchsorted(self.values, [low, high + 1]).tolist())
+        return _Tally(self.values[here], self.positives[here], self.negatives[here])
+
+
+def _tally(data: Dataset, box: _Current, place: int, labels: Labels) -> _Tally:
+    name, size = box.columns[place], box.sizes[place]
+
+    def counted(batch: Batch) -> Codes:
+        """How many rows of the box have each value: negatives, then positives. The last bin is for the other rows."""
+        place, inside = batch.stored(name) + labels.mask(batch) * np.int64(size), box.mask(batch)
+        bins = place if inside is None else np.where(inside, place, 2 * size)
+        return np.bincount(bins, minlength=2 * size + 1)[: 2 * size].astype(np.int64, copy=False)
+
+    def paired(batch: Batch) -> Codes:
+        """Twice the value of each row of the box, plus one if it is positive: values are below 2^62."""
+        pairs, inside = 2 * batch[name] + labels.mask(batch), box.mask(batch)
+        return pairs if inside is None else pairs[inside]
+
+    if size <= HISTOGRAM:
+        negatives, positives = data.exact_sum(counted).reshape(2, size)
+        values = np.flatnonzero(negatives + positives)
+        return _Tally(values, positives[values], negatives[values])
+    pairs, times = np.unique(gathered(data, paired), return_counts=True)
+    values, at = np.unique(pairs >> 1, return_inverse=True)
+    found = np.zeros((2, len(values)), dtype=np.int64)
+    found[pairs & 1, at] = times
+    return _Tally(values, found[1], found[0])
+
+
+@dataclass(frozen=True, slots=True)
+class _Current:
+    """A box while it is learned: which rows of a batch are in it. Faces at the declared bounds are not looked at."""
+
+    columns: tuple[str, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    def mask(self, batch: Batch) -> Mask | None:
+        """None: all rows."""
+        faces = list(self._faces(batch))
+        if not faces:
+            return None
+        kept = np.ones(batch.rows, dtype=bool)
+        for start in range(0, batch.rows, BLOCK):
+            here = kept[start : start + BLOCK]
+            for codes, holds, bound in faces:
+                here &= holds(codes[start : start + BLOCK], bound)
+        return kept
+
+    def _faces(self, batch: Batch) -> Iterator[tuple[Codes, Callable[[Codes, int], Mask], int]]:
+        for name, low, high, size in zip(self.columns, self.low, self.high, self.sizes, strict=True):
+            if low > 0:
+                yield batch.stored(name), operator.ge, low
+            missing = batch.domain.column(name).missing_code  # the code after the last
+            if high < size - 1 or missing is not None:
+                yield batch.stored(name), operator.le, high
+
+
+# The promise.
+
+
+def methods(
+    columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, spend: Spend, negatives: Exact = 1
+) -> list[Method | Refused]:
+    """Face by face for this budget: "faces", with the weights that work best, and "faces-proven", with the weight that
+    the theorem asks for; `negatives` is a public bound on the share of negative rows."""
+    share = exact.positive(negatives=negatives)
+    if share > 1:
+        raise ParameterError(f"negatives must be a share of the rows, at most 1, found {negatives!r}")
+    names, admits = tuple(columns), spend(Fraction(0)).admits
+    return listed(
+        (
+            (NAME, lambda: _practical(names, labels, facts, float(beta), admits)),
+            (PROVEN, lambda: _proven(names, labels, facts, float(beta), admits, float(share))),
+        )
+    )
+
+
+def _practical(
+    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: float, admits: Callable[[Any], bool]
+) -> Method:
+    _checked(columns, labels, facts)
+
+    @functools.cache
+    def made() -> CountedFaces:
+        found: CountedFaces = calibrate(lambda noise: counted(columns, labels, noise), admits=admits)
+        return found
+
+    return Method.unproven(NAME, beta, made)
+
+
+def _proven(
+    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: float, admits: Callable[[Any], bool], share: float
+) -> Method:
+    # The price of a face is its range, whatever the weight: the rate found at weight 1 gives those of all others.
+    plain = calibrate(lambda noise: FaceByFace(columns, labels, 1, 1 / noise), admits=admits)
+    positions = sum(grid_sizes(facts.domain, columns)) + len(columns)
+    size = Size(len(columns), math.log(2 * positions) - math.log(beta), plain.rate, facts.neighbours, share)
+
+    def mechanism(alpha: float) -> FaceByFace:
+        weight = size.weight(alpha)
+        return FaceByFace(columns, labels, weight, size.rate(weight))
+
+    return Method(PROVEN, "every face is near its best place", ASSUMING, beta, size.needed, mechanism)
+
+
+def counted(columns: Sequence[str], labels: Labels, noise: Fraction) -> CountedFaces:
+    """Faces of rate 1/noise, and a count of the classes that takes about 6 % of the whole price (replace-one)."""
+    ratio = Fraction(exact.ceil_sqrt(Fraction(192**2, len(columns))), 16)
+    return CountedFaces(columns, labels, noise * ratio, 1 / noise)
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many rows face by face needs, from the rate that the budget admits at weight 1.
+
+    Theorem.   n >= 2 d x (W + 1) / (alpha - nu / W) rows of which at most nu n are negative make the mistakes, at most
+               2 d W x + 2 d x + nu n / W, at most alpha n.
+    """
+
+    dimension: int
+    log_positions: float
+    plain_rate: Fraction
+    neighbours: Neighbours
+    negatives: float
+
+    def rate(self, weight: Fraction) -> Fraction:
+        """The rate at this weight that costs as much as the plain one at weight 1."""
+        cost, one = Cost.of(weight), Cost(1, 1)
+        return self.plain_rate * one.range(self.neighbours) * cost.positive / cost.range(self.neighbours)
+
+    def rows(self, weight: Fraction, alpha: float) -> float:
+        left = alpha - self.negatives / float(weight)
+        if left <= 0:
+            return math.inf
+        near = self.log_positions / float(self.rate(weight))
+        return 2 * self.dimension * near * (float(weight) + 1) / left
+
+    def weight(self, alpha: float) -> Fraction:
+        """The weight that needs the fewest rows, among the multiples of one eighth."""
+        nu = self.negatives
+        best = 1 + 2 * nu / alpha if self.neighbours.replace_one else (nu + math.sqrt(nu * nu + alpha * nu)) / alpha
+        below = max(EIGHTHS, math.floor(best * EIGHTHS))
+        return min((Fraction(below + more, EIGHTHS) for more in (0, 1)), key=lambda each: self.rows(each, alpha))
+
+    def needed(self, alpha: float) -> int:
+        return math.ceil(self.rows(self.weight(alpha), alpha) * (1 + 1e-9))

@@ -1,0 +1,1 @@
+"""Interior points: the routines, how they split a budget, and which one to take."""

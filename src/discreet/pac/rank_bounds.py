@@ -1,0 +1,90 @@
+"""Bounds for a column that has none: two quantiles by ranks, rounded outward to short decimals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from discreet import exact
+from discreet.data import Dataset, Facts
+from discreet.domain import AnyNumber, Number
+from discreet.erm.exponential.line import RankQuantile
+from discreet.exact import Exact
+from discreet.guarantee import Guarantee
+from discreet.pac.columns import ordered, points
+from discreet.rng import Rng
+
+_FARTHEST = Fraction(10) ** 299
+_FINEST = Fraction(1, 10**280)
+_STEPS = 1000
+"""Bounds are a multiple of a power of ten, and the suggested step is one over this of that."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class RankBounds:
+    """Release a low and a high quantile of a column by ranks: the (1 - coverage) / 2 one and its mirror.
+
+    Theorem.   Two releases of `RankQuantile`: its price, twice.
+    Accuracy.  With x = ln(2 * points of the grid / beta) / rate, with probability 1 - beta fewer than (1 - coverage) /
+               2 * n + x rows lie below the low bound, and as few above the high one; n rows where it is not missing.
+    Edges.     The smaller is the low one. No rows: two points of the grid at random.
+    Reference. Lecture 9, the median; [Smi11]; docs/proofs/grid_exponential.md.
+    """
+
+    NAME: ClassVar[str] = "rank-bounds/1"
+    column: str
+    coverage: Fraction
+    rate: Fraction
+
+    def __init__(self, column: str, coverage: Exact, rate: Exact) -> None:
+        exact.freeze(
+            self,
+            column=exact.text(column=column),
+            coverage=exact.probability(coverage=coverage),
+            rate=exact.positive(rate=rate),
+        )
+
+    @property
+    def parts(self) -> tuple[RankQuantile, RankQuantile]:
+        beyond = (1 - self.coverage) / 2
+        return RankQuantile(self.column, beyond, self.rate), RankQuantile(self.column, 1 - beyond, self.rate)
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        low, high = (part.guarantee(facts) for part in self.parts)
+        return low + high
+
+    def run(self, data: Dataset, rng: Rng) -> tuple[float, float]:
+        one, other = (part.run(data, rng) for part in self.parts)
+        return min(one, other), max(one, other)
+
+    def missed(self, facts: Facts, beta: float) -> int:
+        """How many rows more than (1 - coverage) / 2 of all may lie beyond a bound, with probability 1 - beta."""
+        grid = points(ordered(facts.domain, self.column))
+        return math.ceil(Fraction(math.log(2 * grid) - math.log(beta)) / self.rate)
+
+
+def declaration(column: Number | AnyNumber, low: float, high: float) -> Number:
+    """A Number that holds these bounds, rounded outward; a function of what was released and of public things."""
+    if isinstance(column, Number):
+        return _within(column, low, high)
+    first, last = (max(-_FARTHEST, min(_FARTHEST, Fraction(each))) for each in (low, high))
+    unit = _power_of_ten(last - first or abs(first) or Fraction(1))
+    start, stop = math.floor(first / unit) * unit, math.ceil(last / unit) * unit
+    return Number(start, stop if stop > start else start + unit, step=unit / _STEPS, missing=column.missing)
+
+
+def _within(column: Number, low: float, high: float) -> Number:
+    """Bounds on the column's own grid, at least one step apart."""
+    first, last = (
+        min(max(math.floor((Fraction(repr(each)) - column.low) / column.step), 0), column.steps) for each in (low, high)
+    )
+    first = min(first, column.steps - 1)
+    last = max(min(last + 1, column.steps), first + 1)
+    return Number(column.value(first), column.value(last), step=column.step, missing=column.missing)
+
+
+def _power_of_ten(width: Fraction) -> Fraction:
+    """The largest power of ten that is at most a tenth of the width, or nearly."""
+    return max(_FINEST, Fraction(10) ** (math.floor(math.log10(width)) - 1))

@@ -1,0 +1,26 @@
+"""Questions in SQL: one SELECT over one table, as a value that says what is asked. No SQL text ever reaches an engine.
+
+    SELECT COUNT(*) FROM people WHERE age >= 65 AND (sex = 'F' OR visits > 3)
+    SELECT region, COUNT(*) FROM people WHERE smoker = 'y' GROUP BY region
+    SELECT AVG(visits) FROM people WHERE region = 'N'               also SUM
+    SELECT MEDIAN(age) FROM people                                  also QUANTILE_CONT(age, 0.9) and
+    SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age) FROM people
+
+COUNT(column) counts the rows where the column is not missing. Conditions: = <> != < <= > >=, BETWEEN, IN, IS [NOT] NULL
+where missing values are declared, boolean columns, AND, OR, NOT and brackets, with SQL's three-valued logic. Names are
+as in duckdb: matched without regard to case, in double quotes or not. Numbers are exact decimals.
+
+The language is a list of what is understood, not of what is forbidden: whatever is not on it is an UnsupportedQuery
+with its position (counted from 0), a reason and a hint, also a column that is not declared. Values must be on the
+declared grid or among the declared levels; nothing is rounded and nothing is guessed. All of this happens before
+anything is charged and looks at public things only.
+
+    text.py        length, characters, words           tree.py         the only file that knows sqlglot
+    pieces.py      tokens that may be there            scope.py        names and numbers of the one table
+    conditions.py  three-valued logic to predicates    spelling.py     predicates back to SQL
+    select.py      the statement
+"""
+
+from discreet.sql.select import Select, parse, spelled
+
+__all__ = ["Select", "parse", "spelled"]

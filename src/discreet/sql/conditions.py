@@ -1,0 +1,249 @@
+"""Conditions in SQL as predicates: what follows WHERE.
+
+SQL's logic has three values: a comparison with a missing value is neither true nor false, and so is its negation.
+Predicates have two. So a condition is translated twice over, as "is true" and as "is false":
+
+    true(a AND b) = true(a) and true(b)        false(a AND b) = false(a) or false(b)        and dually for OR
+    true(NOT a)   = false(a)                   false(NOT a)   = true(a)
+    true(x < v)   = x is one of the grid's values below v
+    false(x < v)  = x is one of the grid's values from v on: a missing x is in neither
+    true(x = v)   = Equals                     false(x = v)   = not Equals and not Missing
+    true(x IS NULL) = Missing                  false(x IS NULL) = not Missing
+
+Every value must be one of the column's: on its grid, or a declared level. Nothing is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import Any
+
+from discreet.domain import AnyNumber, Category, Column, Number, near_misses, spell
+from discreet.errors import ParameterError
+from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or, Predicate
+from discreet.sql.names import Scope, number
+from discreet.sql.parser import Node
+from discreet.sql.source import PLAIN, shown
+
+_ORDERS = ("LT", "LTE", "GT", "GTE")
+_MIRRORED = {"EQ": "EQ", "NEQ": "NEQ", "LT": "GT", "LTE": "GTE", "GT": "LT", "GTE": "LTE"}
+_OPERANDS = ("Column", "Literal", "Neg", "Boolean", "Null")
+_SIGNS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
+
+
+def condition(scope: Scope, node: Node, *, wanted: bool = True) -> Predicate:
+    """The predicate that holds exactly where the condition is true (or, not wanted, where it is false)."""
+    kind = type(node).__name__
+    if kind == "Paren":
+        return condition(scope, node.this, wanted=wanted)
+    if kind == "Not":
+        return condition(scope, node.this, wanted=not wanted)
+    if kind in ("And", "Or"):
+        parts = [condition(scope, each, wanted=wanted) for each in _chain(node)]
+        return all_of(parts) if (kind == "And") == wanted else any_of(parts)
+    atom = _ATOMS.get(kind)
+    if atom is None:
+        scope.refuse(node, "this is no condition on a column", PLAIN)
+    return atom(scope, node, wanted)
+
+
+def all_of(parts: Iterable[Predicate]) -> Predicate:
+    """The conjunction, without repetition, and without And when there is one part."""
+    flat = [each for part in parts for each in (part.parts if isinstance(part, And) else (part,))]
+    if Or() in flat:
+        return Or()
+    kept = tuple(dict.fromkeys(flat))
+    return kept[0] if len(kept) == 1 else And(*kept)
+
+
+def any_of(parts: Iterable[Predicate]) -> Predicate:
+    """The disjunction, likewise."""
+    flat = [each for part in parts for each in (part.parts if isinstance(part, Or) else (part,))]
+    if And() in flat:
+        return And()
+    kept = tuple(dict.fromkeys(flat))
+    return kept[0] if len(kept) == 1 else Or(*kept)
+
+
+def present(name: str, column: Column) -> Predicate:
+    """The column has a value."""
+    return And() if column.missing_code is None else Not(Missing(name))
+
+
+def span(name: str, column: Number, first: int, last: int) -> Predicate:
+    """The column has one of the codes first .. last."""
+    if first > last:
+        return Or()
+    low, high = column.value(first), column.value(last)
+    return Equals(name, low) if first == last else Between(name, low, high)
+
+
+def _chain(node: Node) -> list[Node]:
+    """The parts of a AND b AND c (or of ORs) in order; the parser nests long chains to the left."""
+    kind, parts = type(node), []
+    while type(node) is kind:
+        parts.append(node.expression)
+        node = node.this
+    return [node, *reversed(parts)]
+
+
+def _compared(scope: Scope, node: Node, wanted: bool) -> Predicate:
+    scope.only(node, "this", "expression")
+    kind, left, right = type(node).__name__, _unwrapped(node.this), _unwrapped(node.expression)
+    if not {type(left).__name__, type(right).__name__} <= set(_OPERANDS):
+        scope.refuse(node, "comparing anything but a column and a value is not answered", PLAIN)
+    if type(left).__name__ != "Column":
+        kind, left, right = _MIRRORED[kind], right, left
+    if type(left).__name__ != "Column":
+        scope.refuse(node, "a condition without a column is not answered", PLAIN)
+    if type(right).__name__ == "Column":
+        if scope.asked.declared(right.name) is None:
+            scope.refuse(right, f"{shown(right.name)} is not a column", "Texts are written in single quotes: 'F'.")
+        scope.refuse(node, "comparing two columns is not answered", PLAIN)
+    name, column = scope.column(left)
+    if kind in _ORDERS:
+        return _ordered(scope, node, name, column, kind, right, wanted)
+    equal = Equals(name, _value(scope, right, name, column)[1])
+    return _either(name, column, equal, wanted == (kind == "EQ"))
+
+
+def _unwrapped(node: Node) -> Node:
+    while type(node).__name__ == "Paren":
+        node = node.this
+    return node
+
+
+def _ordered(scope: Scope, node: Node, name: str, column: Column, kind: str, value: Node, wanted: bool) -> Predicate:
+    if isinstance(column, Category):
+        reason = f"column {name!r} has no order, so {_SIGNS[kind]} is not answered"
+        scope.refuse(node, reason, f"List the levels that are meant: {name} IN (...).")
+    code = _value(scope, value, name, column)[0]
+    assert isinstance(column, Number)  # or its value would have been refused
+    below = kind in ("LT", "LTE")
+    cut = code + (kind in ("LTE", "GT"))  # the codes below cut, or those from cut on
+    return span(name, column, 0, cut - 1) if below == wanted else span(name, column, cut, column.steps)
+
+
+def _between(scope: Scope, node: Node, wanted: bool) -> Predicate:
+    scope.only(node, "this", "low", "high")
+    name, column = scope.column(node.this)
+    if not isinstance(column, Number):
+        scope.refuse(node, f"column {name!r} has no order, so BETWEEN is not answered", f"Use {name} IN (...).")
+    first, last = (_value(scope, node.args[each], name, column)[0] for each in ("low", "high"))
+    inside = span(name, column, first, last)
+    if inside == Or() and not wanted:
+        return span(name, column, 0, column.steps)
+    return _either(name, column, inside, wanted)
+
+
+def _among(scope: Scope, node: Node, wanted: bool) -> Predicate:
+    scope.only(node, "this", "expressions")
+    name, column = scope.column(node.this)
+    if not node.expressions:
+        scope.refuse(node, "an empty list after IN is not answered", f"Name at least one value: {name} IN (...).")
+    found = dict(_value(scope, each, name, column) for each in node.expressions)
+    values = [found[code] for code in sorted(found)]
+    return _either(name, column, Equals(name, values[0]) if len(values) == 1 else Among(name, values), wanted)
+
+
+def _is(scope: Scope, node: Node, wanted: bool) -> Predicate:
+    scope.only(node, "this", "expression")
+    name, column = scope.column(node.this)
+    what = type(node.expression).__name__
+    if what == "Boolean":
+        _check_boolean(scope, node, name, column)
+        truth = Equals(name, bool(node.expression.this))
+        return truth if wanted else Not(truth)
+    if what != "Null":
+        scope.refuse(node, "IS is answered before NULL, TRUE and FALSE only", PLAIN)
+    if column.missing_code is None:
+        reason = f"no missing values are declared for column {name!r}, so this condition is the same for every row"
+        scope.refuse(node, reason, "Leave it out.")
+    return Missing(name) if wanted else Not(Missing(name))
+
+
+def _bare(scope: Scope, node: Node, wanted: bool) -> Predicate:
+    name, column = scope.column(node)
+    _check_boolean(scope, node, name, column)
+    return Equals(name, wanted)
+
+
+def _check_boolean(scope: Scope, node: Node, name: str, column: Column) -> None:
+    levels = column.levels if isinstance(column, Category) else ()
+    asked_for = [level for code, level in enumerate(levels) if code != column.missing_code]
+    if len(asked_for) != 2 or not all(isinstance(level, bool) for level in asked_for):
+        scope.refuse(node, f"column {name!r} is not declared TRUE and FALSE, so it is no condition by itself", PLAIN)
+
+
+def _either(name: str, column: Column, true: Predicate, wanted: bool) -> Predicate:
+    return true if wanted else all_of([Not(true), present(name, column)])
+
+
+def _value(scope: Scope, node: Node, name: str, column: Column) -> tuple[int, Any]:
+    """The code of a literal and the column's own value of that code."""
+    if not isinstance(column, (Category, Number)):
+        hint = "Declare its bounds: Number(low, high, step)." if isinstance(column, AnyNumber) else "Leave it out."
+        scope.refuse(node, f"column {name!r} is declared {column!r}: no value of it can be asked for", hint)
+    literal = _literal(scope, node, name, column)
+    if isinstance(column, Number) and not isinstance(literal, Fraction):
+        reason = f"column {name!r} holds numbers, found {shown(str(literal))}"
+        scope.refuse(node, reason, "Write numbers without quotes.")
+    if isinstance(column, Category) and isinstance(literal, Fraction):
+        reason = f"column {name!r}: {spell(literal)} is not a declared level"
+        scope.refuse(node, reason, _in_quotes(node, column) or _what_would_do(column))
+    try:
+        code = column.code(literal)
+    except ParameterError as error:
+        if isinstance(column, Number):
+            scope.refuse(node, f"column {name!r}: {error}", _what_would_do(column))
+        reason = f"column {name!r}: {literal!r} is not a declared level"
+        scope.refuse(node, reason, _in_quotes(node, column) or _nearest(literal, column))
+    if code == column.missing_code:
+        reason = f"column {name!r}: {shown(str(literal))} stands for missing values"
+        scope.refuse(node, reason, f"Write {name} IS NULL, or IS NOT NULL.")
+    return code, column.value(code) if isinstance(column, Number) else column.level(code)
+
+
+def _literal(scope: Scope, node: Node, name: str, column: Column) -> str | bool | int | Fraction:
+    kind = type(node).__name__
+    if kind == "Literal" and node.is_string:
+        return str(node.this)
+    if kind == "Boolean":
+        return bool(node.this)
+    if kind == "Null":
+        scope.refuse(node, "a comparison with NULL is never true", f"Write {name} IS NULL, or IS NOT NULL.")
+    value = number(scope, node)
+    return int(value) if value.denominator == 1 and isinstance(column, Category) else value
+
+
+def _in_quotes(node: Node, column: Category) -> str:
+    """What to say if somebody wrote a level that is a text as a number; empty otherwise."""
+    if type(node).__name__ == "Literal" and node.is_string:
+        return ""
+    written = f"-{node.this.this}" if type(node).__name__ == "Neg" else str(node.this)
+    texts = [each for each in column.levels if isinstance(each, str)]
+    meant = next((each for each in texts if each.lower() == written.lower()), None)
+    return "" if meant is None else f"Its levels are texts, which are written in quotes: {shown(meant)}."
+
+
+def _nearest(literal: object, column: Category) -> str:
+    near = near_misses(literal, column.levels).strip() or f"Declared: {column!r}."
+    return f"{near} {_what_would_do(column)}"
+
+
+def _what_would_do(column: Category | Number) -> str:
+    if isinstance(column, Number):
+        return "Nothing is rounded: ask with a value on the grid."
+    if column.other is not None:
+        return f"Values that are not declared are counted as {shown(str(column.other))}."
+    return "Ask with a declared level, spelled as it is declared."
+
+
+_ATOMS: dict[str, Callable[[Scope, Node, bool], Predicate]] = {
+    **dict.fromkeys(_MIRRORED, _compared),
+    "Between": _between,
+    "In": _among,
+    "Is": _is,
+    "Column": _bare,
+}
