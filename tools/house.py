@@ -1,0 +1,291 @@
+"""Measures the house: sizes, imports and layers of `src/discreet`, each beside the limit that `make check` enforces.
+
+    python tools/house.py             the figures and the layer diagram; exit code 1 if a limit is broken
+    python tools/house.py --details   also the names behind the figures that are counts of places
+    python tools/house.py SRC         another tree, to compare with; no limits
+
+Code lines are lines that are not blank, not a comment and not part of a docstring. The length of a function is the
+number of its code lines. An import counts wherever it stands: at the top, inside a function, under TYPE_CHECKING.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "arrays"),
+    ("exact",),
+    ("guarantee", "records", "rng"),
+    ("composition", "funds", "domain"),
+    ("data",),
+    ("predicate", "query"),
+    ("mechanism",),
+    ("mechanisms",),
+    ("ledger",),
+    ("release",),
+    ("method",),
+    ("erm", "pac", "sql", "hypothesis"),
+    ("answering",),
+    ("catalogue",),
+    ("describe",),
+    ("certificate",),
+    ("schema",),
+    ("estimators", "session"),
+    ("plan", "rehearsal"),
+    ("audit", "report", "example"),
+    ("cli",),
+    ("__main__",),
+)
+"""From the bottom up. A module imports from lower layers and from its own package, never from a sibling or from above.
+The package itself, `discreet`, is the public face and imports from everywhere below the command line."""
+
+FACE = "discreet"
+
+ONE_FILE = {
+    "duckdb": "data.files",
+    "pyarrow": "data.files",
+    "sklearn": "estimators",
+    "sqlglot": "sql",
+    "matplotlib": "report.plot",
+    "typer": "cli",
+    "rich": "cli",
+}
+"""Each optional library, and the one module or package that imports it."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function or method: where it is, and how many lines of code it has."""
+
+    module: str
+    name: str
+    lines: int
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file, parsed."""
+
+    name: str
+    text: str
+    tree: ast.Module
+
+    def code_lines(self) -> set[int]:
+        """The numbers of the lines that hold code."""
+        blank = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+        lines: set[int] = set()
+        for token in tokenize.generate_tokens(io.StringIO(self.text).readline):
+            if token.type not in blank:
+                lines.update(range(token.start[0], token.end[0] + 1))
+        for start, end in self._docstrings():
+            lines.difference_update(range(start, end + 1))
+        return lines
+
+    def _docstrings(self) -> Iterator[tuple[int, int]]:
+        """Every statement that is only a text: docstrings, and the comments under a constant."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+                yield node.lineno, node.end_lineno or node.lineno
+
+    def functions(self) -> Iterator[Function]:
+        code = self.code_lines()
+        for node in ast.walk(self.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                span = range(node.body[0].lineno, (node.end_lineno or node.lineno) + 1)
+                yield Function(self.name, node.name, len(code.intersection(span)))
+
+    def classes(self) -> Iterator[str]:
+        yield from (node.name for node in self.tree.body if isinstance(node, ast.ClassDef))
+
+    def imports(self, known: set[str]) -> set[str]:
+        """The modules of this package that it imports; `known` are all of them."""
+        edges: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                edges.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                inner = (f"{node.module}.{alias.name}" for alias in node.names)
+                edges.update(each if each in known else node.module for each in inner)
+        return {edge for edge in edges if edge in known and edge != self.name}
+
+    def libraries(self) -> set[str]:
+        """The top-level names of everything that it imports."""
+        found: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                found.update(alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.split(".")[0])
+        return found
+
+
+class House:
+    """All modules of the package."""
+
+    def __init__(self, source: Path) -> None:
+        self.modules: dict[str, Module] = {}
+        for path in sorted(source.rglob("*.py")):
+            parts = path.relative_to(source.parent).with_suffix("").parts
+            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            text = path.read_text()
+            self.modules[name] = Module(name, text, ast.parse(text))
+        known = set(self.modules)
+        self.edges = {name: module.imports(known) for name, module in self.modules.items()}
+        self.functions = [each for module in self.modules.values() for each in module.functions()]
+
+    def code(self) -> int:
+        return sum(len(module.code_lines()) for module in self.modules.values())
+
+    def lines_at(self, part: float) -> int:
+        """The length of a function that this part of all functions does not exceed."""
+        lengths = sorted(each.lines for each in self.functions)
+        return lengths[min(len(lengths) - 1, int(part * len(lengths)))]
+
+    def once_called(self) -> list[Function]:
+        """Private functions and methods that their own module names exactly once."""
+        found = []
+        for module in self.modules.values():
+            uses = Counter(
+                node.id if isinstance(node, ast.Name) else node.attr
+                for node in ast.walk(module.tree)
+                if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+            )
+            private = (each for each in module.functions() if each.name.startswith("_") and not each.name.endswith("__"))
+            found += [each for each in private if uses[each.name] == 1]
+        return found
+
+    def isinstances(self) -> int:
+        return sum(
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+            for module in self.modules.values()
+            for node in ast.walk(module.tree)
+        )
+
+    def repeated_classes(self) -> dict[str, list[str]]:
+        """Public and private class names that are defined in more than one module."""
+        where = defaultdict(list)
+        for module in self.modules.values():
+            for name in module.classes():
+                where[name].append(module.name)
+        return {name: modules for name, modules in where.items() if len(modules) > 1}
+
+    def cycles(self) -> list[list[str]]:
+        """Groups of modules that import each other, lazy imports included. The public face is not counted."""
+        return [sorted(group) for group in _components(self._inner_edges()) if len(group) > 1]
+
+    def _inner_edges(self) -> dict[str, set[str]]:
+        return {name: edges - {FACE} for name, edges in self.edges.items() if name != FACE}
+
+    def upward(self) -> list[tuple[str, str]]:
+        """Imports that do not point down: (from, to). A module in no layer is one too."""
+        found = [(name, "no layer") for name in self._inner_edges() if _layer(name) is None]
+        for name, edges in self._inner_edges().items():
+            for edge in edges:
+                below, above = _layer(edge), _layer(name)
+                if _package(name) != _package(edge) and below is not None and above is not None and below >= above:
+                    found.append((name, edge))
+        return sorted(found)
+
+    def stray_libraries(self) -> list[tuple[str, str]]:
+        """Modules that import an optional library which belongs to another one: (module, library)."""
+        return sorted(
+            (name, library)
+            for name, module in self.modules.items()
+            for library in module.libraries() & set(ONE_FILE)
+            if not f"{name}.".startswith(f"{FACE}.{ONE_FILE[library]}.")
+        )
+
+
+def _package(name: str) -> str:
+    return name.split(".")[1] if "." in name else ""
+
+
+def _layer(name: str) -> int | None:
+    return next((place for place, packages in enumerate(LAYERS) if _package(name) in packages), None)
+
+
+def _components(edges: dict[str, set[str]]) -> list[set[str]]:
+    """Strongly connected components: sets of modules that reach each other."""
+
+    def reached(start: str) -> set[str]:
+        seen, rest = {start}, [start]
+        while rest:
+            for edge in edges.get(rest.pop(), set()) - seen:
+                seen.add(edge)
+                rest.append(edge)
+        return seen
+
+    reach = {name: reached(name) for name in edges}
+    groups = {frozenset(other for other in reach[name] if name in reach.get(other, set())) for name in edges}
+    return [set(group) for group in groups]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number beside its limit."""
+
+    what: str
+    value: float
+    limit: float
+    before: str
+    names: tuple[str, ...] = ()
+
+
+def figures(house: House) -> list[Figure]:
+    once = house.once_called()
+    edges = sum(map(len, house.edges.values())) / len(house.modules)
+    repeated, cycles = house.repeated_classes(), house.cycles()
+    upward, stray = house.upward(), house.stray_libraries()
+    return [
+        Figure("lines of code", house.code(), 22_000, "26,900"),
+        Figure("function length, 9 of 10", house.lines_at(0.9), 20, "12"),
+        Figure(
+            "private helpers with one caller, %",
+            round(100 * len(once) / len(house.functions), 1),
+            12,
+            "22",
+            tuple(f"{each.module}.{each.name} ({each.lines})" for each in once),
+        ),
+        Figure("import edges a module", round(edges, 2), 5, "7.2"),
+        Figure("isinstance", house.isinstances(), 250, "607"),
+        Figure(
+            "class names used twice",
+            len(repeated),
+            0,
+            "52",
+            tuple(f"{name}: {', '.join(modules)}" for name, modules in sorted(repeated.items())),
+        ),
+        Figure("import cycles", len(cycles), 0, "2", tuple(" ".join(group) for group in cycles)),
+        Figure("imports that point up", len(upward), 0, "18", tuple(f"{a} -> {b}" for a, b in upward)),
+        Figure("libraries outside their module", len(stray), 0, "-", tuple(f"{a}: {b}" for a, b in stray)),
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    details, trees = "--details" in arguments, [each for each in arguments if not each.startswith("--")]
+    house = House(Path(trees[0]) if trees else ROOT / "src" / "discreet")
+    measured = figures(house)
+    print(f"{'':38}{'now':>9}{'limit':>9}{'993c1cf':>9}")
+    for each in measured:
+        mark = "" if each.value <= each.limit else "  above the limit"
+        print(f"{each.what:38}{each.value:>9,}{each.limit:>9,}{each.before:>9}{mark}")
+        if details:
+            print("".join(f"    {name}\n" for name in each.names), end="")
+    lengths = f"median {house.lines_at(0.5)}, longest {max(each.lines for each in house.functions)}"
+    print(f"\n{len(house.modules)} modules, {len(house.functions):,} functions ({lengths})\n\nlayers, from the top:")
+    for layer in reversed(LAYERS):
+        print("   ", "  ".join(layer))
+    return 0 if trees or all(each.value <= each.limit for each in measured) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
