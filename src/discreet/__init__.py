@@ -24,9 +24,10 @@ from discreet.errors import (
     Unproven,
     UnsupportedQuery,
 )
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
-from discreet.mechanism import calibrate, within
+from discreet.mechanism import calibrate
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
@@ -96,6 +97,7 @@ __all__ = [
     "Facts",
     "Far",
     "FiniteClassClassifier",
+    "Funds",
     "Gaussian",
     "Guarantee",
     "Histogram",
@@ -148,7 +150,6 @@ __all__ = [
     "rng",
     "select",
     "suggest_bounds",
-    "within",
 ]
 
 

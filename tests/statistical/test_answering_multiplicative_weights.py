@@ -21,7 +21,6 @@ from discreet.data import Facts, Table
 from discreet.domain import Domain, Number
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanism import within
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, Far
 from discreet.predicate import Among
 from discreet.query import Count

@@ -72,7 +72,7 @@ def test_the_mean_excess_risk_is_below_the_promise(loss, schedule, noise, regula
     data, X, y = labelled(loss, relation=relation, size=300)  # noqa: N806
     risk = Risk(loss, VectorColumn(intercept=False), "y", Ball(2), regularizer)
     admits = dp.within(dp.Budget(8, "1e-4"), facts=data.facts)
-    mechanism = propose(risk, facts=data.facts, admits=admits, noise=noise, schedule=schedule, steps=20)
+    mechanism = propose(risk, facts=data.facts, funds=funds, noise=noise, schedule=schedule, steps=20)
     bound = promise(mechanism, data.facts)
     least = minimiser(risk.loss, X, y, risk.feasible, risk.regularizer).value
     found = [excess(risk, mechanism.run(data, RNG), X, y, least) for _ in range(30)]
@@ -94,7 +94,7 @@ def linear_case(schedule, *, pull: float, steps: int):
     data = dp.Matrix(X, y, features=dp.Vector(width, norm=1), target=dp.Category(0, 1))
     risk = Risk(loss, VectorColumn(intercept=False), "y", Ball(1))
     admits = dp.within(dp.Budget(1, "1e-5"), facts=data.facts)
-    return data, risk, propose(risk, facts=data.facts, admits=admits, schedule=schedule, steps=steps)
+    return data, risk, propose(risk, facts=data.facts, funds=funds, schedule=schedule, steps=steps)
 
 
 @pytest.mark.parametrize(

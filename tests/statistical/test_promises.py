@@ -116,7 +116,7 @@ def offer(case: Case, data: dp.Table):
             found = calibrate(lambda noise: bounds.RankQuantile(target, q, 1 / noise), admits=admits)
             promised = bounds.promise(found, data.facts)
             return risk, found, promised.excess and promised.excess * (2 if isinstance(case.loss, Absolute) else 1)
-        made = solvers.offer(case.solver, risk, facts=data.facts, admits=admits, steps=40)
+        made = solvers.offer(case.solver, risk, facts=data.facts, funds=funds, steps=40)
     except ParameterError:
         return None
     return risk, made.mechanism, made.promise.excess

@@ -29,7 +29,6 @@ from discreet.domain import Domain, Number
 from discreet.errors import BudgetExceeded, ConversationOver, ParameterError, SchemaError, Unproven
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanism import within
 from discreet.mechanisms.additive import Gaussian
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
 from discreet.predicate import Among, And, Between, Equals, Not

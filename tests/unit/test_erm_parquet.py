@@ -48,10 +48,10 @@ def test_a_solver_works_on_a_file(solver, risk, tables):
     admits = dp.within(dp.Budget(2, "1e-5"), facts=file.facts)
     if solver == "output" and risk is MEDIAN:
         with pytest.raises(dp.ParameterError, match="smooth"):
-            offer(solver, risk, facts=file.facts, admits=admits)
+            offer(solver, risk, facts=file.facts, funds=funds)
         return
-    mechanism = offer(solver, risk, facts=file.facts, admits=admits, steps=5).mechanism
-    assert mechanism == offer(solver, risk, facts=memory.facts, admits=admits, steps=5).mechanism
+    mechanism = offer(solver, risk, facts=file.facts, funds=funds, steps=5).mechanism
+    assert mechanism == offer(solver, risk, facts=memory.facts, funds=funds, steps=5).mechanism
     found = np.atleast_1d(mechanism.run(file, Rng()))
     assert found.shape == (risk.dimension(DOMAIN),)
     assert np.isfinite(found).all()

@@ -34,8 +34,8 @@ def test_auto_takes_the_smallest_promise_of_the_contenders(problem, delta):
     risk, domain = problem
     known = facts(domain)
     admits = dp.within(dp.Budget(1, delta), facts=known)
-    taken = choose(risk, facts=known, admits=admits)
-    others = offers(risk, facts=known, admits=admits, solvers=("descent", "exponential", "output"))
+    taken = choose(risk, facts=known, funds=funds)
+    others = offers(risk, facts=known, funds=funds, solvers=("descent", "exponential", "output"))
     assert float(taken.promise) == min(float(each.promise) for each in others if each.promise is not None)
     assert admits(taken.mechanism)
 

@@ -129,7 +129,7 @@ def test_in_rows_that_count_k_times_a_promise_is_k_times_that_of_one_row(solver)
     for k in (1, 10):
         given = facts(k, size=5000)
         admits = dp.within(BUDGET, facts=given)
-        found.append(solvers.offer(solver, risk_of(Huber("1/2")), facts=given, admits=admits, steps=60).promise)
+        found.append(solvers.offer(solver, risk_of(Huber("1/2")), facts=given, funds=funds, steps=60).promise)
     assert found[1].excess == pytest.approx(10 * found[0].excess, rel=0.02)
     assert [each.per for each in found] == ["row", "person"]
 
@@ -223,7 +223,7 @@ def test_the_rate_of_a_network_falls_with_the_rows_of_a_person():
     for rows in (1, 10):
         given = facts(rows, domain=domain, size=10**6)
         admits = dp.within(dp.Budget(50, 1e-6), facts=given)
-        found.append(network.propose(VectorColumn("x"), "y", (4,), facts=given, admits=admits).rate)
+        found.append(network.propose(VectorColumn("x"), "y", (4,), facts=given, funds=funds).rate)
     assert found == [1, dp.exact.number(rate="1/10")]
 
 

@@ -21,7 +21,6 @@ from discreet.errors import ParameterError
 from discreet.estimators.rule_base import LearnedRule
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanism import within
 from discreet.mechanisms.additive import Gaussian, Laplace
 from discreet.pac.boxes import BoxRule
 from discreet.pac.plans import needed

@@ -98,7 +98,7 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             self,
             terms,
             rows,
-            lambda spend: choose.box_methods(columns, labels, facts, beta, spend, self.method),
+            lambda funds: choose.box_methods(columns, labels, facts, beta, funds, self.method),
             lambda found: choose.auto(choose.unasked_boxes(found, columns, facts), facts, alpha, choose.PRACTICAL_BOX),
         )
         rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in value))

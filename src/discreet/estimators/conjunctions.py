@@ -99,7 +99,7 @@ class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             self,
             terms,
             rows,
-            lambda spend: choose.conjunction_methods(literals, labels, most, facts, beta, spend, self.method),
+            lambda funds: choose.conjunction_methods(literals, labels, most, facts, beta, funds, self.method),
             lambda found: choose.auto(
                 choose.unasked_conjunctions(found, literals, most, facts), facts, alpha, choose.PRACTICAL_RULE
             ),

@@ -308,7 +308,7 @@ def _solved(estimator: Any, terms: Terms, rows: Rows, loss: Loss, radius: Fracti
     risk = Risk(loss, rows.features, rows.target, Ball(radius), _regularizer(estimator, share))
     where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
     steps = None if estimator.max_iter is None else exact.whole(max_iter=estimator.max_iter)
-    taken = choose(risk, facts=facts, admits=where.admits, solver=estimator.solver, steps=steps)
+    taken = choose(risk, facts=facts, funds=where.funds, solver=estimator.solver, steps=steps)
     assert taken.promise is not None
     got = charged(estimator, terms, where, taken.mechanism, rows.data)
     estimator.solver_, estimator.bound_ = taken.solver, per_row(taken.promise, share)

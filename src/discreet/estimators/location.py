@@ -23,7 +23,8 @@ from discreet.erm.risk import Risk, public_size
 from discreet.erm.solvers import Offer, choose
 from discreet.errors import ParameterError, Unproven
 from discreet.estimators import input as reading
-from discreet.estimators.base import Admits, Books, books, charged, per_row, refuse, terms_of
+from discreet.estimators.base import Books, books, charged, per_row, refuse, terms_of
+from discreet.funds import Funds
 from discreet.guarantee import Neighbours
 from discreet.mechanism import calibrate
 from discreet.mechanisms.additive import Gaussian, Laplace
@@ -239,9 +240,8 @@ def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
 
 
 def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
-    admits = where.admits
     if isinstance(loss, (Absolute, Pinball)) and solver in ("auto", "rank"):
-        return _rank(loss, column, admits)
+        return _rank(loss, column, where.funds)
     low, high = column.bounds
     if isinstance(loss, Squared) and solver == "auto":
         # Under add-remove there is no public number to divide a sum by; this release needs none.
@@ -249,25 +249,25 @@ def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
             return _offer("exponential", column, loss, where)
         return _least_noisy_sum(column, where)
     if isinstance(loss, Squared) and solver in ("laplace", "gaussian"):
-        return _noisy_sum(solver, column, admits)
+        return _noisy_sum(solver, column, where.funds)
     risk = Risk(loss, Constant(), column.name, interval(low, high))
-    found = choose(risk, facts=column.data.facts, admits=admits, solver=solver)
+    found = choose(risk, facts=column.data.facts, funds=where.funds, solver=solver)
     assert found.promise is not None
     return Offer(found.solver, found.mechanism, per_row(found.promise, reading.share_of(column.data)))
 
 
 def _least_noisy_sum(column: Column, where: Books) -> Offer:
-    laplace = _noisy_sum("laplace", column, where.admits)
-    if where.pure:
+    laplace = _noisy_sum("laplace", column, where.funds)
+    if where.funds.pure:
         return laplace
     try:
-        gaussian = _noisy_sum("gaussian", column, where.admits)
+        gaussian = _noisy_sum("gaussian", column, where.funds)
     except ParameterError:  # the book that it is charged in may be full
         return laplace
     return min((laplace, gaussian), key=lambda each: _noise_of(each.mechanism).variance())
 
 
-def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
+def _noisy_sum(solver: str, column: Column, funds: Funds) -> Offer:
     """The sum plus the least noise of this kind that is admitted."""
     if column.data.facts.neighbours.rows > 1:
         raise Unproven(
@@ -275,7 +275,7 @@ def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
             f"for AVG({column.name}), or take Median"
         )
     query, kind = Sum(column.name), Laplace if solver == "laplace" else Gaussian
-    mechanism = calibrate(lambda scale: kind(query, scale), admits=admits)
+    mechanism = calibrate(lambda scale: kind(query, scale), funds=funds, facts=column.data.facts)
     low, high = column.bounds
     promised = mean_promise(
         _noise_of(mechanism).variance(),
@@ -290,10 +290,10 @@ def _noise_of(mechanism: Laplace | Gaussian) -> LaplaceNoise | GaussianNoise:
     return LaplaceNoise(mechanism.scale) if isinstance(mechanism, Laplace) else GaussianNoise(mechanism.scale)
 
 
-def _rank(loss: Absolute | Pinball, column: Column, admits: Admits) -> Offer:
+def _rank(loss: Absolute | Pinball, column: Column, funds: Funds) -> Offer:
     """The exponential mechanism on ranks; its promise is about the pinball loss, of which |u| is twice the median's."""
     q, times = (loss.q, 1) if isinstance(loss, Pinball) else (Fraction(1, 2), 2)
-    mechanism = calibrate(lambda noise: RankQuantile(column.name, q, 1 / noise), admits=admits)
+    mechanism = calibrate(lambda noise: RankQuantile(column.name, q, 1 / noise), funds=funds, facts=column.data.facts)
     if isinstance(column.number, AnyNumber):
         return Offer("rank", mechanism, Promise(None, "ranks", _in_rows(mechanism, column.number)))
     if column.data.facts.size is None:

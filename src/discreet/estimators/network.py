@@ -83,7 +83,7 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             no_features(features)
             rows = labelled_rows(self, terms, X, y, intercept=True)
         where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
-        mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, admits=where.admits, seed=seed)
+        mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, funds=where.funds, seed=seed)
         got = charged(self, terms, where, mechanism, rows.data)
         self.encoding_, self.norm_ = rows.encoding, float(rows.norm)
         self.n_iter_, self.bound_ = mechanism.steps, network.promise(mechanism, facts)

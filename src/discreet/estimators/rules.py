@@ -115,7 +115,7 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             self,
             terms,
             rows,
-            lambda spend: choose.rule_methods(conditions, rows.labels, most, rows.facts, beta, spend),
+            lambda funds: choose.rule_methods(conditions, rows.labels, most, rows.facts, beta, funds),
             lambda found: choose.auto(found, rows.facts, alpha, choose.PRACTICAL_RULE),
         )
         rule = Conjunction(conditions, tuple(map(int, value)))
@@ -203,7 +203,7 @@ class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             self,
             terms,
             rows,
-            lambda spend: choose.finite_methods(rules, rows.labels, rows.facts, beta, spend),
+            lambda funds: choose.finite_methods(rules, rows.labels, rows.facts, beta, funds),
             lambda found: choose.auto(found, rows.facts, None, finite.NAME),
         )
         self.index_ = int(value)
