@@ -25,7 +25,7 @@ from discreet.guarantee import Budget, Guarantee, choose_order, renyi_cap
 
 if TYPE_CHECKING:
     from discreet.data import Facts
-    from discreet.mechanism import Conversation, Mechanism
+    from discreet.mechanisms import Conversation, Mechanism
 
 NANO = 10**9
 ATTO = 10**18

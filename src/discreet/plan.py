@@ -27,11 +27,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet import exact
-from discreet.data import Facts
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain, Facts
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Neighbours, Share
-from discreet.mechanism import within
+from discreet.mechanisms import within
 
 if TYPE_CHECKING:
     from discreet.funds import Books

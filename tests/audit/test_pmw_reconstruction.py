@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.query import Among, And, Count, Equals, Histogram
 from discreet.rng import Rng, SeededRng
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
-from discreet.mechanisms.threshold import AboveThreshold
+from discreet.mechanisms import AboveThreshold
 from discreet.release import converse
 from tests.ledger_doubles import CATALOGUE, people
 

@@ -18,7 +18,7 @@ from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Squared
 from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
-from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
+from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.rng import Rng
 
 RNG = Rng()

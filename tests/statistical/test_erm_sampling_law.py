@@ -27,7 +27,7 @@ from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Squared
 from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.mechanism import within
+from discreet.mechanisms import within
 from discreet.rng import Rng
 
 ALARM = 1e-6

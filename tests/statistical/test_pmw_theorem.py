@@ -17,14 +17,11 @@ import pytest
 
 from discreet.answering.multiplicative_weights import ClassicAnswers, Weights
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Posed, better_for, lecture_for, needed
-from discreet.data import Facts, Table
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Facts, Number, Table
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanism import within
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, Far
-from discreet.predicate import Among
-from discreet.query import Count
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far, within
+from discreet.query import Among, Count
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, most_losses
 

@@ -23,7 +23,7 @@ from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Softm
 from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.errors import ParameterError
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.rng import SeededRng
 
 DOMAIN = dp.Domain(

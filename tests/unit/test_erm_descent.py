@@ -18,7 +18,7 @@ from discreet.erm.gradient import Pass
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
-from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
+from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
 from discreet.rng import Rng
 

@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.data import Facts
-from discreet.data.rows import MAX_ROWS
+from discreet.data import MAX_ROWS, Facts
 from discreet.erm import network as neural
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.network import Network, NeuralDescent, layout, predict_scores, promise, propose, split
 from discreet.guarantee import Neighbours
-from discreet.mechanism import Mechanism, within
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, Mechanism, ProductLaplaceNoise, within
 from discreet.records import canonical, record, revive
 from discreet.rng import Rng, SeededRng
 

@@ -20,8 +20,7 @@ from discreet.erm.nonprivate import minimiser, risk_gradient, risk_value
 from discreet.erm.output_perturbation import OutputPerturbation, promise, propose
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.errors import ParameterError
-from discreet.mechanism import within
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise, within
 from discreet.records import canonical, record, revive
 from discreet.rng import SeededRng
 

@@ -13,8 +13,7 @@ import pytest
 from scipy.special import gammaincc
 
 import discreet as dp
-from discreet.data import Facts
-from discreet.domain import Domain
+from discreet.data import Domain, Facts
 from discreet.erm.exponential.bounds import Tail, convex_tail, lecture_tail, promise, propose
 from discreet.erm.exponential.cell_sampler import Mesh
 from discreet.erm.exponential.custom import CustomLoss, CustomProblem
@@ -29,7 +28,7 @@ from discreet.erm.nonprivate import minimiser
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
-from discreet.mechanism import within
+from discreet.mechanisms import within
 from discreet.records import canonical, record, revive
 from discreet.rng import Rng, SeededRng
 

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from discreet.data import Batch, Matrix, ParquetTable, Slice, Table
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import Batch, Category, Domain, Matrix, Number, ParquetTable, Slice, Table, Vector
 from discreet.errors import DiscreetError, LedgerMismatch, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 from discreet.query import Count, Equals, Histogram, KeyCount, Sum, VectorSum

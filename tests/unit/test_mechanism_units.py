@@ -15,10 +15,9 @@ from pyarrow import parquet
 import discreet as dp
 from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, conversation_law, law
-from discreet.data import Batch
-from discreet.data.rows import MAX_ROWS, sum_of
+from discreet.data import MAX_ROWS, Batch, sum_of
 from discreet.guarantee import ORDERS
-from discreet.mechanism import Mechanism
+from discreet.mechanisms import Mechanism
 from discreet.rng import SeededRng
 
 F = Fraction

@@ -12,16 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.data import Facts, Integers, ParquetTable, Table
-from discreet.domain import AnyNumber, Category, Domain, Number, Whole
+from discreet.data import AnyNumber, Category, Domain, Facts, Integers, Number, ParquetTable, Table, Whole
 from discreet.errors import BudgetExceeded, ParameterError, SchemaError
 from discreet.estimators.bounds import suggest_bounds
 from discreet.estimators.interior import interior_point
 from discreet.estimators.location import Mean, Median, Quantile
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanisms import stable
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise, stable
 from discreet.pac.interior.methods import (
     NAMES,
     USUAL,

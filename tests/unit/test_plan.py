@@ -8,8 +8,7 @@ from fractions import Fraction
 import pytest
 
 import discreet as dp
-from discreet.data import Identity
-from discreet.domain import Number
+from discreet.data import Identity, Number
 from discreet.funds import caps_of
 from discreet.plan import KINDS, Plan
 

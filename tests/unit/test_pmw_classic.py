@@ -24,16 +24,12 @@ from discreet.answering.multiplicative_weights_parameters import (
     needed,
     projection,
 )
-from discreet.data import Facts, Table
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Facts, Number, Table
 from discreet.errors import BudgetExceeded, ConversationOver, ParameterError, SchemaError, Unproven
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanism import within
-from discreet.mechanisms.additive import Gaussian
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
-from discreet.predicate import Among, And, Between, Equals, Not
-from discreet.query import Count, Histogram, Sum
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, within
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Not, Sum
 from discreet.records import record
 from discreet.release import release
 from discreet.rng import SeededRng

@@ -15,14 +15,12 @@ from pathlib import Path
 import pytest
 
 from discreet import report
-from discreet.data import Facts, Identity
-from discreet.domain import AnyNumber, Category, Domain, Number
+from discreet.data import AnyNumber, Category, Domain, Facts, Identity, Number
 from discreet.errors import ParameterError
 from discreet.estimators.rule_base import LearnedRule
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanism import within
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace, within
 from discreet.pac.boxes import BoxRule
 from discreet.pac.plans import needed
 from discreet.plan import plan

@@ -23,9 +23,15 @@ from discreet.answering.measurement import Layers, Measured, SetErrors, noise_bo
 from discreet.data import Facts
 from discreet.errors import ParameterError
 from discreet.ledger import Ledger
-from discreet.mechanism import Conversation, Mechanism, calibrate
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
+from discreet.mechanisms import (
+    AboveThreshold,
+    AboveThresholdLaplace,
+    Conversation,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    calibrate,
+)
 from discreet.query import Count, Histogram, Sum
 
 LARGEST_MARGINAL = 2**20

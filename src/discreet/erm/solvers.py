@@ -26,7 +26,7 @@ from discreet.erm.promise import Promise
 from discreet.erm.risk import Ridge, Risk
 from discreet.erm.schedules import Average
 from discreet.errors import ParameterError
-from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
+from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
 
 Admits = Callable[[Any], bool]
 _NOISES: dict[str, type[Noise]] = {

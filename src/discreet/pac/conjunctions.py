@@ -22,14 +22,13 @@ from fractions import Fraction
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
+from discreet.data import Batch, Dataset, Facts, IntArray, Mask
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac import all_conjunctions
 from discreet.pac.all_conjunctions import AllConjunctions, checked_problem
 from discreet.pac.conditions import Conjunction, Literals
@@ -39,7 +38,6 @@ from discreet.pac.methods import Method, Refused, Spend, listed
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, checked_scale, checked_variance
 
-Mask = npt.NDArray[np.bool_]
 Counts = TypeVar("Counts", "GaussianCounts", "LaplaceCounts")
 
 LECTURE, COUNTS, EXACT = "lecture-counts", "counts", "exact"

@@ -22,7 +22,7 @@ from typing import Any
 from discreet.data import Facts
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Guarantee
-from discreet.mechanism import within
+from discreet.mechanisms import within
 
 FAILING = Fraction(999, 1000)
 USELESS = 0.5

@@ -10,9 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from discreet import exact
-from discreet.data import Facts
+from discreet.data import Category, Domain, Facts
 from discreet.describe import one_line
-from discreet.domain import Category, Domain
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Neighbours
@@ -207,7 +206,7 @@ def _cached_excess(
 ) -> float | None:
     from discreet.erm import solvers
     from discreet.erm.posed import problem
-    from discreet.mechanism import within
+    from discreet.mechanisms import within
 
     nobody = Facts(Domain(it=Category("no", "yes")), relation, size)
     given = dict(numbers)
