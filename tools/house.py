@@ -25,10 +25,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "arrays"),
     ("exact",),
     ("guarantee", "records", "rng"),
-    ("composition", "funds", "domain"),
+    ("composition", "funds"),
     ("data",),
-    ("predicate", "query"),
-    ("mechanism",),
+    ("predicate",),
+    ("query",),
     ("mechanisms",),
     ("ledger",),
     ("release",),
@@ -93,7 +93,11 @@ class Module:
     def _docstrings(self) -> Iterator[tuple[int, int]]:
         """Every statement that is only a text: docstrings, and the comments under a constant."""
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            if (
+                isinstance(node, ast.Expr)
+                and isinstance(node.value, ast.Constant)
+                and isinstance(node.value.value, str)
+            ):
                 yield node.lineno, node.end_lineno or node.lineno
 
     def functions(self) -> Iterator[Function]:
@@ -159,7 +163,9 @@ class House:
                 for node in ast.walk(module.tree)
                 if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
             )
-            private = (each for each in module.functions() if each.name.startswith("_") and not each.name.endswith("__"))
+            private = (
+                each for each in module.functions() if each.name.startswith("_") and not each.name.endswith("__")
+            )
             found += [each for each in private if uses[each.name] == 1]
         return found
 

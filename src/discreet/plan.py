@@ -27,8 +27,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet import exact
-from discreet.data import Facts
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain, Facts
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours, Share

@@ -12,15 +12,13 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.data import Facts
-from discreet.data.rows import MAX_ROWS
+from discreet.data import MAX_ROWS, Facts
 from discreet.erm import network as neural
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.network import Network, NeuralDescent, layout, predict_scores, promise, propose, split
 from discreet.funds import Funds
 from discreet.guarantee import Neighbours
-from discreet.mechanism import Mechanism
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, Mechanism, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
 from discreet.rng import Rng, SeededRng
 

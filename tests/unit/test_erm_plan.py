@@ -33,20 +33,20 @@ MEDIAN = Risk(Absolute(), Constant(), "y", interval(0, 1)), dp.Domain(y=dp.Numbe
 def test_auto_takes_the_smallest_promise_of_the_contenders(problem, delta):
     risk, domain = problem
     known = facts(domain)
-    admits = dp.within(dp.Budget(1, delta), facts=known)
+    funds = dp.Funds.of(dp.Budget(1, delta))
     taken = choose(risk, facts=known, funds=funds)
     others = offers(risk, facts=known, funds=funds, solvers=("descent", "exponential", "output"))
     assert float(taken.promise) == min(float(each.promise) for each in others if each.promise is not None)
-    assert admits(taken.mechanism)
+    assert funds.admits(taken.mechanism.guarantee(known))
 
 
 def test_a_solver_that_does_not_apply_says_why():
     risk, domain = MEDIAN
     known = facts(domain)
-    refused = {each.solver: each.refusal for each in offers(risk, facts=known, admits=dp.within(BUDGET, facts=known))}
+    refused = {each.solver: each.refusal for each in offers(risk, facts=known, funds=dp.Funds.of(BUDGET))}
     assert "smooth" in refused["output"]
     risk, domain = LOGISTIC
-    (grid,) = offers(risk, facts=facts(domain), admits=dp.within(BUDGET, facts=facts(domain)), solvers=("exponential",))
+    (grid,) = offers(risk, facts=facts(domain), funds=dp.Funds.of(BUDGET), solvers=("exponential",))
     assert "dimensions" in grid.refusal
 
 
@@ -54,7 +54,7 @@ def test_an_unknown_solver_is_named():
     risk, domain = LOGISTIC
     known = facts(domain)
     with pytest.raises(dp.ParameterError, match="solver must be one of auto, descent"):
-        choose(risk, facts=known, admits=dp.within(BUDGET, facts=known), solver="newton")
+        choose(risk, facts=known, funds=dp.Funds.of(BUDGET), solver="newton")
 
 
 @pytest.mark.parametrize(

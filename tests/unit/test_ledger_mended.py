@@ -21,8 +21,7 @@ from discreet.answering import transcript
 from discreet.answering.transcript import Transcript
 from discreet.catalogue import CATALOGUE as OURS
 from discreet.certificate.certificate import Certificate, certificate, check
-from discreet.data import Table
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Number, Table
 from discreet.errors import (
     ConversationOver,
     LedgerCorrupt,
@@ -35,8 +34,7 @@ from discreet.guarantee import Budget
 from discreet.ledger import Ledger, durable, store
 from discreet.ledger.mark import MarkFile, mark_file
 from discreet.ledger.state import LARGE, State, advance, chained, row_of
-from discreet.mechanisms.additive import Laplace
-from discreet.mechanisms.threshold import Above, AboveThreshold
+from discreet.mechanisms import Above, AboveThreshold, Laplace
 from discreet.query import Count, Histogram
 from discreet.release import converse, release, reopen
 from discreet.session import Session

@@ -15,13 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from discreet.data import Facts, ParquetTable, Slice, Table
-from discreet.domain import Category, Domain, Number, Whole
+from discreet.data import Category, Domain, Facts, Number, ParquetTable, Slice, Table, Whole
 from discreet.errors import ParameterError, SchemaError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger.answer_codec import decode, encode
-from discreet.mechanisms.noise import LaplaceNoise
+from discreet.mechanisms import LaplaceNoise
 from discreet.pac.boxes import FEW, BoxRule, SlicedBox, methods, population_size
 from discreet.pac.interior.methods import BinarySearch, MinRank, PrefixSearch
 from discreet.pac.labels import Labels, Mistakes
@@ -267,7 +266,7 @@ def test_several_rows_cost_group_privacy(kind):
 
 
 def test_a_routine_without_a_pure_guarantee_is_refused():
-    from discreet.mechanisms.noise import GaussianNoise
+    from discreet.mechanisms import GaussianNoise
 
     facts = Facts(square(1), Neighbours("add-remove"), None)
     with pytest.raises(ParameterError, match="pure"):

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from discreet.answering.measurement import Measured
-from discreet.domain import AnyNumber, Category, Domain, Number
+from discreet.data import AnyNumber, Category, Domain, Number
 from discreet.hypothesis import max_entropy as module
 from discreet.hypothesis.hypothesis import Dense, Factored
 from discreet.hypothesis.max_entropy import fit
-from discreet.predicate import Among, Between, Equals
-from discreet.query import Count, Histogram, Sum
+from discreet.query import Among, Between, Count, Equals, Histogram, Sum
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 5}
 DOMAIN = Domain({name: Category(levels=range(size)) for name, size in SIZES.items()})

@@ -11,12 +11,11 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from discreet.answering.linear_query import Linear, linear
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Number
 from discreet.errors import ParameterError
 from discreet.hypothesis import axes, junction_tree, tensor
 from discreet.hypothesis.hypothesis import MAX_DENSE, Dense, Factored, Hypothesis, start, tree_cells
-from discreet.predicate import Among, And, Between, Equals, Not
-from discreet.query import Count, Histogram, Sum
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Not, Sum
 
 Sizes = dict[str, int]
 Update = tuple[tuple[str, ...], np.ndarray]

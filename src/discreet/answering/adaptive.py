@@ -48,11 +48,8 @@ from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
 from discreet.hypothesis.marginal_oracles import Scope
 from discreet.hypothesis.max_entropy import Fitted, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
-from discreet.mechanism import Mechanism
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.threshold import Far
-from discreet.predicate import in_words
-from discreet.query import Histogram, Sum
+from discreet.mechanisms import Far, Gaussian, Laplace, Mechanism
+from discreet.query import Histogram, Sum, in_words
 from discreet.records import Json, record
 from discreet.release import Released, converse, release, reopen
 from discreet.rng import Rng

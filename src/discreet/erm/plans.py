@@ -14,8 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from discreet.data import Facts
-from discreet.domain import Domain
+from discreet.data import Domain, Facts
 from discreet.erm import network, solvers
 from discreet.erm.exponential.bounds import promise
 from discreet.erm.exponential.line import RankQuantile
@@ -24,9 +23,7 @@ from discreet.erm.posed import LOCATION, RANKED, problem, unit_vectors, vectors
 from discreet.erm.promise import mean_promise
 from discreet.erm.risk import Risk
 from discreet.errors import NothingFits, ParameterError
-from discreet.mechanism import calibrate
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
 from discreet.plan import PURE, Asked, Row
 from discreet.query import Sum
 

@@ -26,7 +26,7 @@ from discreet.erm.risk import Ridge, Risk
 from discreet.erm.schedules import Average
 from discreet.errors import ParameterError
 from discreet.funds import Funds
-from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
+from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
 
 _NOISES: dict[str, type[Noise]] = {
     "gaussian": GaussianNoise,

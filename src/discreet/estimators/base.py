@@ -30,7 +30,7 @@ from discreet.funds import FAILING, Caps, Funds, caps_of
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.ledger.state import price_from
-from discreet.mechanism import Mechanism
+from discreet.mechanisms import Mechanism
 from discreet.pac.mistake_bound import Certificate as Certified
 from discreet.records import Json
 from discreet.release import Released, release

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Number
 from discreet.estimators import input as reading
 from discreet.estimators.base import Terms, refuse, terms_of
 from discreet.estimators.rule_base import (

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from discreet import exact
-from discreet.data import Dataset, Facts, Integers, ParquetTable, Table
-from discreet.domain import label_of
+from discreet.data import Dataset, Facts, Integers, ParquetTable, Table, label_of
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, Terms, books, terms_of

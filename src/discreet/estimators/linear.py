@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.domain import Number
+from discreet.data import Floats, Number
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.losses import Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
@@ -24,7 +24,6 @@ from discreet.erm.solvers import choose
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import Terms, books, charged, per_row, refuse, terms_of
-from discreet.estimators.input import Floats
 from discreet.estimators.selection import charged_accuracy
 from discreet.estimators.supervised import (
     Rows,

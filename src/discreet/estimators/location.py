@@ -12,8 +12,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from discreet import exact
-from discreet.data import Dataset
-from discreet.domain import AnyNumber, Number
+from discreet.data import AnyNumber, Dataset, Number
 from discreet.erm.exponential.bounds import RankQuantile, promise
 from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
@@ -26,9 +25,7 @@ from discreet.estimators import input as reading
 from discreet.estimators.base import Books, books, charged, per_row, refuse, terms_of
 from discreet.funds import Funds
 from discreet.guarantee import Neighbours
-from discreet.mechanism import calibrate
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
 from discreet.query import Sum
 from discreet.release import Released
 

@@ -9,12 +9,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
+from discreet.arrays import Floats
 from discreet.erm import network
 from discreet.erm.losses import Softmax
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import books, charged, refuse, terms_of
-from discreet.estimators.input import Floats, projected
+from discreet.estimators.input import projected
 from discreet.estimators.selection import charged_accuracy
 from discreet.estimators.supervised import (
     declared_classes,

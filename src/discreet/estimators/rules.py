@@ -12,8 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.data import Batch
-from discreet.domain import Category, Domain, Number, label_of
+from discreet.data import Batch, Category, Domain, Number, label_of
 from discreet.erm.gradient import alone
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
@@ -38,7 +37,7 @@ from discreet.pac.boxes import interval
 from discreet.pac.conditions import CUTS, Conjunction, Literals, Thresholds
 from discreet.pac.finite import FunctionRule, Predictions, Where
 from discreet.pac.labels import Rule
-from discreet.predicate import Combining
+from discreet.query import Combining
 
 
 class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]

@@ -12,8 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from discreet import exact
-from discreet.data import Dataset, Facts, Identity
-from discreet.domain import AnyNumber, Bits, Category, Domain, Number, Vector, Whole
+from discreet.data import AnyNumber, Bits, Category, Dataset, Domain, Facts, Identity, Number, Vector, Whole
 from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
 from discreet.exact import Exact
 from discreet.funds import NOTHING, Books, Caps, Funds, Price, price_of, remaining_books, spent_books
@@ -26,7 +25,7 @@ from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar
 from discreet.ledger.sqlite import SqlitePlace, copied
 from discreet.ledger.state import Allowance, Body, Header, State, price_from, price_record, seen_by
 from discreet.ledger.store import Store, mark_of, utc_now
-from discreet.mechanism import Conversation, Mechanism
+from discreet.mechanisms import Conversation, Mechanism
 from discreet.records import Json, canonical, digest, record, revive
 
 _FACTS_CLASSES: dict[str, type] = {

@@ -17,26 +17,21 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.data.packed import common_ones, packed, unpacked
-from discreet.domain import Bits, Domain
+from discreet.data import Batch, Bits, Dataset, Domain, Facts, IntArray, Mask, common_ones, packed, unpacked
 from discreet.erm.exponential.line import person_range
 from discreet.erm.gradient import alone, rows_of
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac.labels import Labels, Rule
 from discreet.pac.methods import Method, Refused, listed
-from discreet.predicate import Predicate, in_words, predicates
+from discreet.query import Predicate, in_words, predicates
 from discreet.records import record
 from discreet.rng import Rng, checked_rate
-
-Mask = npt.NDArray[np.bool_]
 
 NAME = "exponential"
 CHECKED = 1e-9  # what the sizes are raised by, more than their floats lose

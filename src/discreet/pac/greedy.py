@@ -36,7 +36,7 @@ from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac import hazard_lemma
 from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.labels import Labels

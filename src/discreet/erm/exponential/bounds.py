@@ -24,8 +24,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.data import Facts
-from discreet.domain import Number
+from discreet.data import Facts, Number
 from discreet.erm.exponential.custom import CustomLoss
 from discreet.erm.exponential.grid import MOST_LISTED, GridExponential, LinearProblem, problem_of
 from discreet.erm.exponential.grid_points import Lattice, sides_of
@@ -37,7 +36,7 @@ from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, needs_moments, public_size
 from discreet.errors import ParameterError
 from discreet.funds import Funds
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 
