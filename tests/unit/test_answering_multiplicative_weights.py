@@ -34,7 +34,7 @@ from discreet.query import Among, And, Between, Count, Equals, Histogram, Not, S
 from discreet.records import record
 from discreet.release import release
 from discreet.rng import SeededRng
-from tests.statistical.test_pmw_theorem import (
+from tests.statistical.test_answering_multiplicative_weights import (
     BUDGET,
     CELLS,
     counts_of,
