@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 
 from discreet import exact
 from discreet.data import AnyNumber, Dataset, Number
@@ -22,7 +21,7 @@ from discreet.erm.risk import Risk, public_size
 from discreet.erm.solvers import Offer, choose
 from discreet.errors import ParameterError, Unproven
 from discreet.estimators import input as reading
-from discreet.estimators.base import Books, books, charged, per_row, refuse, terms_of
+from discreet.estimators.base import Books, PrivateEstimator, books, charged, per_row, refuse, terms_of
 from discreet.funds import Funds
 from discreet.guarantee import Neighbours
 from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
@@ -33,7 +32,8 @@ _BETA = 0.05
 """Of a promise in rows, when there is none about the loss."""
 
 
-class Mean(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class Mean(PrivateEstimator):
     """The mean of a column under differential privacy.
 
     epsilon, delta  what it may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
@@ -53,28 +53,9 @@ class Mean(BaseEstimator):  # type: ignore[misc]
     has the bounds.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        bounds: Any = None,
-        step: Any = None,
-        solver: str = "auto",
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.step = step
-        self.solver = solver
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
+    bounds: Any = None
+    step: Any = None
+    solver: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Mean:
         """Fit to the values x, or to a table and the name of a column."""
@@ -83,31 +64,13 @@ class Mean(BaseEstimator):  # type: ignore[misc]
         return self
 
 
-class Median(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class Median(PrivateEstimator):
     """The median of a column under differential privacy: Quantile(0.5); its parameters but q."""
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        bounds: Any = None,
-        step: Any = None,
-        solver: str = "auto",
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.step = step
-        self.solver = solver
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
+    bounds: Any = None
+    step: Any = None
+    solver: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Median:
         """Fit to the values x, or to a table and the name of a column."""
@@ -116,7 +79,8 @@ class Median(BaseEstimator):  # type: ignore[misc]
         return self
 
 
-class Quantile(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class Quantile(PrivateEstimator):
     """The q-quantile of a column under differential privacy, 0 < q < 1.
 
     solver  "auto" or "rank": the exponential mechanism on ranks, which asks how many rows are on the wrong side; or
@@ -126,30 +90,10 @@ class Quantile(BaseEstimator):  # type: ignore[misc]
     of a table may be declared Number.any(): then only ranks are asked, and the promise is in rows.
     """
 
-    def __init__(
-        self,
-        q: Any = 0.5,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        bounds: Any = None,
-        step: Any = None,
-        solver: str = "auto",
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-    ) -> None:
-        self.q = q
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.step = step
-        self.solver = solver
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
+    q: Any = field(default=0.5, kw_only=False)
+    bounds: Any = None
+    step: Any = None
+    solver: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Quantile:
         """Fit to the values x, or to a table and the name of a column."""
