@@ -17,7 +17,7 @@ from discreet.errors import BudgetExceeded, ParameterError, SchemaError
 from discreet.estimators.bounds import suggest_bounds
 from discreet.estimators.interior import interior_point
 from discreet.estimators.location import Mean, Median, Quantile
-from discreet.funds import FAILING, Funds, Method, Refused, best, named
+from discreet.funds import FAILING, Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise, stable
@@ -34,6 +34,7 @@ from discreet.pac.interior.methods import (
 from discreet.pac.interior.prefix import NOWHERE, crowded_pairs, digits_apart, heaviest
 from discreet.pac.interior.rank import TwoTo, _runs, code_bits, log_size, reached
 from discreet.pac.interior.splits import pair_split, prefix_split
+from discreet.pac.methods import Method, Refused, best, named
 from discreet.pac.rank_bounds import RankBounds, declaration
 from discreet.records import canonical, record, revive
 from discreet.release import release
