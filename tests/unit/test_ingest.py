@@ -669,7 +669,7 @@ import sys
 for name in ("duckdb", "pyarrow", "pandas", "polars"):
     sys.modules[name] = None
 from discreet.data import Table
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Number
 from discreet.errors import ParameterError
 domain = Domain(v=Number(0, 1, step=1))
 assert Table({{"v": [0, 1]}}, domain).facts.size == 2
