@@ -33,13 +33,13 @@ from typing import Any
 import numpy as np
 
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.linear_query import Floats, Question, mentioned, scope_of
+from discreet.answering.linear_query import Question, mentioned, scope_of
 from discreet.answering.measurement import Measured
 from discreet.answering.workload import Marginals
 from discreet.data import Facts
 from discreet.erm.exponential.line import RankQuantile
 from discreet.errors import LedgerCorrupt, ParameterError
-from discreet.hypothesis.marginal_oracles import Scope
+from discreet.hypothesis import Floats, Scope
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answer_codec import decode, encode
 from discreet.ledger.charging import Stored

@@ -29,7 +29,7 @@ from discreet.domain import Category, Domain
 from discreet.errors import BudgetExceeded, ConversationOver
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Neighbours
-from discreet.hypothesis.max_entropy import Fitted, fit
+from discreet.hypothesis import Fit, fit
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, Far
 from discreet.predicate import Among, And, Equals, Not, Or
@@ -207,7 +207,7 @@ def _true_update(answers: Any) -> None:
         answers.weights.update = lambda question, answer: update(question, int(_truth(answers, question)))
 
 
-def _fitted_to_the_truth(answers: Answers, known: int) -> Fitted:
+def _fitted_to_the_truth(answers: Answers, known: int) -> Fit:
     measured = answers.transcript.measured[:known]
     exact = [replace(each, value=_truth(answers, each.query) * each.unit) for each in measured]
     return fit(exact, answers.facts.domain, total=answers.shop.total)
