@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from discreet.data import Table
-from discreet.data.ingest import FIRST_EDITION
-from discreet.domain import AnyNumber, Column, Domain, label_of
+from discreet.data import FIRST_EDITION, AnyNumber, Column, Domain, Table, label_of
 from discreet.errors import SchemaError
 from discreet.guarantee import Neighbours
 from discreet.rng import SeededRng

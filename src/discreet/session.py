@@ -19,15 +19,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet import exact
-from discreet.data import Dataset
-from discreet.data.distinct import DistinctRows
-from discreet.domain import Domain, label_of
+from discreet.data import Dataset, DistinctRows, Domain, label_of
 from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.ledger.opening import check_table
-from discreet.predicate import EVERYTHING
-from discreet.query import Count, Histogram, Sum
+from discreet.query import EVERYTHING, Count, Histogram, Sum
 from discreet.rng import Rng
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.answering.linear_query import all_cells
-from discreet.data import Table
-from discreet.domain import Category, Domain, Number, label_of, spell
+from discreet.data import Category, Domain, Number, Table, label_of, spell
 from discreet.errors import UnsupportedQuery
 from discreet.query import Count, Histogram, Sum
 from discreet.sql import Select, parse, spelled

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.domain import AnyNumber, Category, Domain, Number, Vector, spell
+from discreet.data import AnyNumber, Category, Domain, Number, Vector, spell
 from discreet.errors import ParameterError, SchemaError
 from discreet.records import canonical, record, revive
 

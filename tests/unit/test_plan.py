@@ -8,8 +8,7 @@ from fractions import Fraction
 import pytest
 
 import discreet as dp
-from discreet.data import Identity
-from discreet.domain import Number
+from discreet.data import Identity, Number
 from discreet.funds import caps_of
 from discreet.plan import KINDS, Plan
 
@@ -173,7 +172,7 @@ def test_a_share_of_a_ledger_without_delta_counts_pure_epsilons():
 def test_nothing_left_promises_nothing():
     ledger = book()
     _, caps = caps_of(BUDGET, Fraction(1, 2))
-    spends_all = dp.calibrate(lambda scale: dp.Gaussian(dp.Count(), scale), admits=ledger.admits)
+    spends_all = dp.calibrate(lambda scale: dp.Gaussian(dp.Count(), scale), funds=ledger.funds(), facts=ledger.facts)
     table = dp.Table({"v": ["a"] * 5000}, ledger.facts.domain, name="people")
     dp.release(spends_all, table, ledger=ledger)
     left = ledger.remaining()

@@ -128,8 +128,8 @@ def test_in_rows_that_count_k_times_a_promise_is_k_times_that_of_one_row(solver)
     found = []
     for k in (1, 10):
         given = facts(k, size=5000)
-        admits = dp.within(BUDGET, facts=given)
-        found.append(solvers.offer(solver, risk_of(Huber("1/2")), facts=given, admits=admits, steps=60).promise)
+        funds = dp.Funds.of(BUDGET)
+        found.append(solvers.offer(solver, risk_of(Huber("1/2")), facts=given, funds=funds, steps=60).promise)
     assert found[1].excess == pytest.approx(10 * found[0].excess, rel=0.02)
     assert [each.per for each in found] == ["row", "person"]
 
@@ -139,7 +139,7 @@ def test_the_exponential_mechanism_promises_k_times_as_much_for_k_rows():
         risk, found = Risk(Squared(), features, "number", feasible), []
         for k in (1, 10):
             given = facts(k, size=5000)
-            drawn = bounds.propose(risk, facts=given, admits=dp.within(dp.Budget(5), facts=given))
+            drawn = bounds.propose(risk, facts=given, funds=dp.Funds.of(dp.Budget(5)))
             found.append(bounds.promise(drawn, given))
         assert found[1].excess == pytest.approx(10 * found[0].excess, rel=0.1)
 
@@ -196,7 +196,7 @@ def test_every_solver_says_the_condition_of_its_promise(solver):
         (3, "replace-one", ""),
     ):
         given = facts(rows, kind, 5000)
-        made = solvers.offer(solver, risk, facts=given, admits=dp.within(BUDGET, facts=given))
+        made = solvers.offer(solver, risk, facts=given, funds=dp.Funds.of(BUDGET))
         assert made.promise.excess is not None
         assert made.promise.condition == says
 
@@ -222,8 +222,8 @@ def test_the_rate_of_a_network_falls_with_the_rows_of_a_person():
     domain, found = dp.Domain(x=dp.Vector(4, norm=1), y=dp.Category(0, 1)), []
     for rows in (1, 10):
         given = facts(rows, domain=domain, size=10**6)
-        admits = dp.within(dp.Budget(50, 1e-6), facts=given)
-        found.append(network.propose(VectorColumn("x"), "y", (4,), facts=given, admits=admits).rate)
+        funds = dp.Funds.of(dp.Budget(50, 1e-6))
+        found.append(network.propose(VectorColumn("x"), "y", (4,), facts=given, funds=funds).rate)
     assert found == [1, dp.exact.number(rate="1/10")]
 
 

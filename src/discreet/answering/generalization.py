@@ -31,10 +31,9 @@ from scipy.special import gammaln
 
 from discreet import exact
 from discreet.answering.measurement import Measured
-from discreet.data import Facts
+from discreet.data import Facts, Floats
 from discreet.errors import ParameterError, Unproven
 from discreet.guarantee import ORDERS, Guarantee
-from discreet.hypothesis import Floats
 from discreet.query import Sum
 
 _ROUND_UP = 1 + 1e-9  # far more than the floats below can lose

@@ -23,12 +23,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.data import Batch, IntArray
-from discreet.domain import Category, Domain, Number
+from discreet.data import Batch, Category, Domain, Floats, IntArray, Number
 from discreet.errors import ParameterError
-from discreet.hypothesis import Floats, Linear
-from discreet.predicate import EVERYTHING
-from discreet.query import Count, Histogram, Sum
+from discreet.hypothesis import Linear
+from discreet.query import EVERYTHING, Count, Histogram, Sum
 from discreet.records import canonical, digest, record
 
 MAX_CELLS = 2**22

@@ -38,12 +38,10 @@ import numpy.typing as npt
 from scipy.special import gammaln, ndtri
 
 from discreet.answering.linear_query import Question, linear, meaning, scope_of
-from discreet.data import IntArray
-from discreet.domain import Domain
-from discreet.hypothesis import Floats, Linear
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.predicate import EVERYTHING
-from discreet.query import Count, Histogram, Sum
+from discreet.data import Domain, Floats, IntArray
+from discreet.hypothesis import Linear
+from discreet.mechanisms import Gaussian, Laplace
+from discreet.query import EVERYTHING, Count, Histogram, Sum
 
 Additive = Gaussian | Laplace
 

@@ -14,7 +14,7 @@ from discreet.cli.receipt import Lines, facts_about
 from discreet.describe import one_line
 
 if TYPE_CHECKING:
-    from discreet.domain import Column, Domain
+    from discreet.data import Column, Domain
 
 READING = (
     "A number is moved into low .. high and rounded down to a step from low; a category counts 1 for the level that a "
@@ -52,7 +52,7 @@ def plain(value: Any) -> Any:
 
 def declared(name: str, column: Column) -> dict[str, Any]:
     """A column's declaration."""
-    from discreet.domain import Category, Number
+    from discreet.data import Category, Number
 
     if isinstance(column, Category):
         found = {"column": name, "kind": "category", "levels": list(column.levels)}
@@ -117,7 +117,7 @@ def _linear(head: dict[str, Any], model: Any, coefficients: Any, intercept: Any)
 
 def coordinates(domain: Domain) -> list[dict[str, Any]]:
     """What each coordinate of a row is about: a column, one of its levels, or that it is missing."""
-    from discreet.domain import Category
+    from discreet.data import Category
 
     found: list[dict[str, Any]] = []
     for name in domain.names:

@@ -16,9 +16,9 @@ READING = (
 )
 
 if TYPE_CHECKING:
-    from discreet.domain import Category, Domain
+    from discreet.data import Category, Domain
     from discreet.estimators.rule_base import LearnedRule
-    from discreet.predicate import Predicate
+    from discreet.query import Predicate
     from discreet.schema import Schema
 
 
@@ -26,7 +26,7 @@ def condition(found: LearnedRule) -> Predicate:
     """A learned rule as a condition that can be asked about."""
     from discreet.pac.boxes import BoxRule
     from discreet.pac.conditions import Conjunction, Literals
-    from discreet.predicate import And, Or
+    from discreet.query import And, Or
 
     rule, domain = found.rule, found.domain
     if isinstance(rule, BoxRule):
@@ -58,8 +58,8 @@ def _joined(parts: list[tuple[str, int, int, bool]]) -> list[tuple[str, int, int
 
 def _codes(domain: Domain, name: str, first: int, last: int, inside: bool) -> Predicate:
     """The column's code is in first .. last, or it is not."""
-    from discreet.domain import Category, Number
-    from discreet.predicate import And, Between, Equals, Missing, Not, Or
+    from discreet.data import Category, Number
+    from discreet.query import And, Between, Equals, Missing, Not, Or
 
     column = domain.column(name)
     if first > last:
@@ -76,7 +76,7 @@ def _codes(domain: Domain, name: str, first: int, last: int, inside: bool) -> Pr
 
 def sentence(found: LearnedRule) -> str:
     """The rule in words; of a conjunction with the levels, which say more than "sex" and "not sex"."""
-    from discreet.domain import label_of
+    from discreet.data import label_of
     from discreet.pac.conditions import Conjunction, Literals
 
     rule = found.rule
@@ -154,7 +154,7 @@ def _covered(domain: Domain, name: str, parts: list[tuple[str, int, int, bool]])
 
 def with_positive(schema: Schema, target: str, text: str | None) -> Schema:
     """The schema with a target of two classes, the last of which is this level: the others are one class together."""
-    from discreet.domain import Domain
+    from discreet.data import Domain
 
     column = _category(schema.domain, target)
     if text is None:
@@ -167,7 +167,7 @@ def with_positive(schema: Schema, target: str, text: str | None) -> Schema:
 
 
 def _two_classes(column: Category, positive: Any) -> Category:
-    from discreet.domain import Category
+    from discreet.data import Category
 
     if column.size == 2:
         (negative,) = (level for level in column.levels if column.code(level) != column.code(positive))
@@ -182,7 +182,7 @@ def _two_classes(column: Category, positive: Any) -> Category:
 
 
 def _category(domain: Domain, target: str) -> Category:
-    from discreet.domain import Category
+    from discreet.data import Category
 
     column = domain.column(target)
     if isinstance(column, Category):
@@ -194,7 +194,7 @@ def _category(domain: Domain, target: str) -> Category:
 
 def categories(domain: Domain, but: str) -> str:
     """Which columns have levels, as a hint."""
-    from discreet.domain import Category
+    from discreet.data import Category
 
     found = [name for name in domain.names if name != but and isinstance(domain.column(name), Category)]
     return f"Categories of this table: {', '.join(found)}" if found else "This table has no other categories"

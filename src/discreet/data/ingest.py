@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
+from discreet.arrays import Words
 from discreet.data import persons
 from discreet.data.columns import Frame
+from discreet.data.domain import Bits, Column, Domain, Vector, Whole
 from discreet.data.encoding import encode
 from discreet.data.files import Scan
 from discreet.data.rows import MAX_ROWS, Batch, Dataset, Facts, Identity
-from discreet.domain import Bits, Column, Domain, Vector, Whole
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 
@@ -37,13 +38,13 @@ class Block:
     """Encoded rows with the words that name their persons, when a unit is declared."""
 
     codes: Stored
-    ids: tuple[persons.Words, persons.Words] | None
+    ids: tuple[Words, Words] | None
 
     @property
     def rows(self) -> int:
         return len(next(iter(self.codes.values())))
 
-    def order(self, identity: Identity) -> persons.Words:
+    def order(self, identity: Identity) -> Words:
         return persons.row_order(self.codes.values(), persons.key_of(identity.name))
 
 

@@ -22,15 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.domain import Bits, Domain, Vector
+from discreet.arrays import Codes, IntArray
+from discreet.data.domain import Bits, Domain, Vector
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
 from discreet.records import Json, record
 
 MAX_ROWS = 2**31 - 1
 
-Codes = npt.NDArray[np.int64]
-IntArray = npt.NDArray[Any]  # int64, or Python integers as objects
 Key = tuple[int, ...]
 Summed = TypeVar("Summed", IntArray, Counter[Key])
 

@@ -19,13 +19,11 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.exact import Exact
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, init=False)

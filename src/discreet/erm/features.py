@@ -22,16 +22,12 @@ from fractions import Fraction
 from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch
-from discreet.data.grid import shrunk
-from discreet.domain import Category, Domain, Number, Vector, label_of
+from discreet.data import Batch, Category, Domain, Floats, Number, Vector, label_of, shrunk
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 
-Floats = npt.NDArray[np.float64]
 STEPS = 2**15  # integer units in the norm
 _BLOCK = 2**16  # entries of the rows' vectors in a block: half a megabyte of floats
 

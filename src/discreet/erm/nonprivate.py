@@ -21,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.erm.feasible_sets import Ball, BallBox, Box, FeasibleSet, Floats, shrink
+from discreet.arrays import Floats
+from discreet.erm.feasible_sets import Ball, BallBox, Box, FeasibleSet, shrink
 from discreet.erm.losses import Custom, Hinge, Loss, Pinball, Softmax
 from discreet.erm.risk import Lasso, Ridge
 from discreet.errors import ParameterError

@@ -25,9 +25,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Codes, Floats, Mask
 from discreet.errors import ParameterError
 from discreet.hypothesis import tensor
-from discreet.hypothesis.tensor import Axes, Codes, Floats, Linear, Mask, Scope
+from discreet.hypothesis.tensor import Axes, Linear, Scope
 
 MAX_DENSE = 10**8
 """Cells of a dense hypothesis: 800 MB of weights."""

@@ -19,8 +19,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
-from discreet.hypothesis.tensor import Floats, Scope, lay
+from discreet.hypothesis.tensor import Scope, lay
 
 MAX_TREE = 2**24
 """Cells of the largest table that is made to answer from a factored hypothesis."""

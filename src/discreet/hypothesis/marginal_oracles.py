@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.hypothesis.graphical_model import Factored
-from discreet.hypothesis.tensor import Floats, Scope
+from discreet.hypothesis.tensor import Scope
 
 Tables = dict[Scope, Floats]
 

@@ -37,12 +37,12 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Floats, Number
 from discreet.hypothesis.dense import Dense
 from discreet.hypothesis.graphical_model import Factored, Hypothesis, start
 from discreet.hypothesis.junction_tree import tree_cells
 from discreet.hypothesis.marginal_oracles import DenseOracle, Point, Tables, TreeOracle
-from discreet.hypothesis.tensor import Floats, Linear, Scope
+from discreet.hypothesis.tensor import Linear, Scope
 
 TIE = 0.2
 NOISE = 5.0

@@ -19,12 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Codes, Floats, Mask
 from discreet.errors import ParameterError
 from discreet.rng import Rng, SeededRng
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Scope = tuple[str, ...]
 
 BLOCK = 2**15

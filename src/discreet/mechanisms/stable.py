@@ -16,8 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Dataset, Facts, IntArray
-from discreet.domain import Column, label_of
+from discreet.data import Column, Dataset, Facts, IntArray, label_of
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours

@@ -19,13 +19,23 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, IntArray
-from discreet.data.packed import Words, common_ones, packed, unpacked
-from discreet.domain import Bits, Category, Domain, Number, label_of, spell
+from discreet.data import (
+    Batch,
+    Bits,
+    Category,
+    Domain,
+    IntArray,
+    Mask,
+    Number,
+    Words,
+    common_ones,
+    label_of,
+    packed,
+    spell,
+    unpacked,
+)
 from discreet.errors import ParameterError
 from discreet.pac.columns import distinct
-
-Mask = npt.NDArray[np.bool_]
 
 _CACHED = 2**16  # words of 64 rows that stay in the cache
 

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
-from discreet.domain import AnyNumber, Category, Column, Number, near_misses, spell
+from discreet.data import AnyNumber, Category, Column, Number, near_misses, spell
 from discreet.errors import ParameterError
-from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or, Predicate
+from discreet.query import Among, And, Between, Equals, Missing, Not, Or, Predicate
 from discreet.sql.names import Scope, number
 from discreet.sql.parser import Node
 from discreet.sql.source import PLAIN, shown

@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable
 from fractions import Fraction
 
-from discreet.domain import Category, Column, Domain, Number, spell
+from discreet.data import Category, Column, Domain, Number, spell
 from discreet.errors import ParameterError
-from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or, Predicate
+from discreet.query import Among, And, Between, Equals, Missing, Not, Or, Predicate
 from discreet.sql.source import is_word
 
 Form = bool | str | tuple[str, list["Form"]]

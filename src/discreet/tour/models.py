@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
+from discreet.arrays import Floats
 from discreet.tour.folder import INVITED, invitation
 from discreet.tour.screen import Line, percent
 from discreet.tour.stage import Desk
 from discreet.tour.truth import (
-    Floats,
     Truth,
     capped_logistic,
     capped_logistic_slope,
