@@ -27,7 +27,7 @@ from discreet.data import Category, Dataset, Domain
 from discreet.errors import BudgetExceeded, ConversationOver
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Neighbours
-from discreet.hypothesis.max_entropy import Fitted, fit
+from discreet.hypothesis import Fit, fit
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far, Laplace
 from discreet.query import Among, And, Count, Equals, Histogram, Not, Or
 from discreet.release import reopen
@@ -130,7 +130,7 @@ class RentOrBuy:
         answers._paid = paid
 
     def learn_truth(self, answers: Any) -> None:
-        def fit_truth(known: int) -> Fitted:
+        def fit_truth(known: int) -> Fit:
             measured = answers.transcript.measured[:known]
             exact = [replace(one, value=_truth(answers, one.query) * one.unit) for one in measured]
             return fit(exact, answers.facts.domain, total=answers.shop.total)
