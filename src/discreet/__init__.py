@@ -23,6 +23,7 @@ from discreet.errors import (
     Unproven,
     UnsupportedQuery,
 )
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.mechanisms import (
@@ -39,7 +40,6 @@ from discreet.mechanisms import (
     StableHistogram,
     StableMode,
     calibrate,
-    within,
 )
 from discreet.plan import plan
 from discreet.query import (
@@ -106,6 +106,7 @@ __all__ = [
     "Facts",
     "Far",
     "FiniteClassClassifier",
+    "Funds",
     "Gaussian",
     "Guarantee",
     "Histogram",
@@ -158,7 +159,6 @@ __all__ = [
     "rng",
     "select",
     "suggest_bounds",
-    "within",
 ]
 
 

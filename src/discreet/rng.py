@@ -11,7 +11,7 @@ used only where it *decides* (the two ends of the error interval give the same a
 entries, 64 more bits of the same U are revealed and the interval is computed again in integers of any length, again and
 again until it decides. So the result is always the exact function of the bits and its law is exact: no float is ever
 rounded into an output. Proof, with every bound: docs/proofs/exact_noise.md. Its one empirical premise is that the
-relative error of numpy's log and exp is at most 128 * 2^-53; tests/unit/test_noise.py checks it (it sees 1.2 * 2^-53).
+relative error of numpy's log and exp is at most 128 * 2^-53; tests/unit/test_rng.py checks it (it sees 1.2 * 2^-53).
 
     laplace             sign and geometric, (zero, minus) rejected
     gaussian            Canonne-Kamath-Steinke 2020: rejection from the Laplace law of scale floor(sigma) + 1

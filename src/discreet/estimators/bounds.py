@@ -85,10 +85,10 @@ def suggest_bounds(
     declared = data.facts.domain.column(exact.text(column=column))
     if not isinstance(declared, (Number, AnyNumber)):
         raise ParameterError(f"column {column!r} is declared {declared!r}: bounds are for a Number")
-    admits = books(terms, data, about=column).admits
-    first = calibrate(lambda noise: RankBounds(column, Fraction(1, 2), 1 / noise), admits=admits)
+    funds = books(terms, data, about=column).funds
+    first = calibrate(lambda noise: RankBounds(column, Fraction(1, 2), 1 / noise), funds=funds, facts=data.facts)
     wanted = _coverage(share, first.missed(data.facts, float(sure)), data.facts.size)
-    mechanism = calibrate(lambda noise: RankBounds(column, wanted, 1 / noise), admits=admits)
+    mechanism = calibrate(lambda noise: RankBounds(column, wanted, 1 / noise), funds=funds, facts=data.facts)
     got, guarantee = charged_once(terms, data, mechanism, memo="suggest_bounds", about=column)
     missed = mechanism.missed(data.facts, float(sure))
     promise = (

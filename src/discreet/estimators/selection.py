@@ -95,12 +95,12 @@ def select(
         largest = width / 2 if largest_miss is None else exact.positive(largest_miss=largest_miss)
         score = SmallMisses(_rules(named, data.facts.domain), target, largest)
     where = books(terms, data, about=score if reading.is_table(X) else None)
-    mechanism = calibrate(lambda noise: Exponential(score, 1 / noise), admits=where.admits)
-    got = where.release(mechanism, data, memo="select")
+    mechanism = calibrate(lambda noise: Exponential(score, 1 / noise), funds=where.funds, facts=data.facts)
+    got, charged_to = where.release(mechanism, data, memo="select")
     return Selected(
         model=list(named.values())[got.value],
         index=got.value,
-        guarantee=FitGuarantee.of(got, terms.budget or where.ledger.budget, terms, where.ledger, "choice"),
+        guarantee=FitGuarantee.of(got, terms.budget or charged_to.budget, terms, charged_to, "choice"),
         entry=None if terms.ledger is None else got.entry,
         shortfall=_shortfall(mechanism, data, len(named)),
         replayed=got.replayed,

@@ -15,7 +15,7 @@ from discreet import exact
 from discreet.data import AnyNumber, Bits, Category, Dataset, Domain, Facts, Identity, Number, Vector, Whole
 from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
 from discreet.exact import Exact
-from discreet.funds import NOTHING, Books, Price, price_of, remaining_books, spent_books
+from discreet.funds import NOTHING, Books, Caps, Funds, Price, price_of, remaining_books, spent_books
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger.durable import remove
 from discreet.ledger.mark import Mark, mark_file, name_digest, new_witness, state_directory
@@ -192,6 +192,18 @@ class Ledger:
             named = state.allowance(allowance)
             caps = self._header.caps.share(named.share)
             return left.at_most(remaining_books(named.spent, caps, self._header.order, facts))
+
+    def funds(self, *, share: Share | None = None, allowance: str | None = None) -> Funds:
+        """What one release may cost now, as a value; the charge decides whether it is still there.
+
+        share      this share of what is left, in the Renyi book if anything is left there; None: all, in either book
+        allowance  of what is left under this name
+        """
+        with self.store.reading() as state:
+            self.store.check_mark(state)
+        left = self.remaining(allowance=allowance)
+        caps = Caps(left.renyi, left.pure or 0, left.failure) if share is None else left.share(share.part)
+        return Funds(self._header.order, caps)
 
     def admits(
         self,

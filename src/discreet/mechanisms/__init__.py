@@ -11,7 +11,7 @@ Other packages import from here, not from the modules.
 """
 
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
-from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, calibrate, within
+from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, calibrate
 from discreet.mechanisms.noise import (
     CoordinateLaplaceNoise,
     GaussianNoise,

@@ -7,14 +7,14 @@ Neither knows a ledger, and nothing in the library but `release` and `converse` 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from discreet.data import Dataset, Facts
 from discreet.errors import NothingFits, OutOfRange, ParameterError
-from discreet.guarantee import Budget, Guarantee
+from discreet.funds import Funds
+from discreet.guarantee import Guarantee
 from discreet.rng import Rng
 
 
@@ -62,57 +62,44 @@ class Looking(Protocol):
 Priced = TypeVar("Priced", bound=Mechanism | Conversation)
 
 
-def within(budget: Budget, *, facts: Facts) -> Callable[[Mechanism | Conversation], bool]:
-    """The test "this alone is within the budget", for `calibrate` without a ledger."""
+def calibrate(make: Callable[[Fraction], Priced], *, funds: Funds, facts: Facts, precision: int = 20) -> Priced:
+    """The mechanism with the least noise that is within the funds.
 
-    def admits(mechanism: Mechanism | Conversation) -> bool:
-        return mechanism.guarantee(facts).within(budget)
-
-    return admits
-
-
-def calibrate(make: Callable[[Fraction], Priced], *, admits: Callable[[Priced], bool], precision: int = 20) -> Priced:
-    """The mechanism with the least noise that is admitted.
-
-    make    builds the mechanism from its noise: a scale, a standard deviation, one over an epsilon; more noise must
-            never cost more.
-    admits  `ledger.admits`, or `within(budget, facts=facts)`.
+    make   builds the mechanism from its noise: a scale, a standard deviation, one over an epsilon; more noise must
+           never cost more.
+    funds  `ledger.funds()`, or `Funds.of(budget)`.
 
     Theorem.   The result is admitted, and `make` with 1 - 2^-precision times its noise is not, or is less than the
                samplers draw. Both are checked by evaluation, not by a formula that could be loose.
     """
-    if not callable(admits):
-        raise ParameterError(f"admits must be ledger.admits or within(budget, facts=...), found {admits!r}")
-    probe = functools.partial(_direction, make, admits)
-    low, high = _bracket(probe)
+    if not isinstance(funds, Funds):
+        raise ParameterError(f"funds must be ledger.funds() or Funds.of(budget), found {funds!r}")
+
+    def fits(noise: Fraction) -> bool:
+        """Whether less noise should be tried: this much is admitted, or is more than can be drawn."""
+        try:
+            return funds.admits(make(noise).guarantee(facts))
+        except OutOfRange as error:
+            return error.too_much
+
+    low, high = _bracket(fits)
     while high - low > high / 2**precision:
         middle = (low + high) / 2
-        low, high = (low, middle) if probe(middle) else (middle, high)
-    found = make(high)
-    if not _drawn(found, admits):
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    mechanism = make(high)
+    try:
+        admitted = funds.admits(mechanism.guarantee(facts))
+    except OutOfRange:
+        admitted = False
+    if not admitted:
         raise NothingFits(_NOTHING_FITS)
-    return found
+    return mechanism
 
 
 _NOTHING_FITS = (
     "no amount of noise fits: nothing is left of the budget, or it is too small for this mechanism, or the mechanism "
     "has no such guarantee at all (a Gaussian needs delta > 0)"
 )
-
-
-def _direction(make: Callable[[Fraction], Priced], admits: Callable[[Priced], bool], noise: Fraction) -> bool:
-    """Whether less noise should be tried: this much is admitted, or is more than can be drawn."""
-    try:
-        return admits(make(noise))
-    except OutOfRange as error:
-        return error.too_much
-
-
-def _drawn(mechanism: Priced, admits: Callable[[Priced], bool]) -> bool:
-    try:
-        return admits(mechanism)
-    except OutOfRange:
-        return False
 
 
 def _bracket(fits: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:

@@ -22,10 +22,11 @@ from discreet import exact
 from discreet.data import Batch, Bits, Dataset, Domain, Facts, IntArray, Mask, common_ones, packed
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import calibrate
 from discreet.pac.labels import Labels, Rule
-from discreet.pac.methods import Method, Refused, Spend, listed
+from discreet.pac.methods import Method, Refused, listed
 from discreet.query import Predicate, alone, person_range, predicates
 from discreet.records import record
 from discreet.rng import Rng, checked_rate
@@ -253,7 +254,7 @@ def _rows_needed(bound: float) -> int:
 
 
 def methods(
-    hypotheses: Iterable[Rule] | Predictions, labels: Labels, *, facts: Facts, beta: Fraction, spend: Spend
+    hypotheses: Iterable[Rule] | Predictions, labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds
 ) -> list[Method | Refused]:
     """The exponential mechanism over the list: the one method for any finite class."""
     rules = listed_rules(hypotheses)
@@ -265,8 +266,7 @@ def methods(
     log_class, sure = math.log(scores.size(facts.domain)), float(exact.probability(beta=beta))
 
     def exponential() -> Method:
-        admits = spend(Fraction(0)).admits
-        made = calibrate(lambda noise: FiniteClass(rules, labels, 1 / noise), admits=admits)
+        made = calibrate(lambda noise: FiniteClass(rules, labels, 1 / noise), funds=funds, facts=facts)
         rate = float(made.rate)
         return Method(
             NAME,

@@ -304,6 +304,5 @@ def _range(kind: type[Laplace] | type[Gaussian], ledger: Ledger, size: int | Non
     from discreet.answering.beforehand import repeated
 
     facts = Facts(Domain(it=Category("no", "yes")), ledger.identity.neighbours, size)
-    admits: Callable[[Any], bool] = lambda mechanism: ledger.admits(mechanism, facts=facts)  # noqa: E731
-    noise = repeated(kind, Count(Equals("it", "yes")), many, admits)
+    noise = repeated(kind, Count(Equals("it", "yes")), many, ledger.funds(), facts)
     return None if noise is None else float(noise.noise_range(Fraction(19, 20), facts))  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from discreet.data import Category, Domain, Facts
 from discreet.describe import one_line
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.plan import KINDS, RULES, Asked, Model, plan
 from discreet.report.budget_plot import several
@@ -206,7 +207,6 @@ def _cached_excess(
 ) -> float | None:
     from discreet.erm import solvers
     from discreet.erm.posed import problem
-    from discreet.mechanisms import within
 
     nobody = Facts(Domain(it=Category("no", "yes")), relation, size)
     given = dict(numbers)
@@ -214,7 +214,7 @@ def _cached_excess(
     stated, domain = problem(kind, Asked(budget, nobody, _TWENTIETH, None, given, model=model))
     facts = Facts(domain, relation, size)
     try:
-        promise = solvers.choose(stated, facts=facts, admits=within(budget, facts=facts)).promise
+        promise = solvers.choose(stated, facts=facts, funds=Funds.of(budget)).promise
     except ParameterError:
         return None
     return None if promise is None else promise.excess

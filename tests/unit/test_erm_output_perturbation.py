@@ -20,7 +20,8 @@ from discreet.erm.nonprivate import minimiser, risk_gradient, risk_value
 from discreet.erm.output_perturbation import OutputPerturbation, promise, propose
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.errors import ParameterError
-from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise, within
+from discreet.funds import Caps, Funds
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
 from discreet.rng import SeededRng
 
@@ -348,7 +349,7 @@ def test_a_release_goes_through_the_ledger(tmp_path):
     data = matrix(Logistic(), x, y)
     ledger = dp.Ledger.create(tmp_path / "people.ledger", dp.Budget(2, 1e-6), data)
     risk = Risk(Logistic("1/2"), FEATURES, "y", Ball(2), Ridge("1/10"))
-    mechanism = propose(risk, facts=data.facts, admits=ledger.admits)
+    mechanism = propose(risk, facts=data.facts, funds=ledger.funds())
     got = dp.release(mechanism, data, ledger=ledger, request="one")
     assert got.value.shape == (4,)
     assert got.value.dtype == np.float64
@@ -416,7 +417,7 @@ def excesses(mechanism, data, runs, seed=0):
 def test_the_mean_excess_risk_is_below_the_promise(risk, budget):
     x, y = arrays(risk.loss, 3000, seed=4)
     data = matrix(risk.loss, x, y)
-    mechanism = propose(risk, facts=data.facts, admits=within(budget, facts=data.facts))
+    mechanism = propose(risk, facts=data.facts, funds=Funds.of(budget))
     assert excesses(mechanism, data, 12).mean() <= output_perturbation._excess(mechanism, data.facts)
 
 
@@ -436,8 +437,8 @@ def test_an_excess_that_the_centre_already_has_is_not_promised():
     x, y = arrays(Logistic(), 20)
     data = matrix(Logistic(), x, y)
     risk = Risk(Logistic(), FEATURES, "y", Ball(10))
-    budget = within(dp.Budget("0.01"), facts=data.facts)
-    found = promise(propose(risk, facts=data.facts, admits=budget), data.facts)
+    budget = dp.Funds.of(dp.Budget("0.01"))
+    found = promise(propose(risk, facts=data.facts, funds=budget), data.facts)
     assert found.excess is None
     assert "no better than the centre" in str(found)
     assert float(found) == math.inf
@@ -447,7 +448,7 @@ def test_a_promise_says_what_it_rests_on():
     x, y = arrays(Logistic(), 3000)
     data = matrix(Logistic(), x, y)
     risk = Risk(Logistic(), FEATURES, "y", Ball(2), Ridge("1/10"))
-    found = promise(propose(risk, facts=data.facts, admits=within(dp.Budget(1), facts=data.facts)), data.facts)
+    found = promise(propose(risk, facts=data.facts, funds=Funds.of(dp.Budget(1))), data.facts)
     assert found.excess is not None
     assert str(found).startswith("excess risk <= ")
     assert "output perturbation, ProductLaplaceNoise" in str(found)
@@ -462,7 +463,7 @@ def test_a_proposal_is_within_the_budget_and_uses_it(budget, relation):
     x, y = arrays(Logistic(), 500, width=40)  # so many coordinates that a delta buys something
     data = matrix(Logistic(), x, y, relation=relation)
     risk = Risk(Logistic("1/2"), FEATURES, "y", Ball(3))
-    mechanism = propose(risk, facts=data.facts, admits=within(budget, facts=data.facts))
+    mechanism = propose(risk, facts=data.facts, funds=Funds.of(budget))
     spent = mechanism.guarantee(data.facts).epsilon(budget.delta)
     assert 0.999 <= spent <= 1
     known = output_perturbation._Known(risk, mechanism.ridge, data.facts)
@@ -475,14 +476,15 @@ def test_the_proposed_ridge_is_about_the_best():
     x, y = arrays(Logistic(), 1000)
     facts = matrix(Logistic(), x, y).facts
     risk = Risk(Logistic("1/2"), FEATURES, "y", Ball(3))
-    admits = within(dp.Budget(1), facts=facts)
-    best = propose(risk, facts=facts, admits=admits)
+    funds = dp.Funds.of(dp.Budget(1))
+    best = propose(risk, facts=facts, funds=funds)
     for factor in (Fraction(1, 3), Fraction(2, 3), Fraction(3, 2), Fraction(3)):
         other = dp.calibrate(
             lambda scale, factor=factor: output_perturbation._with_noise(
                 risk, ProductLaplaceNoise, facts, best.ridge * factor, scale
             ),
-            admits=admits,
+            funds=funds,
+            facts=facts,
         )
         assert output_perturbation._excess(best, facts) <= output_perturbation._excess(other, facts) * 1.02
 
@@ -491,7 +493,7 @@ def test_a_risk_with_enough_ridge_gets_no_more():
     x, y = arrays(Logistic(), 3000)
     facts = matrix(Logistic(), x, y).facts
     risk = Risk(Logistic("1/2"), FEATURES, "y", Ball(3), Ridge("1/10"))
-    assert propose(risk, facts=facts, admits=within(dp.Budget(1), facts=facts)).ridge == 0
+    assert propose(risk, facts=facts, funds=Funds.of(dp.Budget(1))).ridge == 0
 
 
 def test_neighbours_have_equal_proposals():
@@ -500,7 +502,7 @@ def test_neighbours_have_equal_proposals():
     other = np.vstack([x[1:], -x[:1]])
     risk = Risk(loss, FEATURES, "y", Ball(3))
     one, two = (
-        propose(risk, facts=data.facts, admits=within(dp.Budget(1, "1e-6"), facts=data.facts))
+        propose(risk, facts=data.facts, funds=Funds.of(dp.Budget(1, "1e-6")))
         for data in (matrix(loss, x, y), matrix(loss, other, np.roll(y, 1)))
     )
     assert one == two
@@ -561,9 +563,9 @@ def test_a_proposal_that_does_not_apply_says_why():
     x, y = arrays(Logistic(), 10)
     facts = matrix(Logistic(), x, y).facts
     with pytest.raises(ParameterError, match="Hinge has corners"):
-        propose(Risk(Hinge(), FEATURES, "y", Ball(1)), facts=facts, admits=within(dp.Budget(1), facts=facts))
+        propose(Risk(Hinge(), FEATURES, "y", Ball(1)), facts=facts, funds=Funds.of(dp.Budget(1)))
     with pytest.raises(ParameterError, match="no amount of noise fits"):
-        propose(Risk(Logistic(), FEATURES, "y", Ball(1)), facts=facts, admits=lambda mechanism: False)
+        propose(Risk(Logistic(), FEATURES, "y", Ball(1)), facts=facts, funds=Funds(None, Caps(None, 0, 0)))
 
 
 def test_the_gradient_of_the_reference_is_the_fine_one():

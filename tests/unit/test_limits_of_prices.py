@@ -24,7 +24,7 @@ from discreet.records import canonical
 from discreet.rng import Rng
 from discreet.schema import draft
 from tests.ledger_doubles import MIXED, Pure, people
-from tests.unit.test_pmw_answering import charges, opened
+from tests.unit.test_answering_adaptive import charges, opened
 
 AVERAGE = "SELECT AVG(visits) FROM people WHERE sex = 'F'"
 

@@ -15,9 +15,9 @@ from discreet.answering.plans import AUTO, AVERAGED, TABLE, crossover, rows
 from discreet.answering.workload import choose
 from discreet.data import Category, Domain, Facts, Identity
 from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanisms import within
 from discreet.plan import Asked
 from discreet.query import Among, Count, Equals, Histogram
 
@@ -253,7 +253,7 @@ def test_a_planned_workload_is_what_choosing_a_way_finds():
     halves = [Count(Among("a", (0, 1, 2)) & Among("b", tuple(range(each, each + 5)))) for each in range(5)]
     questions = [*halves, Histogram("a"), Histogram("b")]
     numbers = len(halves) + 16
-    ways = {way.method: way.bound for way in choose(questions, facts, admits=within(BUDGET, facts=facts), beta=0.05)}
+    ways = {way.method: way.bound for way in choose(questions, facts, funds=Funds.of(BUDGET), beta=0.05)}
     found = {
         row.method: row for row in rows(asked(questions=numbers, cells=60, size=size, marginals=1, each=60), "workload")
     }

@@ -27,8 +27,8 @@ from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinbal
 from discreet.erm.nonprivate import minimiser
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.guarantee import Neighbours
-from discreet.mechanisms import within
 from discreet.records import canonical, record, revive
 from discreet.rng import Rng, SeededRng
 
@@ -176,7 +176,7 @@ def test_a_grid_of_2_to_the_62_points_with_heights_beyond_64_bits_is_drawn_from(
     top = 2**62 - 2
     data = column([top / 4] * 50, dp.Number(0, top, step=1))
     risk = Risk(Squared(), Constant(), "x", Box(0, top))
-    mechanism = propose(risk, facts=data.facts, admits=within(dp.Budget(50), facts=data.facts))
+    mechanism = propose(risk, facts=data.facts, funds=Funds.of(dp.Budget(50)))
     sampler = mechanism.sampler(data)
     assert sampler.shift > 0
     assert abs(sampler.draw(Rng()) - top / 4) < top / 8  # the standard deviation is top / 50
@@ -377,7 +377,7 @@ def test_five_dimensions_are_drawn_from(kind):
     data = dp.Matrix(x, y, features=dp.Vector(5, norm=1), target=dp.Number(-1, 1, step=Fraction(1, 2**20)))
     feasible = Ball(2) if kind == "ball" else Box(-1, 1)
     risk = Risk(Squared(), VectorColumn("x", intercept=False), "y", feasible)
-    mechanism = propose(risk, facts=data.facts, admits=within(dp.Budget(1), facts=data.facts))
+    mechanism = propose(risk, facts=data.facts, funds=Funds.of(dp.Budget(1)))
     released = mechanism.run(data, Rng())
     assert released.shape == (5,)
     assert feasible.contains(released, 1e-12)
@@ -643,33 +643,33 @@ def test_a_proposal_spends_the_budget_and_promises_at_least_as_much_as_fewer_poi
     facts = Facts(data.facts.domain, data.facts.neighbours, 5000)
     for feasible in (Ball(1), Box(-1, 1)):
         risk = Risk(Logistic(), VectorColumn("x", intercept=False), "y", feasible)
-        found = propose(risk, facts=facts, admits=within(dp.Budget(1), facts=facts))
+        found = propose(risk, facts=facts, funds=Funds.of(dp.Budget(1)))
         assert 1 - 1e-5 <= float(found.guarantee(facts).pure) <= 1
         best = float(promise(found, facts))
         for points in (16, 256, 2**12):
-            fewer = propose(risk, facts=facts, admits=within(dp.Budget(1), facts=facts), points=points)
+            fewer = propose(risk, facts=facts, funds=Funds.of(dp.Budget(1)), points=points)
             assert best <= float(promise(fewer, facts))
 
 
 def test_a_proposal_for_one_number_is_the_line_and_the_rest_is_a_grid_or_refused():
     data = column(np.linspace(-1, 2, 500))
-    admits = within(dp.Budget(1), facts=data.facts)
-    assert isinstance(propose(on_line(Squared()), facts=data.facts, admits=admits), LineExponential)
+    funds = dp.Funds.of(dp.Budget(1))
+    assert isinstance(propose(on_line(Squared()), facts=data.facts, funds=funds), LineExponential)
     wide = on_line(Squared(), -3, 3)  # beyond the column's bounds there is no line, but a grid
-    assert isinstance(propose(wide, facts=data.facts, admits=admits), GridExponential)
+    assert isinstance(propose(wide, facts=data.facts, funds=funds), GridExponential)
     for risk in (
         WIDE_RISK,
         Risk(Softmax(2), VectorColumn(intercept=False), "y", Ball(1)),
     ):
         with pytest.raises(ParameterError):
-            propose(risk, facts=WIDE.facts, admits=within(dp.Budget(1), facts=WIDE.facts))
+            propose(risk, facts=WIDE.facts, funds=Funds.of(dp.Budget(1)))
 
 
 def test_a_proposal_for_a_thin_set_far_from_the_origin_has_as_many_points_as_fit():
     data, _ = toy(Squared(), Box((1000, -1), ("1000.01", 1)))
     facts = Facts(data.facts.domain, data.facts.neighbours, 5000)
     risk = Risk(Squared(), VectorColumn("x", intercept=False), "y", Box((1000, -1), ("1000.01", 1)))
-    found = propose(risk, facts=facts, admits=within(dp.Budget(1), facts=facts))
+    found = propose(risk, facts=facts, funds=Funds.of(dp.Budget(1)))
     assert 8 <= found.points <= 2**10
     assert risk.feasible.contains(found.run(data, Rng()), 1e-9)
 
@@ -679,7 +679,7 @@ def test_a_proposal_that_would_take_hours_is_refused_with_advice():
     facts = Facts(data.facts.domain, data.facts.neighbours, 10**8)
     risk = Risk(Logistic(), VectorColumn("x", intercept=False), "y", Ball(1))
     with pytest.raises(ParameterError, match="passes over"):
-        propose(risk, facts=facts, admits=within(dp.Budget(1), facts=facts))
+        propose(risk, facts=facts, funds=Funds.of(dp.Budget(1)))
 
 
 def test_a_domain_of_files_is_read_batch_by_batch_with_the_same_law(tmp_path):

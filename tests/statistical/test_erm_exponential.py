@@ -27,7 +27,7 @@ from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Squared
 from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.mechanisms import within
+from discreet.funds import Funds
 from discreet.rng import Rng
 
 ALARM = 1e-6
@@ -235,7 +235,7 @@ def test_on_a_line_the_promise_is_kept_with_its_probability_and_on_average(loss)
     values = np.random.default_rng(3).beta(0.5, 5, 500)
     data = dp.Table({"x": values}, dp.Domain(x=dp.Number(0, 1, step=Fraction(1, 2**20))))
     risk = Risk(loss, Constant(), "x", Box(0, 1))
-    mechanism = propose(risk, facts=data.facts, admits=within(dp.Budget(1), facts=data.facts))
+    mechanism = propose(risk, facts=data.facts, funds=Funds.of(dp.Budget(1)))
     stored = np.floor(values * 2**20) / 2**20
     sampler, runs, rng = mechanism.sampler(data), 500, Rng()
     least = sampler.least
@@ -250,7 +250,7 @@ def test_a_linear_loss_attains_a_quarter_of_the_promise():
     """All rows at one end: the absolute loss is one slope, t F is exactly exponential."""
     data = dp.Table({"x": np.zeros(400)}, dp.Domain(x=dp.Number(0, 1, step=Fraction(1, 2**20))))
     risk = Risk(Absolute(), Constant(), "x", Box(0, 1))
-    mechanism = propose(risk, facts=data.facts, admits=within(dp.Budget(1), facts=data.facts))
+    mechanism = propose(risk, facts=data.facts, funds=Funds.of(dp.Budget(1)))
     sampler, rng = mechanism.sampler(data), Rng()
     drawn = np.array([sampler.draw(rng) for _ in range(1000)]) / 2**20
     mean = float(promise(mechanism, data.facts))
@@ -263,7 +263,7 @@ def test_a_linear_loss_attains_a_quarter_of_the_promise():
 def test_on_a_grid_the_mean_excess_risk_is_below_the_promise(loss, feasible):
     data, x, y = matrix(300, 2, loss)
     risk = Risk(loss, VectorColumn("x", intercept=False), "y", feasible)
-    mechanism = propose(risk, facts=data.facts, admits=within(dp.Budget(4), facts=data.facts))
+    mechanism = propose(risk, facts=data.facts, funds=Funds.of(dp.Budget(4)))
     problem = problem_of(risk, mechanism.points, data.facts)
     sampler, rng = problem.sampler(data, mechanism.rate * problem.unit), Rng()
     best, unit = minimiser(loss, x, y, feasible), float(problem.over.grid)

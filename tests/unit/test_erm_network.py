@@ -16,8 +16,9 @@ from discreet.data import MAX_ROWS, Facts
 from discreet.erm import network as neural
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.network import Network, NeuralDescent, layout, predict_scores, promise, propose, split
+from discreet.funds import Funds
 from discreet.guarantee import Neighbours
-from discreet.mechanisms import GaussianNoise, LaplaceNoise, Mechanism, ProductLaplaceNoise, within
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, Mechanism, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
 from discreet.rng import Rng, SeededRng
 
@@ -472,7 +473,7 @@ def test_laplace_noise_gives_a_pure_guarantee():
 
 def proposed(size: int, budget: dp.Budget) -> NeuralDescent:
     facts = Facts(matrix().facts.domain, Neighbours("replace-one"), size)
-    return propose(VectorColumn(), "y", (8,), facts=facts, admits=within(budget, facts=facts))
+    return propose(VectorColumn(), "y", (8,), facts=facts, funds=Funds.of(budget))
 
 
 @pytest.mark.parametrize(
@@ -524,7 +525,7 @@ def test_nothing_is_promised_and_the_reason_is_said():
 def test_a_network_is_released_through_a_ledger():
     data = matrix(60)
     ledger = dp.Ledger.in_memory(dp.Budget(2, "1e-5"), data)
-    solver = propose(VectorColumn(), "y", (3,), facts=data.facts, admits=ledger.admits)
+    solver = propose(VectorColumn(), "y", (3,), facts=data.facts, funds=ledger.funds())
     got = dp.release(solver, data, ledger=ledger, request="net")
     again = dp.release(solver, data, ledger=ledger, request="net")
     assert np.array_equal(got.value, again.value)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.funds import Funds
 from discreet.guarantee import Budget
 from discreet.pac import all_boxes, greedy_boxes
 from discreet.pac.boxes import BoxRule
 from discreet.pac.labels import Labels
-from discreet.pac.methods import alone
 from discreet.pac.mistake_bound import certify, hidden
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
@@ -37,8 +37,8 @@ def table(codes, positive, g, relation="replace-one"):
 def method_of(module, d, g, relation, epsilon, delta=0, name=None):
     """The method with a proof, unless another is named."""
     facts = table(np.zeros((1, d), dtype=int), np.zeros(1), g, relation).facts
-    spend = alone(Budget(epsilon, delta), facts=facts)
-    listed = module.methods(names(d), LABELS, facts=facts, beta=BETA, spend=spend)
+    funds = Funds.of(Budget(epsilon, delta))
+    listed = module.methods(names(d), LABELS, facts=facts, beta=BETA, funds=funds)
     return next(each for each in listed if (each.proven if name is None else each.name == name))
 
 

@@ -13,13 +13,14 @@ import discreet as dp
 from discreet.audit.laws import Setting, law
 from discreet.data import Facts, ParquetTable
 from discreet.errors import OutOfRange
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.pac import all_boxes, greedy_boxes, mistake_bound
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.boxes import BoxRule
 from discreet.pac.greedy_boxes import Cost, CountedFaces, FaceByFace
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, alone
+from discreet.pac.methods import Method
 from discreet.pac.mistake_bound import certify, hidden
 from discreet.records import record, revive
 from discreet.rng import Rng, SeededRng
@@ -264,7 +265,7 @@ def test_wrong_public_arguments_are_named_before_anything_is_spent():
     with pytest.raises(dp.ParameterError, match=r"more than 2\*\*25"):
         AllBoxes(names(2), LABELS, 200, 1).guarantee(Facts(domain(2, 500), Neighbours("replace-one"), 100))
     with pytest.raises(dp.ParameterError, match="share of the rows"):
-        greedy_boxes.methods(names(2), LABELS, facts=facts, beta=Fraction(1, 20), spend=None, negatives=2)
+        greedy_boxes.methods(names(2), LABELS, facts=facts, beta=Fraction(1, 20), funds=None, negatives=2)
 
 
 def test_mechanisms_are_their_records():
@@ -348,8 +349,8 @@ def facts_of(d, bits, relation="replace-one", size=None):
 
 def method_of(module, d, bits, relation="replace-one", epsilon=1, delta="1e-6", name=None, **more):
     facts = facts_of(d, bits, relation)
-    spend = alone(Budget(epsilon, delta), facts=facts)
-    listed = module.methods(names(d), LABELS, facts=facts, beta=Fraction(1, 20), spend=spend, **more)
+    funds = Funds.of(Budget(epsilon, delta))
+    listed = module.methods(names(d), LABELS, facts=facts, beta=Fraction(1, 20), funds=funds, **more)
     (found,) = [each for each in listed if name in (None, each.name)]
     assert isinstance(found, Method)
     return found, facts

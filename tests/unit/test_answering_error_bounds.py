@@ -18,7 +18,7 @@ from discreet.answering.measurement import Measured, SetErrors
 from discreet.answering.reading import Answered, _readings, answers
 from discreet.answering.reading import bound as promised
 from discreet.query import Count, Equals, Histogram, Sum
-from tests.unit.test_tails import laplace, number
+from tests.unit.test_noise_tails import laplace, number
 
 DOMAIN = dp.Domain(
     town=dp.Category("n", "s", "e", "w"),

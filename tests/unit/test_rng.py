@@ -1,4 +1,4 @@
-"""What the samplers promise apart from their law (tests/statistical/test_noise_law.py): arguments, shapes, sources of
+"""What the samplers promise apart from their law (tests/statistical/test_rng_law.py): arguments, shapes, sources of
 randomness, and the steps of the proof in docs/proofs/exact_noise.md, each against an independent oracle."""
 
 from __future__ import annotations
@@ -328,7 +328,7 @@ def test_numpy_log_and_exp_keep_the_premise_without_each_vector_unit() -> None:
     """The same code on a machine without the widest vector instructions, simulated by numpy's own switch."""
     found = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
     code = (
-        "import mpmath; from tests.unit.test_noise import *\n"
+        "import mpmath; from tests.unit.test_rng import *\n"
         "with mpmath.workprec(100):\n"
         "    print(max(worst_log_error(log_points(1500)), worst_exp_error(exp_points(1500))) <= PREMISE / 16)"
     )

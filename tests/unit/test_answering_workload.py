@@ -14,9 +14,10 @@ from discreet.answering.averaged_weights import AveragedWeights, averaged_weight
 from discreet.answering.workload import Marginals, answers, bound, choose, marginals
 from discreet.data import Category, Domain, Number, Table
 from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger
-from discreet.mechanisms import Gaussian, Laplace, within
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.query import And, Between, Count, Equals, Histogram, KeyCount, Sum
 from discreet.records import canonical, record, revive
 from discreet.release import release
@@ -134,7 +135,7 @@ def test_wrong_releases_are_refused(given, text):
 def test_ways_are_listed_by_their_bounds_and_every_mechanism_is_admitted():
     facts = a_table(2000).facts
     budget = Budget(1, "1e-6")
-    ways = choose([*PAIRS, Count(Equals("a", "p"))], facts, admits=within(budget, facts=facts), beta=BETA)
+    ways = choose([*PAIRS, Count(Equals("a", "p"))], facts, funds=Funds.of(budget), beta=BETA)
     assert [way.bound for way in ways] == sorted(way.bound for way in ways)
     assert {way.method.split(",")[0] for way in ways} == {"marginals", "questions", "histogram", "weights"}
     assert all(way.mechanism is None or way.mechanism.guarantee(facts).within(budget) for way in ways)
@@ -144,7 +145,7 @@ def test_ways_are_listed_by_their_bounds_and_every_mechanism_is_admitted():
 
 def test_a_pure_budget_has_only_laplace_noise():
     facts = a_table().facts
-    ways = choose(PAIRS, facts, admits=within(Budget(1), facts=facts), beta=BETA)
+    ways = choose(PAIRS, facts, funds=Funds.of(Budget(1)), beta=BETA)
     possible = {way.method for way in ways if way.mechanism is not None}
     assert possible == {"marginals, laplace noise", "histogram, laplace noise", "weights"}
 
@@ -152,7 +153,7 @@ def test_a_pure_budget_has_only_laplace_noise():
 def test_the_whole_budget_is_spent():
     table = a_table(neighbours="add-remove")
     ledger = Ledger.in_memory(Budget(1, "1e-6"), table, failure_share=0)
-    mechanism = marginals(PAIRS, table.facts, admits=ledger.admits)
+    mechanism = marginals(PAIRS, table.facts, funds=ledger.funds())
     release(mechanism, table, ledger=ledger)
     assert not ledger.admits(Gaussian(Count(), 2000))
 
@@ -185,7 +186,7 @@ def test_what_is_not_released_cannot_be_answered():
 def test_a_workload_is_made_of_questions(questions):
     facts = a_table().facts
     with pytest.raises(ParameterError):
-        choose(questions, facts, admits=within(Budget(1), facts=facts), beta=BETA)
+        choose(questions, facts, funds=Funds.of(Budget(1)), beta=BETA)
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)
@@ -193,7 +194,7 @@ def test_a_workload_is_made_of_questions(questions):
 def test_the_bounds_of_all_answers_hold_together(method, neighbours):
     table = a_table(800, neighbours, seed=3)
     questions = [*PAIRS, *MIXED]
-    mechanism = marginals(questions, table.facts, admits=within(Budget(2, "1e-4"), facts=table.facts), method=method)
+    mechanism = marginals(questions, table.facts, funds=Funds.of(Budget(2, "1e-4")), method=method)
     true, runs, lost, rng = [truth(query, table) for query in questions], 15, 0, SeededRng(5)
     for _ in range(runs):
         found = answers(questions, mechanism, mechanism.run(table, rng), table.facts, beta=BETA)
@@ -309,7 +310,7 @@ def test_a_person_of_several_rows_needs_as_many_times_the_rows():
 def test_the_error_of_the_average_falls_with_the_rounds_that_can_be_afforded():
     table = a_small_table(20_000)
     found = [
-        averaged_weights(CELLS, table.facts, admits=within(Budget(epsilon, "1e-6"), facts=table.facts), beta=BETA)
+        averaged_weights(CELLS, table.facts, funds=Funds.of(Budget(epsilon, "1e-6")), beta=BETA)
         for epsilon in ("0.1", 1)
     ]
     assert found[1].rounds > found[0].rounds
@@ -359,4 +360,4 @@ def test_too_many_cells_are_refused_before_anything_is_spent():
 def test_a_private_number_of_rows_has_no_proven_bound():
     facts = a_table(neighbours="add-remove").facts
     with pytest.raises(ParameterError, match="public"):
-        averaged_weights([Histogram("a")], facts, admits=within(Budget(1), facts=facts), beta=BETA)
+        averaged_weights([Histogram("a")], facts, funds=Funds.of(Budget(1)), beta=BETA)
