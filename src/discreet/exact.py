@@ -143,7 +143,7 @@ def text(**named: object) -> str:
     return value
 
 
-def freeze(value: object, **fields: object) -> None:
+def freeze(value: object, /, **fields: object) -> None:
     """Set the fields of a frozen dataclass from its own constructor, once."""
     for name, field in fields.items():
         object.__setattr__(value, name, field)
