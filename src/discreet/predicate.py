@@ -20,11 +20,9 @@ from functools import reduce
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch
-from discreet.domain import Category, Domain, Number, spell
+from discreet.data import Batch, Category, Domain, Mask, Number, spell
 from discreet.errors import ParameterError
 
 MAX_DEPTH = 200
@@ -33,7 +31,6 @@ TOO_DEEP = (
 )
 
 Value = str | bool | int | Fraction
-Mask = npt.NDArray[np.bool_]
 
 
 class Combining:

@@ -34,16 +34,47 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Codes, Facts, IntArray, Key
-from discreet.domain import AnyNumber, Bits, Domain, Number, Vector, Whole, common_unit, labels_of
+from discreet.data import (
+    AnyNumber,
+    Batch,
+    Bits,
+    Codes,
+    Domain,
+    Facts,
+    IntArray,
+    Key,
+    Number,
+    Vector,
+    Whole,
+    common_unit,
+)
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
-from discreet.predicate import EVERYTHING, Among, And, Between, Equals, Missing, Not, Or, Predicate, predicates
+from discreet.predicate import (
+    EVERYTHING,
+    TOO_DEEP,
+    Among,
+    And,
+    Between,
+    Combining,
+    Equals,
+    Missing,
+    Not,
+    Or,
+    Predicate,
+    in_words,
+    predicates,
+    require_shallow,
+)
 
 __all__ = [
+    "EVERYTHING",
+    "MAX_CELLS",
+    "TOO_DEEP",
     "Among",
     "And",
     "Between",
+    "Combining",
     "Count",
     "Equals",
     "Histogram",
@@ -56,9 +87,13 @@ __all__ = [
     "Sensitivity",
     "Sum",
     "VectorSum",
+    "in_words",
     "listed",
     "numbers",
+    "of_persons",
+    "predicates",
     "require_numbers",
+    "require_shallow",
 ]
 
 MAX_CELLS = 2**22
@@ -170,7 +205,7 @@ class Histogram:
 
     def labels(self, facts: Facts) -> list[tuple[str | int | bool | float | None, ...]]:
         """What each cell stands for, in the order of the flattened result: one level or number for each column."""
-        return list(itertools.product(*(labels_of(facts.domain.column(name)) for name in self.columns)))
+        return list(itertools.product(*(facts.domain.column(name).labels() for name in self.columns)))
 
     def partial(self, batch: Batch) -> IntArray:
         shape, cell = self.shape(batch.domain), self._cells(batch)

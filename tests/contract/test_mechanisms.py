@@ -17,7 +17,7 @@ import pytest
 import discreet as dp
 from discreet.catalogue import CATALOGUE
 from discreet.erm.output_perturbation import OutputPerturbation
-from discreet.mechanism import Conversation, Mechanism
+from discreet.mechanisms import Conversation, Mechanism
 from discreet.pac.greedy import SelfDeleting
 from discreet.records import canonical, record, revive
 from discreet.rng import SeededRng

@@ -18,7 +18,7 @@ from discreet.answering.linear_query import MAX_WORK, all_cells, linear
 from discreet.answering.marginals import Marginals
 from discreet.answering.measurement import Layers, Measured, SetErrors, covers
 from discreet.errors import DiscreetError, ParameterError, SchemaError
-from discreet.mechanisms.additive import CoordinateLaplace, ProductLaplace
+from discreet.mechanisms import CoordinateLaplace, ProductLaplace
 from discreet.predicate import _code
 from discreet.rng import SeededRng
 from discreet.schema import Schema

@@ -12,10 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discreet.data import Batch, Table
+from discreet.data import Batch, BitMatrix, Bits, Category, Domain, Number, Table, common_ones, packed, unpacked
 from discreet.data import packed as packed_module
-from discreet.data.packed import BitMatrix, common_ones, packed, unpacked
-from discreet.domain import Bits, Category, Domain, Number
 from discreet.errors import ParameterError, SchemaError
 from discreet.pac.conditions import Conjunction, Literals, Thresholds
 from discreet.pac.labels import Labels, Mistakes

@@ -48,11 +48,8 @@ from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
 from discreet.hypothesis.marginal_oracles import Scope
 from discreet.hypothesis.max_entropy import Fitted, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
-from discreet.mechanism import Mechanism
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.threshold import Far
-from discreet.predicate import in_words
-from discreet.query import Histogram, Sum
+from discreet.mechanisms import Far, Gaussian, Laplace, Mechanism
+from discreet.query import Histogram, Sum, in_words
 from discreet.records import Json, record
 from discreet.release import Released, converse, release, reopen
 from discreet.rng import Rng
@@ -161,13 +158,9 @@ class Answers:
         request = self.request("workload", record(tuple(questions)), record(share))
         if request.stored is not None:
             return self._read_all(questions, request.mechanism, request.value, request.stored.entry, price=0)
-        number, left = self.transcript.runs + 1, self.shop.left()
-
-        def admits(mechanism: Mechanism) -> bool:
-            return self.shop.admits(mechanism) and self.shop.price(mechanism) <= share * left
-
+        number = self.transcript.runs + 1
         beta = self.shop.run_failure(number)
-        best = choose(questions, self.facts, admits=admits, beta=beta)[0]
+        best = choose(questions, self.facts, funds=self.shop.part(share), beta=beta)[0]
         if best.mechanism is None:
             raise ParameterError(f"no way of answering fits: {best.note}")
         if best.bound >= self.shop.size:

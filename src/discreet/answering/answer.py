@@ -11,8 +11,7 @@ from discreet.answering.linear_query import Question, constant, linear
 from discreet.answering.transcript import Given
 from discreet.data import Facts
 from discreet.errors import ParameterError, UnsupportedQuery
-from discreet.predicate import in_words, require_shallow
-from discreet.query import Count, Histogram, Sum, numbers, require_numbers
+from discreet.query import Count, Histogram, Sum, in_words, numbers, require_numbers, require_shallow
 from discreet.sql import Select
 
 

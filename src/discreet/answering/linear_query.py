@@ -24,11 +24,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.data import Batch, IntArray
-from discreet.domain import Category, Domain, Number
+from discreet.data import Batch, Category, Domain, Floats, IntArray, Number
 from discreet.errors import ParameterError
-from discreet.predicate import EVERYTHING
-from discreet.query import Count, Histogram, Sum
+from discreet.query import EVERYTHING, Count, Histogram, Sum
 from discreet.records import canonical, digest, record
 
 MAX_CELLS = 2**22
@@ -38,7 +36,6 @@ MAX_WORK = 2**26
 """Cells times comparisons of a condition that are looked at to list a question; the same holds for more."""
 
 Question = Count | Sum | Histogram
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -38,7 +38,7 @@ from discreet.errors import ConversationOver, ParameterError
 from discreet.funds import Price
 from discreet.hypothesis.hypothesis import MAX_DENSE, Dense
 from discreet.ledger import Ledger
-from discreet.mechanisms.threshold import Far
+from discreet.mechanisms import Far
 from discreet.query import Count
 from discreet.records import record
 from discreet.release import Open, converse, release, reopen

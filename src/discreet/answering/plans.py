@@ -49,7 +49,7 @@ from discreet.data import Facts
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Neighbours
 from discreet.hypothesis.hypothesis import MAX_DENSE
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.plan import Asked, Row
 from discreet.query import Count
 
@@ -105,8 +105,7 @@ def crossover(
 
 def _crossing(asked: Asked, cells: int, size: int | None) -> int | None:
     facts, sure, pure, alpha = asked.with_domain(COUNTED), asked.beta, asked.pure, asked.alpha
-    admits = asked.admits(facts)
-    one = repeated(Laplace if pure else Gaussian, Count(), 1, admits)
+    one = repeated(Laplace if pure else Gaussian, Count(), 1, asked.funds, facts)
     if one is None:
         return None
 
@@ -117,7 +116,7 @@ def _crossing(asked: Asked, cells: int, size: int | None) -> int | None:
         wanted = error / exact.whole(size=size) if alpha is None else alpha
         persons = math.ceil(error / wanted)
         make = _maker(BETTER, cells, sure, questions, pure)
-        return _possible(make, persons, min(wanted, _ALL), admits)
+        return _possible(make, persons, min(wanted, _ALL), asked.admits)
 
     return _first(wins)
 
@@ -145,7 +144,7 @@ def _cells(asked: Asked) -> int:
 def _classic(asked: Asked, method: str, questions: int, cells: int) -> Row:
     if not one_row(asked.facts.neighbours):
         return Row(method, "", refusal=PUBLIC)
-    fits = asked.admits(asked.facts)
+    fits = asked.admits
     make = _maker(method, cells, asked.beta, questions, asked.pure)
     size, found, enough = asked.facts.size, None, None
     if asked.alpha is not None:

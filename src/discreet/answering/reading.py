@@ -17,16 +17,15 @@ import numpy as np
 
 from discreet import exact
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.linear_query import Floats, Linear, Question, linear, scope_of
+from discreet.answering.linear_query import Linear, Question, linear, scope_of
 from discreet.answering.marginals import Marginals, shape_of
 from discreet.answering.measurement import Measured, noise_bound
-from discreet.data import Facts
+from discreet.data import Facts, Floats
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.hypothesis.max_entropy import Fitted, fit
-from discreet.mechanism import Mechanism
-from discreet.predicate import EVERYTHING
-from discreet.query import Sum
+from discreet.mechanisms import Mechanism
+from discreet.query import EVERYTHING, Sum
 
 
 def largest(query: Question, facts: Facts) -> Fraction:

@@ -25,13 +25,22 @@ from discreet.audit import mutants
 from discreet.audit.divergence import Finding, epsilon_finding
 from discreet.audit.laws import Law, Row, Setting, conversation_law, law
 from discreet.audit.mutants import Mistake, Twin
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
-from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
-from discreet.mechanisms.selection import Exponential, PermuteAndFlip
-from discreet.mechanisms.stable import StableHistogram, StableMode
-from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
+from discreet.mechanisms import (
+    Above,
+    AboveThreshold,
+    AboveThresholdLaplace,
+    CoordinateLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    PermuteAndFlip,
+    ProductLaplace,
+    StableHistogram,
+    StableMode,
+)
 from discreet.query import Count, Equals, Histogram, KeyCount
 
 if TYPE_CHECKING:

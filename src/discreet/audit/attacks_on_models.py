@@ -24,8 +24,7 @@ from discreet.audit.divergence import Finding, claims, epsilon_finding
 from discreet.audit.laws import Law, Row, Setting, law, sample
 from discreet.audit.mutants import Mistake, Twin
 from discreet.audit.sampled import epsilon_lower_bound
-from discreet.data import Dataset, Facts
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Dataset, Domain, Facts, Number
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential, LinearProblem, problem_of
 from discreet.erm.exponential.line import LineExponential, RankQuantile
@@ -37,11 +36,9 @@ from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.erm.risk import Risk
 from discreet.erm.schedules import Last
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms.additive import Laplace
-from discreet.mechanisms.noise import LaplaceNoise, ProductLaplaceNoise
+from discreet.mechanisms import Laplace, LaplaceNoise, ProductLaplaceNoise
 from discreet.pac.rank_bounds import RankBounds
-from discreet.predicate import Equals
-from discreet.query import Count, Histogram
+from discreet.query import Count, Equals, Histogram
 from discreet.rng import Rng
 
 ERROR = 1e-6

@@ -15,8 +15,7 @@ import numpy as np
 from discreet.audit import mutants
 from discreet.audit.laws import Row, Setting
 from discreet.audit.mutants import Mistake
-from discreet.data import Dataset, Facts
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Dataset, Domain, Facts, Number
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions
@@ -30,7 +29,7 @@ from discreet.pac.interior.methods import InteriorPoint
 from discreet.pac.interior.rank import MinRank
 from discreet.pac.labels import Labels
 from discreet.pac.reorder_slice_compute import ReorderSlice, empty, positives
-from discreet.predicate import Equals, Not
+from discreet.query import Equals, Not
 from discreet.rng import Rng
 
 Told = tuple[Any, Setting, tuple[Row, ...], tuple[Row, ...], Mistake]

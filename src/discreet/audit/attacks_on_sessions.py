@@ -24,16 +24,13 @@ from discreet.audit.divergence import Finding
 from discreet.audit.laws import Row, Setting
 from discreet.audit.mutants import Mistake, Twin
 from discreet.audit.programs import Program, Visit, program_law, pure_finding
-from discreet.data import Dataset
-from discreet.domain import Category, Domain
+from discreet.data import Category, Dataset, Domain
 from discreet.errors import BudgetExceeded, ConversationOver
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Neighbours
 from discreet.hypothesis.max_entropy import Fitted, fit
-from discreet.mechanisms.additive import Laplace
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, Far
-from discreet.predicate import Among, And, Equals, Not, Or
-from discreet.query import Count, Histogram
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far, Laplace
+from discreet.query import Among, And, Count, Equals, Histogram, Not, Or
 from discreet.release import reopen
 from discreet.rng import Rng
 

@@ -33,7 +33,7 @@ from discreet.funds import NANO, NOTHING, Books, Price
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
 from discreet.ledger.state import Body
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.records import canonical
 from discreet.release import release
 from discreet.rng import Rng

@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Codes, Words
 from discreet.data.columns import float_rows, read
+from discreet.data.domain import Bits, Category, Domain, Whole
 from discreet.data.encoding import encode
 from discreet.data.ingest import checked_rows, describe, facts_of, identity_of, stored_type
-from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, sum_of
+from discreet.data.rows import Batch, Filter, Slice, Summed, refuse_to_leave, sum_of
 from discreet.data.slices import slices_of
-from discreet.domain import Bits, Category, Domain, Whole
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
-
-Words = npt.NDArray[np.uint64]
 
 WORD = 64
 _BLOCK = 2**20  # rows in a batch: a whole number of words

@@ -30,19 +30,28 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.data.grid import Floats, grid_rows, shrunk
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import (
+    Batch,
+    Category,
+    Dataset,
+    Domain,
+    Facts,
+    Floats,
+    IntArray,
+    Ints,
+    Number,
+    Vector,
+    grid_rows,
+    shrunk,
+)
 from discreet.erm.features import STEPS, blocks
 from discreet.erm.losses import Custom, Loss, Softmax
 from discreet.erm.risk import Constants, Risk, needs_moments
 from discreet.errors import ParameterError
 from discreet.query import Sensitivity, of_persons
 
-Ints = npt.NDArray[np.int64]
 Partial = Callable[[Batch], IntArray]
 
 _FINE_STEPS = 2**22  # integer units of the iterate to the end of the set: margins stay below 2^40
@@ -331,4 +340,4 @@ def _plain(column: Any, code: Any) -> Any:
         return code * float(column.step)
     if code == column.missing_code:
         return None
-    return column.level(int(code)) if isinstance(column, Category) else float(column.value(int(code)))
+    return column.value(int(code)) if isinstance(column, Category) else float(column.value(int(code)))

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answering.linear_query import Floats, Linear
+from discreet.answering.linear_query import Linear
+from discreet.arrays import Codes, Floats
 from discreet.errors import ParameterError
 from discreet.rng import Rng, SeededRng
 
 Scope = tuple[str, ...]
-Codes = npt.NDArray[np.int64]
 
 
 def checked_sizes(sizes: Mapping[str, int]) -> dict[str, int]:

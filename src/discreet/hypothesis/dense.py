@@ -25,10 +25,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answering.linear_query import Floats, Linear
+from discreet.answering.linear_query import Linear
+from discreet.arrays import Codes, Floats
 from discreet.errors import ParameterError
 from discreet.hypothesis import axes, tensor
-from discreet.hypothesis.axes import Codes, Scope
+from discreet.hypothesis.axes import Scope
 
 MAX_DENSE = 10**8
 """Cells of a dense hypothesis: 800 MB of weights."""

@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answering.linear_query import Floats, Linear
+from discreet.answering.linear_query import Linear
+from discreet.arrays import Codes, Floats
 from discreet.errors import ParameterError
 from discreet.hypothesis import axes
-from discreet.hypothesis.axes import Codes, Scope
+from discreet.hypothesis.axes import Scope
 from discreet.hypothesis.junction_tree import MAX_TREE, all_shares, root_share, tree_of
 
 

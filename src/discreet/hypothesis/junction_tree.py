@@ -19,7 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet.answering.linear_query import Floats
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.hypothesis.axes import Scope, cells_of, laid
 

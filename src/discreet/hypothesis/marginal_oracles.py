@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.answering.linear_query import Floats
+from discreet.arrays import Floats
 from discreet.hypothesis.hypothesis import Factored
 
 Scope = tuple[str, ...]

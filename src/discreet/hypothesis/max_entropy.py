@@ -37,9 +37,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from discreet.answering.linear_query import Floats, Linear, Question
+from discreet.answering.linear_query import Linear, Question
 from discreet.answering.measurement import Measured
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Floats, Number
 from discreet.hypothesis.hypothesis import Dense, Factored, Hypothesis, tree_cells
 from discreet.hypothesis.hypothesis import start as uniform
 from discreet.hypothesis.marginal_oracles import Point, Scope, Tables, Tree, Whole

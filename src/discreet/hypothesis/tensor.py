@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answering.linear_query import Floats
+from discreet.arrays import Floats
 
 BLOCK = 2**15
 """Cells that fit into the nearest caches."""

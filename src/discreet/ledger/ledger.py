@@ -12,11 +12,10 @@ from types import TracebackType
 from typing import Any
 
 from discreet import exact
-from discreet.data import Dataset, Facts, Identity
-from discreet.domain import AnyNumber, Bits, Category, Domain, Number, Vector, Whole
+from discreet.data import AnyNumber, Bits, Category, Dataset, Domain, Facts, Identity, Number, Vector, Whole
 from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
 from discreet.exact import Exact
-from discreet.funds import NOTHING, Books, Price, price_of, remaining_books, spent_books
+from discreet.funds import NOTHING, Books, Caps, Funds, Price, price_of, remaining_books, spent_books
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger.durable import remove
 from discreet.ledger.local import file_parts, memory_parts
@@ -27,7 +26,7 @@ from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar
 from discreet.ledger.sqlite import SqlitePlace, copied
 from discreet.ledger.state import Allowance, Body, Header, State, price_from, price_record, seen_by
 from discreet.ledger.store import Store, mark_of, new_witness, utc_now
-from discreet.mechanism import Conversation, Mechanism
+from discreet.mechanisms import Conversation, Mechanism
 from discreet.records import Json, canonical, digest, record, revive
 
 _FACTS_CLASSES: dict[str, type] = {
@@ -194,6 +193,18 @@ class Ledger:
             named = state.allowance(allowance)
             caps = self._header.caps.share(named.share)
             return left.at_most(remaining_books(named.spent, caps, self._header.order, facts))
+
+    def funds(self, *, share: Share | None = None, allowance: str | None = None) -> Funds:
+        """What one release may cost now, as a value; the charge decides whether it is still there.
+
+        share      this share of what is left, in the Renyi book if anything is left there; None: all, in either book
+        allowance  of what is left under this name
+        """
+        with self.store.reading() as state:
+            self.store.check_mark(state)
+        left = self.remaining(allowance=allowance)
+        caps = Caps(left.renyi, left.pure or 0, left.failure) if share is None else left.share(share.part)
+        return Funds(self._header.order, caps)
 
     def admits(
         self,

@@ -17,25 +17,21 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.data.packed import common_ones, packed, unpacked
-from discreet.domain import Bits, Domain
+from discreet.data import Batch, Bits, Dataset, Domain, Facts, IntArray, Mask, common_ones, packed, unpacked
 from discreet.erm.exponential.line import person_range
 from discreet.erm.gradient import alone, rows_of
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac.labels import Labels, Rule
-from discreet.pac.methods import Method, Refused, Spend, listed
-from discreet.predicate import Predicate, in_words, predicates
+from discreet.pac.methods import Method, Refused, listed
+from discreet.query import Predicate, in_words, predicates
 from discreet.records import record
 from discreet.rng import Rng, checked_rate
-
-Mask = npt.NDArray[np.bool_]
 
 NAME = "exponential"
 CHECKED = 1e-9  # what the sizes are raised by, more than their floats lose
@@ -273,7 +269,7 @@ def _rows_needed(bound: float) -> int:
 
 
 def methods(
-    hypotheses: Iterable[Rule] | Predictions, labels: Labels, *, facts: Facts, beta: Fraction, spend: Spend
+    hypotheses: Iterable[Rule] | Predictions, labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds
 ) -> list[Method | Refused]:
     """The exponential mechanism over the list: the one method for any finite class."""
     rules = listed_rules(hypotheses)
@@ -285,8 +281,7 @@ def methods(
     log_class, sure = math.log(scores.size(facts.domain)), float(exact.probability(beta=beta))
 
     def exponential() -> Method:
-        admits = spend(Fraction(0)).admits
-        made = calibrate(lambda noise: FiniteClass(rules, labels, 1 / noise), admits=admits)
+        made = calibrate(lambda noise: FiniteClass(rules, labels, 1 / noise), funds=funds, facts=facts)
         rate = float(made.rate)
         return Method(
             NAME,

@@ -8,19 +8,16 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts
+from discreet.data import Batch, Dataset, Facts, Floats, Ints
 from discreet.erm.exponential.grid_points import Lattice
-from discreet.erm.feasible_sets import FeasibleSet, Floats
+from discreet.erm.feasible_sets import FeasibleSet
 from discreet.erm.gradient import alone, rows_of
 from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
 from discreet.records import record
 from discreet.rng import Rng
-
-Ints = npt.NDArray[np.int64]
 
 _LOSS_STEPS = 2**20  # integers between 0 and the bound
 

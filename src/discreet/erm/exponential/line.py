@@ -17,8 +17,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from discreet import exact
-from discreet.data import Dataset, Facts
-from discreet.domain import AnyNumber, Domain, Number, common_unit
+from discreet.data import AnyNumber, Dataset, Domain, Facts, Number, common_unit
 from discreet.erm.exponential.line_sampler import ColumnSums, PowerSums, Unimodal, first
 from discreet.erm.feasible_sets import Ball, BallBox, FeasibleSet
 from discreet.erm.features import Constant
