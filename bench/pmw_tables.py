@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 import discreet as dp
 from discreet.answering.workload import answers, choose
-from discreet.domain import Category
+from discreet.data import Category
 
 PERSONS = 20_190
 DELTA, BETA, RUNS = "1e-6", "0.05", 5

@@ -28,11 +28,12 @@ from discreet.erm.network import NeuralDescent
 from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.erm.risk import Risk
 from discreet.erm.schedules import Last
-from discreet.mechanism import Conversation, Mechanism
-from discreet.mechanisms.noise import (
+from discreet.mechanisms import (
+    Conversation,
     CoordinateLaplaceNoise,
     GaussianNoise,
     LaplaceNoise,
+    Mechanism,
     ProductLaplaceNoise,
 )
 from discreet.pac.all_boxes import AllBoxes

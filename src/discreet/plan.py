@@ -27,8 +27,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet import exact
-from discreet.data import Facts
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain, Facts
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours, Share
@@ -54,7 +53,7 @@ class Row:
     needed   the size for which the error is the alpha that was asked for, when one is given
     refusal  why this method promises nothing here; the numbers are None then
     assuming what the promise supposes about the rows, or whom it compares with
-    taken    a model: whether its estimator takes this method unasked, solver="auto"
+    taken    a model: whether its estimator takes this method unasked, method="auto"
     """
 
     method: str

@@ -14,9 +14,9 @@ from discreet.audit.laws import Setting, law, sample
 from discreet.audit.mutants import Twin
 from discreet.audit.sampled import epsilon_lower_bound
 from discreet.audit.search import climb, start
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
 from discreet.query import Count, Equals, Histogram, Sum, VectorSum
 from discreet.rng import SeededRng
 

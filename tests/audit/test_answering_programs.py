@@ -29,11 +29,10 @@ from discreet.audit.attacks_on_sessions import (
 from discreet.audit.divergence import hockey_stick
 from discreet.audit.laws import Setting, conversation_law, law, rows
 from discreet.audit.programs import program_law, pure_finding, renyi_finding, unexplained_step
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Number
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanisms.additive import Laplace
-from discreet.mechanisms.threshold import Above, AboveThreshold
+from discreet.mechanisms import Above, AboveThreshold, Laplace
 from discreet.query import Equals, Sum
 from discreet.release import converse, release
 from discreet.rng import SeededRng

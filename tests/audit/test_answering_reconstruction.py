@@ -10,12 +10,13 @@ honest run that fails here has probability below 1e-6.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.query import Among, And, Count, Equals, Histogram
 from discreet.rng import Rng, SeededRng
 
@@ -71,12 +72,8 @@ def by_releases(bits, rng, *, seed):
     """Many random subset sums, each with as much noise as lets all of them fit."""
     table = people(bits)
     ledger, asked = ledger_for(table), PERSONS + 40
-    left = ledger.remaining().renyi
-
-    def fits(mechanism):
-        return ledger.price(mechanism.guarantee(table.facts)).renyi * asked <= left
-
-    scale = calibrate(lambda noise: dp.Gaussian(Count(), noise), admits=fits).scale
+    each = ledger.funds().share(Fraction(1, asked))
+    scale = calibrate(lambda noise: dp.Gaussian(Count(), noise), funds=each, facts=table.facts).scale
     chosen = SeededRng(seed).integers(2, size=(asked, PERSONS))
     answers = [
         dp.release(dp.Gaussian(some_with_the_bit(each), scale), table, ledger=ledger, rng=rng).value for each in chosen

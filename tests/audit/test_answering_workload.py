@@ -14,11 +14,10 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.audit.search import climb, start
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms.additive import Laplace
-from discreet.predicate import Equals
-from discreet.query import Count, Histogram
+from discreet.mechanisms import Laplace
+from discreet.query import Count, Equals, Histogram
 from discreet.rng import SeededRng
 from tests.audit.toys import ADD, BOTH, REPLACE, people
 

@@ -18,7 +18,7 @@ from discreet.erm.gradient import Pass
 from discreet.erm.losses import Logistic
 from discreet.erm.risk import Risk
 from discreet.erm.schedules import Accelerated, Average, Last
-from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
+from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.rng import Rng
 
 CANARY = [1.0, 0.0, 0.0]

@@ -18,7 +18,7 @@ from discreet.audit import mutants
 from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Law, Setting, law
 from discreet.audit.mutants import Mistake, Twin
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Number
 from discreet.erm.exponential.cell_sampler import _Offer
 from discreet.erm.exponential.custom import CustomLoss
 from discreet.erm.exponential.grid import GridExponential, problem_of

@@ -15,7 +15,7 @@ from discreet.audit.mutants import Mistake, Twin, add_remove_price
 from discreet.audit.sampled import divergence_lower_bound, epsilon_lower_bound
 from discreet.erm.features import VectorColumn
 from discreet.erm.network import Network, NeuralDescent
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
 from discreet.rng import Rng
 
 CANARY = [1.0, 0.0]

@@ -24,7 +24,7 @@ from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.losses import Huber, Logistic
 from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.erm.risk import Ridge, Risk
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
 from discreet.rng import SeededRng
 
 DOMAIN = dp.Domain(value=dp.Number(-1, 1, step=2))

@@ -21,8 +21,7 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.audit.search import Pair, climb
-from discreet.data import Facts, Slice
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Facts, Number, Slice
 from discreet.errors import OutOfRange
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.pac.boxes import SlicedBox

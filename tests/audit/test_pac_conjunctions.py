@@ -15,7 +15,7 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, _Remembering, law
 from discreet.audit.mutants import Mistake, Twin, add_remove_price
 from discreet.audit.search import Pair, climb, start, universe
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.pac.all_conjunctions import AllConjunctions
 from discreet.pac.conditions import Conjunction, Literals

@@ -23,7 +23,7 @@ from discreet.audit.divergence import EPSILONS, _one_way, compare, hockey_stick,
 from discreet.audit.laws import Law, Row, Setting, _Remembering, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.audit.search import Pair, climb, start
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain
 from discreet.guarantee import Neighbours
 from discreet.pac import greedy as greedy_module
 from discreet.pac import hazard_lemma

@@ -16,9 +16,9 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Law, Setting, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.audit.search import climb, start, universe
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms.additive import Laplace
+from discreet.mechanisms import Laplace
 from discreet.pac import greedy_boxes
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.boxes import BoxRule

@@ -22,10 +22,9 @@ from discreet.audit.divergence import EPSILONS, compare, hockey_stick, loss
 from discreet.audit.laws import Law, Setting, _branches, _collect, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.audit.search import climb, start
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import stable
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, stable
 from discreet.pac.columns import gathered, sorted_column
 from discreet.pac.interior.methods import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
 from discreet.pac.interior.prefix import NOWHERE, Ending, digits_apart

@@ -12,9 +12,9 @@ from discreet.audit.divergence import compare, hockey_stick, loss
 from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Twin
 from discreet.audit.search import climb, start
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain
 from discreet.guarantee import ORDERS, Neighbours
-from discreet.mechanisms.selection import Exponential, PermuteAndFlip
+from discreet.mechanisms import Exponential, PermuteAndFlip
 from discreet.query import Histogram
 from discreet.rng import SeededRng
 

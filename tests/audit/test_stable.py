@@ -12,7 +12,7 @@ from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Twin
 from discreet.audit.search import climb, start
 from discreet.guarantee import Neighbours
-from discreet.mechanisms.stable import StableHistogram, StableMode
+from discreet.mechanisms import StableHistogram, StableMode
 from discreet.query import KeyCount
 from discreet.rng import SeededRng
 

@@ -10,7 +10,7 @@ from discreet.audit import mutants
 from discreet.audit.divergence import loss
 from discreet.audit.laws import conversation_law
 from discreet.audit.mutants import Twin
-from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
+from discreet.mechanisms import Above, AboveThreshold, AboveThresholdLaplace
 from discreet.query import Count, Equals
 from discreet.rng import SeededRng
 

@@ -20,7 +20,7 @@ from discreet.audit.mutants import with_noise
 from discreet.catalogue import CATALOGUE
 from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.errors import OutOfRange
-from discreet.mechanism import Conversation, Mechanism
+from discreet.mechanisms import Conversation, Mechanism
 from discreet.pac.greedy import SelfDeleting
 from discreet.pac.reorder_slice_compute import ReorderSlice
 from discreet.records import canonical, record, revive

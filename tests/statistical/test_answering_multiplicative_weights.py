@@ -17,13 +17,12 @@ import pytest
 
 from discreet.answering.multiplicative_weights import ClassicAnswers, Weights
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Posed, better_for, lecture_for, needed
-from discreet.data import Facts, Table
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Facts, Number, Table
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, Far
-from discreet.predicate import Among
-from discreet.query import Count
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far
+from discreet.query import Among, Count
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, most_losses
 
@@ -50,7 +49,9 @@ def made(method, size, *, cells=CELLS, alpha=ALPHA, beta=BETA, questions=QUESTIO
 def program(method, *, budget=BUDGET, **numbers):
     """At the stated number of persons, and a tenth more: a ledger keeps half of delta for failures."""
     facts = Facts(domain_of(CELLS), Neighbours("replace-one"), None)
-    size = needed(lambda persons: made(method, persons, **numbers), within(budget, facts=facts))
+    size = needed(
+        lambda persons: made(method, persons, **numbers), lambda made: Funds.of(budget).admits(made.guarantee(facts))
+    )
     return made(method, math.ceil(1.1 * size), **numbers)
 
 
@@ -254,7 +255,7 @@ def test_the_theorem_holds_at_the_stated_size(method, cells, alpha, questions, p
     def make(size):
         return made(method, size, cells=cells, alpha=alpha, questions=questions, pure=pure)
 
-    found = make(needed(make, within(budget, facts=facts)))
+    found = make(needed(make, lambda made: Funds.of(budget).admits(made.guarantee(facts))))
     games = [play(found, people(found.size, seed=run % 7, cells=cells), seed=100 + run) for run in range(runs)]
     assert_honest(sum(lost or not fell for lost, _, fell in games), runs, float(BETA))
     assert max(updates for _, updates, _ in games) <= found.updates

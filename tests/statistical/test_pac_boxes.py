@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import Facts, Table
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Facts, Number, Table
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac.boxes import BoxRule, SlicedBox, methods

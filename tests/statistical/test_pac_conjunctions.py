@@ -9,9 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import Facts
-from discreet.data.packed import BitMatrix
-from discreet.domain import Bits, Category, Domain
+from discreet.data import BitMatrix, Bits, Category, Domain, Facts
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac.all_conjunctions import Listing, PackedRows

@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import BitMatrix, Facts, Table
-from discreet.domain import Bits, Category, Domain, Number
+from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Table
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac.conditions import Conjunction, Literals, Thresholds

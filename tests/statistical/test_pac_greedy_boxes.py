@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.funds import Funds
 import discreet as dp
+from discreet.funds import Funds
 from discreet.guarantee import Budget
 from discreet.pac import all_boxes, greedy_boxes
 from discreet.pac.boxes import BoxRule

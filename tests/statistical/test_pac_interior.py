@@ -13,11 +13,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import Facts
-from discreet.domain import Domain, Whole
+from discreet.data import Domain, Facts, Whole
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise
 from discreet.pac.interior.methods import BinarySearch, MinRank, methods
 from discreet.pac.interior.rank import _runs
 from discreet.pac.methods import Method

@@ -19,7 +19,7 @@ from discreet.answering.reading import answers
 from discreet.catalogue import CATALOGUE
 from discreet.ledger import charging
 from discreet.ledger.answer_codec import decode
-from discreet.mechanisms.threshold import AboveThreshold, Far
+from discreet.mechanisms import AboveThreshold, Far
 from discreet.query import Among, And, Count, Equals, Histogram, Or, Sum
 from discreet.records import record, revive
 from discreet.release import Open

@@ -23,8 +23,7 @@ from discreet.answering.generalization import (
     workload_drift,
 )
 from discreet.answering.measurement import Measured
-from discreet.data import Facts
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain, Facts
 from discreet.errors import ParameterError, Unproven
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.query import Count, Histogram, Sum

@@ -13,9 +13,8 @@ from scipy.stats import binom
 
 from discreet.answering.linear_query import linear
 from discreet.answering.measurement import Measured, interval, noise_bound, read_off
-from discreet.domain import Category, Domain, Number
-from discreet.predicate import Among, And, Equals, Or
-from discreet.query import Count, Histogram, Sum
+from discreet.data import Category, Domain, Number
+from discreet.query import Among, And, Count, Equals, Histogram, Or, Sum
 from discreet.rng import SeededRng
 
 KINDS = ["gaussian", "laplace"]

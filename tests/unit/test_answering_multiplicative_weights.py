@@ -24,15 +24,13 @@ from discreet.answering.multiplicative_weights_parameters import (
     needed,
     projection,
 )
-from discreet.data import Facts, Table
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Facts, Number, Table
 from discreet.errors import BudgetExceeded, ConversationOver, ParameterError, SchemaError, Unproven
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanisms.additive import Gaussian
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
-from discreet.predicate import Among, And, Between, Equals, Not
-from discreet.query import Count, Histogram, Sum
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Not, Sum
 from discreet.records import record
 from discreet.release import release
 from discreet.rng import SeededRng
@@ -168,7 +166,10 @@ def test_columns_without_cells_are_named_and_may_be_left_out():
 @pytest.mark.parametrize("method", METHODS)
 def test_the_needed_size_is_the_least_that_fits(method):
     facts = Facts(FACTS.domain, FACTS.neighbours, None)
-    fits = within(Budget(1, 1e-6), facts=facts)
+    funds = Funds.of(Budget(1, 1e-6))
+
+    def fits(program):
+        return funds.admits(program.guarantee(facts))
 
     def make(size):
         return made(method, size, cells=64, alpha=0.1, questions=10**4)

@@ -12,15 +12,13 @@ import pytest
 from discreet.answering import averaged_weights as mwem
 from discreet.answering.averaged_weights import AveragedWeights, averaged_weights, rows_needed
 from discreet.answering.workload import Marginals, answers, bound, choose, marginals
-from discreet.data import Table
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Number, Table
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.predicate import And, Between, Equals
-from discreet.query import Count, Histogram, KeyCount, Sum
+from discreet.mechanisms import Gaussian, Laplace
+from discreet.query import And, Between, Count, Equals, Histogram, KeyCount, Sum
 from discreet.records import canonical, record, revive
 from discreet.release import release
 from discreet.rng import SeededRng

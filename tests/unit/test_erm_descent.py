@@ -18,7 +18,7 @@ from discreet.erm.gradient import Pass
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
-from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
+from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
 from discreet.rng import Rng
 
@@ -31,8 +31,8 @@ def facts(domain: dp.Domain = VECTORS, *, size: int | None = 1000, relation: str
     return dp.Facts(domain, dp.Neighbours(relation, rows), size)
 
 
-def budgeted(known: dp.Facts, epsilon=1, delta="1e-6"):
-    return dp.within(dp.Budget(epsilon, delta), facts=known)
+def budgeted(epsilon=1, delta="1e-6"):
+    return dp.Funds.of(dp.Budget(epsilon, delta))
 
 
 @pytest.mark.parametrize(

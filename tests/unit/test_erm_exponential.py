@@ -13,8 +13,7 @@ import pytest
 from scipy.special import gammaincc
 
 import discreet as dp
-from discreet.data import Facts
-from discreet.domain import Domain
+from discreet.data import Domain, Facts
 from discreet.erm.exponential.bounds import Tail, convex_tail, lecture_tail, promise, propose
 from discreet.erm.exponential.cell_sampler import Mesh
 from discreet.erm.exponential.custom import CustomLoss, CustomProblem
@@ -654,7 +653,7 @@ def test_a_proposal_spends_the_budget_and_promises_at_least_as_much_as_fewer_poi
 
 def test_a_proposal_for_one_number_is_the_line_and_the_rest_is_a_grid_or_refused():
     data = column(np.linspace(-1, 2, 500))
-    admits = within(dp.Budget(1), facts=data.facts)
+    funds = dp.Funds.of(dp.Budget(1))
     assert isinstance(propose(on_line(Squared()), facts=data.facts, funds=funds), LineExponential)
     wide = on_line(Squared(), -3, 3)  # beyond the column's bounds there is no line, but a grid
     assert isinstance(propose(wide, facts=data.facts, funds=funds), GridExponential)

@@ -12,15 +12,13 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.data import Facts
-from discreet.data.rows import MAX_ROWS
+from discreet.data import MAX_ROWS, Facts
 from discreet.erm import network as neural
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.network import Network, NeuralDescent, layout, predict_scores, promise, propose, split
 from discreet.funds import Funds
 from discreet.guarantee import Neighbours
-from discreet.mechanism import Mechanism
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, Mechanism, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
 from discreet.rng import Rng, SeededRng
 
@@ -512,7 +510,7 @@ def test_more_people_or_more_budget_allow_longer_descents():
 
 
 def test_a_tiny_budget_is_an_ordinary_proposal():
-    budget = dp.Budget("1e-9", "1e-5")
+    budget = dp.Budget("1e-3", "1e-5")
     assert proposed(2, budget).guarantee(Facts(matrix().facts.domain, Neighbours("replace-one"), 2)).within(budget)
 
 

@@ -20,8 +20,8 @@ from discreet.erm.nonprivate import minimiser, risk_gradient, risk_value
 from discreet.erm.output_perturbation import OutputPerturbation, promise, propose
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.errors import ParameterError
-from discreet.funds import Funds
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.funds import Caps, Funds
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
 from discreet.rng import SeededRng
 
@@ -437,8 +437,8 @@ def test_an_excess_that_the_centre_already_has_is_not_promised():
     x, y = arrays(Logistic(), 20)
     data = matrix(Logistic(), x, y)
     risk = Risk(Logistic(), FEATURES, "y", Ball(10))
-    budget = within(dp.Budget("0.01"), facts=data.facts)
-    found = promise(propose(risk, facts=data.facts, admits=budget), data.facts)
+    budget = dp.Funds.of(dp.Budget("0.01"))
+    found = promise(propose(risk, facts=data.facts, funds=budget), data.facts)
     assert found.excess is None
     assert "no better than the centre" in str(found)
     assert float(found) == math.inf
@@ -476,14 +476,15 @@ def test_the_proposed_ridge_is_about_the_best():
     x, y = arrays(Logistic(), 1000)
     facts = matrix(Logistic(), x, y).facts
     risk = Risk(Logistic("1/2"), FEATURES, "y", Ball(3))
-    admits = within(dp.Budget(1), facts=facts)
+    funds = dp.Funds.of(dp.Budget(1))
     best = propose(risk, facts=facts, funds=funds)
     for factor in (Fraction(1, 3), Fraction(2, 3), Fraction(3, 2), Fraction(3)):
         other = dp.calibrate(
             lambda scale, factor=factor: output_perturbation._with_noise(
                 risk, ProductLaplaceNoise, facts, best.ridge * factor, scale
             ),
-            admits=admits,
+            funds=funds,
+            facts=facts,
         )
         assert output_perturbation._excess(best, facts) <= output_perturbation._excess(other, facts) * 1.02
 
@@ -564,7 +565,7 @@ def test_a_proposal_that_does_not_apply_says_why():
     with pytest.raises(ParameterError, match="Hinge has corners"):
         propose(Risk(Hinge(), FEATURES, "y", Ball(1)), facts=facts, funds=Funds.of(dp.Budget(1)))
     with pytest.raises(ParameterError, match="no amount of noise fits"):
-        propose(Risk(Logistic(), FEATURES, "y", Ball(1)), facts=facts, admits=lambda mechanism: False)
+        propose(Risk(Logistic(), FEATURES, "y", Ball(1)), facts=facts, funds=Funds(None, Caps(None, 0, 0)))
 
 
 def test_the_gradient_of_the_reference_is_the_fine_one():

@@ -45,7 +45,7 @@ def tables(tmp_path_factory):
 @pytest.mark.parametrize("risk", [LINEAR, LOGISTIC, MEDIAN], ids=["linear", "logistic", "median"])
 def test_a_solver_works_on_a_file(solver, risk, tables):
     memory, file = tables
-    admits = dp.within(dp.Budget(2, "1e-5"), facts=file.facts)
+    funds = dp.Funds.of(dp.Budget(2, "1e-5"))
     if solver == "output" and risk is MEDIAN:
         with pytest.raises(dp.ParameterError, match="smooth"):
             offer(solver, risk, facts=file.facts, funds=funds)

@@ -12,9 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import Facts, Table
-from discreet.data.packed import BitMatrix
-from discreet.domain import Bits, Category, Domain, Number
+from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Table
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
@@ -49,7 +47,7 @@ from discreet.pac.finite import (
 from discreet.pac.finite import methods as finite_methods
 from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.methods import Method, Refused, named
-from discreet.predicate import Between, Equals
+from discreet.query import Between, Equals
 from discreet.records import canonical, record, revive
 from discreet.rng import SeededRng
 

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from discreet.catalogue import CATALOGUE
-from discreet.data import BitMatrix, Facts, Table
-from discreet.domain import Bits, Category, Domain, Number
+from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Table
 from discreet.errors import OutOfRange, ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours

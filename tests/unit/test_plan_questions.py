@@ -13,15 +13,13 @@ from discreet.answering.calibration import Shop, Terms
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE
 from discreet.answering.plans import AUTO, AVERAGED, TABLE, crossover, rows
 from discreet.answering.workload import choose
-from discreet.data import Facts, Identity
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain, Facts, Identity
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
 from discreet.plan import Asked
-from discreet.predicate import Among
-from discreet.query import Count, Equals, Histogram
+from discreet.query import Among, Count, Equals, Histogram
 
 BUDGET = Budget(1, 1e-6)
 EACH = "Gaussian for each"

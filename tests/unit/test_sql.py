@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from discreet.answering.linear_query import all_cells
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Number
 from discreet.errors import ParameterError, UnsupportedQuery
-from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or
-from discreet.query import Count, Histogram, Sum
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
 from discreet.sql import Select, parse, spelled
 from discreet.sql.source import MAX_LENGTH
 

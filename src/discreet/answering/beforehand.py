@@ -11,13 +11,11 @@ from fractions import Fraction
 
 from discreet.answering.averaged_weights import MAX_CELLS as MAX_AVERAGED
 from discreet.answering.measurement import noise_bound
-from discreet.data import Facts
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain, Facts
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace, calibrate
 from discreet.plan import IMAGINED, PURE, Asked, Row
 from discreet.query import MAX_CELLS, Count, Histogram
 
@@ -54,7 +52,7 @@ def repeated(
 ) -> Gaussian | Laplace | None:
     """The least noise with which so many queries like this one are admitted together; None if none can be drawn."""
     try:
-        return calibrate(lambda noise: kind(query, noise), funds=funds.share(Fraction(1, times)), facts=facts)
+        return calibrate(lambda noise: kind(query, noise), funds=funds, facts=facts, times=times)
     except ParameterError:
         return None
 

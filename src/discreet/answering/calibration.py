@@ -24,9 +24,15 @@ from discreet.data import Facts
 from discreet.errors import ParameterError
 from discreet.funds import Caps, Funds
 from discreet.ledger import Ledger
-from discreet.mechanism import Conversation, Mechanism, calibrate
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
+from discreet.mechanisms import (
+    AboveThreshold,
+    AboveThresholdLaplace,
+    Conversation,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    calibrate,
+)
 from discreet.query import Count, Histogram, Sum
 
 LARGEST_MARGINAL = 2**20

@@ -45,9 +45,8 @@ from discreet.data import Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.mechanism import Mechanism, calibrate
-from discreet.predicate import EVERYTHING
-from discreet.query import MAX_CELLS, Count, Histogram, Sum
+from discreet.mechanisms import Mechanism, calibrate
+from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Sum
 
 __all__ = ["Marginals", "Way", "answers", "bound", "checked", "choose", "marginals"]
 

@@ -23,16 +23,13 @@ from discreet.audit.divergence import Finding
 from discreet.audit.laws import Row, Setting, rows
 from discreet.audit.mutants import Mistake, Twin, mistake, never_stops
 from discreet.audit.programs import Program, Visit, program_law, pure_finding
-from discreet.data import Dataset
-from discreet.domain import Category, Domain
+from discreet.data import Category, Dataset, Domain
 from discreet.errors import BudgetExceeded, ConversationOver
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Neighbours
-from discreet.hypothesis.max_entropy import Fitted, fit
-from discreet.mechanisms.additive import Laplace
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, Far
-from discreet.predicate import Among, And, Equals, Not, Or
-from discreet.query import Count, Histogram
+from discreet.hypothesis import Fit, fit
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far, Laplace
+from discreet.query import Among, And, Count, Equals, Histogram, Not, Or
 from discreet.release import reopen
 from discreet.rng import Rng
 
@@ -133,7 +130,7 @@ class RentOrBuy:
         answers._paid = paid
 
     def learn_truth(self, answers: Any) -> None:
-        def fit_truth(known: int) -> Fitted:
+        def fit_truth(known: int) -> Fit:
             measured = answers.transcript.measured[:known]
             exact = [replace(one, value=_truth(answers, one.query) * one.unit) for one in measured]
             return fit(exact, answers.facts.domain, total=answers.shop.total)

@@ -21,8 +21,7 @@ from discreet.audit import mutants
 from discreet.audit.attacks import Attack
 from discreet.audit.laws import Setting, rows
 from discreet.audit.mutants import Mistake, mistake
-from discreet.data import Dataset, Facts
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Dataset, Domain, Facts, Number
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential, problem_of
 from discreet.erm.exponential.line import LineExponential, RankQuantile
@@ -34,11 +33,21 @@ from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.erm.risk import Risk
 from discreet.erm.schedules import Last
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
-from discreet.mechanisms.noise import LaplaceNoise, ProductLaplaceNoise
-from discreet.mechanisms.selection import Exponential, PermuteAndFlip
-from discreet.mechanisms.stable import StableHistogram, StableMode
-from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace
+from discreet.mechanisms import (
+    Above,
+    AboveThreshold,
+    AboveThresholdLaplace,
+    CoordinateLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    LaplaceNoise,
+    PermuteAndFlip,
+    ProductLaplace,
+    ProductLaplaceNoise,
+    StableHistogram,
+    StableMode,
+)
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions
 from discreet.pac.boxes import SlicedBox
@@ -52,8 +61,7 @@ from discreet.pac.interior.rank import MinRank
 from discreet.pac.labels import Labels
 from discreet.pac.rank_bounds import RankBounds
 from discreet.pac.reorder_slice_compute import ReorderSlice, empty, positives
-from discreet.predicate import Equals, Not
-from discreet.query import Count, Histogram, KeyCount
+from discreet.query import Count, Equals, Histogram, KeyCount, Not
 from discreet.rng import Rng
 
 _LETTERS = Domain(v=Category("a", "b"))

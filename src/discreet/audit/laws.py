@@ -20,10 +20,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.data import Dataset, Facts, Slice, Table
-from discreet.domain import Domain
+from discreet.data import Dataset, Domain, Facts, Slice, Table
 from discreet.guarantee import Neighbours
-from discreet.mechanism import Conversation, Mechanism
+from discreet.mechanisms import Conversation, Mechanism
 from discreet.rng import Rng
 
 Row = Mapping[str, Any]

@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet.data import Dataset, Facts
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms.selection import Exponential
+from discreet.mechanisms import Exponential
 from discreet.records import Json, record
 from discreet.rng import Rng
 

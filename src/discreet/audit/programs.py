@@ -32,7 +32,7 @@ from discreet.errors import BudgetExceeded, ConversationOver
 from discreet.funds import NANO, NOTHING, Price
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.records import canonical
 from discreet.release import release
 from discreet.rng import Rng

@@ -21,7 +21,7 @@ from discreet.errors import DiscreetError, UnsupportedQuery
 
 if TYPE_CHECKING:
     from discreet.cli.ask import Asking
-    from discreet.domain import Column, Domain
+    from discreet.data import Column, Domain
 
 _KEPT = 1_000  # old lines
 _HELP = (
@@ -152,7 +152,7 @@ class Prompt:
 
 def described(column: Column) -> tuple[str, str]:
     """A declared column for people: its kind, and what it may hold."""
-    from discreet.domain import Category, Number, spell
+    from discreet.data import Category, Number, spell
 
     if isinstance(column, Category):
         special = [f"{each} (everything else)" for each in (column.other,) if each is not None]

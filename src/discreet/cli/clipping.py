@@ -9,7 +9,7 @@ from discreet.cli.model_view import declared
 from discreet.describe import one_line
 
 if TYPE_CHECKING:
-    from discreet.domain import Domain
+    from discreet.data import Domain
 
 
 def clipped(question: str, domain: Domain, table: str) -> dict[str, Any] | None:

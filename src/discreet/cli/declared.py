@@ -12,7 +12,7 @@ from discreet.errors import ParameterError
 from discreet.plan import MODELS
 
 if TYPE_CHECKING:
-    from discreet.domain import Column, Domain
+    from discreet.data import Column, Domain
     from discreet.ledger import Ledger
     from discreet.schema import Schema
 
@@ -98,7 +98,7 @@ def _bits(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
 
 
 def _box(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.domain import Number
+    from discreet.data import Number
 
     wrong = [name for name, column in columns.items() if not isinstance(column, Number)]
     if wrong:
@@ -107,7 +107,7 @@ def _box(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
 
 
 def _bounds(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.domain import AnyNumber
+    from discreet.data import AnyNumber
 
     if len(columns) != 1:
         raise ParameterError("this plan is about one column: name it with --features")

@@ -13,7 +13,7 @@ from discreet.cli.receipt import Receipt, Write
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.domain import Domain
+    from discreet.data import Domain
 
 
 def column_options(command: Command) -> Command:

@@ -25,7 +25,7 @@ from discreet.cli.receipt import receipt, reserved
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.domain import Domain
+    from discreet.data import Domain
 
 
 @click.command("fit")
@@ -77,7 +77,7 @@ def fit(
     declared = Schema.read(schema)
     columns = features_of(kind, declared.domain, target, features)
     _check_method(kind, method)
-    cost["solver"] = method or "auto"
+    cost["method"] = method or "auto"
     chosen = {"q": q, "hidden": hidden, "radius": radius, "huber": huber}
     estimator = _estimator(kind, declared.domain, target, columns, cost, **chosen)
     found = opened_with(schema, options)
@@ -151,7 +151,7 @@ def _check_method(kind: str, method: str | None) -> None:
 
 def check_kind(kind: str, domain: Domain, target: str) -> None:
     """The target is of the kind that the model is for."""
-    from discreet.domain import Category
+    from discreet.data import Category
 
     category = isinstance(domain.column(target), Category)
     if kind in ("logistic", "network") and not category:
@@ -180,7 +180,7 @@ def _only(kind: str, chosen: dict[str, Any]) -> None:
 
 def features_of(kind: str, domain: Domain, target: str, features: str | None) -> list[str] | None:
     """The columns that a model of this kind is fitted to, besides its target; None for a location."""
-    from discreet.domain import Category, Number
+    from discreet.data import Category, Number
 
     if kind in model_view.LOCATION:
         domain.column(target)

@@ -40,7 +40,7 @@ from discreet.describe import one_line
 from discreet.errors import DiscreetError, ParameterError
 
 if TYPE_CHECKING:
-    from discreet.domain import Domain
+    from discreet.data import Domain
     from discreet.schema import Schema
 
 __all__ = ["fit", "learn", "suggest_bounds"]
@@ -121,7 +121,7 @@ def _learner(kind: str, columns: Sequence[str], cost: dict[str, Any], *, k: int 
 
 
 def _rule_features(kind: str, domain: Domain, target: str, features: str | None) -> list[str]:
-    from discreet.domain import Category, Number
+    from discreet.data import Category, Number
 
     if kind == "box":
         return chosen_columns(domain, target, features, Number, "bounds, as numbers have")
@@ -141,7 +141,7 @@ def _rule_features(kind: str, domain: Domain, target: str, features: str | None)
 
 
 def _is_boolean(column: Any) -> bool:
-    from discreet.domain import Category
+    from discreet.data import Category
 
     return isinstance(column, Category) and column.size == 2
 

@@ -14,7 +14,7 @@ from discreet.cli.receipt import Lines, facts_about
 from discreet.describe import one_line
 
 if TYPE_CHECKING:
-    from discreet.domain import Column, Domain
+    from discreet.data import Column, Domain
 
 READING = (
     "A number is moved into low .. high and rounded down to a step from low; a category counts 1 for the level that a "
@@ -52,7 +52,7 @@ def plain(value: Any) -> Any:
 
 def declared(name: str, column: Column) -> dict[str, Any]:
     """A column's declaration."""
-    from discreet.domain import Category, Number
+    from discreet.data import Category, Number
 
     if isinstance(column, Category):
         found = {"column": name, "kind": "category", "levels": list(column.levels)}
@@ -71,7 +71,7 @@ def record(kind: str, model: Any, target: str, domain: Domain) -> dict[str, Any]
         "model": kind,
         "target": declared(target, domain.column(target)),
         "method": method(model),
-        "bound": str(model.bound_),
+        "bound": str(model.promise_),
     }
     if kind in LOCATION:
         quantile = {"q": float(model.q)} if kind == "quantile" else {}
@@ -87,7 +87,7 @@ def record(kind: str, model: Any, target: str, domain: Domain) -> dict[str, Any]
 def method(model: Any) -> str:
     """The solver that was taken."""
     steps = getattr(model, "n_iter_", 1)
-    solver = getattr(model, "solver_", "descent")
+    solver = getattr(model, "method_", "descent")
     return solver if steps == 1 else f"{solver}, {steps} steps"
 
 
@@ -117,7 +117,7 @@ def _linear(head: dict[str, Any], model: Any, coefficients: Any, intercept: Any)
 
 def coordinates(domain: Domain) -> list[dict[str, Any]]:
     """What each coordinate of a row is about: a column, one of its levels, or that it is missing."""
-    from discreet.domain import Category
+    from discreet.data import Category
 
     found: list[dict[str, Any]] = []
     for name in domain.names:

@@ -16,9 +16,9 @@ READING = (
 )
 
 if TYPE_CHECKING:
-    from discreet.domain import Category, Domain
+    from discreet.data import Category, Domain
     from discreet.estimators.rule_base import LearnedRule
-    from discreet.predicate import Predicate
+    from discreet.query import Predicate
     from discreet.schema import Schema
 
 
@@ -26,7 +26,7 @@ def condition(found: LearnedRule) -> Predicate:
     """A learned rule as a condition that can be asked about."""
     from discreet.pac.boxes import BoxRule
     from discreet.pac.conditions import Conjunction, Literals
-    from discreet.predicate import And, Or
+    from discreet.query import And, Or
 
     rule, domain = found.rule, found.domain
     if isinstance(rule, BoxRule):
@@ -58,14 +58,14 @@ def _joined(parts: list[tuple[str, int, int, bool]]) -> list[tuple[str, int, int
 
 def _codes(domain: Domain, name: str, first: int, last: int, inside: bool) -> Predicate:
     """The column's code is in first .. last, or it is not."""
-    from discreet.domain import Category, Number
-    from discreet.predicate import And, Between, Equals, Missing, Not, Or
+    from discreet.data import Category, Number
+    from discreet.query import And, Between, Equals, Missing, Not, Or
 
     column = domain.column(name)
     if first > last:
         return Or() if inside else And()
     if isinstance(column, Category):
-        found: Predicate = Missing(name) if first == column.missing_code else Equals(name, column.level(first))
+        found: Predicate = Missing(name) if first == column.missing_code else Equals(name, column.value(first))
         return found if inside else Not(found)
     assert isinstance(column, Number)
     if first == 0 and last == column.steps and not column.missing:
@@ -76,13 +76,12 @@ def _codes(domain: Domain, name: str, first: int, last: int, inside: bool) -> Pr
 
 def sentence(found: LearnedRule) -> str:
     """The rule in words; of a conjunction with the levels, which say more than "sex" and "not sex"."""
-    from discreet.domain import label_of
     from discreet.pac.conditions import Conjunction, Literals
 
     rule = found.rule
     if not isinstance(rule, Conjunction) or not isinstance(rule.conditions, Literals) or str(found) == "never":
         return str(found)
-    said = [f"{name} = {label_of(found.domain.column(name), code)}" for name, code in _literals(rule)]
+    said = [f"{name} = {found.domain.column(name).label(code)}" for name, code in _literals(rule)]
     return " and ".join(dict.fromkeys(said)) or "always"
 
 
@@ -116,7 +115,7 @@ def record(kind: str, model: Any, target: str, domain: Domain) -> dict[str, Any]
         "learned_from": list(features.names),
         "how_to_use": READING,
         "method": model.method_,
-        "promise": str(model.error_bound_).replace("with alpha=", "with --alpha "),
+        "promise": str(model.promise_).replace("with alpha=", "with --alpha "),
     }
 
 
@@ -154,7 +153,7 @@ def _covered(domain: Domain, name: str, parts: list[tuple[str, int, int, bool]])
 
 def with_positive(schema: Schema, target: str, text: str | None) -> Schema:
     """The schema with a target of two classes, the last of which is this level: the others are one class together."""
-    from discreet.domain import Domain
+    from discreet.data import Domain
 
     column = _category(schema.domain, target)
     if text is None:
@@ -167,7 +166,7 @@ def with_positive(schema: Schema, target: str, text: str | None) -> Schema:
 
 
 def _two_classes(column: Category, positive: Any) -> Category:
-    from discreet.domain import Category
+    from discreet.data import Category
 
     if column.size == 2:
         (negative,) = (level for level in column.levels if column.code(level) != column.code(positive))
@@ -182,7 +181,7 @@ def _two_classes(column: Category, positive: Any) -> Category:
 
 
 def _category(domain: Domain, target: str) -> Category:
-    from discreet.domain import Category
+    from discreet.data import Category
 
     column = domain.column(target)
     if isinstance(column, Category):
@@ -194,7 +193,7 @@ def _category(domain: Domain, target: str) -> Category:
 
 def categories(domain: Domain, but: str) -> str:
     """Which columns have levels, as a hint."""
-    from discreet.domain import Category
+    from discreet.data import Category
 
     found = [name for name in domain.names if name != but and isinstance(domain.column(name), Category)]
     return f"Categories of this table: {', '.join(found)}" if found else "This table has no other categories"

@@ -34,7 +34,7 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
         discreet suggest-bounds people.toml spending --epsilon 0.1 --write
         discreet suggest-bounds people.toml income --share 1/5 --coverage 0.8
     """
-    from discreet.domain import AnyNumber, Number
+    from discreet.data import AnyNumber, Number
     from discreet.estimators import suggest_bounds as suggested
     from discreet.schema import Schema
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.domain import Number
+    from discreet.data import Number
 
 _REPLACED = ("kind", "low", "high", "step")
 
@@ -32,7 +32,7 @@ def lines_for(name: str, number: Number) -> list[str]:
 
 
 def _bounds(number: Number) -> list[str]:
-    from discreet.domain import spell
+    from discreet.data import spell
 
     return ['kind = "number"', *(f"{key} = {spell(getattr(number, key))}" for key in ("low", "high", "step"))]
 

@@ -24,8 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Dataset, Facts
-from discreet.data.grid import Floats
+from discreet.data import Dataset, Facts, Floats
 from discreet.erm.feasible_sets import shrink
 from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Custom
@@ -35,8 +34,7 @@ from discreet.erm.schedules import Accelerated, Average, Last, Schedule, Strongl
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
-from discreet.mechanisms.noise import GaussianNoise, Noise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.rng import Rng
 
 _WORK = 2**28  # entries of the features that all passes together may read, beyond the first 64 passes

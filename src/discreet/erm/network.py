@@ -38,9 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.data.grid import Floats
-from discreet.domain import Category, Domain
+from discreet.data import Batch, Category, Dataset, Domain, Facts, Floats, IntArray, Ints
 from discreet.erm.features import STEPS, Constant, Declared, VectorColumn, blocks
 from discreet.erm.gradient import lengths
 from discreet.erm.promise import Promise
@@ -48,12 +46,10 @@ from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
-from discreet.mechanisms.noise import GaussianNoise, Noise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, SeededRng
 
-Ints = npt.NDArray[np.int64]
 Shapes = tuple[tuple[int, int], ...]
 Vectors = Constant | VectorColumn | Declared
 

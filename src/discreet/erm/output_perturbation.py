@@ -24,9 +24,8 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.domain import Number
-from discreet.erm.feasible_sets import Ball, BallBox, Floats, shrink
+from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Number
+from discreet.erm.feasible_sets import Ball, BallBox, shrink
 from discreet.erm.features import blocks
 from discreet.erm.losses import Custom, Huber, Softmax, Squared
 from discreet.erm.nonprivate import accelerated
@@ -36,13 +35,13 @@ from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
-from discreet.mechanisms.noise import (
+from discreet.mechanisms import (
     CoordinateLaplaceNoise,
     GaussianNoise,
     LaplaceNoise,
     Noise,
     ProductLaplaceNoise,
+    calibrate,
 )
 from discreet.query import Sensitivity
 from discreet.rng import Rng

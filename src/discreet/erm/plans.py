@@ -1,6 +1,6 @@
 """Plans for learners: what every solver promises for a budget and a size, and the size that a promise needs.
 
-The problems are those of the estimators (`posed`). A row's name is what `solver=` of the estimator takes, and the row
+The problems are those of the estimators (`posed`). A row's name is what `method=` of the estimator takes, and the row
 that is marked is the one that it takes unasked. That need not be the smallest promise: the exponential mechanism in
 several dimensions is slow, so it is taken by name only (`choose`).
 """
@@ -14,8 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from discreet.data import Facts
-from discreet.domain import Domain
+from discreet.data import Domain, Facts
 from discreet.erm import network, solvers
 from discreet.erm.exponential.bounds import promise
 from discreet.erm.exponential.line import RankQuantile
@@ -24,9 +23,7 @@ from discreet.erm.posed import LOCATION, RANKED, problem, unit_vectors, vectors
 from discreet.erm.promise import mean_promise
 from discreet.erm.risk import Risk
 from discreet.errors import NothingFits, ParameterError
-from discreet.mechanism import calibrate
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
 from discreet.plan import PURE, Asked, Row
 from discreet.query import Sum
 
@@ -40,7 +37,7 @@ _LARGEST = 2**36  # persons: a size that is not found below this is not offered
 
 
 def methods(kind: str) -> tuple[str, ...]:
-    """What a plan of this kind lists, and `solver=` of its estimator takes."""
+    """What a plan of this kind lists, and `method=` of its estimator takes."""
     if kind == "network":
         return ()
     ranks = ("rank",) if kind in RANKED else ()

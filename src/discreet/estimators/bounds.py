@@ -7,15 +7,14 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 from discreet import exact
-from discreet.data import ParquetTable, Table
-from discreet.domain import AnyNumber, Number
+from discreet.data import AnyNumber, Number, ParquetTable, Table
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, books, terms_of
 from discreet.estimators.interior import charged_once
 from discreet.exact import Exact
 from discreet.ledger import Ledger
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac.rank_bounds import RankBounds, declaration
 
 

@@ -19,20 +19,30 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.data import Batch, BitMatrix, Dataset, Facts, Table
-from discreet.data.columns import Frame, read
-from discreet.data.encoding import encode
-from discreet.data.packed import packed
-from discreet.domain import Category, Domain, Number
+from discreet.data import (
+    Batch,
+    BitMatrix,
+    Category,
+    Dataset,
+    Domain,
+    Facts,
+    Floats,
+    Frame,
+    Mask,
+    Number,
+    Table,
+    encode,
+    packed,
+    read,
+)
 from discreet.errors import ParameterError, SchemaError
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, Terms, books, charged, refuse, released, terms_of
-from discreet.estimators.input import Floats
 from discreet.estimators.supervised import random_fit
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
-from discreet.mechanisms.additive import Laplace
-from discreet.pac.labels import Labels, Mask, Mistakes, Rule
+from discreet.mechanisms import Laplace
+from discreet.pac.labels import Labels, Mistakes, Rule
 from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, named
 from discreet.pac.mistake_bound import certificate_of, certifying, worded
 
@@ -105,7 +115,7 @@ def learned(
     told(offer.mechanism)
     got = charged(estimator, terms, where, offer.mechanism, rows.data)
     estimator.method_ = offer.method
-    estimator.error_bound_ = of_part(offer.promise, rows.data)
+    estimator.promise_ = of_part(offer.promise, rows.data)
     return got.value
 
 

@@ -18,16 +18,13 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.data import Dataset
-from discreet.domain import Domain, Number
+from discreet.data import Dataset, Domain, Number
 from discreet.erm.features import VectorColumn
 from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, Rule, SmallMisses
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, Terms, books, released, terms_of
-from discreet.mechanism import calibrate
-from discreet.mechanisms.additive import Laplace
-from discreet.mechanisms.selection import Exponential
+from discreet.mechanisms import Exponential, Laplace, calibrate
 
 
 @dataclass(frozen=True, slots=True)

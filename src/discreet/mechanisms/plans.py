@@ -9,12 +9,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.data import Facts
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import Category, Domain, Facts, Number, Vector
 from discreet.errors import ParameterError
 from discreet.funds import FAILING, Funds
-from discreet.mechanism import Mechanism, calibrate
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms.mechanism import Mechanism, calibrate
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace

@@ -17,23 +17,20 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts
+from discreet.data import Batch, Codes, Dataset, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac.boxes import BoxRule
 from discreet.pac.finite import FiniteClass, mistakes_range, selection_price
 from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.reorder_slice_compute import Box, empty, grid_sizes, named_columns
 from discreet.rng import Rng
-
-Codes = npt.NDArray[np.int64]
 
 NAME = "exhaustive"
 

@@ -18,17 +18,14 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts
-from discreet.domain import AnyNumber, Domain, Whole, spell
+from discreet.data import AnyNumber, Batch, Dataset, Domain, Facts, Mask, Whole, spell
 from discreet.errors import OutOfRange, ParameterError
 from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
-from discreet.mechanisms.noise import GaussianNoise
+from discreet.mechanisms import GaussianNoise, calibrate
 from discreet.pac.columns import Ordered, distinct, ordered, points
 from discreet.pac.interior.rank import BinarySearch, MinRank, Routine
 from discreet.pac.interior.splits import PrefixSplit, prefix_split
@@ -52,8 +49,6 @@ from discreet.pac.reorder_slice_compute import (
     rising,
 )
 from discreet.rng import Rng
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, init=False)

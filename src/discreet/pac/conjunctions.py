@@ -22,15 +22,14 @@ from fractions import Fraction
 from typing import ClassVar, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
+from discreet.data import Batch, Dataset, Facts, IntArray, Mask
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac import all_conjunctions
 from discreet.pac.all_conjunctions import AllConjunctions, checked_problem
 from discreet.pac.conditions import Conjunction, Literals
@@ -40,7 +39,6 @@ from discreet.pac.methods import Method, Refused, listed
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, checked_scale, checked_variance
 
-Mask = npt.NDArray[np.bool_]
 Counts = TypeVar("Counts", "GaussianCounts", "LaplaceCounts")
 
 LECTURE, COUNTS, EXACT = "lecture-counts", "counts", "exact"

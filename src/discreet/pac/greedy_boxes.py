@@ -28,25 +28,20 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts
-from discreet.erm.exponential.line import person_range
+from discreet.data import Batch, Codes, Dataset, Facts, Mask
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac.columns import gathered
 from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.reorder_slice_compute import ASSUMING, Box, empty, grid_sizes, named_columns
-from discreet.query import Sensitivity, of_persons
+from discreet.query import Sensitivity, of_persons, person_range
 from discreet.rng import Rng, checked_rate, checked_scale
-
-Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 NAME, PROVEN = "faces", "faces-proven"
 

@@ -19,12 +19,11 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import exact
-from discreet.data import Facts
-from discreet.domain import AnyNumber, Bits, Category, Column, Domain, Number, Whole
+from discreet.data import AnyNumber, Bits, Category, Column, Domain, Facts, Number, Whole
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac import all_boxes, all_conjunctions, choose, conjunctions
 from discreet.pac.conditions import Literals
 from discreet.pac.finite import FiniteClass, Predictions, empirical_size

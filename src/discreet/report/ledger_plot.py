@@ -9,14 +9,13 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import exact
-from discreet.data import Facts
+from discreet.data import Category, Domain, Facts
 from discreet.describe import one_line
-from discreet.domain import Category, Domain
 from discreet.errors import ParameterError
 from discreet.funds import Books, spent_books
 from discreet.ledger import Ledger
 from discreet.ledger.state import Seen, State, price_from, reconciled
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.query import Count, Equals
 from discreet.report.plot import (
     FAINT,

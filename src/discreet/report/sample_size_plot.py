@@ -10,9 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 from discreet import exact
-from discreet.data import Facts
+from discreet.data import Category, Domain, Facts
 from discreet.describe import one_line
-from discreet.domain import Category, Domain
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds

@@ -9,13 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import exact
-from discreet.data import Facts
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds, caps_of, price_of
 from discreet.guarantee import Budget, Neighbours
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.query import Count, Equals
 from discreet.report.plot import (
     FAINT,

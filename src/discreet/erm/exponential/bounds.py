@@ -24,8 +24,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.data import Facts
-from discreet.domain import Number
+from discreet.data import Facts, Number
 from discreet.erm.exponential.custom import CustomLoss
 from discreet.erm.exponential.grid import MOST_LISTED, GridExponential, LinearProblem, problem_of
 from discreet.erm.exponential.grid_points import Lattice, sides_of
@@ -37,7 +36,7 @@ from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, needs_moments, public_size
 from discreet.errors import ParameterError
 from discreet.funds import Funds
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 
@@ -285,7 +284,7 @@ def _tried(risk: Risk | CustomLoss, facts: Facts) -> list[int]:
         if passes * rows > _WORK:
             raise ParameterError(
                 f"about {passes} passes over {rows} rows are too many: solve it by gradient descent "
-                '(solver="descent") or output perturbation (solver="output")'
+                '(method="descent") or output perturbation (method="output")'
             )
         sides = sides_of(risk.feasible, problem.over.dimension)
         most = min(_MOST_POINTS, *(max(1, int((high - low) / problem.over.grid) - 1) for low, high in sides))

@@ -13,14 +13,12 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from discreet import exact
-from discreet.data import Dataset, Facts
-from discreet.domain import Whole
+from discreet.data import Dataset, Facts, Whole
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, calibrate
 from discreet.pac.columns import Ordered, ordered, points, sorted_column
 from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
 from discreet.pac.interior.rank import BinarySearch, MinRank, Routine, Size, TwoTo, code_bits
