@@ -97,7 +97,7 @@ def test_the_tally_of_comparisons_is_the_one_that_was_counted():
     all_of_them, ours, even, peers = map(
         int,
         re.search(
-            r"^Of (\d+) comparisons discreet is better in (\d+), about even in (\d+), a peer is better in (\d+)\.$",
+            r"^Of (\d+) comparisons ours is better in (\d+), about even in (\d+), a peer is better in (\d+)\.$",
             RESULTS,
             re.MULTILINE,
         ).groups(),
