@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.data import Batch, Category, Domain, Number, label_of
+from discreet.data import Batch, Category, Domain, Number
 from discreet.erm.gradient import alone
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
@@ -357,5 +357,5 @@ def _levels(name: str, column: Category, kept: list[int]) -> str | None:
     if not kept:
         return None
     if len(kept) == 1:
-        return f"{name} = {label_of(column, kept[0])}"
-    return " and ".join(f"{name} != {label_of(column, code)}" for code in range(column.size) if code not in kept)
+        return f"{name} = {column.label(kept[0])}"
+    return " and ".join(f"{name} != {column.label(code)}" for code in range(column.size) if code not in kept)
