@@ -16,12 +16,11 @@ import pytest
 import discreet as dp
 from discreet.answering.measurement import noise_bound
 from discreet.mechanisms import stable
-from discreet.pac.conditions import Literals
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, lecture_threshold
 from discreet.pac.interior.rank import _gaussian_reached, reached
-from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.mistake_bound import certifying, hidden
 from discreet.pac.rank_bounds import RankBounds
+from discreet.pac.rules import Labels, Literals, Mistakes
 from discreet.query import Count, Sum
 from tests.examples import LABELS, RULES, facts
 

@@ -19,16 +19,14 @@ from discreet.data import Category, Dataset, Domain, Facts, Number
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.boxes import SlicedBox
-from discreet.pac.conditions import Literals
+from discreet.pac.boxes import ReorderSlice, SlicedBox, empty, positives
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
-from discreet.pac.finite import FiniteClass, Where
+from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.greedy_boxes import EIGHTHS, FIRST, Cost, CountedFaces, FaceByFace
 from discreet.pac.interior.methods import InteriorPoint
 from discreet.pac.interior.rank import MinRank
-from discreet.pac.labels import Labels
-from discreet.pac.reorder_slice_compute import ReorderSlice, empty, positives
+from discreet.pac.rules import Labels, Literals, Where
 from discreet.query import Equals, Not
 from discreet.rng import Rng
 

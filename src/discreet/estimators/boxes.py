@@ -23,7 +23,7 @@ from discreet.estimators.rule_base import (
 )
 from discreet.estimators.supervised import no_features
 from discreet.pac import choose, plans
-from discreet.pac.boxes import BoxRule
+from discreet.pac.rules import BoxRule
 
 
 class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
@@ -102,7 +102,7 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             lambda found: choose.auto(choose.unasked_boxes(found, columns, facts), facts, alpha, choose.PRACTICAL_BOX),
         )
         rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in value))
-        self.rule_ = LearnedRule(rule, rows.features, rule.said(rows.facts.domain))
+        self.rule_ = LearnedRule(rule, rows.features, rule.in_words(rows.facts.domain))
         self.from_table_ = reading.is_table(X)
         return self
 

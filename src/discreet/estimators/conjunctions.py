@@ -26,7 +26,7 @@ from discreet.estimators.rule_base import (
 from discreet.estimators.supervised import flag, no_features
 from discreet.pac import choose, plans
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.conditions import Conjunction, Literals
+from discreet.pac.rules import Conjunction, Literals
 
 
 class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
@@ -106,7 +106,7 @@ class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             told=lambda mechanism: _announced(mechanism, rows) if verbose else None,
         )
         rule = Conjunction(literals, tuple(map(int, value)))
-        self.rule_ = LearnedRule(rule, rows.features, rule.said(rows.facts.domain, rows.names))
+        self.rule_ = LearnedRule(rule, rows.features, rule.in_words(rows.facts.domain, rows.names))
         self.from_table_ = reading.is_table(X)
         return self
 

@@ -42,9 +42,9 @@ from discreet.estimators.supervised import random_fit
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms import Laplace
-from discreet.pac.labels import Labels, Mistakes, Rule
 from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, named
 from discreet.pac.mistake_bound import certificate_of, certifying, worded
+from discreet.pac.rules import Labels, Mistakes, Rule
 
 STEPS = 10**5
 """Grid steps between the bounds of a feature that comes from an array: round decimals, and about 2^17 values."""

@@ -38,9 +38,8 @@ from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import calibrate
 from discreet.pac import hazard_lemma
-from discreet.pac.conditions import Literals, Thresholds
-from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, listed
+from discreet.pac.rules import Labels, Literals, Thresholds
 from discreet.rng import Rng, checked_rate, checked_scale
 
 Conditions = Literals | Thresholds
