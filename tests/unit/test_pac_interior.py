@@ -17,7 +17,7 @@ from discreet.errors import BudgetExceeded, ParameterError, SchemaError
 from discreet.estimators.bounds import suggest_bounds
 from discreet.estimators.interior import interior_point
 from discreet.estimators.location import Mean, Median, Quantile
-from discreet.funds import FAILING, Funds, Method, Refused, best, named
+from discreet.funds import FAILING, Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise, stable
@@ -34,6 +34,7 @@ from discreet.pac.interior.methods import (
 from discreet.pac.interior.prefix import NOWHERE, crowded_pairs, digits_apart, heaviest
 from discreet.pac.interior.rank import TwoTo, _runs, code_bits, log_size, reached
 from discreet.pac.interior.splits import pair_split, prefix_split
+from discreet.pac.methods import Method, Refused, best, named
 from discreet.pac.rank_bounds import RankBounds, declaration
 from discreet.records import canonical, record, revive
 from discreet.release import release
@@ -562,16 +563,16 @@ def test_quantiles_of_a_column_without_bounds_are_promised_in_rows(estimator):
     frame = pd.DataFrame({"x": [float(k**3) for k in range(3000)]})
     people = Table(frame, Domain(x=Number.any()), name="people")
     fitted = estimator(epsilon=1, ledger=Ledger.in_memory(Budget(1), people)).fit(people, "x")
-    assert fitted.solver_ == "rank"
+    assert fitted.method_ == "rank"
     assert 1300**3 < fitted.value_ < 1700**3
-    assert fitted.bound_.excess is None
-    assert "misses the quantile by fewer than 92 rows with probability 0.95" in str(fitted.bound_)
+    assert fitted.promise_.excess is None
+    assert "misses the quantile by fewer than 92 rows with probability 0.95" in str(fitted.promise_)
 
 
 def test_without_bounds_there_is_no_mean_and_no_loss():
     people = table()
     ledger = Ledger.in_memory(Budget(1), people)
-    for estimator in (Mean(epsilon=1, ledger=ledger), Median(epsilon=1, ledger=ledger, solver="descent")):
+    for estimator in (Mean(epsilon=1, ledger=ledger), Median(epsilon=1, ledger=ledger, method="descent")):
         with pytest.raises(ParameterError, match="suggest_bounds"):
             estimator.fit(people, "income")
     assert ledger.spent().pure == 0

@@ -114,7 +114,7 @@ def record(kind: str, model: Any, target: str, domain: Domain) -> dict[str, Any]
         "learned_from": list(features.names),
         "how_to_use": READING,
         "method": model.method_,
-        "promise": str(model.error_bound_).replace("with alpha=", "with --alpha "),
+        "promise": str(model.promise_).replace("with alpha=", "with --alpha "),
     }
 
 

@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from discreet import exact
 from discreet.certificate.certificate import Certificate, certified_by
 from discreet.data import Dataset
@@ -34,6 +36,18 @@ from discreet.mechanisms import Mechanism
 from discreet.pac.mistake_bound import Certificate as Certified
 from discreet.records import Json
 from discreet.release import Released, release
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """The parameters that every estimator has; see the module's docstring and `LinearRegression`."""
+
+    epsilon: Any = None
+    delta: Any = 0
+    neighbours: Any = "replace-one"
+    size: int | None = None
+    ledger: Any = None
+    allowance: Any = None
 
 
 @dataclass(frozen=True, slots=True)

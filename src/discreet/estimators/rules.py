@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
 from discreet.data import Batch, Category, Domain, Number
-from discreet.erm.gradient import alone
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.base import PrivateEstimator, Terms, refuse, terms_of
 from discreet.estimators.conjunctions import how_many
 from discreet.estimators.rule_base import (
     ANY,
@@ -35,10 +33,11 @@ from discreet.estimators.supervised import no_features
 from discreet.pac import choose, finite, plans
 from discreet.pac.finite import Predictions
 from discreet.pac.rules import CUTS, Conjunction, FunctionRule, Literals, Rule, Thresholds, Where, interval_in_words
-from discreet.query import Combining
+from discreet.query import Combining, alone
 
 
-class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class RuleClassifier(RuleMixin, PrivateEstimator):
     """Learns a rule such as `30 <= age <= 60 and sex = F` under differential privacy.
 
     A rule is a conjunction of conditions x >= a, x <= b on numbers and x = level, x != level on categories.
@@ -57,46 +56,21 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     neighbours, size, ledger, allowance  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
-    Learned: rule_ (prints as a sentence), classes_, method_, error_bound_ (what is promised, or why nothing is),
+    Learned: rule_ (prints as a sentence), classes_, method_, promise_ (what is promised, or why nothing is),
     guarantee_, mechanism_, entry_ (in the ledger), replayed_, n_features_in_, feature_names_in_.
 
     From a table: fit(table, "sick", features=["age", "sex"]) with its ledger; bounds and levels are its declaration.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        k: int | None = None,
-        cuts: int = CUTS,
-        bounds: Any = None,
-        step: Any = None,
-        classes: Any = None,
-        method: str = "auto",
-        alpha: Any = None,
-        beta: Any = 0.05,
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-        score_epsilon: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.k = k
-        self.cuts = cuts
-        self.bounds = bounds
-        self.step = step
-        self.classes = classes
-        self.method = method
-        self.alpha = alpha
-        self.beta = beta
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
-        self.score_epsilon = score_epsilon
+    k: int | None = None
+    cuts: int = CUTS
+    bounds: Any = None
+    step: Any = None
+    classes: Any = None
+    method: str = "auto"
+    alpha: Any = None
+    beta: Any = 0.05
+    score_epsilon: Any = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> RuleClassifier:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -142,7 +116,8 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         return plans.needed("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
 
 
-class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class FiniteClassClassifier(RuleMixin, PrivateEstimator):
     """Chooses one of finitely many hypotheses under differential privacy, by the exponential mechanism.
 
     epsilon, delta  what the fit may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
@@ -157,37 +132,16 @@ class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     A function gets the features of one row, as an array, or of a table as a dict of its columns' values. Where it fails
     it predicts the negative class. It must be public, and must not remember earlier rows.
 
-    Learned: index_ (which hypothesis), rule_ (prints as its name), classes_, method_, error_bound_ (what is promised if
+    Learned: index_ (which hypothesis), rule_ (prints as its name), classes_, method_, promise_ (what is promised if
     one hypothesis is right about every row, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger),
     replayed_, n_features_in_, feature_names_in_.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        hypotheses: Any = None,
-        classes: Any = None,
-        method: str = "auto",
-        beta: Any = 0.05,
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-        score_epsilon: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.hypotheses = hypotheses
-        self.classes = classes
-        self.method = method
-        self.beta = beta
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
-        self.score_epsilon = score_epsilon
+    hypotheses: Any = None
+    classes: Any = None
+    method: str = "auto"
+    beta: Any = 0.05
+    score_epsilon: Any = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> FiniteClassClassifier:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -292,7 +246,7 @@ def _rules(listed: list[Any], rows: Examples, classes: Any) -> tuple[Rule, ...]:
 
 def _rule(each: Any, place: int, rows: Examples, classes: Any) -> Rule:
     if isinstance(each, Combining):
-        beyond = [name for name in each.columns if name not in rows.columns]  # type: ignore[attr-defined]
+        beyond = [name for name in each.columns if name not in rows.columns]
         if beyond:
             raise ParameterError(f"hypothesis {place} speaks about {beyond[0]!r}, which is not among the features")
         return Where(each)  # type: ignore[arg-type]

@@ -20,7 +20,6 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Batch, Dataset, Domain, Facts, IntArray, common_ones, packed
-from discreet.erm.exponential.line import person_range
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
@@ -28,6 +27,7 @@ from discreet.guarantee import Guarantee
 from discreet.mechanisms import calibrate
 from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.rules import FunctionRule, Labels, Rule
+from discreet.query import person_range
 from discreet.rng import Rng, checked_rate
 
 NAME = "exponential"

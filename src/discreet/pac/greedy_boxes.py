@@ -31,7 +31,6 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Batch, Codes, Dataset, Facts, Mask
-from discreet.erm.exponential.line import person_range
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
@@ -40,6 +39,7 @@ from discreet.mechanisms import calibrate
 from discreet.pac.boxes import ASSUMING, Box, empty, grid_sizes, named_columns
 from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.rules import Labels, gathered
+from discreet.query import person_range
 from discreet.rng import Rng, checked_rate, checked_scale
 
 NAME, PROVEN = "faces", "faces-proven"

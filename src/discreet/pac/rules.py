@@ -22,7 +22,7 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
@@ -49,9 +49,8 @@ from discreet.data import (
     packed,
     unpacked,
 )
-from discreet.erm.gradient import alone, rows_of
 from discreet.errors import ParameterError
-from discreet.query import Predicate, Sensitivity, in_words, of_persons, predicates
+from discreet.query import Predicate, Sensitivity, alone, of_persons, predicates
 from discreet.records import record
 
 Ordered = Number | AnyNumber | Whole
@@ -460,7 +459,7 @@ class Where:
         return self.predicate.mask(batch)
 
     def in_words(self, domain: Domain) -> str:
-        return in_words(self.predicate)
+        return self.predicate.in_words()
 
 
 @dataclass(frozen=True, slots=True)
@@ -486,7 +485,7 @@ class FunctionRule:
     def mask(self, batch: Batch) -> Mask:
         if self.function is None:
             raise ParameterError(f"the rule {self.label!r} was read from a record, which holds its label only")
-        answers = (alone(self.function, row, False) for row in _rows(batch))
+        answers = (alone(self.function, row, False) for row in batch.plain_rows())
         return np.array([isinstance(answer, (bool, np.bool_)) and bool(answer) for answer in answers], dtype=np.bool_)
 
     def in_words(self, domain: Domain) -> str:
@@ -494,13 +493,3 @@ class FunctionRule:
 
     def stated_record(self) -> dict[str, Any]:
         return {"name": self.NAME, "label": record(self.label)}
-
-
-def _rows(batch: Batch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch one at a time; Bits as booleans, in the order of the variables."""
-    booleans = {
-        name: unpacked(batch.stored(name), batch.rows).T for name, column in batch.domain.items() if column.packed
-    }
-    others = Domain({name: column for name, column in batch.domain.items() if name not in booleans})
-    for place, row in enumerate(rows_of(Batch(others, batch.rows, batch.stored))):
-        yield {name: booleans[name][place].copy() if name in booleans else row[name] for name in batch.domain.names}
