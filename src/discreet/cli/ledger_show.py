@@ -69,7 +69,7 @@ def _charge(body: dict[str, Any], found: Ledger, spent: Books) -> dict[str, Any]
         "pure_nano": body["price"]["pure"],
         "failure_atto": body["price"]["failure"],
         "allowance": body["allowance"],
-        "state": "open" if end is None else _ENDS[end[1]["kind"]],
+        "state": "open" if end is None else _ENDS[end["kind"]],
         "memo": body["memo"],
     }
 

@@ -178,7 +178,7 @@ def _charges(ledger: Ledger, everything: bool) -> Part:
                 str(each["time"])[:10],
                 named(each["mechanism"]),
                 "–" if part is None else percent(float(part)),
-                "open" if end is None else _ENDS[end[1]["kind"]],
+                "open" if end is None else _ENDS[end["kind"]],
                 *more,
             )
         )
