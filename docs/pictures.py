@@ -44,7 +44,7 @@ def budget() -> Plot:
 def box() -> Plot:
     domain = dp.Domain(age=dp.Number(0, 120, step=1), visits=dp.Number(0, 50, step=1))
     rule = BoxRule(("age", "visits"), (54, 3), (81, 50))
-    learned = LearnedRule(rule, domain, rule.in_words(domain))
+    learned = LearnedRule(rule, domain, rule.sentence(domain))
     return report.box(learned, truth={"age": (55, 80), "visits": (3, 50)})
 
 

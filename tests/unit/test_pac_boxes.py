@@ -113,18 +113,18 @@ def test_a_box_holds_the_rows_between_its_faces_and_no_missing_value():
 def test_a_box_reads_as_a_sentence(columns, low, high, sentence):
     rule = BoxRule(columns, low, high)
     rule.check(PEOPLE)
-    assert rule.in_words(PEOPLE) == sentence
+    assert rule.sentence(PEOPLE) == sentence
     assert revive(record(rule), {BoxRule.NAME: BoxRule}) == rule
 
 
 def test_the_sentence_has_other_names_and_values_of_every_kind_of_number():
-    assert BoxRule(("age",), (2,), (10,)).in_words(PEOPLE, names=["years"]) == "years >= 0.2"
+    assert BoxRule(("age",), (2,), (10,)).sentence(PEOPLE, names=["years"]) == "years >= 0.2"
     code = int(PEOPLE["height"].codes(np.array([2.5]))[0])
-    assert BoxRule.full(("height",), PEOPLE).in_words(PEOPLE) == "always"
+    assert BoxRule.full(("height",), PEOPLE).sentence(PEOPLE) == "always"
     assert (
-        BoxRule(("height",), (code,), (BoxRule.full(("height",), PEOPLE).high[0],)).in_words(PEOPLE) == "height >= 2.5"
+        BoxRule(("height",), (code,), (BoxRule.full(("height",), PEOPLE).high[0],)).sentence(PEOPLE) == "height >= 2.5"
     )
-    assert BoxRule(("w",), (5,), (2**70,)).in_words(Domain(w=Whole(80))) == f"5 <= w <= {2**70}"
+    assert BoxRule(("w",), (5,), (2**70,)).sentence(Domain(w=Whole(80))) == f"5 <= w <= {2**70}"
 
 
 @pytest.mark.parametrize(

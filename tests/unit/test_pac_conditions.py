@@ -225,14 +225,14 @@ def test_columns_that_are_no_booleans_are_refused():
     ],
 )
 def test_a_conjunction_reads_as_a_sentence(numbers, sentence):
-    assert Conjunction(BITS, numbers).in_words(Domain(x=Bits(6), y=CLASSES)) == sentence
+    assert Conjunction(BITS, numbers).sentence(Domain(x=Bits(6), y=CLASSES)) == sentence
 
 
 def test_a_conjunction_speaks_of_its_columns_or_of_given_names():
     domain = Domain(smoker=Category("no", "yes"), tall=Category("no", "yes"))
     rule = Conjunction(Literals(("smoker", "tall")), (0, 3))
-    assert rule.in_words(domain) == "smoker and not tall"
-    assert rule.in_words(domain, ["a", "b"]) == "a and not b"
+    assert rule.sentence(domain) == "smoker and not tall"
+    assert rule.sentence(domain, ["a", "b"]) == "a and not b"
     with pytest.raises(ParameterError, match=r"numbered 0 \.\. 3"):
         Conjunction(Literals(("smoker", "tall")), (4,)).check(domain)
 

@@ -85,7 +85,7 @@ def test_the_lecture_s_sample_is_labelled_by_its_conjunction():
     rows, labels = sample("(010101,1), (010110,0), (111101,1), (111111,0), (000000,0)")
     target = (2, 9, 10)
     assert true_of(target, rows).tolist() == labels.tolist()
-    assert Conjunction(BITS, target).in_words(Domain(x=Bits(6), y=CLASSES)) == "v2 and not v5 and v6"
+    assert Conjunction(BITS, target).sentence(Domain(x=Bits(6), y=CLASSES)) == "v2 and not v5 and v6"
     data = matrix(rows, labels)
     assert data.exact_sum(Mistakes(Conjunction(BITS, target), LABELS).partial) == 0
 
@@ -95,7 +95,7 @@ def test_the_lecture_s_deletion_run_ends_with_v4_and_not_v5_and_v6():
         "(010101,1), (010110,0), (111101,1), (111111,0), (000000,0), (101101,1), (111101,1), (000101,1)"
     )
     kept = deletion(rows, labels)
-    assert Conjunction(BITS, kept).in_words(Domain(x=Bits(6), y=CLASSES)) == "v4 and not v5 and v6"
+    assert Conjunction(BITS, kept).sentence(Domain(x=Bits(6), y=CLASSES)) == "v4 and not v5 and v6"
     assert true_of(kept, rows).tolist() == labels.tolist()
 
 
@@ -524,7 +524,7 @@ def test_mistakes_of_a_list_are_counted_and_a_failing_function_says_no():
 def test_the_best_of_a_list_is_found():
     mechanism = FiniteClass(hypotheses(), LABELS, 1)
     assert mechanism.run(people(), SeededRng(1)) == 0
-    assert [rule.in_words(PEOPLE) for rule in hypotheses()][2:] == ["old", "wild", "text"]
+    assert [rule.sentence(PEOPLE) for rule in hypotheses()][2:] == ["old", "wild", "text"]
 
 
 def test_a_function_sees_one_row_at_a_time_with_booleans():

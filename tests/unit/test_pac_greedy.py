@@ -428,7 +428,7 @@ def test_conditions_on_numbers_and_categories_are_learned_alike():
     table = Table(columns, domain, neighbours="replace-one")
     conditions = Thresholds(("age", "sex"))
     found = WeighedGreedy(conditions, LABELS, 2, 10, 1).run(table, SeededRng(1))
-    assert Conjunction(conditions, found).in_words(domain) in ("age >= 40 and sex = F", "age >= 40 and sex != M")
+    assert Conjunction(conditions, found).sentence(domain) in ("age >= 40 and sex = F", "age >= 40 and sex != M")
 
 
 def test_weights_fall_from_the_ratio_to_one():

@@ -137,7 +137,7 @@ def test_a_number_without_bounds_can_be_a_column():
     low, high = FaceByFace(("x",), LABELS, 3, 1).run(rows, SeededRng(1))
     rule = BoxRule(("x",), low, high)
     assert mistakes(rule, rows, LABELS) < 120
-    assert rule.in_words(rows.facts.domain).count("<=") == 2
+    assert rule.sentence(rows.facts.domain).count("<=") == 2
 
 
 def test_a_file_gives_the_same_box_as_memory(tmp_path):

@@ -228,7 +228,7 @@ def test_a_learner_that_refuses_is_left_out_and_named():
 
 def box_of(low, high, domain=DOMAIN):
     rule = BoxRule(tuple(domain.names)[: len(low)], low, high)
-    return LearnedRule(rule, domain, rule.in_words(domain))
+    return LearnedRule(rule, domain, rule.sentence(domain))
 
 
 def test_a_box_is_drawn_with_its_numbers_and_the_true_one():

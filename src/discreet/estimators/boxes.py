@@ -80,7 +80,7 @@ class BoxClassifier(RuleMixin, PrivateEstimator):
             lambda found: choose.auto(choose.unasked_boxes(found, columns, facts), facts, alpha, choose.PRACTICAL_BOX),
         )
         rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in value))
-        self.rule_ = LearnedRule(rule, rows.features, rule.in_words(rows.facts.domain))
+        self.rule_ = LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain))
         self.from_table_ = reading.is_table(X)
         return self
 

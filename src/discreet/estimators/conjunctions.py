@@ -83,7 +83,7 @@ class ConjunctionClassifier(RuleMixin, PrivateEstimator):
             told=lambda mechanism: _announced(mechanism, rows) if verbose else None,
         )
         rule = Conjunction(literals, tuple(map(int, value)))
-        self.rule_ = LearnedRule(rule, rows.features, rule.in_words(rows.facts.domain, rows.names))
+        self.rule_ = LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain, rows.names))
         self.from_table_ = reading.is_table(X)
         return self
 

@@ -170,7 +170,7 @@ class FiniteClassClassifier(RuleMixin, PrivateEstimator):
         if listed is None:
             return feature_names(self, self.n_features_in_)[self.index_]
         function = callable(listed[self.index_])
-        return _name(listed[self.index_], self.index_) if function else str(chosen.in_words(rows.facts.domain))
+        return _name(listed[self.index_], self.index_) if function else str(chosen.sentence(rows.facts.domain))
 
     def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
         listed = hypotheses_of(self.hypotheses)

@@ -367,8 +367,9 @@ def methods(
 
     Of beta an eighth is for the noisy count of positives, which is charged like everything else.
     """
-    names = tuple(columns)
-    problem = BoxProblem(names, labels, facts, beta, funds, max(grid_sizes(facts.domain, names)))
+    labels.check(facts.domain)
+    names, sure = distinct(columns), exact.probability(beta=beta)
+    problem = BoxProblem(names, labels, facts, sure, funds, max(grid_sizes(facts.domain, names)))
     return listed((name, functools.partial(make, problem)) for name, make in _METHODS.items())
 
 

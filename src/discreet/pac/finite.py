@@ -152,7 +152,7 @@ def listed_rules(hypotheses: Iterable[Rule] | Predictions) -> tuple[Rule, ...] |
     if not rules:
         raise ParameterError("hypotheses must hold at least one rule, found none")
     for rule in rules:
-        if not all(callable(getattr(rule, name, None)) for name in ("check", "mask", "in_words")):
+        if not all(callable(getattr(rule, name, None)) for name in ("check", "mask", "sentence")):
             hint = "; wrap a predicate in Where(...), a function in FunctionRule(label, function)"
             raise ParameterError(f"a hypothesis must be a rule, found a {type(rule).__name__}{hint}")
     return rules

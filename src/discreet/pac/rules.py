@@ -12,7 +12,7 @@
 
 Conditions are a public list, numbered 0 .. size - 1. A learner counts, for a group of rows, how many falsify each of
 them (`falsified`), and keeps the rows that satisfy the conditions chosen so far (`holds`). Both look at one row at a
-time. A rule and a condition read as English: `in_words(domain)`; `names` are other names for the columns.
+time. A rule reads as a `sentence`, a condition `in_words`; `names` are other names for the columns.
 
 What cannot be computed from sums takes a whole column at once (`gathered`, `sorted_column`), which must fit in memory.
 """
@@ -68,7 +68,7 @@ def ordered(domain: Domain, name: str) -> Ordered:
     """The declaration of a column whose values have an order."""
     column = domain.column(name)
     if not column.ordered:
-        raise ParameterError(f"column {name!r} is declared {column!r}: it has no order, a Number has")
+        raise ParameterError(f"column {name!r} is declared {column!r}: it has no order, and this needs Numbers")
     return column
 
 
@@ -144,7 +144,7 @@ class Rule(Protocol):
 
     def check(self, domain: Domain) -> None: ...
     def mask(self, batch: Batch) -> Mask: ...
-    def in_words(self, domain: Domain) -> str: ...
+    def sentence(self, domain: Domain) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +360,7 @@ class Conjunction:
         kept = self.conditions.holds(batch, self.numbers)
         return np.zeros_like(kept) if self.never else kept
 
-    def in_words(self, domain: Domain, names: Sequence[str] | None = None) -> str:
+    def sentence(self, domain: Domain, names: Sequence[str] | None = None) -> str:
         """The rule as a sentence; a variable and its negation together say "never"."""
         if self.never or self.conditions.contradict(self.numbers):
             return "never"
@@ -417,7 +417,7 @@ class BoxRule:
                 inside &= (codes >= low) & (codes <= min(high, ordered(batch.domain, name).points - 1))
         return inside
 
-    def in_words(self, domain: Domain, names: Sequence[str] | None = None) -> str:
+    def sentence(self, domain: Domain, names: Sequence[str] | None = None) -> str:
         """The rule as a sentence; a face at a declared bound is not mentioned. `names` are other names for columns."""
         if self.is_empty:
             return "never"
@@ -458,7 +458,7 @@ class Where:
     def mask(self, batch: Batch) -> Mask:
         return self.predicate.mask(batch)
 
-    def in_words(self, domain: Domain) -> str:
+    def sentence(self, domain: Domain) -> str:
         return self.predicate.in_words()
 
 
@@ -488,7 +488,7 @@ class FunctionRule:
         answers = (alone(self.function, row, False) for row in batch.plain_rows())
         return np.array([isinstance(answer, (bool, np.bool_)) and bool(answer) for answer in answers], dtype=np.bool_)
 
-    def in_words(self, domain: Domain) -> str:
+    def sentence(self, domain: Domain) -> str:
         return self.label
 
     def stated_record(self) -> dict[str, Any]:
