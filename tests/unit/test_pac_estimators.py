@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from discreet.pac.conditions import Conjunction, Literals, Thresholds
+from discreet.pac.labels import Labels
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -21,9 +23,8 @@ from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.input import Part, declared_numbers
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier, sentence
 from discreet.pac.boxes import BoxRule
-from discreet.pac.conditions import Conjunction, Literals, Thresholds
-from discreet.pac.labels import Labels
 from discreet.pac.methods import Promise
+from discreet.pac.rules import BoxRule, Conjunction, Literals, Thresholds
 from tests.pac_game import assert_honest, clopper_pearson_lower, clopper_pearson_upper, failures, mistakes, most_losses
 
 LITTLE_NOISE = 1000
@@ -135,7 +136,7 @@ def test_little_noise_recovers_a_rule_and_conditions_on_one_column_are_joined():
 
 def test_a_rule_in_words():
     conditions = Thresholds(["age", "region", "smoker"], cuts=73)
-    numbers = {conditions.said(DOMAIN, each): each for each in range(conditions.size(DOMAIN))}
+    numbers = {conditions.in_words(DOMAIN, each): each for each in range(conditions.size(DOMAIN))}
 
     def said(*words, never=False):
         return sentence(Conjunction(conditions, tuple(numbers[each] for each in words), never), DOMAIN)

@@ -14,7 +14,7 @@ from discreet.estimators.base import Terms, refuse, terms_of
 from discreet.estimators.input import Examples, number_examples
 from discreet.estimators.rule_base import LearnedRule, RuleLearner, learned, wanted
 from discreet.pac import choose, plans
-from discreet.pac.boxes import BoxRule
+from discreet.pac.rules import BoxRule
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -67,7 +67,7 @@ class BoxClassifier(RuleLearner):
             lambda found: choose.auto(choose.unasked_boxes(found, columns, facts), facts, alpha, choose.PRACTICAL_BOX),
         )
         rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in value))
-        self.rule_ = LearnedRule(rule, rows.features, rule.said(rows.facts.domain))
+        self.rule_ = LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain))
         self.from_table_ = reading.is_table(X)
         return self
 

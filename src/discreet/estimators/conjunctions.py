@@ -15,7 +15,7 @@ from discreet.estimators.input import Examples, bit_examples, predicted_bits
 from discreet.estimators.rule_base import LearnedRule, RuleLearner, learned, wanted
 from discreet.pac import choose, plans
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.conditions import Conjunction, Literals
+from discreet.pac.rules import Conjunction, Literals
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -69,7 +69,7 @@ class ConjunctionClassifier(RuleLearner):
             told=lambda mechanism: _announced(mechanism, rows) if verbose else None,
         )
         rule = Conjunction(literals, tuple(map(int, value)))
-        self.rule_ = LearnedRule(rule, rows.features, rule.said(rows.facts.domain, rows.names))
+        self.rule_ = LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain, rows.names))
         self.from_table_ = reading.is_table(X)
         return self
 

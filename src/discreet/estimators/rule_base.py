@@ -32,6 +32,7 @@ from discreet.mechanisms import Laplace
 from discreet.pac.labels import Mistakes, Rule
 from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, named
 from discreet.pac.mistake_bound import certificate_of, certifying, worded
+from discreet.pac.rules import Mistakes, Rule
 
 
 @dataclass(frozen=True, slots=True)

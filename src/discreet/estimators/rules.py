@@ -19,10 +19,8 @@ from discreet.estimators.conjunctions import how_many
 from discreet.estimators.input import Examples, bit_examples, feature_names, number_examples, predicted_bits
 from discreet.estimators.rule_base import LearnedRule, RuleLearner, learned, wanted
 from discreet.pac import choose, finite, plans
-from discreet.pac.boxes import interval
-from discreet.pac.conditions import CUTS, Conjunction, Literals, Thresholds
-from discreet.pac.finite import FunctionRule, Predictions, Where
-from discreet.pac.labels import Rule
+from discreet.pac.finite import Predictions
+from discreet.pac.rules import CUTS, Conjunction, FunctionRule, Literals, Rule, Thresholds, Where, interval_in_words
 from discreet.query import Combining, alone
 
 
@@ -155,7 +153,7 @@ class FiniteClassClassifier(RuleLearner):
         if listed is None:
             return feature_names(self, self.n_features_in_)[self.index_]
         function = callable(listed[self.index_])
-        return _name(listed[self.index_], self.index_) if function else str(chosen.said(rows.facts.domain))
+        return _name(listed[self.index_], self.index_) if function else str(chosen.sentence(rows.facts.domain))
 
     _words: ClassVar[str] = "a Number or a Category"
 
@@ -292,7 +290,7 @@ def _about(name: str, domain: Domain, asked: list[tuple[int, int, bool]]) -> str
         return _levels(name, column, kept)
     assert isinstance(column, Number)
     low, high = max(first for first, _, _ in asked), min(last for _, last, _ in asked)
-    return interval(name, column, low, high) if low <= high else None
+    return interval_in_words(name, column, low, high) if low <= high else None
 
 
 def _levels(name: str, column: Category, kept: list[int]) -> str | None:
