@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
 from discreet.data import Batch, Category, Domain, Number
-from discreet.erm.gradient import alone
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import PrivateEstimator, Terms, refuse, terms_of
@@ -36,7 +35,7 @@ from discreet.pac.boxes import interval
 from discreet.pac.conditions import CUTS, Conjunction, Literals, Thresholds
 from discreet.pac.finite import FunctionRule, Predictions, Where
 from discreet.pac.labels import Rule
-from discreet.query import Combining
+from discreet.query import Combining, alone
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -249,7 +248,7 @@ def _rules(listed: list[Any], rows: Examples, classes: Any) -> tuple[Rule, ...]:
 
 def _rule(each: Any, place: int, rows: Examples, classes: Any) -> Rule:
     if isinstance(each, Combining):
-        beyond = [name for name in each.columns if name not in rows.columns]  # type: ignore[attr-defined]
+        beyond = [name for name in each.columns if name not in rows.columns]
         if beyond:
             raise ParameterError(f"hypothesis {place} speaks about {beyond[0]!r}, which is not among the features")
         return Where(each)  # type: ignore[arg-type]

@@ -62,12 +62,15 @@ class Looking(Protocol):
 Priced = TypeVar("Priced", bound=Mechanism | Conversation)
 
 
-def calibrate(make: Callable[[Fraction], Priced], *, funds: Funds, facts: Facts, precision: int = 20) -> Priced:
+def calibrate(
+    make: Callable[[Fraction], Priced], *, funds: Funds, facts: Facts, times: int = 1, precision: int = 20
+) -> Priced:
     """The mechanism with the least noise that is within the funds.
 
     make   builds the mechanism from its noise: a scale, a standard deviation, one over an epsilon; more noise must
            never cost more.
     funds  `ledger.funds()`, or `Funds.of(budget)`.
+    times  how many releases like this one the funds pay for together.
 
     Theorem.   The result is admitted, and `make` with 1 - 2^-precision times its noise is not, or is less than the
                samplers draw. Both are checked by evaluation, not by a formula that could be loose.
@@ -78,7 +81,7 @@ def calibrate(make: Callable[[Fraction], Priced], *, funds: Funds, facts: Facts,
     def fits(noise: Fraction) -> bool:
         """Whether less noise should be tried: this much is admitted, or is more than can be drawn."""
         try:
-            return funds.admits(make(noise).guarantee(facts))
+            return funds.admits(times * make(noise).guarantee(facts))
         except OutOfRange as error:
             return error.too_much
 
@@ -88,7 +91,7 @@ def calibrate(make: Callable[[Fraction], Priced], *, funds: Funds, facts: Facts,
         low, high = (low, middle) if fits(middle) else (middle, high)
     mechanism = make(high)
     try:
-        admitted = funds.admits(mechanism.guarantee(facts))
+        admitted = funds.admits(times * mechanism.guarantee(facts))
     except OutOfRange:
         admitted = False
     if not admitted:

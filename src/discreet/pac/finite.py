@@ -11,7 +11,7 @@ independently from a distribution.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -19,9 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Batch, Bits, Dataset, Domain, Facts, IntArray, Mask, common_ones, packed, unpacked
-from discreet.erm.exponential.line import person_range
-from discreet.erm.gradient import alone, rows_of
+from discreet.data import Batch, Bits, Dataset, Domain, Facts, IntArray, Mask, common_ones, packed
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
@@ -29,7 +27,7 @@ from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import calibrate
 from discreet.pac.labels import Labels, Rule
 from discreet.pac.methods import Method, Refused, listed
-from discreet.query import Predicate, in_words, predicates
+from discreet.query import Predicate, alone, person_range, predicates
 from discreet.records import record
 from discreet.rng import Rng, checked_rate
 
@@ -54,7 +52,7 @@ class Where:
         return self.predicate.mask(batch)
 
     def said(self, domain: Domain) -> str:
-        return in_words(self.predicate)
+        return self.predicate.in_words()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class FunctionRule:
     def mask(self, batch: Batch) -> Mask:
         if self.function is None:
             raise ParameterError(f"the rule {self.label!r} was read from a record, which holds its label only")
-        said = (alone(self.function, row, False) for row in _rows(batch))
+        said = (alone(self.function, row, False) for row in batch.plain_rows())
         return np.array([isinstance(each, (bool, np.bool_)) and bool(each) for each in said], dtype=np.bool_)
 
     def said(self, domain: Domain) -> str:
@@ -88,19 +86,6 @@ class FunctionRule:
 
     def stated_record(self) -> dict[str, Any]:
         return {"name": self.NAME, "label": record(self.label)}
-
-
-def _rows(batch: Batch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch one at a time; Bits as booleans, in the order of the variables."""
-    packed_names = [name for name in batch.domain.names if isinstance(batch.domain.column(name), Bits)]
-    if not packed_names:
-        yield from rows_of(batch)
-        return
-    others = Domain({name: column for name, column in batch.domain.items() if name not in packed_names})
-    booleans = {name: unpacked(batch.stored(name), batch.rows).T for name in packed_names}
-    plain: Iterator[dict[str, Any]] = rows_of(Batch(others, batch.rows, batch.stored))
-    for place, row in enumerate(plain):
-        yield {name: booleans[name][place].copy() if name in booleans else row[name] for name in batch.domain.names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,6 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.erm.exponential.line import person_range
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
@@ -41,6 +40,7 @@ from discreet.pac import hazard_lemma
 from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, listed
+from discreet.query import person_range
 from discreet.rng import Rng, checked_rate, checked_scale
 
 Conditions = Literals | Thresholds

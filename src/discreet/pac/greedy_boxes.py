@@ -31,7 +31,6 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Batch, Codes, Dataset, Facts, Mask
-from discreet.erm.exponential.line import person_range
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
@@ -41,7 +40,7 @@ from discreet.pac.columns import gathered
 from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.reorder_slice_compute import ASSUMING, Box, empty, grid_sizes, named_columns
-from discreet.query import Sensitivity, of_persons
+from discreet.query import Sensitivity, of_persons, person_range
 from discreet.rng import Rng, checked_rate, checked_scale
 
 NAME, PROVEN = "faces", "faces-proven"
