@@ -33,7 +33,7 @@ import discreet as dp
 from discreet.answering.adaptive import MANNER
 from discreet.answering.linear_query import meaning
 from discreet.catalogue import CATALOGUE
-from discreet.certificate.certificate import certificate
+from discreet.certificate import certificate
 from discreet.ledger import mark, sqlite
 from discreet.ledger.answer_codec import encode
 from discreet.ledger.charging import Purchase, charge
