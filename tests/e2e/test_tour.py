@@ -25,7 +25,7 @@ import discreet as dp
 import discreet.tour as touring
 from discreet import cli, example
 from discreet.catalogue import CATALOGUE
-from discreet.certificate.certificate import Certificate, check
+from discreet.certificate import Certificate, check
 from discreet.session import Session
 from discreet.tour import folder, models, page, questions
 from discreet.tour.analyst import Interview, drill, sql, upper_half

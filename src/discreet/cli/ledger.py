@@ -157,8 +157,7 @@ def verify(path: Path | None, certificate_path: Path | None, export_path: Path |
 
 
 def _verify_certificate(path: Path | None, certificate_path: Path | None, export_path: Path | None) -> None:
-    from discreet.certificate.certificate import Certificate, check
-    from discreet.certificate.export import read_export
+    from discreet.certificate import Certificate, check, read_export
 
     claimed = None if certificate_path is None else Certificate.read(_text(certificate_path))
     lines = [] if export_path is None else _text(export_path).splitlines()
@@ -185,7 +184,7 @@ def certificate(path: Path, entry: int, out: Path | None, with_answer: bool) -> 
     \b
         discreet ledger show people.toml
     """
-    from discreet.certificate.certificate import certificate as certify
+    from discreet.certificate import certificate as certify
 
     made = certify(ledger_at(path), entry, with_answer=with_answer)
     if out is None:

@@ -210,7 +210,7 @@ def _books(screen: Screen, desk: Desk) -> None:
 
 def _certificate(screen: Screen, desk: Desk, where: Path, entry: int) -> None:
     """What one release promises, for somebody who does not have the ledger."""
-    from discreet.certificate.certificate import certificate, check
+    from discreet.certificate import certificate, check
 
     made = certificate(desk.ledger, entry)
     (where / "certificate.json").write_text(made.to_json() + "\n", encoding="utf-8")
