@@ -108,6 +108,13 @@ class BoxRule:
                 inside &= codes != missing
         return inside
 
+    literal = False  # its conditions are intervals
+
+    def intervals(self, domain: Domain) -> list[tuple[str, int, int, bool]] | None:
+        """The rule as conditions (column, first code, last code, inside) on single columns; None if it never holds."""
+        sides = zip(self.columns, self.low, self.high, strict=True)
+        return None if self.is_empty else [(name, low, high, True) for name, low, high in sides]
+
     def said(self, domain: Domain, names: Sequence[str] | None = None) -> str:
         """The rule as a sentence; a face at a declared bound is not mentioned. `names` are other names for columns."""
         if self.is_empty:

@@ -110,6 +110,10 @@ class Literals:
         column = domain.column(self.columns[0])
         return tuple(f"v{i + 1}" for i in range(column.dimension)) if isinstance(column, Bits) else self.columns
 
+    def meaning(self, domain: Domain, number: int) -> tuple[str, int, int, bool]:
+        """A literal on a column as (column, first code, last code, inside)."""
+        return self.columns[number // 2], 1 - number % 2, 1 - number % 2, True
+
     def _lines(self, batch: Batch) -> Iterator[tuple[int, Words]]:
         """The packed variables, a few at a time so that several groups read them from the cache, with the first one's
         number."""
@@ -255,6 +259,15 @@ class Conjunction:
         words = [self.conditions.said(domain, number, names) for number in sorted(set(self.numbers))]
         return " and ".join(words) or "always"
 
+    def intervals(self, domain: Domain) -> list[tuple[str, int, int, bool]] | None:
+        """The rule as conditions (column, first code, last code, inside) on single columns; None if it never holds."""
+        return None if self.never else [self.conditions.meaning(domain, number) for number in self.numbers]
+
+    @property
+    def literal(self) -> bool:
+        """Whether every condition says that a boolean column is true, or is not."""
+        return isinstance(self.conditions, Literals)
+
     def _contradicts(self) -> bool:
         literals = set(self.numbers)
-        return isinstance(self.conditions, Literals) and any(number ^ 1 in literals for number in literals)
+        return self.literal and any(number ^ 1 in literals for number in literals)
