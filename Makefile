@@ -11,14 +11,15 @@ tour: $(READY)            ## the main job, end to end, on a bundled table of rea
 	$(BIN)/discreet tour
 
 test: check               ## format, lint, types, then every test that belongs to a quick run: in two halves, side by side
-	@$(BIN)/python -m pytest tests/audit tests/contract tests/crash tests/property tests/statistical > .first-half.log 2>&1 & first=$$!; \
+	@$(BIN)/python -m pytest tests/architecture tests/audit tests/contract tests/crash tests/property tests/statistical > .first-half.log 2>&1 & first=$$!; \
 	$(BIN)/python -m pytest tests/unit tests/e2e; second=$$?; \
 	wait $$first; first=$$?; cat .first-half.log; rm -f .first-half.log; exit $$((first || second))
 
-check: $(READY)           ## format, lint, strict types
-	$(BIN)/ruff format --check src tests bench docs
-	$(BIN)/ruff check src tests bench docs
+check: $(READY)           ## format, lint, strict types, and the limits of the house
+	$(BIN)/ruff format --check src tests bench docs tools
+	$(BIN)/ruff check src tests bench docs tools
 	$(BIN)/mypy
+	$(BIN)/python tools/house.py
 
 audit: $(READY)           ## the slow matrices (statistics, kills, power cuts, disk errors, damage), and the attacks on this installation
 	$(BIN)/python -m pytest -m slow

@@ -24,10 +24,11 @@ import discreet as dp
 from bench import pac_data, peers
 from bench.erm_growth import Found, apart, measured
 from discreet.data import BitMatrix
+from discreet.funds import Funds
 from discreet.pac import all_conjunctions, choose
 from discreet.pac.conditions import Literals
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, alone
+from discreet.pac.methods import Method
 
 EPSILONS = (0.1, 1.0)
 FITS, PEER_FITS = 20, 3
@@ -76,7 +77,7 @@ def _ours(name: str, make: Callable[[int], Any], epsilon: float) -> str:
         seconds.append(time.perf_counter() - start)
         scores.append(float(np.mean(fitted.predict(split.x_test) == split.y_test)))
     assert fitted is not None
-    promised = "none" if fitted.error_bound_.alpha is None else f"{fitted.error_bound_.alpha:.3f}"
+    promised = "none" if fitted.promise_.alpha is None else f"{fitted.promise_.alpha:.3f}"
     mean = f"{statistics.mean(scores):.4f} ({min(scores):.4f})"
     return f"{mean} | {fitted.method_} | {promised} | {1e3 * statistics.median(seconds):.0f}"
 
@@ -109,9 +110,7 @@ def boxes() -> list[str]:
     names, labels = tuple(columns), Labels("y", 1)
     del columns
     floor = _best_of(3, lambda: table.exact_sum(lambda batch: np.array([batch.stored(name).max() for name in names])))
-    found = choose.box_methods(
-        names, labels, facts=table.facts, beta=Fraction(1, 20), spend=alone(BUDGET, facts=table.facts)
-    )
+    found = choose.box_methods(names, labels, facts=table.facts, beta=Fraction(1, 20), funds=Funds.of(BUDGET))
     lines = [
         "## Learning rules: boxes, a million rows",
         "",
@@ -184,8 +183,8 @@ def conjunctions() -> list[str]:
 
 
 def _conjunction_methods(literals: Literals, labels: Labels, k: int, data: BitMatrix) -> list[Method]:
-    spend = alone(BUDGET, facts=data.facts)
-    found = choose.conjunction_methods(literals, labels, k, facts=data.facts, beta=Fraction(1, 20), spend=spend)
+    funds = Funds.of(BUDGET)
+    found = choose.conjunction_methods(literals, labels, k, facts=data.facts, beta=Fraction(1, 20), funds=funds)
     return [each for each in found if isinstance(each, Method)]
 
 

@@ -18,11 +18,10 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from discreet.answering.linear_query import Linear, Question, linear
-from discreet.domain import Category, Domain, Number
-from discreet.hypothesis.hypothesis import Dense, Factored, tree_cells
-from discreet.predicate import Among, And, Between, Equals
-from discreet.query import Count, Histogram
+from discreet.answering.linear_query import Question, linear
+from discreet.data import Category, Domain, Number
+from discreet.hypothesis import Dense, Factored, Linear, tree_cells
+from discreet.query import Among, And, Between, Count, Equals, Histogram
 
 POWERS = (6, 7, 8)
 ROUNDS = {6: (15, 20), 7: (7, 5), 8: (4, 3)}  # how often in turn, and how many calls in a row each time

@@ -35,13 +35,11 @@ import discreet as dp
 from discreet.answering.linear_query import meaning
 from discreet.answering.multiplicative_weights import Classic, ClassicAnswers, better, lecture
 from discreet.catalogue import CATALOGUE
-from discreet.data import Facts, IntArray
-from discreet.data.distinct import DistinctRows
+from discreet.data import DistinctRows, Facts, IntArray
 from discreet.errors import BudgetExceeded, ConversationOver
 from discreet.funds import Price
-from discreet.mechanism import Mechanism
-from discreet.predicate import Predicate
-from discreet.query import Count
+from discreet.mechanisms import Mechanism
+from discreet.query import Count, Predicate
 from discreet.records import Json, revive
 
 PERSONS, ALPHA, BETA = 100_000, Fraction(1, 100), Fraction(1, 20)

@@ -95,7 +95,7 @@ def our_row(codes: Codes, relation: str) -> Row:
     for _ in range(REPEATS):
         ledger = dp.Ledger.in_memory(BUDGET, table, failure_share=0)
         start = time.perf_counter()
-        best = workload.choose(questions, table.facts, admits=ledger.admits, beta=BETA)[0]
+        best = workload.choose(questions, table.facts, funds=ledger.funds(), beta=BETA)[0]
         assert best.mechanism is not None
         got = dp.release(best.mechanism, table, ledger=ledger)
         said = workload.answers(questions, best.mechanism, got.value, table.facts, beta=BETA)

@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 import discreet as dp
 from discreet.answering.workload import answers, choose
-from discreet.domain import Category
+from discreet.data import Category
 
 PERSONS = 20_190
 DELTA, BETA, RUNS = "1e-6", "0.05", 5
@@ -112,7 +112,7 @@ def run(columns: dict[str, npt.NDArray[np.float64]], name: str, epsilon: str, ki
     ledger = dp.Ledger.in_memory(dp.Budget(epsilon, DELTA), people, failure_share=0)
     questions = [dp.Histogram(scope) for size in (2, 3) for scope in itertools.combinations(domain.names, size)]
     start = time.perf_counter()
-    way = choose(questions, people.facts, admits=ledger.admits, beta=BETA)[0]
+    way = choose(questions, people.facts, funds=ledger.funds(), beta=BETA)[0]
     assert way.mechanism is not None
     got = dp.release(way.mechanism, people, ledger=ledger)
     answered = answers(questions, way.mechanism, got.value, people.facts, beta=BETA)

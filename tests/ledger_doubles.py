@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Dataset, Facts, Table
-from discreet.domain import Domain, Number
+from discreet.data import Dataset, Domain, Facts, Number, Table
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger

@@ -19,7 +19,7 @@ from scipy.special import betaincinv
 from scipy.stats import binom
 
 from discreet.data import Dataset
-from discreet.mechanism import Mechanism
+from discreet.mechanisms import Mechanism
 from discreet.pac.labels import Labels, Mistakes, Rule
 from discreet.rng import Rng
 

@@ -25,10 +25,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "arrays"),
     ("exact",),
     ("guarantee", "records", "rng"),
-    ("composition", "funds", "domain"),
+    ("composition", "funds"),
     ("data",),
-    ("predicate", "query"),
-    ("mechanism",),
+    ("predicate",),
+    ("query",),
     ("mechanisms",),
     ("ledger",),
     ("release",),
@@ -46,9 +46,11 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
 )
 """From the bottom up. A module imports from lower layers and from its own package, never from a sibling or from above.
-The package itself, `discreet`, is the public face and imports from everywhere below the command line."""
+The package itself, `discreet`, is the public face: it imports from everywhere below `FACE_USERS`, and only from there
+on upwards is it imported."""
 
 FACE = "discreet"
+FACE_USERS = "audit"
 
 ONE_FILE = {
     "duckdb": "data.files",
@@ -56,10 +58,11 @@ ONE_FILE = {
     "sklearn": "estimators",
     "sqlglot": "sql",
     "matplotlib": "report.plot",
-    "typer": "cli",
+    "sqlite3": "ledger.sqlite",
+    "click": "cli",
     "rich": "cli",
 }
-"""Each optional library, and the one module or package that imports it."""
+"""Each library that belongs to one module or package, and which."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ class Module:
     """One file, parsed."""
 
     name: str
+    package: str
     text: str
     tree: ast.Module
 
@@ -93,8 +97,9 @@ class Module:
     def _docstrings(self) -> Iterator[tuple[int, int]]:
         """Every statement that is only a text: docstrings, and the comments under a constant."""
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-                yield node.lineno, node.end_lineno or node.lineno
+            match node:
+                case ast.Expr(value=ast.Constant(value=str())):
+                    yield node.lineno, node.end_lineno or node.lineno
 
     def functions(self) -> Iterator[Function]:
         code = self.code_lines()
@@ -109,23 +114,24 @@ class Module:
     def imports(self, known: set[str]) -> set[str]:
         """The modules of this package that it imports; `known` are all of them."""
         edges: set[str] = set()
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                edges.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                inner = (f"{node.module}.{alias.name}" for alias in node.names)
-                edges.update(each if each in known else node.module for each in inner)
+        for module, name in self._imported():
+            inner = f"{module}.{name}" if name else module
+            edges.add(inner if inner in known else module)
         return {edge for edge in edges if edge in known and edge != self.name}
 
     def libraries(self) -> set[str]:
         """The top-level names of everything that it imports."""
-        found: set[str] = set()
+        return {module.split(".")[0] for module, _ in self._imported()}
+
+    def _imported(self) -> Iterator[tuple[str, str]]:
+        """Every import as (module, name); the name is empty for `import module`. Relative imports are resolved."""
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Import):
-                found.update(alias.name.split(".")[0] for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                found.add(node.module.split(".")[0])
-        return found
+            match node:
+                case ast.Import(names=names):
+                    yield from ((alias.name, "") for alias in names)
+                case ast.ImportFrom(module=module, names=names, level=level):
+                    above = self.package.split(".")[: len(self.package.split(".")) - level + 1] if level else []
+                    yield from ((".".join([*above, *([module] if module else [])]), alias.name) for alias in names)
 
 
 class House:
@@ -135,9 +141,9 @@ class House:
         self.modules: dict[str, Module] = {}
         for path in sorted(source.rglob("*.py")):
             parts = path.relative_to(source.parent).with_suffix("").parts
-            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+            package, name = ".".join(parts[:-1]), ".".join(parts).removesuffix(".__init__")
             text = path.read_text()
-            self.modules[name] = Module(name, text, ast.parse(text))
+            self.modules[name] = Module(name, package, text, ast.parse(text))
         known = set(self.modules)
         self.edges = {name: module.imports(known) for name, module in self.modules.items()}
         self.functions = [each for module in self.modules.values() for each in module.functions()]
@@ -159,8 +165,8 @@ class House:
                 for node in ast.walk(module.tree)
                 if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
             )
-            private = (each for each in module.functions() if each.name.startswith("_") and not each.name.endswith("__"))
-            found += [each for each in private if uses[each.name] == 1]
+            named_once = (each for each in module.functions() if uses[each.name] == 1)
+            found += [each for each in named_once if each.name.startswith("_") and not each.name.endswith("__")]
         return found
 
     def isinstances(self) -> int:
@@ -188,6 +194,8 @@ class House:
     def upward(self) -> list[tuple[str, str]]:
         """Imports that do not point down: (from, to). A module in no layer is one too."""
         found = [(name, "no layer") for name in self._inner_edges() if _layer(name) is None]
+        lowest = _layer(f"{FACE}.{FACE_USERS}") or 0
+        found += [(name, FACE) for name, edges in self.edges.items() if FACE in edges and (_layer(name) or 0) < lowest]
         for name, edges in self._inner_edges().items():
             for edge in edges:
                 below, above = _layer(edge), _layer(name)

@@ -8,8 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from discreet import composition, exact, rng
-from discreet.data import Dataset, Facts, Matrix, ParquetTable, Table
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import Category, Dataset, Domain, Facts, Matrix, Number, ParquetTable, Table, Vector
 from discreet.errors import (
     BudgetExceeded,
     ConversationOver,
@@ -24,13 +23,24 @@ from discreet.errors import (
     Unproven,
     UnsupportedQuery,
 )
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
-from discreet.mechanism import calibrate, within
-from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
-from discreet.mechanisms.selection import Exponential, PermuteAndFlip
-from discreet.mechanisms.stable import StableHistogram, StableMode
-from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
+from discreet.mechanisms import (
+    Above,
+    AboveThreshold,
+    AboveThresholdLaplace,
+    CoordinateLaplace,
+    Exponential,
+    Far,
+    Gaussian,
+    Laplace,
+    PermuteAndFlip,
+    ProductLaplace,
+    StableHistogram,
+    StableMode,
+    calibrate,
+)
 from discreet.plan import plan
 from discreet.query import (
     Among,
@@ -96,6 +106,7 @@ __all__ = [
     "Facts",
     "Far",
     "FiniteClassClassifier",
+    "Funds",
     "Gaussian",
     "Guarantee",
     "Histogram",
@@ -148,7 +159,6 @@ __all__ = [
     "rng",
     "select",
     "suggest_bounds",
-    "within",
 ]
 
 

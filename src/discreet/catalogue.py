@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.workload import Marginals
-from discreet.data import Facts
-from discreet.domain import AnyNumber, Bits, Category, Domain, Number, Vector, Whole
+from discreet.data import AnyNumber, Bits, Category, Domain, Facts, Number, Vector, Whole
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential
 from discreet.erm.exponential.line import LineExponential, RankQuantile
@@ -22,11 +21,24 @@ from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
 from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, SmallMisses
 from discreet.guarantee import Budget, Neighbours
-from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
-from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, LaplaceNoise, ProductLaplaceNoise
-from discreet.mechanisms.selection import Exponential, PermuteAndFlip
-from discreet.mechanisms.stable import StableHistogram, StableMode
-from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
+from discreet.mechanisms import (
+    Above,
+    AboveThreshold,
+    AboveThresholdLaplace,
+    CoordinateLaplace,
+    CoordinateLaplaceNoise,
+    Exponential,
+    Far,
+    Gaussian,
+    GaussianNoise,
+    Laplace,
+    LaplaceNoise,
+    PermuteAndFlip,
+    ProductLaplace,
+    ProductLaplaceNoise,
+    StableHistogram,
+    StableMode,
+)
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions
 from discreet.pac.boxes import BoxRule, SlicedBox

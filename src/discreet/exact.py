@@ -4,6 +4,9 @@ What fixes privacy (a scale, a variance, an epsilon, a bound, a step) is stored 
 as the decimal its owner typed, `Fraction(repr(x))`: 0.1 means one tenth, not the binary number next to it, so ten
 charges of 0.1 are exactly 1. Each check takes its argument by keyword, so the name in the message is the name in the
 caller's signature; the error carries it as its field `argument` too.
+
+`least` and `most` search by bisection for the number at which a condition begins or ceases to hold; `bracket` finds
+the two numbers between which they search.
 """
 
 from __future__ import annotations
@@ -12,12 +15,15 @@ import math
 import numbers
 import operator
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeVar
 
 from discreet.errors import ParameterError
 
 Exact = int | float | str | Fraction | Decimal
+Searched = TypeVar("Searched", int, float, Fraction)
 
 
 _DIGITS = 4_000  # a ledger must spell its numbers, and Python spells at most 4,300 digits
@@ -138,7 +144,7 @@ def text(**named: object) -> str:
     return value
 
 
-def freeze(value: object, **fields: object) -> None:
+def freeze(value: object, /, **fields: object) -> None:
     """Set the fields of a frozen dataclass from its own constructor, once."""
     for name, field in fields.items():
         object.__setattr__(value, name, field)
@@ -153,3 +159,56 @@ def ceil_sqrt(value: Fraction) -> int:
     """The smallest integer whose square is at least value >= 0, exactly."""
     root = floor_sqrt(value)
     return root if root * root >= value else root + 1
+
+
+def narrow(
+    holds: Callable[[Searched], bool],
+    low: Searched,
+    high: Searched,
+    close: Callable[[Searched, Searched], bool] = lambda low, high: False,
+) -> tuple[Searched, Searched]:
+    """Halve the interval (low, high) around the place where a condition begins to hold, and goes on to hold.
+
+    The condition does not hold at low and holds at high: neither is tried, and the returned ends are such again.
+    `close(low, high)` says when to stop; without it the ends become neighbouring integers or neighbouring floats.
+    """
+    while not close(low, high):
+        middle = (low + high) // 2 if isinstance(high, int) and isinstance(low, int) else (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high
+
+
+def least(
+    holds: Callable[[Searched], bool],
+    low: Searched,
+    high: Searched,
+    close: Callable[[Searched, Searched], bool] = lambda low, high: False,
+) -> Searched:
+    """The least number at which a condition holds that holds at high, not at low, and changes once between them."""
+    return narrow(holds, low, high, close)[1]
+
+
+def most(
+    holds: Callable[[Searched], bool],
+    low: Searched,
+    high: Searched,
+    close: Callable[[Searched, Searched], bool] = lambda low, high: False,
+) -> Searched:
+    """The largest number at which a condition holds that holds at low, not at high, and changes once between them."""
+    return narrow(lambda middle: not holds(middle), low, high, close)[0]
+
+
+def bracket(
+    holds: Callable[[Searched], bool], low: Searched, high: Searched, *, limit: Searched, factor: int = 2
+) -> tuple[Searched, Searched] | None:
+    """Ends for `least`: (low, high) if the condition holds at high, else the same with high times the factor.
+
+    None if it holds at no such number up to the limit.
+    """
+    while not holds(high):
+        low, high = high, high * factor
+        if high > limit:
+            return None
+    return low, high

@@ -1,4 +1,4 @@
-"""What a charge costs: integers in two books, and how much of them is left.
+"""What a charge costs, and what may be spent: integers in two books.
 
 A ledger counts in integers, so that sums are exact in any order and can be checked by hand.
 
@@ -10,22 +10,24 @@ A ledger counts in integers, so that sums are exact in any order and can be chec
 Prices are rounded up and never below one unit (a failure of exactly 0 costs 0); caps are rounded down. An infinite
 price is None: it closes that book for good. A charge is admitted if after adding it the failures are within their cap
 and at least one of the two books is within its own: docs/proofs/filter.md.
+
+    Price   what one charge costs, or the sum of many
+    Caps    what the sums may reach
+    Funds   what one release may cost, as a value: nothing is read while a mechanism is calibrated
+    Books   both books of a ledger at one moment
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from discreet import exact
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Guarantee, choose_order, renyi_cap
-
-if TYPE_CHECKING:
-    from discreet.data import Facts
-    from discreet.mechanism import Conversation, Mechanism
 
 NANO = 10**9
 ATTO = 10**18
@@ -99,6 +101,7 @@ def price_of(guarantee: Guarantee, order: Fraction | None) -> Price:
     return Price(renyi, pure, _units(guarantee.failure, ATTO))
 
 
+@functools.lru_cache(maxsize=256)
 def caps_of(budget: Budget, failure_share: Fraction) -> tuple[Fraction | None, Caps]:
     """The order and the caps that a budget fixes for good."""
     chosen = choose_order(budget, failure_share)
@@ -116,6 +119,69 @@ def caps_at(order: Fraction | None, budget: Budget, failure_share: Fraction) -> 
 
 
 @dataclass(frozen=True, slots=True)
+class Funds:
+    """What one release may cost: the test that a guarantee is within it, without a ledger being read.
+
+    `Funds.of(budget)` is what a new ledger with this budget admits; `ledger.funds(share=, allowance=)` is what a ledger
+    has left at one moment. Whether the ledger still has as much is decided by the charge.
+
+    order   of the Renyi book; None if there is none
+    budget  the budget of which all of delta may be divided anew between conversion and failures; None if the
+            division is fixed, as in a ledger
+    """
+
+    order: Fraction | None
+    caps: Caps
+    budget: Budget | None = None
+
+    @staticmethod
+    def of(budget: Budget, *, failure_share: Fraction | int = 0) -> Funds:
+        """A whole budget, of whose delta this share is kept for failures."""
+        if not isinstance(budget, Budget):
+            raise ParameterError(f"budget must be a Budget(epsilon, delta), found {budget!r}")
+        return Funds(*caps_of(budget, Fraction(failure_share)), budget)
+
+    def price(self, guarantee: Guarantee) -> Price:
+        return price_of(guarantee, self.order)
+
+    def admits(self, guarantee: Guarantee) -> bool:
+        """Whether a release with this guarantee is within these funds."""
+        return self.price(guarantee).within(self.caps)
+
+    @property
+    def failure(self) -> Fraction:
+        """What the failure probability of a release may be."""
+        return Fraction(self.caps.failure, ATTO)
+
+    @property
+    def pure(self) -> bool:
+        """Whether only pure epsilons count: there is no Renyi book, or nothing is left there."""
+        return not self.caps.renyi
+
+    def keeping(self, failure_share: Fraction) -> Funds:
+        """The same with this share of delta kept for failures, where the division is not fixed."""
+        return self if self.budget is None else Funds.of(self.budget, failure_share=failure_share)
+
+    def share(self, part: Fraction) -> Funds:
+        """This part of every cap: of n releases within the n-th part each, all are within the whole."""
+        return Funds(self.order, self.caps.share(part))
+
+    def only_pure(self) -> Funds:
+        """What basic composition admits: the pure book alone."""
+        return Funds(None, Caps(None, self.caps.pure, self.caps.failure), self.budget)
+
+
+FAILING = Fraction(999, 1000)
+"""The share of delta that a mechanism takes which holds outside a small event and composes in no Renyi currency."""
+
+
+class Priced(Protocol):
+    """Anything with a guarantee: a mechanism or a conversation."""
+
+    def guarantee(self, facts: Any) -> Guarantee: ...
+
+
+@dataclass(frozen=True, slots=True)
 class Books:
     """Both books of a ledger at one moment: what is spent, or what is left. Integers as in `Price`."""
 
@@ -125,9 +191,9 @@ class Books:
     caps: Caps
     order: Fraction | None
     remaining: bool
-    facts: Facts | None = field(default=None, repr=False, compare=False)
+    facts: Any = field(default=None, repr=False, compare=False)
 
-    def how_many(self, mechanism: Mechanism | Conversation, *, facts: Facts | None = None) -> int:
+    def how_many(self, mechanism: Priced, *, facts: Any = None) -> int:
         """About how many more releases like this one fit: exact if nothing else is charged meanwhile."""
         facts = facts or self.facts
         if not self.remaining:
@@ -242,7 +308,7 @@ def spent_books(spent: Price, caps: Caps, order: Fraction | None) -> Books:
     return Books(spent.renyi, spent.pure, spent.failure, caps, order, False)
 
 
-def remaining_books(spent: Price, caps: Caps, order: Fraction | None, facts: Facts | None) -> Books:
+def remaining_books(spent: Price, caps: Caps, order: Fraction | None, facts: Any) -> Books:
     """What may still be added in each book: 0 in a closed or full one, None where there is no such book."""
     renyi = None if caps.renyi is None else _left(caps.renyi, spent.renyi)
     return Books(renyi, _left(caps.pure, spent.pure), max(0, caps.failure - spent.failure), caps, order, True, facts)

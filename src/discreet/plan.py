@@ -27,11 +27,10 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet import exact
-from discreet.data import Facts
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain, Facts
 from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours, Share
-from discreet.mechanism import within
 
 if TYPE_CHECKING:
     from discreet.funds import Books
@@ -54,7 +53,7 @@ class Row:
     needed   the size for which the error is the alpha that was asked for, when one is given
     refusal  why this method promises nothing here; the numbers are None then
     assuming what the promise supposes about the rows, or whom it compares with
-    taken    a model: whether its estimator takes this method unasked, solver="auto"
+    taken    a model: whether its estimator takes this method unasked, method="auto"
     """
 
     method: str
@@ -89,18 +88,10 @@ class Left:
         """What is left of the ledger, or of the allowance's share of it."""
         return self.ledger.remaining(allowance=self.allowance)
 
-    def admits(self, facts: Facts) -> Callable[[Any], bool]:
-        """Whether a charge is within the share; then the ledger admits it too, for its books have that much left."""
-        if self.either:
-            return lambda mechanism: self.ledger.admits(mechanism, facts=facts, allowance=self.allowance)
-        caps = self.remaining().share(self.share.part)
-        return lambda mechanism: self.ledger.price(mechanism.guarantee(facts)).within(caps)
-
     @property
-    def failure(self) -> Fraction:
-        from discreet.funds import ATTO
-
-        return Fraction(self.remaining().share(self.share.part).failure, ATTO)
+    def funds(self) -> Funds:
+        """What a charge must stay within; the ledger admits it too, for its books have that much left."""
+        return self.ledger.funds(share=None if self.either else self.share, allowance=self.allowance)
 
     def __str__(self) -> str:
         left, part = self.remaining(), "all" if self.share.part == 1 else str(self.share.part)
@@ -127,7 +118,9 @@ class Model:
         given = [name for name in _TAKEN_BY if getattr(self, name) not in (None, ())]
         for name in given:
             if kind not in _TAKEN_BY[name]:
-                raise ParameterError(f"{name}= is for {' and '.join(_TAKEN_BY[name])}, not for a plan of {kind!r}")
+                raise ParameterError(
+                    f"{name}= is for {' and '.join(_TAKEN_BY[name])}, not for a plan of {kind!r}", argument=name
+                )
         if ("domain" in given) != ("target" in given) or ("features" in given and "domain" not in given):
             raise ParameterError(f"domain= and target= belong together, found {' and '.join(given)}")
         if self.domain is not None and "d" in numbers:
@@ -224,18 +217,18 @@ class Asked:
         return exact.whole(**{name: self.numbers[name]})
 
     @property
-    def pure(self) -> bool:
-        """Whether only pure epsilons count: without a delta, or with nothing left in the Renyi book."""
-        return self.budget.delta == 0 or (self.left is not None and not self.left.remaining().renyi)
+    def funds(self) -> Funds:
+        """What one release may cost."""
+        return Funds.of(self.budget) if self.left is None else self.left.funds
 
     @property
-    def failure(self) -> Fraction:
-        """What the failures of one mechanism may add up to."""
-        return self.budget.delta if self.left is None else self.left.failure
+    def pure(self) -> bool:
+        """Whether only pure epsilons count: without a delta, or with nothing left in the Renyi book."""
+        return self.funds.pure
 
-    def admits(self, facts: Facts) -> Callable[[Any], bool]:
-        """The test "this alone is within what may be spent", for `calibrate`."""
-        return within(self.budget, facts=facts) if self.left is None else self.left.admits(facts)
+    def admits(self, mechanism: Any) -> bool:
+        """The test "this alone is within the funds"."""
+        return self.funds.admits(mechanism.guarantee(self.facts))
 
     def with_domain(self, domain: Domain) -> Facts:
         return Facts(domain, self.facts.neighbours, self.facts.size)

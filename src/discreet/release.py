@@ -29,9 +29,8 @@ from discreet.ledger import Ledger, charging
 from discreet.ledger.answer_codec import decode, encode
 from discreet.ledger.charging import Purchase
 from discreet.ledger.opening import LONGEST_MEMO, check_table, storable_text
-from discreet.mechanism import Conversation, Looking, Mechanism
-from discreet.predicate import TOO_DEEP
-from discreet.query import require_numbers
+from discreet.mechanisms import Conversation, Looking, Mechanism
+from discreet.query import TOO_DEEP, require_numbers
 from discreet.records import Json, canonical, digest, record
 from discreet.rng import Rng
 

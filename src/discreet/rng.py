@@ -11,7 +11,7 @@ used only where it *decides* (the two ends of the error interval give the same a
 entries, 64 more bits of the same U are revealed and the interval is computed again in integers of any length, again and
 again until it decides. So the result is always the exact function of the bits and its law is exact: no float is ever
 rounded into an output. Proof, with every bound: docs/proofs/exact_noise.md. Its one empirical premise is that the
-relative error of numpy's log and exp is at most 128 * 2^-53; tests/unit/test_noise.py checks it (it sees 1.2 * 2^-53).
+relative error of numpy's log and exp is at most 128 * 2^-53; tests/unit/test_rng.py checks it (it sees 1.2 * 2^-53).
 
     laplace             sign and geometric, (zero, minus) rejected
     gaussian            Canonne-Kamath-Steinke 2020: rejection from the Laplace law of scale floor(sigma) + 1
@@ -44,11 +44,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import exact
+from discreet.arrays import Floats, Ints, Mask
 from discreet.errors import OutOfRange, ParameterError
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 Shape = int | tuple[int, ...]
 Enclosure = tuple[int, int]
 
@@ -94,8 +92,8 @@ class Rng:
     @overload
     def integers(self, bound: int, size: None = None) -> int: ...
     @overload
-    def integers(self, bound: int, size: Shape) -> IntArray: ...
-    def integers(self, bound: int, size: Shape | None = None) -> int | IntArray:
+    def integers(self, bound: int, size: Shape) -> Ints: ...
+    def integers(self, bound: int, size: Shape | None = None) -> int | Ints:
         """Uniform on 0, ..., bound - 1. Arrays need bound <= 2**63."""
         bound = exact.whole(1, bound=bound)
         length = (bound - 1).bit_length()
@@ -106,7 +104,7 @@ class Rng:
         if length > 63:
             raise ParameterError(f"bound must be at most 2**63 for an array, found one of {length} bits")
 
-        def propose(count: int) -> IntArray:
+        def propose(count: int) -> Ints:
             values = self._low_bits(count, length)
             return values[values < bound]
 
@@ -115,23 +113,23 @@ class Rng:
     @overload
     def bernoulli_exp(self, x: Fraction, size: None = None) -> bool: ...
     @overload
-    def bernoulli_exp(self, x: Fraction, size: Shape) -> BoolArray: ...
-    def bernoulli_exp(self, x: Fraction, size: Shape | None = None) -> bool | BoolArray:
+    def bernoulli_exp(self, x: Fraction, size: Shape) -> Mask: ...
+    def bernoulli_exp(self, x: Fraction, size: Shape | None = None) -> bool | Mask:
         """True with probability exp(-x), for a rational x >= 0."""
         x = exact.nonnegative(x=x)
         near = float(min(max(x, _SMALLEST_SCALE), Fraction(2**64)))  # E < 2**64 whenever a float decides
 
-        def propose(count: int) -> IntArray:
+        def propose(count: int) -> Ints:
             return self._exceeds(np.full(count, near), lambda _: x).astype(np.int64)
 
         return bool(self._filled(None, propose)) if size is None else self._filled(size, propose).astype(np.bool_)
 
-    def flips(self, gaps: IntArray, rate: Fraction) -> BoolArray:
+    def flips(self, gaps: Ints, rate: Fraction) -> Mask:
         """True with probability exp(-rate * gap) for each gap >= 0, independently."""
         rate, gaps = checked_rate(rate), _integer_array(gaps)
         near = float(rate)
 
-        def answered(part: IntArray) -> BoolArray:
+        def answered(part: Ints) -> Mask:
             return self._exceeds(part.astype(np.float64) * near, lambda i: int(part[i]) * rate)
 
         parts = [answered(gaps[start : start + _CHUNK]) for start in range(0, gaps.size, _CHUNK)]
@@ -140,12 +138,12 @@ class Rng:
     @overload
     def geometric(self, scale: Fraction, size: None = None) -> int: ...
     @overload
-    def geometric(self, scale: Fraction, size: Shape) -> IntArray: ...
-    def geometric(self, scale: Fraction, size: Shape | None = None) -> int | IntArray:
+    def geometric(self, scale: Fraction, size: Shape) -> Ints: ...
+    def geometric(self, scale: Fraction, size: Shape | None = None) -> int | Ints:
         """P[K >= k] = exp(-k / scale) for k = 0, 1, ..."""
         scale = checked_scale(scale)
 
-        def propose(count: int) -> IntArray:
+        def propose(count: int) -> Ints:
             magnitude, _, kept = self._magnitudes(count, scale)
             return magnitude[kept]
 
@@ -154,12 +152,12 @@ class Rng:
     @overload
     def laplace(self, scale: Fraction, size: None = None) -> int: ...
     @overload
-    def laplace(self, scale: Fraction, size: Shape) -> IntArray: ...
-    def laplace(self, scale: Fraction, size: Shape | None = None) -> int | IntArray:
+    def laplace(self, scale: Fraction, size: Shape) -> Ints: ...
+    def laplace(self, scale: Fraction, size: Shape | None = None) -> int | Ints:
         """P[K = k] proportional to exp(-|k| / scale)."""
         scale = checked_scale(scale)
 
-        def propose(count: int) -> IntArray:
+        def propose(count: int) -> Ints:
             magnitude, sign, kept = self._two_sided(count, scale)
             return (magnitude * sign)[kept]
 
@@ -168,14 +166,14 @@ class Rng:
     @overload
     def gaussian(self, variance: Fraction, size: None = None) -> int: ...
     @overload
-    def gaussian(self, variance: Fraction, size: Shape) -> IntArray: ...
-    def gaussian(self, variance: Fraction, size: Shape | None = None) -> int | IntArray:
+    def gaussian(self, variance: Fraction, size: Shape) -> Ints: ...
+    def gaussian(self, variance: Fraction, size: Shape | None = None) -> int | Ints:
         """P[K = k] proportional to exp(-k^2 / (2 variance))."""
         variance = checked_variance(variance)
         envelope = exact.floor_sqrt(variance) + 1
         centre, half = variance / envelope, 1 / (2 * variance)
 
-        def propose(count: int) -> IntArray:
+        def propose(count: int) -> Ints:
             magnitude, sign, kept = self._two_sided(count, Fraction(envelope))
             x = magnitude.astype(np.float64)
             x -= float(centre)
@@ -189,18 +187,18 @@ class Rng:
     @overload
     def truncated_laplace(self, scale: Fraction, bound: int, size: None = None) -> int: ...
     @overload
-    def truncated_laplace(self, scale: Fraction, bound: int, size: Shape) -> IntArray: ...
-    def truncated_laplace(self, scale: Fraction, bound: int, size: Shape | None = None) -> int | IntArray:
+    def truncated_laplace(self, scale: Fraction, bound: int, size: Shape) -> Ints: ...
+    def truncated_laplace(self, scale: Fraction, bound: int, size: Shape | None = None) -> int | Ints:
         """P[K = k] proportional to exp(-|k| / scale) on -bound, ..., bound; nothing outside."""
         scale, bound = checked_scale(scale), exact.whole(0, bound=bound)
         reach = min(bound, 2**62)  # |noise| < 2**62 in any case
 
-        def from_laplace(count: int) -> IntArray:
+        def from_laplace(count: int) -> Ints:
             magnitude, sign, kept = self._two_sided(count, scale)
             kept &= magnitude <= reach
             return (magnitude * sign)[kept]
 
-        def from_uniform(count: int) -> IntArray:
+        def from_uniform(count: int) -> Ints:
             value = self.integers(2 * bound + 1, count) - bound
             magnitude = np.abs(value)
             near = magnitude.astype(np.float64) * float(1 / scale)
@@ -211,7 +209,7 @@ class Rng:
             return self._filled(size, from_uniform, acceptance=0.6)
         return self._filled(size, from_laplace, acceptance=0.6 * _laplace_acceptance(scale))
 
-    def permutation(self, n: int) -> IntArray:
+    def permutation(self, n: int) -> Ints:
         """A uniformly random order of 0, ..., n - 1."""
         n = exact.whole(0, n=n)
         while True:
@@ -221,9 +219,7 @@ class Rng:
             if not np.any(ranked[1:] == ranked[:-1]):  # given that all keys differ, every order is equally likely
                 return order.astype(np.int64, copy=False)
 
-    def select(
-        self, scores: IntArray | Sequence[int], rate: Fraction, counts: IntArray | Sequence[int] | None = None
-    ) -> int:
+    def select(self, scores: Ints | Sequence[int], rate: Fraction, counts: Ints | Sequence[int] | None = None) -> int:
         """An index i with probability proportional to counts[i] * exp(rate * scores[i]).
 
         The scores fit int64; counts (default: all 1) are integers >= 0 of any length, not all 0. First a block of about
@@ -247,16 +243,12 @@ class Rng:
     # The pieces. `count` proposals at a time; a boolean array says which of them are kept.
 
     @overload
-    def _filled(self, size: None, propose: Callable[[int], IntArray], acceptance: float = 1.0) -> int: ...
+    def _filled(self, size: None, propose: Callable[[int], Ints], acceptance: float = 1.0) -> int: ...
     @overload
-    def _filled(self, size: Shape, propose: Callable[[int], IntArray], acceptance: float = 1.0) -> IntArray: ...
+    def _filled(self, size: Shape, propose: Callable[[int], Ints], acceptance: float = 1.0) -> Ints: ...
     @overload
-    def _filled(
-        self, size: Shape | None, propose: Callable[[int], IntArray], acceptance: float = 1.0
-    ) -> int | IntArray: ...
-    def _filled(
-        self, size: Shape | None, propose: Callable[[int], IntArray], acceptance: float = 1.0
-    ) -> int | IntArray:
+    def _filled(self, size: Shape | None, propose: Callable[[int], Ints], acceptance: float = 1.0) -> int | Ints: ...
+    def _filled(self, size: Shape | None, propose: Callable[[int], Ints], acceptance: float = 1.0) -> int | Ints:
         """The first accepted proposals, in order, in the wanted shape. `acceptance` only saves time."""
         shape = _checked_shape(size)
         values = np.empty(math.prod(shape), dtype=np.int64)
@@ -269,7 +261,7 @@ class Rng:
             done += accepted.size
         return int(values[0]) if size is None else values.reshape(shape)
 
-    def _low_bits(self, count: int, length: int) -> IntArray:
+    def _low_bits(self, count: int, length: int) -> Ints:
         """Uniform integers below 2**length <= 2**63."""
         if length == 0:
             return np.zeros(count, dtype=np.int64)
@@ -280,7 +272,7 @@ class Rng:
     def _halves(self, count: int) -> NDArray[np.uint32]:
         return np.frombuffer(self._bytes(4 * count), dtype="<u4")
 
-    def _exponentials(self, count: int, wide: bool) -> tuple[_Exponentials, BoolArray]:
+    def _exponentials(self, count: int, wide: bool) -> tuple[_Exponentials, Mask]:
         """Standard exponential variables and one more independent bit each."""
         if wide:
             words = self.words(count)
@@ -298,7 +290,7 @@ class Rng:
         doubt += floats * _GUARD
         return _Exponentials(known=known, bits=bits, value=floats, doubt=doubt), spare
 
-    def _magnitudes(self, count: int, scale: Fraction) -> tuple[IntArray, BoolArray, BoolArray]:
+    def _magnitudes(self, count: int, scale: Fraction) -> tuple[Ints, Mask, Mask]:
         """Geometric variables, one more independent bit each, and which of them are kept."""
         shift = math.floor(scale).bit_length() - 20 if scale > _DIRECT else 0
         leading, spare = self._floors(count, scale / (1 << shift))
@@ -310,13 +302,13 @@ class Rng:
         kept = self._exceeds(rest.astype(np.float64) * float(1 / scale), lambda i: int(rest[i]) / scale)
         return (leading << shift) + rest, spare, kept
 
-    def _two_sided(self, count: int, scale: Fraction) -> tuple[IntArray, IntArray, BoolArray]:
+    def _two_sided(self, count: int, scale: Fraction) -> tuple[Ints, Ints, Mask]:
         """Magnitudes, signs and which of them are kept: of the two zeros, one."""
         magnitude, minus, kept = self._magnitudes(count, scale)
         kept &= ~minus | (magnitude != 0)
         return magnitude, 1 - 2 * minus.astype(np.int64), kept
 
-    def _floors(self, count: int, scale: Fraction) -> tuple[IntArray, BoolArray]:
+    def _floors(self, count: int, scale: Fraction) -> tuple[Ints, Mask]:
         """floor(scale * E) for fresh E, and one more independent bit each."""
         variables, spare = self._exponentials(count, wide=scale > _NARROW)
         near = float(scale)
@@ -329,7 +321,7 @@ class Rng:
             floors[i] = self._exact_floor(int(variables.known[i]), variables.bits, scale)
         return floors, spare
 
-    def _exceeds(self, x: FloatArray, exactly: Callable[[int], Fraction]) -> BoolArray:
+    def _exceeds(self, x: Floats, exactly: Callable[[int], Fraction]) -> Mask:
         """[E > x_i] for fresh E, where x[i] is within (x[i] + 1) * _GUARD of the true x_i = exactly(i)."""
         variables, _ = self._exponentials(x.size, wide=False)
         answers = variables.value > x
@@ -358,7 +350,7 @@ class Rng:
     def _exact_exceeds(self, known: int, bits: int, x: Fraction) -> bool:
         return next(low > x for low, high in self._revealed(known, bits) if low > x or high < x)
 
-    def _pick(self, weights: FloatArray, doubt: float, exactly: Callable[[int], list[Enclosure]]) -> int:
+    def _pick(self, weights: Floats, doubt: float, exactly: Callable[[int], list[Enclosure]]) -> int:
         """An index with probability proportional to its true weight.
 
         Each weight is within a factor 1 +- doubt, or 2**-990, of the truth; exactly(p) gives integer enclosures of
@@ -402,10 +394,10 @@ class SeededRng(Rng):
 class _Exponentials:
     """E = -ln U for uniform U whose first `bits` bits are `known`; |E - value| <= doubt, with a factor 1.9 to spare."""
 
-    known: NDArray[np.int32] | IntArray
+    known: NDArray[np.int32] | Ints
     bits: int
-    value: FloatArray
-    doubt: FloatArray
+    value: Floats
+    doubt: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -417,11 +409,11 @@ class _Weights:
 
     gaps: NDArray[np.uint64]
     rate: Fraction
-    counts: IntArray | list[int] | None
-    index: IntArray
+    counts: Ints | list[int] | None
+    index: Ints
 
     @staticmethod
-    def of(scores: IntArray | Sequence[int], rate: Fraction, counts: IntArray | Sequence[int] | None) -> _Weights:
+    def of(scores: Ints | Sequence[int], rate: Fraction, counts: Ints | Sequence[int] | None) -> _Weights:
         rate = checked_rate(rate)
         levels = _integer_array(scores)
         index = np.arange(levels.size)
@@ -435,7 +427,7 @@ class _Weights:
         gaps = levels.max().astype(np.uint64) - levels.astype(np.uint64)  # modulo 2**64, hence exact
         return _Weights(gaps=gaps, rate=rate, counts=counts, index=index)
 
-    def floats(self) -> tuple[FloatArray, float]:
+    def floats(self) -> tuple[Floats, float]:
         """The weights up to a common factor, and the bound on their relative error."""
         near = float(self.rate)
         if self.counts is None:
@@ -465,7 +457,7 @@ class _Weights:
         return found
 
 
-def _binary(counts: IntArray | list[int]) -> tuple[FloatArray, FloatArray]:
+def _binary(counts: Ints | list[int]) -> tuple[Floats, Floats]:
     """Mantissas in [1/2, 2] (relative error at most 2**-52) and exponents: count = mantissa * 2**exponent."""
     if isinstance(counts, np.ndarray):
         mantissa, power = np.frexp(counts.astype(np.float64))
@@ -574,7 +566,7 @@ def _checked_shape(size: Shape | None) -> tuple[int, ...]:
     return tuple(exact.whole(0, size=part) for part in sizes)
 
 
-def _integer_array(scores: IntArray | Sequence[int]) -> IntArray:
+def _integer_array(scores: Ints | Sequence[int]) -> Ints:
     values = np.asarray(scores)
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
         raise ParameterError(f"scores must be a list of integers that fit 64 bits, found {values.dtype} {values.shape}")
@@ -583,7 +575,7 @@ def _integer_array(scores: IntArray | Sequence[int]) -> IntArray:
     return values.astype(np.int64, copy=False)
 
 
-def _checked_counts(counts: IntArray | Sequence[int], size: int) -> IntArray | list[int]:
+def _checked_counts(counts: Ints | Sequence[int], size: int) -> Ints | list[int]:
     if len(counts) != size:
         raise ParameterError(f"counts must match scores: found {len(counts)} counts for {size} scores")
     if isinstance(counts, np.ndarray) and counts.dtype.kind in "iu":

@@ -39,11 +39,22 @@ from pathlib import Path
 from typing import Any
 
 from discreet import exact
-from discreet.data import ParquetTable, Table
-from discreet.data.files import Scan, parquet_types
-from discreet.data.ingest import FIRST_EDITION, checked_edition, require_columns
+from discreet.data import (
+    FIRST_EDITION,
+    AnyNumber,
+    Category,
+    Column,
+    Domain,
+    Number,
+    ParquetTable,
+    Scan,
+    Table,
+    checked_edition,
+    near_misses,
+    parquet_types,
+    require_columns,
+)
 from discreet.describe import one_line
-from discreet.domain import AnyNumber, Category, Column, Domain, Number, near_misses
 from discreet.errors import DiscreetError, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 from discreet.rehearsal import PEOPLE, made_up

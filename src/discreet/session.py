@@ -19,15 +19,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet import exact
-from discreet.data import Dataset
-from discreet.data.distinct import DistinctRows
-from discreet.domain import Domain, label_of
+from discreet.data import Dataset, DistinctRows, Domain
 from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.ledger.opening import check_table
-from discreet.predicate import EVERYTHING
-from discreet.query import Count, Histogram, Sum
+from discreet.query import EVERYTHING, Count, Histogram, Sum
 from discreet.rng import Rng
 
 if TYPE_CHECKING:
@@ -224,7 +221,7 @@ class Session:
 
     def _labels(self, name: str, codes: list[int]) -> list[Any]:
         column = self.table.facts.domain.column(name)
-        labels = {code: label_of(column, code) for code in set(codes)}
+        labels = {code: column.label(code) for code in set(codes)}
         return [labels[code] for code in codes]
 
     # Learning.

@@ -21,8 +21,7 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.audit.search import Pair, climb
-from discreet.data import Facts, Slice
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Facts, Number, Slice
 from discreet.errors import OutOfRange
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.pac.boxes import SlicedBox
@@ -91,7 +90,7 @@ def lumped(monkeypatch):
         return [(-reach, q**reach / (1 + q)), *inner, (reach, q**reach / (1 + q))]
 
     monkeypatch.setattr(laws, "_one_sided", one_sided)
-    monkeypatch.setattr(laws, "_two_sided", two_sided)
+    monkeypatch.setattr(laws, "laplace_atoms", two_sided)
 
 
 def toys(domain, rows=1):
@@ -274,7 +273,7 @@ def reorder(e_a, *, gap, stretch, rounds, count=1, columns=("x",)):
 @pytest.fixture
 def uncounted(monkeypatch):
     """The noisy count always passes: what is judged is the price of the points alone."""
-    monkeypatch.setattr(laws, "_two_sided", lambda scale, reach: [(100, 1.0)])
+    monkeypatch.setattr(laws, "laplace_atoms", lambda scale, reach: [(100, 1.0)])
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,7 @@ from discreet.audit.divergence import compare
 from discreet.audit.laws import Setting, law
 from discreet.audit.search import climb, start
 from discreet.guarantee import Neighbours
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.selection import Exponential, PermuteAndFlip
-from discreet.mechanisms.stable import StableHistogram
+from discreet.mechanisms import Exponential, Gaussian, Laplace, PermuteAndFlip, StableHistogram
 from discreet.query import Count, Equals, Histogram, KeyCount
 from discreet.rng import SeededRng
 

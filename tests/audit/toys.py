@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet.audit.laws import Setting
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Number
 from discreet.guarantee import Neighbours
 
 ONE_COLUMN = Domain(v=Category("a", "b"))

@@ -154,9 +154,9 @@ BAD = {
         "nothing for failures",
     ),
     "calibrate to a budget": (
-        lambda book: dp.calibrate(lambda s: dp.Laplace(COUNT, s), admits=dp.Budget(1)),
+        lambda book: dp.calibrate(lambda s: dp.Laplace(COUNT, s), funds=dp.Budget(1), facts=book.facts),
         P,
-        "within(budget",
+        "Funds.of(budget",
     ),
     "a plan for a number": (lambda book: dp.plan("count", budget=0.5), P, "budget must be a Budget"),
     "a plan with a number too many": (lambda book: dp.plan("count", budget=dp.Budget(1), cell=3), P, "takes no other"),

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from discreet.data import Identity, Matrix, ParquetTable, Slice, Table
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import Category, Domain, Identity, Matrix, Number, ParquetTable, Slice, Table, Vector
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 from discreet.query import (

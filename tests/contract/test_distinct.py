@@ -11,10 +11,8 @@ import pandas as pd
 import pytest
 
 import discreet as dp
-from discreet.data import Matrix, distinct
-from discreet.data.distinct import DistinctRows, mixed
-from discreet.data.rows import Batch, Slice
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import Batch, Category, DistinctRows, Domain, Matrix, Number, Slice, Vector, distinct
+from discreet.data.distinct import mixed
 from discreet.errors import BudgetExceeded, LedgerMismatch, ParameterError, SchemaError
 from discreet.query import (
     Among,

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import discreet as dp
-from discreet.mechanisms.noise import GaussianNoise
+from discreet.mechanisms import GaussianNoise
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.boxes import SlicedBox
 from discreet.pac.greedy_boxes import CountedFaces, FaceByFace

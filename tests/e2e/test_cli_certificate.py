@@ -12,7 +12,7 @@ from discreet import example
 from discreet.certificate.certificate import Certificate, certificate
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
-from discreet.mechanisms.additive import Laplace
+from discreet.mechanisms import Laplace
 from discreet.query import Between, Count
 from discreet.release import release
 from discreet.schema import Schema

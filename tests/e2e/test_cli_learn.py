@@ -25,7 +25,7 @@ from discreet.cli.output import Output
 from discreet.cli.rule_view import covers
 from discreet.data import Identity
 from discreet.funds import Price
-from discreet.mechanisms.additive import Laplace
+from discreet.mechanisms import Laplace
 
 PRICE = ("--epsilon", "0.3", "--delta", "1e-7")
 LOGISTIC = ("fit", "people.toml", "logistic", "--target", "limited")

@@ -17,7 +17,7 @@ from discreet import cli, example
 from discreet.cli.ledger import odds as odds_of
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
-from discreet.mechanisms.additive import Laplace
+from discreet.mechanisms import Laplace
 from discreet.query import Between, Count
 from discreet.records import record
 from discreet.rehearsal import made_up

@@ -15,7 +15,7 @@ from discreet.data import Identity
 from discreet.errors import DiscreetError
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanisms.additive import Laplace
+from discreet.mechanisms import Laplace
 from discreet.query import Between, Count
 from discreet.release import release
 from discreet.report.plot import percent

@@ -13,12 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from discreet.data import Slice, Table
-from discreet.data.grid import grid_rows
+from discreet.data import Category, Domain, Number, Slice, Table, Vector, grid_rows, slices_of, sum_of
 from discreet.data.ingest import batches_of
-from discreet.data.rows import sum_of
-from discreet.data.slices import slices_of
-from discreet.domain import Category, Domain, Number, Vector
 from discreet.query import Among, And, Between, Count, Equals, Histogram, KeyCount, Missing, Not, Or, Sum, VectorSum
 from discreet.records import record, revive
 

@@ -11,8 +11,7 @@ import itertools
 import numpy as np
 import pytest
 
-from discreet.data import Facts, Matrix, Table
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import Category, Domain, Facts, Matrix, Number, Table, Vector
 from discreet.guarantee import Neighbours
 from discreet.query import And, Between, Count, Equals, Histogram, KeyCount, Missing, Or, Sensitivity, Sum, VectorSum
 

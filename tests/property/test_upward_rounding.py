@@ -14,8 +14,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from discreet.data import Facts
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Facts, Number
 from discreet.guarantee import (
     ORDERS,
     Guarantee,
@@ -27,7 +26,7 @@ from discreet.guarantee import (
     renyi_to_delta,
     renyi_to_epsilon,
 )
-from discreet.mechanisms.stable import StableHistogram
+from discreet.mechanisms import StableHistogram
 from discreet.query import KeyCount
 
 RELATION = "add-remove"

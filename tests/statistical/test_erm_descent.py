@@ -18,7 +18,7 @@ from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Squared
 from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
-from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
+from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.rng import Rng
 
 RNG = Rng()
@@ -71,8 +71,8 @@ CASES = [
 def test_the_mean_excess_risk_is_below_the_promise(loss, schedule, noise, regularizer, relation):
     data, X, y = labelled(loss, relation=relation, size=300)  # noqa: N806
     risk = Risk(loss, VectorColumn(intercept=False), "y", Ball(2), regularizer)
-    admits = dp.within(dp.Budget(8, "1e-4"), facts=data.facts)
-    mechanism = propose(risk, facts=data.facts, admits=admits, noise=noise, schedule=schedule, steps=20)
+    funds = dp.Funds.of(dp.Budget(8, "1e-4"))
+    mechanism = propose(risk, facts=data.facts, funds=funds, noise=noise, schedule=schedule, steps=20)
     bound = promise(mechanism, data.facts)
     least = minimiser(risk.loss, X, y, risk.feasible, risk.regularizer).value
     found = [excess(risk, mechanism.run(data, RNG), X, y, least) for _ in range(30)]
@@ -93,8 +93,8 @@ def linear_case(schedule, *, pull: float, steps: int):
     y = (np.arange(rows) < rows * (1 + pull) / 2).astype(int)
     data = dp.Matrix(X, y, features=dp.Vector(width, norm=1), target=dp.Category(0, 1))
     risk = Risk(loss, VectorColumn(intercept=False), "y", Ball(1))
-    admits = dp.within(dp.Budget(1, "1e-5"), facts=data.facts)
-    return data, risk, propose(risk, facts=data.facts, admits=admits, schedule=schedule, steps=steps)
+    funds = dp.Funds.of(dp.Budget(1, "1e-5"))
+    return data, risk, propose(risk, facts=data.facts, funds=funds, schedule=schedule, steps=steps)
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import Facts, Table
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Facts, Number, Table
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac.boxes import BoxRule, SlicedBox, methods
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, alone, named
+from discreet.pac.methods import Method, named
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, mistakes, most_losses
 
@@ -59,8 +59,8 @@ def planted(family, n, dimension, bits, seed):
 @functools.cache
 def learners(dimension, bits, epsilon):
     facts = Facts(domain_of(dimension, bits), Neighbours("replace-one"), None)
-    spend = alone(Budget(epsilon, "1e-6"), facts=facts)
-    return methods(columns_of(dimension), LABELS, facts=facts, beta=BETA, spend=spend)
+    funds = Funds.of(Budget(epsilon, "1e-6"))
+    return methods(columns_of(dimension), LABELS, facts=facts, beta=BETA, funds=funds)
 
 
 def wrong_inside(rule, table):

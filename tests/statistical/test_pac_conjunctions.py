@@ -9,15 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import Facts
-from discreet.data.packed import BitMatrix
-from discreet.domain import Bits, Category, Domain
+from discreet.data import BitMatrix, Bits, Category, Domain, Facts
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac.all_conjunctions import Listing, PackedRows
 from discreet.pac.conditions import Conjunction, Literals
 from discreet.pac.conjunctions import COUNTS, EXACT, LECTURE, methods, tuned
 from discreet.pac.labels import Labels
-from discreet.pac.methods import alone, named
+from discreet.pac.methods import named
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
 
@@ -27,7 +26,7 @@ BETA = Fraction(1, 20)
 
 def offered(name, d, k, budget, relation):
     facts = Facts(Domain(x=Bits(d), y=CLASSES), Neighbours(relation), 1000)
-    return named(methods(BITS, LABELS, k, facts=facts, beta=BETA, spend=alone(budget, facts=facts)), name)
+    return named(methods(BITS, LABELS, k, facts=facts, beta=BETA, funds=Funds.of(budget)), name)
 
 
 def matrix(bits, labels):

@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import BitMatrix, Facts, Table
-from discreet.domain import Bits, Category, Domain, Number
+from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Table
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac.conditions import Conjunction, Literals, Thresholds
 from discreet.pac.greedy import GreedySelection, methods, practical
 from discreet.pac.labels import Labels
-from discreet.pac.methods import alone, named
+from discreet.pac.methods import named
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
 
@@ -53,10 +53,10 @@ def played(
 ) -> int:
     """Lost games at the size that the method asks for (or a part of it)."""
     asked = Facts(Domain(x=Bits(d), y=Category(0, 1)), Neighbours(kind), None)
-    spend = alone(budget, facts=asked)
-    n = max(1, int(part * named(methods(BITS, LABELS, k, facts=asked, beta=BETA, spend=spend), method).needed(alpha)))
+    funds = Funds.of(budget)
+    n = max(1, int(part * named(methods(BITS, LABELS, k, facts=asked, beta=BETA, funds=funds), method).needed(alpha)))
     data = planted(family, n, d, k, 7 * d + k, kind)
-    found = methods(BITS, LABELS, k, facts=data.facts, beta=BETA, spend=spend)
+    found = methods(BITS, LABELS, k, facts=data.facts, beta=BETA, funds=funds)
     mechanism = named(found, method).mechanism(alpha)
     return failures(mechanism, data, lambda got: Conjunction(BITS, got), alpha, runs, SeededRng(k))
 
@@ -88,8 +88,8 @@ def test_a_target_without_conditions_is_learned_too():
     """All rows are positive: what is learned must keep them."""
     bits = np.random.default_rng(2).random((20_000, 10)) < 0.5
     data = BitMatrix(bits, np.ones(20_000, dtype=int), target=Category(0, 1))
-    spend = alone(Budget(1, "1e-6"), facts=data.facts)
-    for each in methods(BITS, LABELS, 2, facts=data.facts, beta=BETA, spend=spend):
+    funds = Funds.of(Budget(1, "1e-6"))
+    for each in methods(BITS, LABELS, 2, facts=data.facts, beta=BETA, funds=funds):
         offered = each.offer(20_000)
         assert offered.promise.alpha < 0.2
         lost = failures(
@@ -154,7 +154,7 @@ def test_practical_rules_are_right_about_rows_not_seen(n, epsilon, noise, least)
     right = []
     for seed in range(4):
         train, test = people(n, seed, noise)
-        spend = alone(Budget(epsilon, "1e-6"), facts=train.facts)
-        found = practical(TESTS, LABELS, 4, facts=train.facts, spend=spend).run(train, SeededRng(seed))
+        funds = Funds.of(Budget(epsilon, "1e-6"))
+        found = practical(TESTS, LABELS, 4, facts=train.facts, funds=funds).run(train, SeededRng(seed))
         right.append(1 - mistakes(Conjunction(TESTS, found), test, LABELS) / 4_000)
     assert np.mean(right) > least

@@ -13,13 +13,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import Facts
-from discreet.domain import Domain, Whole
+from discreet.data import Domain, Facts, Whole
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise
 from discreet.pac.interior.methods import BinarySearch, MinRank, methods
 from discreet.pac.interior.rank import _runs
-from discreet.pac.methods import Method, alone
+from discreet.pac.methods import Method
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest
 
@@ -54,7 +54,7 @@ def sorted_array(values):
 
 def found(name, bits, kind, rows=1):
     facts = Facts(Domain(x=Whole(bits)), Neighbours(kind, rows), None)
-    listed = methods(facts=facts, column="x", beta=BETA, spend=alone(BUDGET, facts=facts))
+    listed = methods(facts=facts, column="x", beta=BETA, funds=Funds.of(BUDGET))
     (method,) = [each for each in listed if each.name == name]
     assert isinstance(method, Method)
     return method

@@ -23,7 +23,7 @@ from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Softm
 from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.errors import ParameterError
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.rng import SeededRng
 
 DOMAIN = dp.Domain(
@@ -109,14 +109,14 @@ def offer(case: Case, data: dp.Table):
     target = TARGETS[case.loss.form]
     feasible = interval(-1, 1) if case.features is POINT else Box(-1, 1) if case.box else Ball("3/2")
     risk = Risk(case.loss, case.features, target, feasible, case.regularizer)
-    admits = dp.within(dp.Budget(case.epsilon, case.delta), facts=data.facts)
+    funds = dp.Funds.of(dp.Budget(case.epsilon, case.delta))
     try:
         if case.solver == "rank":
             q = case.loss.q if isinstance(case.loss, Pinball) else Fraction(1, 2)
-            found = calibrate(lambda noise: bounds.RankQuantile(target, q, 1 / noise), admits=admits)
+            found = calibrate(lambda noise: bounds.RankQuantile(target, q, 1 / noise), funds=funds, facts=data.facts)
             promised = bounds.promise(found, data.facts)
             return risk, found, promised.excess and promised.excess * (2 if isinstance(case.loss, Absolute) else 1)
-        made = solvers.offer(case.solver, risk, facts=data.facts, admits=admits, steps=40)
+        made = solvers.offer(case.solver, risk, facts=data.facts, funds=funds, steps=40)
     except ParameterError:
         return None
     return risk, made.mechanism, made.promise.excess
@@ -215,7 +215,7 @@ def test_output_perturbation_keeps_its_promise_for_persons_of_many_rows():
     columns = {"id": np.repeat(np.arange(persons), k), "a": np.ones(k * persons), "number": np.zeros(k * persons)}
     data = dp.Table(columns, DOMAIN.project(["a", "number"]), unit="id", rows_per_unit=k)
     risk = Risk(Huber("1/2"), Declared(("a",), norm=1), "number", Ball(3), Ridge(strength))
-    mechanism = output_perturbation.propose(risk, facts=data.facts, admits=dp.within(dp.Budget(1), facts=data.facts))
+    mechanism = output_perturbation.propose(risk, facts=data.facts, funds=dp.Funds.of(dp.Budget(1)))
     least = dataclasses.replace(mechanism.noise, scale=Fraction(1, 2**10))
     still = output_perturbation.OutputPerturbation(risk, mechanism.ridge, mechanism.tolerance, mechanism.step, least)
     solution = still.run(data, SeededRng(3))

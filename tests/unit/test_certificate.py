@@ -22,7 +22,7 @@ from discreet.erm.risk import Risk
 from discreet.erm.schedules import Average
 from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, ParameterError
 from discreet.ledger import Ledger
-from discreet.mechanisms.noise import GaussianNoise
+from discreet.mechanisms import GaussianNoise
 from discreet.query import Between, Count
 from discreet.records import digest, record
 from discreet.rehearsal import made_up

@@ -18,7 +18,7 @@ from discreet.erm.gradient import Pass
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
-from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
+from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
 from discreet.rng import Rng
 
@@ -31,8 +31,8 @@ def facts(domain: dp.Domain = VECTORS, *, size: int | None = 1000, relation: str
     return dp.Facts(domain, dp.Neighbours(relation, rows), size)
 
 
-def budgeted(known: dp.Facts, epsilon=1, delta="1e-6"):
-    return dp.within(dp.Budget(epsilon, delta), facts=known)
+def budgeted(epsilon=1, delta="1e-6"):
+    return dp.Funds.of(dp.Budget(epsilon, delta))
 
 
 @pytest.mark.parametrize(
@@ -86,31 +86,31 @@ def test_the_squared_loss_pays_for_the_longest_miss_in_its_set():
 @pytest.mark.parametrize("epsilon", [0.1, 1, 8])
 def test_a_proposal_is_within_its_budget_and_wastes_little(epsilon):
     known = facts()
-    found = propose(LOGISTIC, facts=known, admits=budgeted(known, epsilon))
+    found = propose(LOGISTIC, facts=known, funds=budgeted(epsilon))
     proved = found.guarantee(known).epsilon("1e-6")
     assert 0.999 * epsilon < proved <= epsilon
 
 
 def test_a_pure_budget_gets_pure_noise():
     known = facts()
-    found = propose(LOGISTIC, facts=known, admits=budgeted(known, 1, 0))
+    found = propose(LOGISTIC, facts=known, funds=budgeted(1, 0))
     assert isinstance(found.noise, ProductLaplaceNoise)
     assert 0.999 < float(found.guarantee(known).pure) <= 1
 
 
 def test_the_rule_takes_few_steps_when_the_budget_is_small_and_more_when_it_is_large():
     known = facts(size=10_000)
-    steps = [propose(LOGISTIC, facts=known, admits=budgeted(known, epsilon)).steps for epsilon in (0.01, 0.1, 1, 10)]
+    steps = [propose(LOGISTIC, facts=known, funds=budgeted(epsilon)).steps for epsilon in (0.01, 0.1, 1, 10)]
     assert steps == sorted(steps)
     assert steps[0] < 40 < steps[-1] <= 1000
 
 
 def test_large_tables_get_few_passes_but_the_squared_loss_as_many_steps_as_it_likes():
     huge = facts(size=10**8)
-    assert propose(LOGISTIC, facts=huge, admits=budgeted(huge)).steps <= 64
+    assert propose(LOGISTIC, facts=huge, funds=budgeted()).steps <= 64
     numbers = facts(NUMBERS, size=10**8)
     linear = Risk(Squared(), VectorColumn(), "y", Ball(10))
-    assert propose(linear, facts=numbers, admits=budgeted(numbers)).steps > 64
+    assert propose(linear, facts=numbers, funds=budgeted()).steps > 64
 
 
 def test_every_part_of_a_proposal_is_public():
@@ -120,14 +120,14 @@ def test_every_part_of_a_proposal_is_public():
         )
         for last, label in (([1, 0, 0], 0), ([0, -1, 0], 1))
     ]
-    first, second = (propose(LOGISTIC, facts=t.facts, admits=budgeted(t.facts)) for t in tables)
+    first, second = (propose(LOGISTIC, facts=t.facts, funds=budgeted()) for t in tables)
     assert first == second
 
 
 def test_acceleration_promises_more_than_the_lecture_for_the_same_budget():
     known = facts(size=100_000)
     promised = [
-        float(promise(propose(LOGISTIC, facts=known, admits=budgeted(known), schedule=kind), known))
+        float(promise(propose(LOGISTIC, facts=known, funds=budgeted(), schedule=kind), known))
         for kind in (Accelerated, Average, Last)
     ]
     assert promised == sorted(promised)
@@ -139,7 +139,7 @@ def test_ridge_makes_the_promise_fall_like_the_square_of_the_size():
     found = []
     for size in (10**3, 10**4):
         known = facts(size=size)
-        mechanism = propose(risk, facts=known, admits=budgeted(known), schedule=StronglyConvex, steps=10**6)
+        mechanism = propose(risk, facts=known, funds=budgeted(), schedule=StronglyConvex, steps=10**6)
         variance = 4 * mechanism.noise.variance() / size**2
         found.append(mechanism.schedule.expected(risk.constants(known), mechanism.steps, variance))
     assert found[1] < found[0] / 10
@@ -147,31 +147,31 @@ def test_ridge_makes_the_promise_fall_like_the_square_of_the_size():
 
 def test_nothing_is_promised_where_no_theorem_reaches():
     tiny = facts(size=5)
-    assert promise(propose(LOGISTIC, facts=tiny, admits=budgeted(tiny)), tiny).excess is None
+    assert promise(propose(LOGISTIC, facts=tiny, funds=budgeted()), tiny).excess is None
     corners = Risk(Hinge(), VectorColumn(), "y", Ball(10))
     known = facts()
-    last = propose(corners, facts=known, admits=budgeted(known), schedule=Last)
+    last = propose(corners, facts=known, funds=budgeted(), schedule=Last)
     assert "no theorem" in promise(last, known).reason
 
 
 def test_a_loss_needs_a_target_it_can_use():
     known = facts()
     with pytest.raises(dp.ParameterError, match="needs a target with bounds"):
-        propose(Risk(Squared(), VectorColumn(), "y", Ball(1)), facts=known, admits=budgeted(known))
+        propose(Risk(Squared(), VectorColumn(), "y", Ball(1)), facts=known, funds=budgeted())
     with pytest.raises(dp.ParameterError, match="3 declared classes"):
-        propose(Risk(Softmax(3), VectorColumn(), "y", Ball(1)), facts=known, admits=budgeted(known))
+        propose(Risk(Softmax(3), VectorColumn(), "y", Ball(1)), facts=known, funds=budgeted())
 
 
 def test_add_remove_needs_a_declared_size():
     known = facts(size=None, relation="add-remove")
     with pytest.raises(dp.ParameterError, match="public size"):
-        propose(LOGISTIC, facts=known, admits=budgeted(known))
+        propose(LOGISTIC, facts=known, funds=budgeted())
 
 
 def test_a_gaussian_is_refused_when_delta_is_zero():
     known = facts()
     with pytest.raises(dp.ParameterError, match="no amount of noise"):
-        propose(LOGISTIC, facts=known, admits=budgeted(known, 1, 0), noise=GaussianNoise)
+        propose(LOGISTIC, facts=known, funds=budgeted(1, 0), noise=GaussianNoise)
 
 
 def mean_gradient(w, row):
@@ -189,16 +189,16 @@ def test_a_custom_gradient_is_cut_and_a_row_where_it_fails_counts_as_nothing():
     assert sums[0] * float(over.unit) == pytest.approx(0.5 + 0.5, abs=1e-3), "0.8 and 0.6 are cut to 0.5"
     assert over.sensitivity(table.facts).l2_squared == 4 * 2**30
     known = table.facts
-    assert "does not state" in promise(propose(risk, facts=known, admits=budgeted(known)), known).reason
+    assert "does not state" in promise(propose(risk, facts=known, funds=budgeted()), known).reason
     ledger = dp.Ledger.in_memory(dp.Budget(1, 1e-6), table.identity)
-    got = dp.release(propose(risk, facts=known, admits=budgeted(known, "1/2")), table, ledger=ledger)
+    got = dp.release(propose(risk, facts=known, funds=budgeted("1/2")), table, ledger=ledger)
     assert 0 <= got.value[0] <= 1
     assert '"label":"mean"' in canonical(record(got.mechanism))
 
 
 def test_a_released_model_is_a_float_vector_in_the_set():
     data = dp.Matrix([[0.5, 0.1, 0.0]] * 100, [0, 1] * 50, features=VECTORS.column("x"), target=VECTORS.column("y"))
-    w = propose(LOGISTIC, facts=data.facts, admits=budgeted(data.facts)).run(data, Rng())
+    w = propose(LOGISTIC, facts=data.facts, funds=budgeted()).run(data, Rng())
     assert w.dtype == np.float64
     assert w.shape == (4,)
     assert np.linalg.norm(w) <= 10 * (1 + 1e-12)

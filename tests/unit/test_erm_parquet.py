@@ -45,13 +45,13 @@ def tables(tmp_path_factory):
 @pytest.mark.parametrize("risk", [LINEAR, LOGISTIC, MEDIAN], ids=["linear", "logistic", "median"])
 def test_a_solver_works_on_a_file(solver, risk, tables):
     memory, file = tables
-    admits = dp.within(dp.Budget(2, "1e-5"), facts=file.facts)
+    funds = dp.Funds.of(dp.Budget(2, "1e-5"))
     if solver == "output" and risk is MEDIAN:
         with pytest.raises(dp.ParameterError, match="smooth"):
-            offer(solver, risk, facts=file.facts, admits=admits)
+            offer(solver, risk, facts=file.facts, funds=funds)
         return
-    mechanism = offer(solver, risk, facts=file.facts, admits=admits, steps=5).mechanism
-    assert mechanism == offer(solver, risk, facts=memory.facts, admits=admits, steps=5).mechanism
+    mechanism = offer(solver, risk, facts=file.facts, funds=funds, steps=5).mechanism
+    assert mechanism == offer(solver, risk, facts=memory.facts, funds=funds, steps=5).mechanism
     found = np.atleast_1d(mechanism.run(file, Rng()))
     assert found.shape == (risk.dimension(DOMAIN),)
     assert np.isfinite(found).all()

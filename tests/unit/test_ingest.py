@@ -17,8 +17,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from discreet.data import Batch, Matrix, ParquetTable, Slice, Table
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import Batch, Category, Domain, Matrix, Number, ParquetTable, Slice, Table, Vector
 from discreet.errors import DiscreetError, LedgerMismatch, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 from discreet.query import Count, Equals, Histogram, KeyCount, Sum, VectorSum
@@ -670,7 +669,7 @@ import sys
 for name in ("duckdb", "pyarrow", "pandas", "polars"):
     sys.modules[name] = None
 from discreet.data import Table
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Number
 from discreet.errors import ParameterError
 domain = Domain(v=Number(0, 1, step=1))
 assert Table({{"v": [0, 1]}}, domain).facts.size == 2

@@ -17,10 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from discreet.data import Batch, ParquetTable, Slice, Table
-from discreet.data.columns import read
-from discreet.data.encoding import encode
-from discreet.domain import Category, Domain, Number
+from discreet.data import Batch, Category, Domain, Number, ParquetTable, Slice, Table, encode, read
 from discreet.errors import LedgerMismatch, SchemaError
 from discreet.query import Count, Equals, Histogram, Sum
 

@@ -8,8 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.data import Identity, Table
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Identity, Number, Table
 from discreet.errors import BudgetExceeded, LedgerMismatch, LedgerUnavailable, ParameterError
 from discreet.funds import Caps, Price, caps_of, price_of
 from discreet.guarantee import Budget, Guarantee, Neighbours

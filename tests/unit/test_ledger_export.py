@@ -100,6 +100,6 @@ def test_a_release_with_somebody_s_own_function_is_sound_and_not_priced_again():
     ledger = dp.Ledger.in_memory(dp.Budget(5, "1e-6"), table)
     own = Custom(lambda w, row: w - row["age"] / 100, bound=Fraction(1, 2), dimension=1, label="mine")
     risk = Risk(own, Constant(), "", interval(0, 1))
-    mechanism = propose(risk, facts=table.facts, admits=dp.within(dp.Budget(1, "1e-6"), facts=table.facts))
+    mechanism = propose(risk, facts=table.facts, funds=dp.Funds.of(dp.Budget(1, "1e-6")))
     got = dp.release(mechanism, table, ledger=ledger)
     assert ledger.verify(CATALOGUE) == (got.entry,)

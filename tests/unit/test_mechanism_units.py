@@ -15,10 +15,9 @@ from pyarrow import parquet
 import discreet as dp
 from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, conversation_law, law
-from discreet.data import Batch
-from discreet.data.rows import MAX_ROWS, sum_of
+from discreet.data import MAX_ROWS, Batch, sum_of
 from discreet.guarantee import ORDERS
-from discreet.mechanism import Mechanism
+from discreet.mechanisms import Mechanism
 from discreet.rng import SeededRng
 
 F = Fraction
@@ -338,10 +337,10 @@ STRANGE = [("1e-10", "1e-17"), (10**25, 10**20), (10**80, 10**79)]
 def test_calibrate_finds_the_noise_in_any_unit(kind, high, step):
     facts = dp.Facts(dp.Domain(x=dp.Number(0, high, step=step)), ADD, None)
     budget = dp.Budget(1, 1e-6) if kind is dp.Gaussian else dp.Budget(1)
-    admits = dp.within(budget, facts=facts)
-    found = dp.calibrate(lambda scale: kind(dp.Sum("x"), scale), admits=admits)
-    assert admits(found)
-    assert not admits(kind(dp.Sum("x"), found.scale * (1 - F(1, 2**19))))
+    funds = dp.Funds.of(budget)
+    found = dp.calibrate(lambda scale: kind(dp.Sum("x"), scale), funds=funds, facts=facts)
+    assert funds.admits(found.guarantee(facts))
+    assert not funds.admits(kind(dp.Sum("x"), found.scale * (1 - F(1, 2**19))).guarantee(facts))
     # One row moves the sum by `high`: epsilon 1 is that scale, and rho = 0.02436 is (1, 1e-6).
     expected = 1 / math.sqrt(2 * 0.02436) if kind is dp.Gaussian else 1
     assert float(found.scale / F(high)) == pytest.approx(expected, rel=1e-3)
@@ -352,6 +351,6 @@ def test_calibrate_finds_the_noise_in_any_unit(kind, high, step):
 def test_calibrate_finds_the_rate_in_any_unit(kind, high, step):
     column = dp.Number(0, high, step=step)
     facts = dp.Facts(dp.Domain(x=column, y=column), ADD, None)
-    admits = dp.within(dp.Budget(1), facts=facts)
-    found = dp.calibrate(lambda noise: kind(dp.VectorSum(("x", "y")), 1 / noise), admits=admits)
+    funds = dp.Funds.of(dp.Budget(1))
+    found = dp.calibrate(lambda noise: kind(dp.VectorSum(("x", "y")), 1 / noise), funds=funds, facts=facts)
     assert 1 - 1e-5 < found.guarantee(facts).pure <= 1

@@ -10,6 +10,7 @@ import pytest
 
 import discreet as dp
 from discreet.audit.laws import Setting, law
+from discreet.funds import Caps
 from discreet.guarantee import Neighbours
 from discreet.rng import SeededRng
 
@@ -24,7 +25,7 @@ def vector_facts(dimension: int) -> dp.Facts:
 
 def needed_scale(kind, dimension: int, budget: dp.Budget) -> float:
     facts = vector_facts(dimension)
-    return float(dp.calibrate(lambda s: kind(dp.VectorSum("x"), s), admits=dp.within(budget, facts=facts)).scale)
+    return float(dp.calibrate(lambda s: kind(dp.VectorSum("x"), s), funds=dp.Funds.of(budget), facts=facts).scale)
 
 
 def test_lecture_10s_three_ways_grow_like_d_and_sqrt_d_and_not_at_all():
@@ -82,26 +83,32 @@ def test_shapes_are_those_of_the_query():
 )
 @pytest.mark.parametrize("budget", [dp.Budget(1, 1e-6), dp.Budget("0.01", 1e-9), dp.Budget(20, 1e-6)])
 def test_calibrate_is_within_the_budget_and_tight(make, budget):
-    admits = dp.within(budget, facts=TABLE.facts)
-    found = dp.calibrate(make, admits=admits)
-    assert admits(found)
+    funds = dp.Funds.of(budget)
+    found = dp.calibrate(make, funds=funds, facts=TABLE.facts)
+    assert funds.admits(found.guarantee(TABLE.facts))
     noise = next(getattr(found, name) for name in ("scale", "threshold_scale", "rate") if hasattr(found, name))
     noise = 1 / noise if hasattr(found, "rate") else noise
     assert make(noise) == found
-    assert not admits(make(noise * (1 - Fraction(1, 2**19))))
+    assert not funds.admits(make(noise * (1 - Fraction(1, 2**19))).guarantee(TABLE.facts))
 
 
 def test_calibrate_says_when_no_noise_is_enough():
     with pytest.raises(dp.ParameterError, match="no amount of noise"):
-        dp.calibrate(lambda noise: dp.Gaussian(dp.Count(dp.Equals("v", "a")), noise), admits=lambda _: False)
-    pure = dp.within(dp.Budget(1), facts=TABLE.facts)
+        dp.calibrate(
+            lambda noise: dp.Gaussian(dp.Count(dp.Equals("v", "a")), noise),
+            funds=dp.Funds(None, Caps(None, 0, 0)),
+            facts=TABLE.facts,
+        )
+    pure = dp.Funds.of(dp.Budget(1))
     with pytest.raises(dp.ParameterError, match="no amount of noise"):
-        dp.calibrate(lambda noise: dp.Gaussian(dp.Count(dp.Equals("v", "a")), noise), admits=pure)
+        dp.calibrate(lambda noise: dp.Gaussian(dp.Count(dp.Equals("v", "a")), noise), funds=pure, facts=TABLE.facts)
 
 
 def test_calibrate_to_what_a_ledger_has_left_spends_it_all():
     ledger = dp.Ledger.in_memory(BUDGET, TABLE)
-    last = dp.calibrate(lambda s: dp.Gaussian(dp.Count(dp.Equals("v", "a")), s), admits=ledger.admits)
+    last = dp.calibrate(
+        lambda s: dp.Gaussian(dp.Count(dp.Equals("v", "a")), s), funds=ledger.funds(), facts=TABLE.facts
+    )
     dp.release(last, TABLE, ledger=ledger)
     assert not ledger.admits(last)
     left = ledger.remaining()

@@ -12,10 +12,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from discreet.data import Batch, Table
-from discreet.data import packed as packed_module
-from discreet.data.packed import BitMatrix, common_ones, packed, unpacked
-from discreet.domain import Bits, Category, Domain, Number
+from discreet import arrays
+from discreet.data import Batch, BitMatrix, Bits, Category, Domain, Number, Table, common_ones, packed, unpacked
+from discreet.data import matrix as matrix_module
 from discreet.errors import ParameterError, SchemaError
 from discreet.pac.conditions import Conjunction, Literals, Thresholds
 from discreet.pac.labels import Labels, Mistakes
@@ -65,7 +64,7 @@ def test_packing_and_unpacking_are_inverse_and_fill_with_zeros(rows):
 
 @pytest.mark.parametrize("cached", [1, 7, 2**16])
 def test_common_ones_are_counted_whatever_fits_the_cache(cached, monkeypatch):
-    monkeypatch.setattr(packed_module, "_CACHED", cached)
+    monkeypatch.setattr(arrays, "_CACHED", cached)
     rows, _ = booleans(500, 9)
     mask = rows[:, 0] ^ rows[:, 1]
     assert common_ones(packed(rows.T), packed(mask)).tolist() == (rows & mask[:, None]).sum(axis=0).tolist()
@@ -100,7 +99,7 @@ def test_the_order_of_the_rows_and_the_cuts_do_not_matter(monkeypatch):
     expected = by_hand(rows, labels)
     order = np.random.default_rng(1).permutation(1000)
     assert falsified(matrix(rows[order], labels[order])) == expected
-    monkeypatch.setattr(packed_module, "_BLOCK", 128)
+    monkeypatch.setattr(matrix_module, "_BLOCK", 128)
     assert falsified(matrix(rows, labels)) == expected
 
 

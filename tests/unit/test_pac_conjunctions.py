@@ -12,10 +12,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import Facts, Table
-from discreet.data.packed import BitMatrix
-from discreet.domain import Bits, Category, Domain, Number
+from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Table
 from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac import all_conjunctions
 from discreet.pac.all_conjunctions import MOST, AllConjunctions, Listing, PackedRows, conjunctions, estimate
@@ -47,8 +46,8 @@ from discreet.pac.finite import (
 )
 from discreet.pac.finite import methods as finite_methods
 from discreet.pac.labels import Labels, Mistakes
-from discreet.pac.methods import Method, Refused, alone, named
-from discreet.predicate import Between, Equals
+from discreet.pac.methods import Method, Refused, named
+from discreet.query import Between, Equals
 from discreet.records import canonical, record, revive
 from discreet.rng import SeededRng
 
@@ -274,7 +273,7 @@ TABLE = [(100, 5, 0.1), (1000, 5, 0.02), (1000, 20, 0.1), (10000, 50, 0.1)]
 
 def offered(d, k, relation="add-remove", budget=None, size=10**4):
     public = facts(d, relation, size)
-    return methods(BITS, LABELS, k, facts=public, beta=BETA, spend=alone(budget or Budget(1, "1e-6"), facts=public))
+    return methods(BITS, LABELS, k, facts=public, beta=BETA, funds=Funds.of(budget or Budget(1, "1e-6")))
 
 
 @pytest.mark.parametrize(("problem", "rows"), list(zip(TABLE, [246, 1.8e3, 1.1e3, 3.5e3], strict=True)))
@@ -346,9 +345,7 @@ def test_methods_are_the_same_for_neighbouring_tables():
         found = [
             [
                 each.mechanism(0.1)
-                for each in methods(
-                    BITS, LABELS, 2, facts=table.facts, beta=BETA, spend=alone(Budget(1), facts=table.facts)
-                )
+                for each in methods(BITS, LABELS, 2, facts=table.facts, beta=BETA, funds=Funds.of(Budget(1)))
             ]
             for table in tables
         ]
@@ -575,7 +572,7 @@ def test_the_price_of_a_list_is_its_range(rows):
 def test_what_is_no_list_of_rules_is_refused(wrong, complaint):
     public = Facts(PEOPLE, Neighbours("replace-one"), 10)
     with pytest.raises(ParameterError, match=complaint):
-        finite_methods(wrong, LABELS, facts=public, beta=BETA, spend=alone(Budget(1), facts=public))
+        finite_methods(wrong, LABELS, facts=public, beta=BETA, funds=Funds.of(Budget(1)))
     with pytest.raises(ParameterError, match="needs a function"):
         FunctionRule("x", 5)
 
@@ -600,7 +597,7 @@ def test_the_sizes_are_their_formulas():
 
 def test_a_list_has_one_method():
     public = facts(40)
-    (method,) = finite_methods(Predictions("x"), LABELS, facts=public, beta=BETA, spend=alone(Budget(1), facts=public))
+    (method,) = finite_methods(Predictions("x"), LABELS, facts=public, beta=BETA, funds=Funds.of(Budget(1)))
     assert isinstance(method, Method)
     assert method.needed(0.1) == math.ceil(math.log(40 / 0.05) / (0.5 * 0.1))
     assert method.mechanism(0.1).guarantee(public).epsilon(0) == pytest.approx(1, rel=1e-5)

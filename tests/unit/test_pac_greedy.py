@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from discreet.catalogue import CATALOGUE
-from discreet.data import BitMatrix, Facts, Table
-from discreet.domain import Bits, Category, Domain, Number
+from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Table
 from discreet.errors import OutOfRange, ParameterError
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac import hazard_lemma
 from discreet.pac.conditions import Conjunction, Literals, Thresholds
@@ -29,7 +29,7 @@ from discreet.pac.greedy import (
     schedule,
 )
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, Refused, alone, best, named
+from discreet.pac.methods import Method, Refused, best, named
 from discreet.records import record, revive
 from discreet.rng import SeededRng
 
@@ -177,8 +177,8 @@ def facts(dimension=100, kind="add-remove", size=None, rows=1) -> Facts:
 
 
 def listed(k, given, budget=None):
-    spend = alone(Budget(1, "1e-6") if budget is None else budget, facts=given)
-    return {each.name: each for each in methods(BITS, LABELS, k, facts=given, beta=BETA, spend=spend)}
+    funds = Funds.of(Budget(1, "1e-6") if budget is None else budget)
+    return {each.name: each for each in methods(BITS, LABELS, k, facts=given, beta=BETA, funds=funds)}
 
 
 def plain_sizes(d, k, alpha, rho=0.02436, rate=0.0916, beta=0.05):
@@ -289,8 +289,8 @@ def test_neighbouring_tables_get_the_same_mechanism():
     tables = [Table(each, domain, neighbours="add-remove", size=5_000) for each in (columns, more)]
     made = []
     for each in tables:
-        spend = alone(Budget(1, "1e-6"), facts=each.facts)
-        found = methods(Literals(("a", "b")), LABELS, 2, facts=each.facts, beta=BETA, spend=spend)
+        funds = Funds.of(Budget(1, "1e-6"))
+        found = methods(Literals(("a", "b")), LABELS, 2, facts=each.facts, beta=BETA, funds=funds)
         made.append([method.mechanism(0.3) for method in found] + [one.promise(each.facts.size) for one in found])
     assert made[0] == made[1]
 
@@ -444,7 +444,7 @@ def test_weights_fall_from_the_ratio_to_one():
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 def test_the_practical_one_spends_the_whole_budget_and_needs_no_size(kind, delta):
     given, budget = facts(50, kind), Budget("0.3", delta)
-    found = practical(BITS, LABELS, 4, facts=given, spend=alone(budget, facts=given))
+    found = practical(BITS, LABELS, 4, facts=given, funds=Funds.of(budget))
     assert found.rounds == 4
     assert found.guarantee(given).within(budget)
     sharper = dataclasses.replace(found, rate=found.rate * Fraction(1001, 1000))

@@ -12,16 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.data import Facts, Integers, ParquetTable, Table
-from discreet.domain import AnyNumber, Category, Domain, Number, Whole
+from discreet.data import AnyNumber, Category, Domain, Facts, Integers, Number, ParquetTable, Table, Whole
 from discreet.errors import BudgetExceeded, ParameterError, SchemaError
 from discreet.estimators.bounds import suggest_bounds
 from discreet.estimators.interior import interior_point
 from discreet.estimators.location import Mean, Median, Quantile
+from discreet.funds import FAILING, Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanisms import stable
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise, stable
 from discreet.pac.interior.methods import (
     NAMES,
     USUAL,
@@ -35,7 +34,7 @@ from discreet.pac.interior.methods import (
 from discreet.pac.interior.prefix import NOWHERE, crowded_pairs, digits_apart, heaviest
 from discreet.pac.interior.rank import TwoTo, _runs, code_bits, log_size, reached
 from discreet.pac.interior.splits import pair_split, prefix_split
-from discreet.pac.methods import FAILING, Method, Refused, alone, best, named
+from discreet.pac.methods import Method, Refused, best, named
 from discreet.pac.rank_bounds import RankBounds, declaration
 from discreet.records import canonical, record, revive
 from discreet.release import release
@@ -71,7 +70,7 @@ def objects(values):
 
 def budgeted(bits, kind, *, delta="1e-6", rows=1, names=NAMES):
     facts = Facts(Domain(x=Whole(bits)), Neighbours(kind, rows), None)
-    return methods(facts=facts, column="x", beta="0.05", spend=alone(Budget(1, delta), facts=facts), names=names)
+    return methods(facts=facts, column="x", beta="0.05", funds=Funds.of(Budget(1, delta)), names=names)
 
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
@@ -564,28 +563,25 @@ def test_quantiles_of_a_column_without_bounds_are_promised_in_rows(estimator):
     frame = pd.DataFrame({"x": [float(k**3) for k in range(3000)]})
     people = Table(frame, Domain(x=Number.any()), name="people")
     fitted = estimator(epsilon=1, ledger=Ledger.in_memory(Budget(1), people)).fit(people, "x")
-    assert fitted.solver_ == "rank"
+    assert fitted.method_ == "rank"
     assert 1300**3 < fitted.value_ < 1700**3
-    assert fitted.bound_.excess is None
-    assert "misses the quantile by fewer than 92 rows with probability 0.95" in str(fitted.bound_)
+    assert fitted.promise_.excess is None
+    assert "misses the quantile by fewer than 92 rows with probability 0.95" in str(fitted.promise_)
 
 
 def test_without_bounds_there_is_no_mean_and_no_loss():
     people = table()
     ledger = Ledger.in_memory(Budget(1), people)
-    for estimator in (Mean(epsilon=1, ledger=ledger), Median(epsilon=1, ledger=ledger, solver="descent")):
+    for estimator in (Mean(epsilon=1, ledger=ledger), Median(epsilon=1, ledger=ledger, method="descent")):
         with pytest.raises(ParameterError, match="suggest_bounds"):
             estimator.fit(people, "income")
     assert ledger.spent().pure == 0
 
 
 def test_a_failing_share_is_kept_for_the_prefixes_alone():
-    asked = []
-
-    def spend(share):
-        asked.append(share)
-        return alone(Budget(1, "1e-6"), facts=facts)(share)
-
-    facts = Facts(Domain(x=Whole(64)), ADD, None)
-    methods(facts=facts, column="x", beta="0.05", spend=spend)
-    assert set(asked) == {Fraction(0), FAILING}
+    facts, funds = Facts(Domain(x=Whole(64)), ADD, None), Funds.of(Budget(1, "1e-6"))
+    for each in methods(facts=facts, column="x", beta="0.05", funds=funds):
+        guarantee = each.mechanism(0.1).guarantee(facts)
+        kept = funds.keeping(FAILING) if guarantee.failure else funds
+        assert kept.admits(guarantee)
+        assert not kept.share(Fraction(99, 100)).admits(guarantee)

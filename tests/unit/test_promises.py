@@ -128,8 +128,8 @@ def test_in_rows_that_count_k_times_a_promise_is_k_times_that_of_one_row(solver)
     found = []
     for k in (1, 10):
         given = facts(k, size=5000)
-        admits = dp.within(BUDGET, facts=given)
-        found.append(solvers.offer(solver, risk_of(Huber("1/2")), facts=given, admits=admits, steps=60).promise)
+        funds = dp.Funds.of(BUDGET)
+        found.append(solvers.offer(solver, risk_of(Huber("1/2")), facts=given, funds=funds, steps=60).promise)
     assert found[1].excess == pytest.approx(10 * found[0].excess, rel=0.02)
     assert [each.per for each in found] == ["row", "person"]
 
@@ -139,7 +139,7 @@ def test_the_exponential_mechanism_promises_k_times_as_much_for_k_rows():
         risk, found = Risk(Squared(), features, "number", feasible), []
         for k in (1, 10):
             given = facts(k, size=5000)
-            drawn = bounds.propose(risk, facts=given, admits=dp.within(dp.Budget(5), facts=given))
+            drawn = bounds.propose(risk, facts=given, funds=dp.Funds.of(dp.Budget(5)))
             found.append(bounds.promise(drawn, given))
         assert found[1].excess == pytest.approx(10 * found[0].excess, rel=0.1)
 
@@ -169,9 +169,9 @@ def test_a_plan_promises_what_the_fit_promises(kind, rows, relation):
     planned = dp.plan(kind, ledger=ledger, share="1/2", size=400, domain=domain, target=target)
     model = dp.LogisticRegression if kind == "logistic" else dp.LinearRegression
     fitted = model(epsilon=dp.Share("1/2"), ledger=ledger).fit(table, target)
-    assert (planned.taken.method, planned.taken.error) == (fitted.solver_, fitted.bound_.excess)
-    assert planned.taken.assuming == fitted.bound_.condition
-    assert f"errors are per {fitted.bound_.per}" in planned.units
+    assert (planned.taken.method, planned.taken.error) == (fitted.method_, fitted.promise_.excess)
+    assert planned.taken.assuming == fitted.promise_.condition
+    assert f"errors are per {fitted.promise_.per}" in planned.units
 
 
 def test_a_promise_says_its_unit_and_its_condition():
@@ -196,7 +196,7 @@ def test_every_solver_says_the_condition_of_its_promise(solver):
         (3, "replace-one", ""),
     ):
         given = facts(rows, kind, 5000)
-        made = solvers.offer(solver, risk, facts=given, admits=dp.within(BUDGET, facts=given))
+        made = solvers.offer(solver, risk, facts=given, funds=dp.Funds.of(BUDGET))
         assert made.promise.excess is not None
         assert made.promise.condition == says
 
@@ -222,8 +222,8 @@ def test_the_rate_of_a_network_falls_with_the_rows_of_a_person():
     domain, found = dp.Domain(x=dp.Vector(4, norm=1), y=dp.Category(0, 1)), []
     for rows in (1, 10):
         given = facts(rows, domain=domain, size=10**6)
-        admits = dp.within(dp.Budget(50, 1e-6), facts=given)
-        found.append(network.propose(VectorColumn("x"), "y", (4,), facts=given, admits=admits).rate)
+        funds = dp.Funds.of(dp.Budget(50, 1e-6))
+        found.append(network.propose(VectorColumn("x"), "y", (4,), facts=given, funds=funds).rate)
     assert found == [1, dp.exact.number(rate="1/10")]
 
 
@@ -231,9 +231,9 @@ def test_too_small_a_size_does_not_make_a_descent_unstable():
     """50,000 rows where 20,000 were declared: 11 against a promise of 0.02 while rates were made for 20,000."""
     rows, targets = np.ones((50_000, 1)), np.zeros(50_000)
     for solver, size in itertools.product(("last", "average", "accelerated"), (20_000, 15_000)):
-        given = {"neighbours": "add-remove", "size": size, "epsilon": 4, "delta": 1e-6, "solver": solver}
+        given = {"neighbours": "add-remove", "size": size, "epsilon": 4, "delta": 1e-6, "method": solver}
         model = dp.LinearRegression(row_norm=1, target_bound=1, huber=None, max_iter=200, **given).fit(rows, targets)
-        assert float(model.predict([[1.0]])[0]) ** 2 <= model.bound_.excess
+        assert float(model.predict([[1.0]])[0]) ** 2 <= model.promise_.excess
 
 
 def test_a_choice_among_models_promises_nothing_where_the_number_of_rows_is_private():

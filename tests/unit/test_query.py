@@ -8,8 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.data import Facts, Matrix, Table
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import Category, Domain, Facts, Matrix, Number, Table, Vector
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 from discreet.query import (

@@ -16,8 +16,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from discreet.data import ParquetTable, Table
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Number, ParquetTable, Table
 from discreet.errors import (
     BudgetExceeded,
     ConversationOver,

@@ -15,14 +15,13 @@ from pathlib import Path
 import pytest
 
 from discreet import report
-from discreet.data import Facts, Identity
-from discreet.domain import AnyNumber, Category, Domain, Number
+from discreet.data import AnyNumber, Category, Domain, Facts, Identity, Number
 from discreet.errors import ParameterError
 from discreet.estimators.rule_base import LearnedRule
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanism import within
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.pac.boxes import BoxRule
 from discreet.pac.plans import needed
 from discreet.plan import plan
@@ -402,7 +401,7 @@ def test_a_question_paid_alone_costs_what_its_noise_costs():
         scale = session_plot._largest(
             lambda scale, kind=kind: kind(session_plot._COUNT, scale).noise_range(1 - 0.05 / 50, facts) <= 100
         )
-        assert within(Budget(1, 1e-6), facts=facts)(kind(session_plot._COUNT, scale))
+        assert Funds.of(Budget(1, 1e-6)).admits(kind(session_plot._COUNT, scale).guarantee(facts))
         assert 0 < price < 1
     assert session_plot._alone(Laplace, Budget(1), facts, 5, Fraction(1, 20), math.inf) is None
 

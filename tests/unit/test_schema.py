@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dp
 from discreet import example
-from discreet.domain import AnyNumber
+from discreet.data import AnyNumber
 from discreet.schema import FILL_IN, draft
 
 WHOLE = """

@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet.query import Count, Histogram
-from tests.unit.test_pmw_answering import a_question, charges, opened, table
+from tests.unit.test_answering_adaptive import a_question, charges, opened, table
 
 
 def spelled(rng):

@@ -11,8 +11,7 @@ from discreet.answering.linear_query import Question, constant, linear
 from discreet.answering.transcript import Given
 from discreet.data import Facts
 from discreet.errors import ParameterError, UnsupportedQuery
-from discreet.predicate import in_words, require_shallow
-from discreet.query import Count, Histogram, Sum, numbers, require_numbers
+from discreet.query import Count, Histogram, Sum, numbers, require_numbers, require_shallow
 from discreet.sql import Select
 
 
@@ -166,7 +165,7 @@ def _query(select: Select) -> Question:
 
 
 def _contradiction(question: Question, text: str) -> Exception:
-    words = in_words(question.where)
+    words = question.where.in_words()
     reason = "the condition is never true" if words == "never" else f"no row of the declared domain satisfies {words}"
     hint = "The answer is 0 whatever the rows are: nothing was asked and nothing was spent."
     if not text:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.answering.linear_query import Floats, Linear, Question, linear, scope_of
-from discreet.data import Batch, Codes, Dataset, Facts, IntArray
-from discreet.domain import Category, Domain, Number
+from discreet.answering.linear_query import Question, linear, scope_of
+from discreet.data import Batch, Category, Codes, Dataset, Domain, Facts, Floats, IntArray, Number
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.hypothesis.hypothesis import Dense
-from discreet.mechanism import calibrate
+from discreet.hypothesis import Dense, Linear
+from discreet.mechanisms import calibrate
 from discreet.query import Count, Histogram, numbers
 from discreet.rng import Rng, checked_rate
 
@@ -145,9 +145,7 @@ def _error(rows: float, log_cells: float, numbers: int, rounds: int, step: float
     return rows * regret + math.log(2 * numbers * rounds / float(beta)) / rate + 1
 
 
-def averaged_weights(
-    questions: Sequence[Question], facts: Facts, *, admits: Callable[[Any], bool], beta: Exact
-) -> AveragedWeights:
+def averaged_weights(questions: Sequence[Question], facts: Facts, *, funds: Funds, beta: Exact) -> AveragedWeights:
     """The number of rounds, step and rate with the least proven error among those that are admitted."""
     failure = exact.probability(beta=beta)
     if facts.size is None or facts.neighbours.rows > 1 or not facts.neighbours.replace_one:
@@ -164,7 +162,7 @@ def averaged_weights(
         def make(noise: Fraction) -> AveragedWeights:
             return AveragedWeights(queries, rounds, step, 1 / noise, rows)
 
-        found: AveragedWeights = calibrate(make, admits=admits, precision=precision)
+        found: AveragedWeights = calibrate(make, funds=funds, facts=facts, precision=precision)
         return found
 
     # Pure composition lets the rate fall like 1 / T, zCDP like 1 / sqrt(T): two calibrations tell the rest.

@@ -6,19 +6,16 @@ Noise for each question may be drawn as the questions come; the other ways need 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from discreet.answering.averaged_weights import MAX_CELLS as MAX_AVERAGED
 from discreet.answering.measurement import noise_bound
-from discreet.data import Facts
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain, Facts
 from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace, calibrate
 from discreet.plan import IMAGINED, PURE, Asked, Row
 from discreet.query import MAX_CELLS, Count, Histogram
 
@@ -50,29 +47,14 @@ def promising(asked: Asked, row: Row, error: float) -> Row:
 # Noise for each question.
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """So many releases: a price, nothing that runs."""
-
-    one: Gaussian | Laplace
-    times: int
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        return self.times * self.one.guarantee(facts)
-
-    def run(self, data: Any, rng: Any) -> Any:
-        raise ParameterError("this is a price, not a mechanism")
-
-
 def repeated(
-    kind: type[Gaussian] | type[Laplace], query: Count | Histogram, times: int, admits: Callable[[Any], bool]
+    kind: type[Gaussian] | type[Laplace], query: Count | Histogram, times: int, funds: Funds, facts: Facts
 ) -> Gaussian | Laplace | None:
     """The least noise with which so many queries like this one are admitted together; None if none can be drawn."""
     try:
-        found: Repeated = calibrate(lambda noise: Repeated(kind(query, noise), times), admits=admits)
+        return calibrate(lambda noise: kind(query, noise), funds=funds, facts=facts, times=times)
     except ParameterError:
         return None
-    return found.one
 
 
 def direct_error(each: Gaussian | Laplace, beta: Fraction, questions: int, facts: Facts) -> float:
@@ -84,7 +66,7 @@ def each_question(asked: Asked, questions: int, kind: type[Gaussian] | type[Lapl
     method, facts = f"{kind.__name__} for each", asked.with_domain(COUNTED)
     if kind is Gaussian and asked.pure:
         return Row(method, "", refusal=PURE)
-    found = repeated(kind, Count(), questions, asked.admits(facts))
+    found = repeated(kind, Count(), questions, asked.funds, facts)
     if found is None:
         return Row(method, "", refusal="more noise than can be drawn")
     error = direct_error(found, asked.beta, questions, facts)
@@ -116,7 +98,7 @@ def marginals(asked: Asked, questions: int, *, tables: int, cells: int) -> Row:
 def _from_cells(asked: Asked, row: Row, *, tables: int, cells: int, questions: int) -> Row:
     facts = asked.with_domain(COUNTED)  # the sensitivity of a histogram does not depend on its cells
     kind = Laplace if asked.pure else Gaussian
-    found = repeated(kind, Histogram("it"), tables, asked.admits(facts))
+    found = repeated(kind, Histogram("it"), tables, asked.funds, facts)
     if found is None:
         return Row(row.method, "", refusal="more noise than can be drawn")
     error = noise_bound(
@@ -163,22 +145,12 @@ def averaged(asked: Asked, questions: int, cells: int) -> Row:
     return Row(AVERAGED, theorem, None, error, alpha, enough, assuming=BEFOREHAND + imagined)
 
 
-@dataclass(frozen=True, slots=True)
-class _Price:
-    """A guarantee by itself."""
-
-    found: Guarantee
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        return self.found
-
-
 def _most(asked: Asked) -> float:
     """The most zCDP that may be spent, or the most pure epsilon if there is no delta."""
-    admits, of = asked.admits(asked.facts), Guarantee.of_pure if asked.pure else Guarantee.of_zcdp
+    of = Guarantee.of_pure if asked.pure else Guarantee.of_zcdp
     low, high = 0.0, float(asked.budget.epsilon) + 1.0
     for _ in range(50):
         middle = (low + high) / 2
-        inside = admits(_Price(of(middle, neighbours=asked.facts.neighbours)))
+        inside = asked.funds.admits(of(middle, neighbours=asked.facts.neighbours))
         low, high = (middle, high) if inside else (low, middle)
     return low

@@ -22,10 +22,17 @@ from discreet.answering.linear_query import Question, linear
 from discreet.answering.measurement import Layers, Measured, SetErrors, noise_bound
 from discreet.data import Facts
 from discreet.errors import ParameterError
+from discreet.funds import Caps, Funds
 from discreet.ledger import Ledger
-from discreet.mechanism import Conversation, Mechanism, calibrate
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
+from discreet.mechanisms import (
+    AboveThreshold,
+    AboveThresholdLaplace,
+    Conversation,
+    Gaussian,
+    Laplace,
+    Mechanism,
+    calibrate,
+)
 from discreet.query import Count, Histogram, Sum
 
 LARGEST_MARGINAL = 2**20
@@ -146,12 +153,8 @@ class Shop:
         if form is None:
             raise ParameterError("this question mentions more cells than can be measured together")
         whole: Question = Histogram(form.scope) if form.scope else question
-        part = self.left() // parts
-
-        def fits(mechanism: Mechanism | Conversation) -> bool:
-            return self.admits(mechanism) and self.price(mechanism) <= part
-
-        return calibrate(lambda noise: self.noisy(whole, noise), admits=fits)
+        funds = self.part(Fraction(1, parts))
+        return calibrate(lambda noise: self.noisy(whole, noise), funds=funds, facts=self.facts)
 
     def threshold(self, number: int) -> AboveThreshold:
         """The noise that leaves a part of A for the hypothesis, and lets as many questions pass as are planned."""
@@ -183,12 +186,22 @@ class Shop:
         left = self.ledger.remaining(allowance=self.allowance)
         return (left.pure if self.pure else left.renyi) or 0
 
+    def part(self, part: Fraction) -> Funds:
+        """This part of what is left in the first book."""
+        return self._at_most(math.floor(self.left() * part))
+
+    def _at_most(self, amount: int) -> Funds:
+        """This much of the first book, and all of what is left for failures."""
+        left = self.ledger.funds(allowance=self.allowance)
+        caps = Caps(None, amount, left.caps.failure) if self.pure else Caps(amount, 0, left.caps.failure)
+        return Funds(left.order, caps)
+
     def admits(self, mechanism: Mechanism | Conversation) -> bool:
         return self.ledger.admits(mechanism, facts=self.facts, allowance=self.allowance)
 
     def alpha_for(self, cap: int, order: int) -> float:
         """The least alpha for which a count costs no more than this."""
-        least = calibrate(lambda noise: self.noisy(Count(), noise), admits=lambda each: self.price(each) <= cap)
+        least = calibrate(lambda noise: self.noisy(Count(), noise), funds=self._at_most(cap), facts=self.facts)
         failure = self.failure(order)
         error = noise_bound(self.kind, float(least.scale), copies=1, log_sets=0.0, failure=failure) + 0.5
         return math.ceil(1.01 * error / self.size * 10**6) / 10**6

@@ -30,9 +30,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from discreet import exact
-from discreet.answering.linear_query import Floats
 from discreet.answering.measurement import Measured
-from discreet.data import Facts
+from discreet.data import Facts, Floats
 from discreet.errors import ParameterError, Unproven
 from discreet.guarantee import ORDERS, Guarantee
 from discreet.query import Sum

@@ -9,12 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.answering.calibration import Shop
-from discreet.answering.linear_query import Floats, Question, linear, meaning, scope_of
+from discreet.answering.linear_query import Question, linear, meaning, scope_of
 from discreet.answering.measurement import Measured, group_cells, interval
 from discreet.answering.transcript import Transcript
-from discreet.domain import Domain
-from discreet.predicate import Not
-from discreet.query import Count, Histogram, Sum
+from discreet.data import Domain, Floats
+from discreet.query import Count, Histogram, Not, Sum
 
 
 class Memory:

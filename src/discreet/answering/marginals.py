@@ -19,7 +19,7 @@ from discreet.data import Dataset, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise
 from discreet.query import Count, Histogram, Sum, numbers
 from discreet.rng import Rng
 

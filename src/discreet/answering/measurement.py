@@ -37,12 +37,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, ndtri
 
-from discreet.answering.linear_query import Floats, Linear, Question, linear, meaning, scope_of
-from discreet.data import IntArray
-from discreet.domain import Domain
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.predicate import EVERYTHING
-from discreet.query import Count, Histogram, Sum
+from discreet.answering.linear_query import Question, linear, meaning, scope_of
+from discreet.data import Domain, Floats, IntArray
+from discreet.hypothesis import Linear
+from discreet.mechanisms import Gaussian, Laplace
+from discreet.query import EVERYTHING, Count, Histogram, Sum
 
 Additive = Gaussian | Laplace
 

@@ -25,13 +25,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from discreet import exact
-from discreet.data import Facts
-from discreet.domain import Category, Number
+from discreet.data import Category, Facts, Number
 from discreet.errors import ParameterError, Unproven
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace
 from discreet.query import Count
 from discreet.records import digest, record
 

@@ -13,8 +13,7 @@ from fractions import Fraction
 
 from discreet.answering.beforehand import promising
 from discreet.answering.calibration import Shop, Terms
-from discreet.data import Facts, Identity
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain, Facts, Identity
 from discreet.errors import ParameterError
 from discreet.ledger import Ledger
 from discreet.plan import Asked, Row

@@ -48,8 +48,8 @@ from discreet.answering.paid import AUTO, MOST_QUESTIONS, auto
 from discreet.data import Facts
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Neighbours
-from discreet.hypothesis.hypothesis import MAX_DENSE
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.hypothesis import MAX_DENSE
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.plan import Asked, Row
 from discreet.query import Count
 
@@ -68,7 +68,8 @@ def rows(asked: Asked, kind: str = "questions") -> list[Row]:
         return _synthetic(asked, questions)
     if asked.facts.size is None and asked.alpha is None:
         raise ParameterError(
-            f"a plan for {'questions' if kind == 'questions' else 'a workload'} needs size=, or alpha= to find the size", argument="size"
+            f"a plan for {'questions' if kind == 'questions' else 'a workload'} needs size=, or alpha= to find it",
+            argument="size",
         )
     cells = _cells(asked)
     each = [each_question(asked, questions, of) for of in (Gaussian, Laplace)]
@@ -105,8 +106,7 @@ def crossover(
 
 def _crossing(asked: Asked, cells: int, size: int | None) -> int | None:
     facts, sure, pure, alpha = asked.with_domain(COUNTED), asked.beta, asked.pure, asked.alpha
-    admits = asked.admits(facts)
-    one = repeated(Laplace if pure else Gaussian, Count(), 1, admits)
+    one = repeated(Laplace if pure else Gaussian, Count(), 1, asked.funds, facts)
     if one is None:
         return None
 
@@ -117,7 +117,7 @@ def _crossing(asked: Asked, cells: int, size: int | None) -> int | None:
         wanted = error / exact.whole(size=size) if alpha is None else alpha
         persons = math.ceil(error / wanted)
         make = _maker(BETTER, cells, sure, questions, pure)
-        return _possible(make, persons, min(wanted, _ALL), admits)
+        return _possible(make, persons, min(wanted, _ALL), asked.admits)
 
     return _first(wins)
 
@@ -129,7 +129,9 @@ Make = Callable[[int, Fraction], Classic]
 def _cells(asked: Asked) -> int:
     given = [name for name in ("bits", "cells") if name in asked.numbers]
     if len(given) != 1:
-        raise ParameterError("a plan for questions takes bits= (log2 of the number of cells) or cells=, one of the two", argument="bits")
+        raise ParameterError(
+            "a plan for questions takes bits= (log2 of the number of cells) or cells=, one of the two", argument="bits"
+        )
     found = asked.number(given[0])
     if given == ["bits"] and found > MOST_BITS:
         raise ParameterError(f"bits must be at most {MOST_BITS}, found {found}")
@@ -145,7 +147,7 @@ def _cells(asked: Asked) -> int:
 def _classic(asked: Asked, method: str, questions: int, cells: int) -> Row:
     if not one_row(asked.facts.neighbours):
         return Row(method, "", refusal=PUBLIC)
-    fits = asked.admits(asked.facts)
+    fits = asked.admits
     make = _maker(method, cells, asked.beta, questions, asked.pure)
     size, found, enough = asked.facts.size, None, None
     if asked.alpha is not None:

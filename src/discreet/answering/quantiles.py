@@ -9,8 +9,7 @@ from typing import Any
 
 from discreet.answering.adaptive import Answers
 from discreet.answering.transcript import Given
-from discreet.data import Dataset
-from discreet.domain import Number
+from discreet.data import Dataset, Number
 from discreet.erm.exponential.line import RankQuantile
 from discreet.errors import ParameterError
 from discreet.records import record

@@ -33,21 +33,19 @@ from typing import Any
 import numpy as np
 
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.linear_query import Floats, Question, mentioned, scope_of
+from discreet.answering.linear_query import Question, mentioned, scope_of
 from discreet.answering.measurement import Measured
 from discreet.answering.workload import Marginals
-from discreet.data import Facts
+from discreet.data import Facts, Floats
 from discreet.erm.exponential.line import RankQuantile
 from discreet.errors import LedgerCorrupt, ParameterError
-from discreet.hypothesis.marginal_oracles import Scope
+from discreet.hypothesis import Scope
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answer_codec import decode, encode
 from discreet.ledger.charging import Stored
 from discreet.ledger.state import Body, answer_text
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
-from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or
-from discreet.query import Count, Histogram, Sum
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
 from discreet.records import Json, canonical, digest, record, revive
 
 _PREDICATES = (Among, And, Between, Equals, Missing, Not, Or)
@@ -400,7 +398,7 @@ class Transcript:
         for entry, group in itertools.groupby(places, key=lambda place: place[0]):
             parts, end = additive_parts(self.ledger.entry(entry)["mechanism"]), self.ledger.store.end_of(entry)
             assert end is not None
-            values = _values(end[1])
+            values = _values(end)
             for _, part, order in group:
                 question, mechanism = parts[part]
                 self._learn(question, mechanism, values[part], entry=entry, order=order, part=part)

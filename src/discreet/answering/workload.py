@@ -1,6 +1,6 @@
 """Questions that are all known beforehand: one release, one charge, an answer and a proven bound for each.
 
-    plan = choose(questions, facts, admits=ledger.admits, beta=1/20)      best bound first
+    plan = choose(questions, facts, funds=ledger.funds(), beta=1/20)      best bound first
     got = release(plan[0].mechanism, table, ledger=ledger)
     answers(questions, plan[0].mechanism, got.value, facts, beta=1/20)    values with the bound of each
 
@@ -32,10 +32,9 @@ did not help.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from discreet import exact
 from discreet.answering.averaged_weights import averaged_weights
@@ -45,9 +44,9 @@ from discreet.answering.reading import answers, bound, largest
 from discreet.data import Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
-from discreet.mechanism import Mechanism, calibrate
-from discreet.predicate import EVERYTHING
-from discreet.query import MAX_CELLS, Count, Histogram, Sum
+from discreet.funds import Funds
+from discreet.mechanisms import Mechanism, calibrate
+from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Sum
 
 __all__ = ["Marginals", "Way", "answers", "bound", "checked", "choose", "marginals"]
 
@@ -65,20 +64,14 @@ class Way:
     note: str = ""
 
 
-Admits = Callable[[Any], bool]
-
-
-def choose(questions: Sequence[Question], facts: Facts, *, admits: Admits, beta: Exact) -> list[Way]:
-    """All ways to answer the questions within what is admitted, least bound first; those that cannot be used last.
-
-    admits  `ledger.admits`, or `within(budget, facts=facts)`
-    """
+def choose(questions: Sequence[Question], facts: Facts, *, funds: Funds, beta: Exact) -> list[Way]:
+    """All ways to answer the questions within the funds, least bound first; those that cannot be used last."""
     asked = checked(questions, facts)
     failure = exact.probability(beta=beta)
     plain = all(isinstance(query, Histogram) and query.where == EVERYTHING for query in asked)
     methods = ("marginals", "histogram") if plain else ("marginals", "questions", "histogram")
-    ways = [_noisy(method, asked, facts, admits, failure, kind) for method in methods for kind in KINDS]
-    ways.append(_weights(asked, facts, admits, failure))
+    ways = [_noisy(method, asked, facts, funds, failure, kind) for method in methods for kind in KINDS]
+    ways.append(_weights(asked, facts, funds, failure))
     return sorted(ways, key=lambda way: way.bound)
 
 
@@ -97,7 +90,7 @@ def checked(questions: Sequence[Question], facts: Facts) -> tuple[Question, ...]
 
 
 def marginals(
-    questions: Sequence[Question], facts: Facts, *, admits: Admits, kind: str = "gaussian", method: str = "marginals"
+    questions: Sequence[Question], facts: Facts, *, funds: Funds, kind: str = "gaussian", method: str = "marginals"
 ) -> Marginals:
     """The release of this method with the least noise that is admitted."""
     queries, ratios = _released(method, checked(questions, facts), facts)
@@ -105,7 +98,7 @@ def marginals(
     def make(noise: Fraction) -> Marginals:
         return Marginals(queries, tuple(noise * ratio for ratio in ratios), kind)
 
-    found: Marginals = calibrate(make, admits=admits)
+    found: Marginals = calibrate(make, funds=funds, facts=facts)
     return found
 
 
@@ -121,14 +114,14 @@ def _released(method: str, questions: Sequence[Question], facts: Facts) -> tuple
     return [_whole(scope) for scope in scopes], [_INNER if inside else Fraction(1) for inside in inner]
 
 
-def _noisy(method: str, asked: tuple[Question, ...], facts: Facts, admits: Admits, beta: Fraction, kind: str) -> Way:
+def _noisy(method: str, asked: tuple[Question, ...], facts: Facts, funds: Funds, beta: Fraction, kind: str) -> Way:
     name = f"{method}, {kind} noise"
     columns = {column for query in asked for column in scope_of(query, facts.domain)}
     cells = math.prod(facts.domain.column(column).size for column in columns)
     if method == "histogram" and cells > MAX_CELLS:
         return Way(name, None, math.inf, f"{cells:,} cells are too many for one histogram")
     try:
-        mechanism = marginals(asked, facts, admits=admits, kind=kind, method=method)
+        mechanism = marginals(asked, facts, funds=funds, kind=kind, method=method)
     except ParameterError as error:
         return Way(name, None, math.inf, str(error))
     if mechanism.numbers(facts) > MAX_CELLS:
@@ -136,9 +129,9 @@ def _noisy(method: str, asked: tuple[Question, ...], facts: Facts, admits: Admit
     return Way(name, mechanism, bound(asked, mechanism, facts, beta=beta))
 
 
-def _weights(asked: tuple[Question, ...], facts: Facts, admits: Admits, beta: Fraction) -> Way:
+def _weights(asked: tuple[Question, ...], facts: Facts, funds: Funds, beta: Fraction) -> Way:
     try:
-        mechanism = averaged_weights(asked, facts, admits=admits, beta=beta)
+        mechanism = averaged_weights(asked, facts, funds=funds, beta=beta)
     except ParameterError as error:
         return Way("weights", None, math.inf, str(error))
     return Way("weights", mechanism, mechanism.error(beta, facts))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.audit.laws import Row, Setting
-from discreet.domain import Category, Domain, Number
+from discreet.data import Category, Domain, Number
 from discreet.errors import ParameterError
 from discreet.rng import Rng
 

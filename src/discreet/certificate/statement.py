@@ -60,9 +60,9 @@ def in_ledger(ledger: Ledger, entry: object) -> Found:
         body = ledger.entry(entry)
         _require_certifiable(body)
         ends = ledger.store.end_of(entry) if body["kind"] == "charge" else None
-        last = ends[0] if ends is not None else head + 1
+        last = ends["seq"] if ends is not None else head + 1
         if body.get("mode") == "conversation":
-            reconciled = (seq for seq, _ in ledger.store.latest("reconcile", head) if seq > entry)
+            reconciled = (each["seq"] for each in ledger.store.latest("reconcile", head) if each["seq"] > entry)
             last = min(last, next(reconciled, head + 1))
         return Found(
             ledger.entry(1),

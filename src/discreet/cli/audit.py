@@ -40,11 +40,11 @@ def audit(only: str | None, as_json: bool) -> None:
     from rich.console import Console
     from rich.progress import Progress
 
-    from discreet.audit import attack, chosen
+    from discreet.audit import attack, select
 
     output, errors = Output(as_json=as_json), Console(stderr=True)
     wide = not as_json and output.width >= _WIDE
-    total, results = len(chosen(only)), []
+    total, results = len(select(only)), []
     with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
         task = bar.add_task("attacking", total=total)
         for result in attack(lambda name: bar.update(task, description=f"attacking {name}"), only=only):

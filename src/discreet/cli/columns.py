@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 import discreet as dp
+from discreet.data import spell
 from discreet.describe import one_line
-from discreet.domain import spell
 from discreet.errors import ParameterError
 from discreet.schema import kind_of
 

@@ -119,7 +119,7 @@ def _estimator(
             raise ParameterError(f"--{name} is for {' and '.join(_SERVES[name])}, not for {kind}")
     if kind == "network":
         return dp.MLPClassifier((chosen["hidden"] or 8,), **cost)
-    cost["solver"] = method or "auto"
+    cost["method"] = method or "auto"
     if kind == "quantile":
         if chosen["q"] is None:
             raise ParameterError("which quantile? --q 0.9 is the value that nine of ten people are below")

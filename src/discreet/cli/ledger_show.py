@@ -30,7 +30,7 @@ def charges(book: dp.Ledger, *, most: int | None) -> list[dict[str, Any]]:
                 "of_budget": None if part is None else float(part),
                 **price.record(),
                 "allowance": body["allowance"],
-                "state": "open" if end is None else ENDS[end[1]["kind"]],
+                "state": "open" if end is None else ENDS[end["kind"]],
                 "memo": body["memo"],
             }
         )

@@ -44,12 +44,12 @@ _BETWEEN = 3  # signs between two columns of a table, of which one is left at ea
 
 def record(kind: str, model: Any, target: str, domain: dp.Domain) -> dict[str, Any]:
     """What a fitted model is, without what it cost."""
-    steps, solver = getattr(model, "n_iter_", 1), getattr(model, "solver_", "descent")
+    steps, solver = getattr(model, "n_iter_", 1), getattr(model, "method_", "descent")
     common = {
         "model": kind,
         "target": declaration(target, domain.column(target)),
         "method": solver if steps == 1 else f"{solver}, {steps} steps",
-        "bound": str(model.bound_),
+        "bound": str(model.promise_),
     }
     if kind in LOCATION:
         quantile = {"q": float(model.q)} if kind == "quantile" else {}

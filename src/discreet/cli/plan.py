@@ -21,7 +21,7 @@ from discreet.plan import KINDS, MODELS
 from discreet.schema import kind_of
 
 if TYPE_CHECKING:
-    from discreet.domain import Column
+    from discreet.data import Column
     from discreet.plan import Plan, Row
 
 _BY_NAME = "`discreet fit` takes another by its name: --method NAME. In several dimensions the exponential is slow."

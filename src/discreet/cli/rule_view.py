@@ -15,7 +15,7 @@ from discreet.schema import kind_of
 
 if TYPE_CHECKING:
     from discreet.estimators.rule_base import LearnedRule
-    from discreet.predicate import Predicate
+    from discreet.query import Predicate
 
 READING = (
     "A row is labelled positive where the sentence holds. A number is moved into low .. high and rounded down to a "
@@ -53,7 +53,7 @@ def _codes(domain: dp.Domain, name: str, first: int, last: int, inside: bool) ->
     if first > last:
         holds: Predicate = dp.Or()
     elif kind_of(column) == "category":
-        holds = dp.Missing(name) if first == column.missing_code else dp.Equals(name, column.level(first))
+        holds = dp.Missing(name) if first == column.missing_code else dp.Equals(name, column.value(first))
     elif first == 0 and last == column.steps and not column.missing:
         holds = dp.And()
     else:
@@ -63,12 +63,10 @@ def _codes(domain: dp.Domain, name: str, first: int, last: int, inside: bool) ->
 
 def sentence(learned: LearnedRule) -> str:
     """The rule in words; of a conjunction with the levels, which say more than "sex" and "not sex"."""
-    from discreet.domain import label_of
-
     intervals = _intervals(learned)
     if str(learned) == "never" or intervals is None or not getattr(learned.rule, "literal", False):
         return str(learned)
-    words = [f"{name} = {label_of(learned.domain.column(name), code)}" for name, code, _, _ in intervals]
+    words = [f"{name} = {learned.domain.column(name).label(code)}" for name, code, _, _ in intervals]
     return " and ".join(dict.fromkeys(words)) or "always"
 
 
@@ -92,7 +90,7 @@ def record(kind: str, model: Any, target: str, domain: dp.Domain) -> dict[str, A
         "learned_from": list(features.names),
         "how_to_use": READING,
         "method": model.method_,
-        "promise": str(model.error_bound_),
+        "promise": str(model.promise_),
     }
 
 

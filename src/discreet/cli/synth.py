@@ -189,7 +189,7 @@ def lines_of(summary: dict[str, Any]) -> list[str]:
 
 def _write(frame: Any, suffix: str, file: IO[bytes]) -> None:
     if suffix == ".parquet":
-        from discreet.data.files import write_parquet
+        from discreet.data import write_parquet
 
         write_parquet(frame, file)
         return

@@ -12,11 +12,11 @@ import tomllib
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from discreet.domain import spell
+from discreet.data import spell
 from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
-    from discreet.domain import Number
+    from discreet.data import Number
 
 _BOUNDS = ("low", "high", "step")
 

@@ -20,7 +20,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from discreet.domain import near_misses
+from discreet.data.domain import near_misses
 from discreet.errors import DiscreetError, ParameterError, SchemaError
 
 Result = TypeVar("Result")

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Codes, IntArray
+from discreet.data.domain import MAX_CODES, Category, Domain, Number
 from discreet.data.ingest import describe, stored_type
-from discreet.data.rows import Batch, Codes, Dataset, Facts, Filter, Identity, IntArray, Slice, Summed, refuse_to_leave
-from discreet.domain import MAX_CODES, Category, Domain, Number
+from discreet.data.rows import Batch, Dataset, Facts, Filter, Identity, Slice, Summed, refuse_to_leave
 from discreet.errors import ParameterError
 
 KEPT = 2**24

@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Codes
 from discreet.data.columns import KIND_WORDS, Values, objects
-from discreet.domain import AnyNumber, Bits, Category, Column, Number, Vector, Whole
+from discreet.data.domain import AnyNumber, Bits, Category, Column, Number, Vector, Whole
 from discreet.errors import SchemaError
-
-Codes = npt.NDArray[np.int64]
 
 _INT64 = np.iinfo(np.int64)
 _SPELLED_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")

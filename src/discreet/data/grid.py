@@ -14,10 +14,9 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from discreet.domain import Vector
+from discreet.arrays import Floats
+from discreet.data.domain import Vector
 from discreet.errors import SchemaError
-
-Floats = npt.NDArray[np.float64]
 
 
 def grid_rows(features: Floats, vector: Vector) -> npt.NDArray[np.int64]:

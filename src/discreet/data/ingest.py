@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
+from discreet.arrays import Words
 from discreet.data import persons
 from discreet.data.columns import Frame
+from discreet.data.domain import Column, Domain
 from discreet.data.encoding import encode
 from discreet.data.files import Scan
 from discreet.data.rows import MAX_ROWS, Batch, Dataset, Facts, Identity
-from discreet.domain import Bits, Column, Domain, Vector, Whole
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 
@@ -37,13 +38,13 @@ class Block:
     """Encoded rows with the words that name their persons, when a unit is declared."""
 
     codes: Stored
-    ids: tuple[persons.Words, persons.Words] | None
+    ids: tuple[Words, Words] | None
 
     @property
     def rows(self) -> int:
         return len(next(iter(self.codes.values())))
 
-    def order(self, identity: Identity) -> persons.Words:
+    def order(self, identity: Identity) -> Words:
         return persons.row_order(self.codes.values(), persons.key_of(identity.name))
 
 
@@ -136,7 +137,7 @@ def file_blocks(scan: Scan, domain: Domain, identity: Identity) -> Iterator[Bloc
 def block_of(frame: Frame, domain: Domain, identity: Identity) -> Block:
     """The encoded rows of a frame, in the smallest integers that hold the codes."""
     for name, column in domain.columns:
-        if isinstance(column, (Vector, Bits, Whole)):
+        if not column.coded:
             raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
     Frame.require(frame.names, needed(domain, identity))
     codes = {name: encode(frame[name], column, name).astype(stored_type(column)) for name, column in domain.columns}

@@ -10,8 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
+from discreet.arrays import Codes
 from discreet.data import persons
 from discreet.data.columns import Frame
+from discreet.data.domain import Domain
 from discreet.data.encoding import encode
 from discreet.data.files import ROW_NUMBER, Scan, resolved
 from discreet.data.ingest import (
@@ -26,9 +28,8 @@ from discreet.data.ingest import (
     identity_of,
     needed,
 )
-from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, sum_of
+from discreet.data.rows import Batch, Filter, Slice, Summed, refuse_to_leave, sum_of
 from discreet.data.slices import sliced_columns, slices_of
-from discreet.domain import Domain
 from discreet.errors import LedgerMismatch, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Words
 from discreet.data.columns import Values
 from discreet.errors import SchemaError
-
-Words = npt.NDArray[np.uint64]
 
 _MASK = 2**64 - 1
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.data.rows import Batch, Codes, Filter, Key, Slice
-from discreet.domain import AnyNumber, Domain, Number, Vector
+from discreet.arrays import Codes, Mask
+from discreet.data.domain import AnyNumber, Domain, Number
+from discreet.data.rows import Batch, Filter, Key, Slice
 from discreet.errors import ParameterError
 
 Batches = Callable[[], Iterable[Batch]]
@@ -97,7 +98,6 @@ def _extreme(parts: Iterable[npt.NDArray[Any]], wanted: Slice) -> Codes:
 # Disjoint slices. A row is a place, in a batch or among kept rows; its columns are functions of places.
 
 _Columns = Sequence[Callable[[Codes], Codes]]
-_Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +155,7 @@ def _disjoint(batches: Batches, slices: Sequence[Slice], domain: Domain, where: 
     """
     cuts: list[_Cut] = []
     found: list[Codes] = []
-    for group in _groups(slices, _width(domain)):
+    for group in _groups(slices, sum(column.width for column in domain.values())):
         kept = _pass(batches(), group, cuts, where)
         gone = np.zeros(0, dtype=np.int64)
         for each, rows in zip(group, kept, strict=True):
@@ -180,10 +180,6 @@ def _groups(slices: Sequence[Slice], width: int) -> list[list[Slice]]:
             groups.append([each])
             counted = kept = each.count
     return groups
-
-
-def _width(domain: Domain) -> int:
-    return sum(column.dimension if isinstance(column, Vector) else 1 for column in domain.values())
 
 
 def _pass(batches: Iterable[Batch], group: Sequence[Slice], cuts: Sequence[_Cut], where: Filter | None) -> list[_Kept]:
@@ -211,7 +207,7 @@ def _joined(old: _Kept, more: _Kept, keep: int) -> _Kept:
     return both if len(both.key) <= keep else both.first(keep, both.number[:0])
 
 
-def _bury(alive: _Mask, batch: Batch, columns: _Columns, cuts: Sequence[_Cut], copies: Counter[Key]) -> None:
+def _bury(alive: Mask, batch: Batch, columns: _Columns, cuts: Sequence[_Cut], copies: Counter[Key]) -> None:
     """Mark the rows that earlier slices took; of the rows equal to a last row, as many as are still in `copies`."""
     equal: dict[Key, Codes] = {}
     for cut in cuts:
@@ -233,7 +229,7 @@ def _bury(alive: _Mask, batch: Batch, columns: _Columns, cuts: Sequence[_Cut], c
 
 
 def _candidates(
-    batch: Batch, columns: _Columns, alive: _Mask, wanted: Slice, keep: int, kept: _Kept | None, read: int
+    batch: Batch, columns: _Columns, alive: Mask, wanted: Slice, keep: int, kept: _Kept | None, read: int
 ) -> _Kept:
     """The first `keep` rows of the batch, without those that cannot come before what is kept already."""
     codes, missing = batch.stored(wanted.column), batch.domain.column(wanted.column).missing_code

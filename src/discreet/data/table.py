@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.arrays import Codes
 from discreet.data import persons
 from discreet.data.columns import float_rows, read
+from discreet.data.domain import Category, Domain, Number, Vector, flag
 from discreet.data.encoding import encode
 from discreet.data.files import Scan, resolved
 from discreet.data.grid import grid_rows
@@ -31,9 +33,8 @@ from discreet.data.ingest import (
     joined,
     stored_type,
 )
-from discreet.data.rows import Batch, Codes, Filter, Slice, Summed, refuse_to_leave, sum_of
+from discreet.data.rows import Batch, Filter, Slice, Summed, refuse_to_leave, sum_of
 from discreet.data.slices import slices_of
-from discreet.domain import Category, Domain, Number, Vector, flag
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 

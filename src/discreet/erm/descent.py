@@ -17,16 +17,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from discreet import exact
-from discreet.data import Dataset, Facts
-from discreet.data.grid import Floats
+from discreet.data import Dataset, Facts, Floats
 from discreet.erm.feasible_sets import shrink
 from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Custom
@@ -34,9 +32,9 @@ from discreet.erm.promise import Promise
 from discreet.erm.risk import Constants, Risk, needs_moments, public_size
 from discreet.erm.schedules import Accelerated, Average, Last, Schedule, StronglyConvex
 from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
-from discreet.mechanisms.noise import GaussianNoise, Noise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.rng import Rng
 
 _WORK = 2**28  # entries of the features that all passes together may read, beyond the first 64 passes
@@ -127,7 +125,7 @@ def propose(
     risk: Risk,
     *,
     facts: Facts,
-    admits: Callable[[Any], bool],
+    funds: Funds,
     noise: type[Noise] | None = None,
     schedule: type[Schedule] | None = None,
     steps: int | None = None,
@@ -139,13 +137,13 @@ def propose(
     """
     known, size = risk.constants(facts), public_size(facts)
     kinds = (schedule,) if schedule is not None else _applicable(known)
-    drawn, one, grows = _first_scale(risk, known, size, kinds[0], admits, noise)
+    drawn, one, grows = _first_scale(risk, known, size, kinds[0], funds, noise, facts)
     spread = known.dimension * drawn(Fraction(1)).variance() * one**2 / size**2
     tried = _tried(_limit(risk, facts)) if steps is None else [exact.whole(steps=steps)]
     kind, taken = _fewest(kinds, tried, known, spread, grows)
     make = functools.partial(_descent, risk, known, size, kind, drawn, taken)
     guess = make(Fraction(one * taken ** (grows / 2)) * Fraction(1_000_001, 1_000_000))
-    return guess if admits(guess) else calibrate(make, admits=admits)
+    return guess if funds.admits(guess.guarantee(facts)) else calibrate(make, funds=funds, facts=facts)
 
 
 def _applicable(known: Constants) -> tuple[type[Schedule], ...]:
@@ -192,8 +190,9 @@ def _first_scale(
     known: Constants,
     size: int,
     schedule: type[Schedule],
-    admits: Callable[[Any], bool],
+    funds: Funds,
     noise: type[Noise] | None,
+    facts: Facts,
 ) -> tuple[type[Noise], float, int]:
     """The noise to use, the scale that one step of it needs, and how the variance grows with the steps.
 
@@ -201,7 +200,10 @@ def _first_scale(
     """
     try:
         first = calibrate(
-            functools.partial(_descent, risk, known, size, schedule, GaussianNoise, 1), admits=admits, precision=12
+            functools.partial(_descent, risk, known, size, schedule, GaussianNoise, 1),
+            funds=funds,
+            facts=facts,
+            precision=12,
         )
         if noise in (None, GaussianNoise):
             return GaussianNoise, float(first.noise.scale), 1
@@ -211,7 +213,9 @@ def _first_scale(
             raise
         grows = 2
     kind = noise or ProductLaplaceNoise
-    found = calibrate(functools.partial(_descent, risk, known, size, schedule, kind, 1), admits=admits, precision=12)
+    found = calibrate(
+        functools.partial(_descent, risk, known, size, schedule, kind, 1), funds=funds, facts=facts, precision=12
+    )
     return kind, float(found.noise.scale), grows
 
 

@@ -22,16 +22,12 @@ from fractions import Fraction
 from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch
-from discreet.data.grid import shrunk
-from discreet.domain import Category, Domain, Number, Vector, label_of
+from discreet.data import Batch, Category, Domain, Floats, Number, Vector, shrunk
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 
-Floats = npt.NDArray[np.float64]
 STEPS = 2**15  # integer units in the norm
 _BLOCK = 2**16  # entries of the rows' vectors in a block: half a megabyte of floats
 
@@ -159,7 +155,7 @@ class Declared:
             if isinstance(column, Number):
                 found += [name, f"{name} is missing"][: self._width(domain, name)]
             else:
-                found += [f"{name} = {label_of(column, code)}" for code in range(column.size)]
+                found += [f"{name} = {column.label(code)}" for code in range(column.size)]
         return (*found, "intercept") if self.intercept else tuple(found)
 
     def scales(self, domain: Domain) -> tuple[tuple[float, float], ...]:

@@ -24,25 +24,31 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.data.grid import Floats, grid_rows, shrunk
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import (
+    Batch,
+    Dataset,
+    Domain,
+    Facts,
+    Floats,
+    IntArray,
+    Ints,
+    Number,
+    Vector,
+    grid_rows,
+    shrunk,
+)
 from discreet.erm.features import STEPS, blocks
 from discreet.erm.losses import Custom, Loss, Softmax
 from discreet.erm.risk import Constants, Risk, needs_moments
 from discreet.errors import ParameterError
-from discreet.query import Sensitivity, of_persons
+from discreet.query import Sensitivity, alone, of_persons
 
-Ints = npt.NDArray[np.int64]
 Partial = Callable[[Batch], IntArray]
 
 _FINE_STEPS = 2**22  # integer units of the iterate to the end of the set: margins stay below 2^40
@@ -300,35 +306,7 @@ def _difference_grid(risk: Risk, domain: Domain, target_steps: int) -> Fraction:
 def _custom_sum(loss: Custom, w: Floats, vector: Vector, batch: Batch) -> Ints:
     """A user's function, row by row so that no row sees another; a row where it fails or is not finite counts as 0."""
     found = np.zeros((batch.rows, vector.dimension))
-    for index, row in enumerate(rows_of(batch)):
+    for index, row in enumerate(batch.plain_rows()):
         found[index] = alone(lambda row: np.array(loss.gradient(w.copy(), row), float).reshape(len(w)), row, np.nan)
     found[~np.isfinite(found).all(axis=1)] = 0.0
     return np.asarray(grid_rows(found, vector).sum(axis=0, dtype=np.int64))
-
-
-def alone(function: Callable[[Any], Any], row: Any, otherwise: Any) -> Any:
-    """What a user's function makes of one row. If it fails, `otherwise`; and nothing that it says is heard.
-
-    An error or a warning that depends on a row would tell something about it, unpaid.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return function(row)
-        except (Exception, SystemExit):
-            return otherwise
-
-
-def rows_of(batch: Batch) -> Any:
-    """The rows of a batch one at a time, as a user's function sees them: {column: level, number or vector}."""
-    columns = {name: (batch.domain.column(name), batch[name]) for name in batch.domain.names}
-    for index in range(batch.rows):
-        yield {name: _plain(column, codes[index]) for name, (column, codes) in columns.items()}
-
-
-def _plain(column: Any, code: Any) -> Any:
-    if isinstance(column, Vector):
-        return code * float(column.step)
-    if code == column.missing_code:
-        return None
-    return column.level(int(code)) if isinstance(column, Category) else float(column.value(int(code)))

@@ -27,10 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.exact import Exact
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,27 +32,24 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.data.grid import Floats
-from discreet.domain import Category, Domain
+from discreet.data import Batch, Category, Dataset, Domain, Facts, Floats, IntArray, Ints
 from discreet.erm.features import STEPS, Constant, Declared, VectorColumn, blocks
 from discreet.erm.gradient import lengths
 from discreet.erm.promise import Promise
 from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
-from discreet.mechanisms.noise import GaussianNoise, Noise, ProductLaplaceNoise
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, SeededRng
 
-Ints = npt.NDArray[np.int64]
 Shapes = tuple[tuple[int, int], ...]
 Vectors = Constant | VectorColumn | Declared
 
@@ -241,7 +238,7 @@ def propose(
     hidden: tuple[int, ...],
     *,
     facts: Facts,
-    admits: Callable[[Any], bool],
+    funds: Funds,
     seed: int = 0,
 ) -> NeuralDescent:
     """The descent with the least noise that is admitted; clip, steps and rate by a public rule.
@@ -259,7 +256,7 @@ def propose(
         def make(scale: Fraction) -> NeuralDescent:
             return NeuralDescent(features, target, hidden, _CLIP, kind(scale), steps, fastest, seed)
 
-        best: NeuralDescent = calibrate(make, admits=admits)
+        best: NeuralDescent = calibrate(make, funds=funds, facts=facts)
         return best
 
     most = _limit(layout(features, target, _checked_widths(hidden), facts.domain), facts)

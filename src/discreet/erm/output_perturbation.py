@@ -17,17 +17,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.domain import Number
-from discreet.erm.feasible_sets import Ball, BallBox, Floats, shrink
+from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Number
+from discreet.erm.feasible_sets import Ball, BallBox, shrink
 from discreet.erm.features import blocks
 from discreet.erm.losses import Custom, Huber, Softmax, Squared
 from discreet.erm.nonprivate import accelerated
@@ -35,14 +33,15 @@ from discreet.erm.promise import Promise
 from discreet.erm.risk import Constants, Lasso, Ridge, Risk, public_size
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
-from discreet.mechanisms.noise import (
+from discreet.mechanisms import (
     CoordinateLaplaceNoise,
     GaussianNoise,
     LaplaceNoise,
     Noise,
     ProductLaplaceNoise,
+    calibrate,
 )
 from discreet.query import Sensitivity
 from discreet.rng import Rng
@@ -163,12 +162,12 @@ def _noisy_excess(risk: Risk, known: Constants, ridge: float, variance: float) -
     return biased + min(by_slope, first + (known.smoothness + ridge) * whole / 2)
 
 
-def propose(risk: Risk, *, facts: Facts, admits: Callable[[Any], bool]) -> OutputPerturbation:
+def propose(risk: Risk, *, facts: Facts, funds: Funds) -> OutputPerturbation:
     """The ridge and the noise for which the promised excess is least, with the least noise that is admitted."""
     made, refused = [], []
     for kind in (GaussianNoise, ProductLaplaceNoise):
         try:
-            made.append(_proposed(risk, kind, facts, admits))
+            made.append(_proposed(risk, kind, facts, funds))
         except ParameterError as error:
             refused.append(error)
     if not made:
@@ -176,12 +175,12 @@ def propose(risk: Risk, *, facts: Facts, admits: Callable[[Any], bool]) -> Outpu
     return min(made, key=lambda each: _excess(each, facts))
 
 
-def _proposed(risk: Risk, noise: type[Noise], facts: Facts, admits: Callable[[Any], bool]) -> OutputPerturbation:
+def _proposed(risk: Risk, noise: type[Noise], facts: Facts, funds: Funds) -> OutputPerturbation:
     """The noise is about proportional to one over all the ridge: with one scale known, the others are guessed."""
     known, own = risk.constants(facts), _own_ridge(risk)
     first = _short_up(Fraction(known.lipschitz / known.span))
     make = functools.partial(_with_noise, risk, noise, facts)
-    scale = calibrate(functools.partial(make, first), admits=admits).noise.scale * (first + own)
+    scale = calibrate(functools.partial(make, first), funds=funds, facts=facts).noise.scale * (first + own)
 
     def excess(ridge: Fraction) -> float:
         return _noisy_excess(risk, known, float(ridge), noise(scale / (ridge + own)).variance())
@@ -189,7 +188,11 @@ def _proposed(risk: Risk, noise: type[Noise], facts: Facts, admits: Callable[[An
     tried = [first * Fraction(2) ** power * quarter for power in range(-24, 8) for quarter in _QUARTERS]
     best = min(tried if own == 0 else [Fraction(0), *tried], key=excess)
     guess: OutputPerturbation = make(best, scale / (best + own) * Fraction(1_000_001, 1_000_000))
-    return guess if admits(guess) else calibrate(functools.partial(make, best), admits=admits)
+    return (
+        guess
+        if funds.admits(guess.guarantee(facts))
+        else calibrate(functools.partial(make, best), funds=funds, facts=facts)
+    )
 
 
 def _with_noise(risk: Risk, noise: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> OutputPerturbation:

@@ -1,6 +1,6 @@
 """Plans for learners: what every solver promises for a budget and a size, and the size that a promise needs.
 
-The problems are those of the estimators (`posed`). A row's name is what `solver=` of the estimator takes, and the row
+The problems are those of the estimators (`posed`). A row's name is what `method=` of the estimator takes, and the row
 that is marked is the one that it takes unasked. That need not be the smallest promise: the exponential mechanism in
 several dimensions is slow, so it is taken by name only (`choose`).
 """
@@ -14,8 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from discreet.data import Facts
-from discreet.domain import Domain
+from discreet.data import Domain, Facts
 from discreet.erm import network, solvers
 from discreet.erm.exponential.bounds import promise
 from discreet.erm.exponential.line import RankQuantile
@@ -24,9 +23,7 @@ from discreet.erm.posed import LOCATION, RANKED, problem, unit_vectors, vectors
 from discreet.erm.promise import mean_promise
 from discreet.erm.risk import Risk
 from discreet.errors import NothingFits, ParameterError
-from discreet.mechanism import calibrate
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
 from discreet.plan import PURE, Asked, Row
 from discreet.query import Sum
 
@@ -40,7 +37,7 @@ _LARGEST = 2**36  # persons: a size that is not found below this is not offered
 
 
 def methods(kind: str) -> tuple[str, ...]:
-    """What a plan of this kind lists, and `solver=` of its estimator takes."""
+    """What a plan of this kind lists, and `method=` of its estimator takes."""
     if kind == "network":
         return ()
     ranks = ("rank",) if kind in RANKED else ()
@@ -71,7 +68,7 @@ def _network(asked: Asked) -> Row:
     facts = Facts(domain, asked.facts.neighbours, size)
     target = asked.model.target or "y"
     try:
-        found = network.propose(features, target, _HIDDEN, facts=facts, admits=asked.admits(facts))
+        found = network.propose(features, target, _HIDDEN, facts=facts, funds=asked.funds)
     except ParameterError as refused:
         return Row("descent", "", refusal=f"{reason}; here {refused}")
     kind = type(found.noise).__name__.removesuffix("Noise")
@@ -101,7 +98,7 @@ def _taken(kind: str, risk: Risk, domain: Domain, asked: Asked, made: list[Row],
         return min(found, key=_noise).method if found and asked.facts.neighbours.rows == 1 else None
     facts = Facts(domain, asked.facts.neighbours, size)
     try:
-        return solvers.choose(risk, facts=facts, admits=asked.admits(facts)).solver
+        return solvers.choose(risk, facts=facts, funds=asked.funds).solver
     except ParameterError:  # nothing is left that could be spent
         return None
 
@@ -135,9 +132,10 @@ def _row(solver: str, risk: Risk, domain: Domain, asked: Asked) -> Row:
 def _offered(solver: str, risk: Risk, domain: Domain, asked: Asked, made: dict[str, Any], size: int) -> solvers.Offer:
     """What the solver offers for this size. `made` keeps a mechanism that is the same for every size."""
     facts = Facts(domain, asked.facts.neighbours, size)
-    admits = asked.admits(facts)
     if solver == "rank":
-        mechanism = made.setdefault(solver, None) or calibrate(functools.partial(_rank, risk), admits=admits)
+        mechanism = made.setdefault(solver, None) or calibrate(
+            functools.partial(_rank, risk), funds=asked.funds, facts=facts
+        )
         promised = promise(mechanism, facts)  # of the pinball loss; at the median it is half of |u|
         found = promised.times(2 if isinstance(risk.loss, Absolute) else 1)
     elif solver in _SUMS and isinstance(risk.loss, Squared):
@@ -145,11 +143,13 @@ def _offered(solver: str, risk: Risk, domain: Domain, asked: Asked, made: dict[s
         if facts.neighbours.rows > 1:
             raise ParameterError("a mean is a sum over a number of rows, private where a person may have several")
         query = Sum(risk.target)
-        mechanism = made.setdefault(solver, None) or calibrate(lambda scale: release(query, scale), admits=admits)
+        mechanism = made.setdefault(solver, None) or calibrate(
+            lambda scale: release(query, scale), funds=asked.funds, facts=facts
+        )
         half = risk.feasible.diameter(1) / 2
         found = mean_promise(noise(mechanism.scale).variance(), count=size, half=half, facts=facts)
     else:
-        return solvers.offer(solver, risk, facts=facts, admits=admits)
+        return solvers.offer(solver, risk, facts=facts, funds=asked.funds)
     made[solver] = mechanism
     return solvers.Offer(solver, mechanism, found)
 

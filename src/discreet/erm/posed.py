@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import exact
+from discreet.data import Category, Domain, Number, Vector
 from discreet.describe import one_line
-from discreet.domain import Category, Domain, Number, Vector
 from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Absolute, Huber, Logistic, Loss, Pinball, Softmax, Squared

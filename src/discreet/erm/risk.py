@@ -34,9 +34,8 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Facts
-from discreet.domain import Category, Domain, Number
-from discreet.erm.feasible_sets import FeasibleSet, Floats
+from discreet.data import Category, Domain, Facts, Floats, Number
+from discreet.erm.feasible_sets import FeasibleSet
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Custom, Loss, Softmax, Squared
 from discreet.errors import ParameterError

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data.grid import Floats
+from discreet.arrays import Floats
 from discreet.erm.risk import Constants
 from discreet.exact import Exact
 

@@ -8,13 +8,12 @@
     exponential          the exponential mechanism on a grid (pure)
     output               the minimiser plus noise
 
-All read public numbers only: the risk, the facts and what the budget admits.
+All read public numbers only: the risk, the facts and the funds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +25,9 @@ from discreet.erm.promise import Promise
 from discreet.erm.risk import Ridge, Risk
 from discreet.erm.schedules import Average
 from discreet.errors import ParameterError
-from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
+from discreet.funds import Funds
+from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
 
-Admits = Callable[[Any], bool]
 _NOISES: dict[str, type[Noise]] = {
     "gaussian": GaussianNoise,
     "laplace": ProductLaplaceNoise,
@@ -47,45 +46,45 @@ class Offer:
     refusal: str = ""
 
 
-def offer(solver: str, risk: Risk, *, facts: Facts, admits: Admits, steps: int | None = None) -> Offer:
+def offer(solver: str, risk: Risk, *, facts: Facts, funds: Funds, steps: int | None = None) -> Offer:
     """What this solver would do here, with the least noise that is admitted."""
     if solver == "exponential":
-        drawn = bounds.propose(risk, facts=facts, admits=admits)
+        drawn = bounds.propose(risk, facts=facts, funds=funds)
         return Offer(solver, drawn, bounds.promise(drawn, facts))
     if solver == "output":
-        perturbed = output_perturbation.propose(risk, facts=facts, admits=admits)
+        perturbed = output_perturbation.propose(risk, facts=facts, funds=funds)
         return Offer(solver, perturbed, output_perturbation.promise(perturbed, facts))
     if solver not in SOLVERS:
-        raise ParameterError(f"solver must be one of auto, {', '.join(SOLVERS)}; found {solver!r}")
+        raise ParameterError(f"method must be one of auto, {', '.join(SOLVERS)}; found {solver!r}")
     noise = _NOISES.get(solver)
     schedule = Average if noise is not None else descent.SCHEDULES.get(solver)
-    found = descent.propose(risk, facts=facts, admits=admits, noise=noise, schedule=schedule, steps=steps)
+    found = descent.propose(risk, facts=facts, funds=funds, noise=noise, schedule=schedule, steps=steps)
     return Offer(solver, found, descent.promise(found, facts))
 
 
 def offers(
-    risk: Risk, *, facts: Facts, admits: Admits, solvers: tuple[str, ...] = SOLVERS, steps: int | None = None
+    risk: Risk, *, facts: Facts, funds: Funds, solvers: tuple[str, ...] = SOLVERS, steps: int | None = None
 ) -> tuple[Offer, ...]:
     """Every solver that was asked for, those that do not apply with their refusal."""
     found = []
     for solver in solvers:
         try:
-            found.append(offer(solver, risk, facts=facts, admits=admits, steps=steps))
+            found.append(offer(solver, risk, facts=facts, funds=funds, steps=steps))
         except ParameterError as refused:
             found.append(Offer(solver, refusal=str(refused)))
     return tuple(found)
 
 
-def choose(risk: Risk, *, facts: Facts, admits: Admits, solver: str = "auto", steps: int | None = None) -> Offer:
+def choose(risk: Risk, *, facts: Facts, funds: Funds, method: str = "auto", steps: int | None = None) -> Offer:
     """The offer to take: the named solver's, or the one that promises most; descent if nobody promises anything."""
-    if solver != "auto":
-        return offer(solver, risk, facts=facts, admits=admits, steps=steps)
-    first = offer("descent", risk, facts=facts, admits=admits, steps=steps)
+    if method != "auto":
+        return offer(method, risk, facts=facts, funds=funds, steps=steps)
+    first = offer("descent", risk, facts=facts, funds=funds, steps=steps)
     # Without ridge, output perturbation with Gaussian noise promises about the root of what descent does, in units of
     # diameter times slope: less, whenever either says anything. With ridge or with pure noise either may win.
     gaussian = isinstance(first.mechanism.noise, GaussianNoise) and not isinstance(risk.regularizer, Ridge)
     # A grid in several dimensions reads the rows thousands of times, unless their squares are all it needs.
     listed = risk.dimension(facts.domain) == 1 or isinstance(risk.loss, Squared)
     others = (*(("exponential",) if listed else ()), *(() if gaussian else ("output",)))
-    made = [first, *offers(risk, facts=facts, admits=admits, solvers=others)]
+    made = [first, *offers(risk, facts=facts, funds=funds, solvers=others)]
     return min(made, key=lambda each: math.inf if each.promise is None else float(each.promise))

@@ -15,10 +15,11 @@ A fit to a table through a ledger file that was charged and answered before come
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
+
+from sklearn.base import BaseEstimator
 
 from discreet import exact
 from discreet.certificate.certificate import Certificate, certified_by
@@ -27,16 +28,26 @@ from discreet.erm.promise import Promise
 from discreet.errors import ParameterError
 from discreet.estimators.replay import Request
 from discreet.exact import Exact
-from discreet.funds import ATTO, Caps
+from discreet.funds import FAILING, Caps, Funds, caps_of
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.ledger.state import price_from
-from discreet.mechanism import Mechanism
+from discreet.mechanisms import Mechanism
 from discreet.pac.mistake_bound import Certificate as Certified
 from discreet.records import Json
 from discreet.release import Released, release
 
-Admits = Callable[[Any], bool]
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
+    """The parameters that every estimator has; see the module's docstring and `LinearRegression`."""
+
+    epsilon: Any = None
+    delta: Any = 0
+    neighbours: Any = "replace-one"
+    size: int | None = None
+    ledger: Any = None
+    allowance: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,28 +121,41 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Where a fit is charged, and the test whether a mechanism is within what the fit may cost; pure: delta is 0.
+    """What a fit may cost, and where it is charged.
 
-    failure  what the failures of a mechanism may add up to
+    ledger   None: the fit has a budget of its own
     within   the limits as the charge records them, if they depend on what is left
     request  what the fit asks of its ledger, if that can be asked again
     """
 
-    ledger: Ledger
-    admits: Admits
-    pure: bool
-    failure: Fraction
+    funds: Funds
+    ledger: Ledger | None
     allowance: str | None = None
     within: Json = None
     request: Request | None = None
 
-    def release(self, mechanism: Mechanism, data: Dataset, *, memo: str) -> Released:
-        """Charge and run the mechanism, or get back what this request released before."""
-        how: dict[str, Any] = {"ledger": self.ledger, "allowance": self.allowance, "memo": memo}
+    def charged_to(self, mechanism: Mechanism, data: Dataset) -> Ledger:
+        """The ledger; or a new one for this mechanism alone, whose delta is divided as the mechanism needs it."""
+        if self.ledger is not None:
+            return self.ledger
+        assert self.funds.budget is not None
+        guarantee = mechanism.guarantee(data.facts)
+        fitting = (share for share in _DIVISIONS if self.funds.keeping(share).admits(guarantee))
+        share = next(fitting, _DIVISIONS[0])  # if none fits the charge says so
+        return Ledger.in_memory(self.funds.budget, data.identity, failure_share=share)
+
+    def release(self, mechanism: Mechanism, data: Dataset, *, memo: str) -> tuple[Released, Ledger]:
+        """Charge and run the mechanism, or get back what this request released before; and where it is charged."""
+        ledger = self.charged_to(mechanism, data)
+        how: dict[str, Any] = {"ledger": ledger, "allowance": self.allowance, "memo": memo}
         if self.request is None:
-            return release(mechanism, data, **how)
+            return release(mechanism, data, **how), ledger
         with self.request.taken(mechanism) as request:
-            return release(mechanism, data, request=request, within=self.within, **how)
+            return release(mechanism, data, request=request, within=self.within, **how), ledger
+
+
+_DIVISIONS = (Fraction(0), Fraction(1, 2), FAILING)
+"""How much of delta mechanisms take for their failures."""
 
 
 _ELSEWHERE = {"ledger", "allowance", "epsilon", "delta", "neighbours", "size", "score_epsilon", "verbose"}
@@ -183,47 +207,29 @@ def _budget(estimator: Any, ledger: Ledger | None) -> Budget | None:
     return None
 
 
-def books(terms: Terms, data: Dataset, *, failing: Fraction = Fraction(0), about: Any = None) -> Books:
-    """The ledger to charge, and what it or the fit's own budget admits.
+def books(terms: Terms, data: Dataset, *, about: Any = None) -> Books:
+    """The ledger to charge, and what the fit may cost.
 
-    The fit's own budget is read as a new ledger would, with the same share for failures; without a ledger with the
-    share `failing`, none unless the mechanism fails with some probability. Whether the real ledger has as much left is
-    decided by the charge: BudgetExceeded if not.
+    The fit's own budget is read as a new ledger would read it, with the same share for failures. Whether the real
+    ledger has as much left is decided by the charge: BudgetExceeded if not.
 
     about  of a table: what is learned about it beside the parameters, so that the same can be asked again. The limits
            of a stored release are those that it was charged with, so that the same mechanism is found
     """
-    facts = data.facts
-    request = Request.of(terms.ledger, terms.problem, about, facts)
+    request = Request.of(terms.ledger, terms.problem, about, data.facts)
+    if terms.ledger is None:
+        assert terms.budget is not None
+        return Books(Funds.of(terms.budget), None, request=request)
     if terms.budget is not None:
-        share = failing if terms.ledger is None else terms.ledger.failure_share
-        priced = Ledger.in_memory(terms.budget, data.identity, failure_share=share)
-        limits, within = priced.spent().caps, None
-    else:
-        assert terms.ledger is not None
-        priced = terms.ledger
-        limits, within = _limits(terms, request)
-    return Books(
-        priced if terms.ledger is None else terms.ledger,
-        lambda mechanism: priced.price(mechanism.guarantee(facts)).within(limits),
-        priced.budget.delta == 0,
-        Fraction(limits.failure, ATTO),
-        terms.allowance,
-        within,
-        request,
-    )
-
-
-def _limits(terms: Terms, request: Request | None) -> tuple[Caps, Json]:
-    """What is left to the fit, or was when its stored release was charged; and its record."""
+        funds = Funds(*caps_of(terms.budget, terms.ledger.failure_share))
+        return Books(funds, terms.ledger, terms.allowance, None, request)
+    funds = terms.ledger.funds(share=terms.share, allowance=terms.allowance)
     stored = None if request is None else request.stored()
     if stored is not None and stored.within is not None:
         then = price_from(stored.within)
-        return Caps(then.renyi, then.pure or 0, then.failure), stored.within
-    assert terms.ledger is not None
-    left = terms.ledger.remaining(allowance=terms.allowance)
-    caps = Caps(left.renyi, left.pure or 0, left.failure) if terms.share is None else left.share(terms.share.part)
-    return caps, {"renyi": caps.renyi, "pure": caps.pure, "failure": caps.failure}
+        funds = Funds(funds.order, Caps(then.renyi, then.pure or 0, then.failure))
+    limits: Json = {"renyi": funds.caps.renyi, "pure": funds.caps.pure, "failure": funds.caps.failure}
+    return Books(funds, terms.ledger, terms.allowance, limits, request)
 
 
 def released(
@@ -238,14 +244,13 @@ def released(
         assert alone is not None
         ledger = Ledger.in_memory(alone, data.identity)
     request = Request.of(terms.ledger, memo, mechanism if table else None, data.facts)
-    where = Books(ledger, lambda other: True, alone is not None, Fraction(0), terms.allowance, None, request)
-    return where.release(mechanism, data, memo=memo), ledger
+    return Books(Funds.of(ledger.budget), ledger, terms.allowance, None, request).release(mechanism, data, memo=memo)
 
 
 def charged(estimator: Any, terms: Terms, where: Books, mechanism: Mechanism, data: Dataset) -> Released:
     """Charge and run the mechanism; what is public about the release becomes the estimator's."""
-    got = where.release(mechanism, data, memo=type(estimator).__name__)
-    estimator.guarantee_ = FitGuarantee.of(got, terms.budget or where.ledger.budget, terms, where.ledger, "fit")
+    got, ledger = where.release(mechanism, data, memo=type(estimator).__name__)
+    estimator.guarantee_ = FitGuarantee.of(got, terms.budget or ledger.budget, terms, ledger, "fit")
     estimator.entry_ = None if terms.ledger is None else got.entry
     estimator.replayed_ = got.replayed
     estimator.mechanism_ = mechanism

@@ -7,15 +7,14 @@ from fractions import Fraction
 from types import SimpleNamespace
 
 from discreet import exact
-from discreet.data import ParquetTable, Table
-from discreet.domain import AnyNumber, Number
+from discreet.data import AnyNumber, Number, ParquetTable, Table
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, books, terms_of
 from discreet.estimators.interior import charged_once
 from discreet.exact import Exact
 from discreet.ledger import Ledger
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac.rank_bounds import RankBounds, declaration
 
 
@@ -86,10 +85,10 @@ def suggest_bounds(
     declared = data.facts.domain.column(exact.text(column=column))
     if not isinstance(declared, (Number, AnyNumber)):
         raise ParameterError(f"column {column!r} is declared {declared!r}: bounds are for a Number")
-    admits = books(terms, data, about=column).admits
-    first = calibrate(lambda noise: RankBounds(column, Fraction(1, 2), 1 / noise), admits=admits)
+    funds = books(terms, data, about=column).funds
+    first = calibrate(lambda noise: RankBounds(column, Fraction(1, 2), 1 / noise), funds=funds, facts=data.facts)
     wanted = _coverage(share, first.missed(data.facts, float(sure)), data.facts.size)
-    mechanism = calibrate(lambda noise: RankBounds(column, wanted, 1 / noise), admits=admits)
+    mechanism = calibrate(lambda noise: RankBounds(column, wanted, 1 / noise), funds=funds, facts=data.facts)
     got, guarantee = charged_once(terms, data, mechanism, memo="suggest_bounds", about=column)
     missed = mechanism.missed(data.facts, float(sure))
     promise = (

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Number
 from discreet.estimators import input as reading
-from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.base import PrivateEstimator, Terms, refuse, terms_of
 from discreet.estimators.rule_base import (
     NUMBERS,
     Examples,
@@ -26,7 +26,8 @@ from discreet.pac import choose, plans
 from discreet.pac.boxes import BoxRule
 
 
-class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class BoxClassifier(RuleMixin, PrivateEstimator):
     """Learns a box a_1 <= x_1 <= b_1 and ... and a_d <= x_d <= b_d under differential privacy.
 
     Everything that decides privacy is given, never read from the rows:
@@ -46,7 +47,7 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     neighbours, size, ledger, allowance  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
-    Learned: box_ (prints as a sentence), bounds_ (low and high of each feature), classes_, method_, error_bound_ (what
+    Learned: box_ (prints as a sentence), bounds_ (low and high of each feature), classes_, method_, promise_ (what
     is promised, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger), replayed_, n_features_in_,
     feature_names_in_.
 
@@ -56,36 +57,13 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     `sample_size` says before how many rows a promise takes, `certify` pays for a count of the mistakes afterwards.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        bounds: Any = None,
-        step: Any = None,
-        classes: Any = None,
-        method: str = "auto",
-        alpha: Any = None,
-        beta: Any = 0.05,
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-        score_epsilon: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.step = step
-        self.classes = classes
-        self.method = method
-        self.alpha = alpha
-        self.beta = beta
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
-        self.score_epsilon = score_epsilon
+    bounds: Any = None
+    step: Any = None
+    classes: Any = None
+    method: str = "auto"
+    alpha: Any = None
+    beta: Any = 0.05
+    score_epsilon: Any = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> BoxClassifier:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -98,7 +76,7 @@ class BoxClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             self,
             terms,
             rows,
-            lambda spend: choose.box_methods(columns, labels, facts, beta, spend, self.method),
+            lambda funds: choose.box_methods(columns, labels, facts, beta, funds, self.method),
             lambda found: choose.auto(choose.unasked_boxes(found, columns, facts), facts, alpha, choose.PRACTICAL_BOX),
         )
         rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in value))

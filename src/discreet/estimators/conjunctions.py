@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Any
-
-from sklearn.base import BaseEstimator
 
 from discreet import exact
 from discreet.data import Batch
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.base import PrivateEstimator, Terms, refuse, terms_of
 from discreet.estimators.rule_base import (
     BOOLEANS,
     Examples,
@@ -29,7 +28,8 @@ from discreet.pac.all_conjunctions import AllConjunctions
 from discreet.pac.conditions import Conjunction, Literals
 
 
-class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class ConjunctionClassifier(RuleMixin, PrivateEstimator):
     """Learns a conjunction such as `v2 and not v5 and v6` of booleans under differential privacy.
 
     Everything that decides privacy is given, never read from the rows:
@@ -47,43 +47,20 @@ class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     neighbours, size, ledger, allowance  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
-    Learned: rule_ (prints as a sentence), classes_, method_, error_bound_ (what is promised, or why nothing is),
+    Learned: rule_ (prints as a sentence), classes_, method_, promise_ (what is promised, or why nothing is),
     guarantee_, mechanism_, entry_ (in the ledger), replayed_, n_features_in_, feature_names_in_.
 
     Features are booleans, or numbers that are 0 or 1. From a table: fit(table, "sick", features=["smoker", "tall"])
     with its ledger; features are Categories of two levels, of which the second means true.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        k: int | None = None,
-        classes: Any = None,
-        method: str = "auto",
-        alpha: Any = None,
-        beta: Any = 0.05,
-        verbose: bool = False,
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-        score_epsilon: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.k = k
-        self.classes = classes
-        self.method = method
-        self.alpha = alpha
-        self.beta = beta
-        self.verbose = verbose
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
-        self.score_epsilon = score_epsilon
+    k: int | None = None
+    classes: Any = None
+    method: str = "auto"
+    alpha: Any = None
+    beta: Any = 0.05
+    verbose: bool = False
+    score_epsilon: Any = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> ConjunctionClassifier:  # noqa: N803
         """Fit to booleans (X, y) in an array or a frame, or to a table and the name of its target column."""
@@ -99,7 +76,7 @@ class ConjunctionClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             self,
             terms,
             rows,
-            lambda spend: choose.conjunction_methods(literals, labels, most, facts, beta, spend, self.method),
+            lambda funds: choose.conjunction_methods(literals, labels, most, facts, beta, funds, self.method),
             lambda found: choose.auto(
                 choose.unasked_conjunctions(found, literals, most, facts), facts, alpha, choose.PRACTICAL_RULE
             ),

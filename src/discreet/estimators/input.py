@@ -21,16 +21,31 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_array, validate_data
 
 from discreet import exact
-from discreet.data import Batch, BitMatrix, Codes, Dataset, Facts, Filter, Matrix, ParquetTable, Slice, Summed, Table
-from discreet.data.columns import Frame
-from discreet.data.encoding import encode
-from discreet.data.rows import refuse_to_leave
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import (
+    Batch,
+    BitMatrix,
+    Category,
+    Codes,
+    Dataset,
+    Domain,
+    Facts,
+    Filter,
+    Floats,
+    Frame,
+    Matrix,
+    Number,
+    ParquetTable,
+    Slice,
+    Summed,
+    Table,
+    Vector,
+    encode,
+    refuse_to_leave,
+)
 from discreet.erm.features import Declared
 from discreet.errors import ParameterError, SchemaError
 from discreet.estimators.base import Terms
 
-Floats = npt.NDArray[np.float64]
 Rows = TypeVar("Rows", Matrix, Table, BitMatrix)
 GRID = 2**30  # steps between the bounds of a number that comes from an array
 

@@ -10,16 +10,15 @@ from typing import Any
 
 from discreet import exact
 from discreet.data import Dataset, Facts, Integers, ParquetTable, Table
-from discreet.domain import label_of
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Books, FitGuarantee, Terms, books, terms_of
+from discreet.estimators.base import FitGuarantee, Terms, books, terms_of
 from discreet.exact import Exact
 from discreet.guarantee import Neighbours
 from discreet.ledger import Ledger
 from discreet.pac.columns import ordered
 from discreet.pac.interior import methods
-from discreet.pac.methods import FAILING, Method, Spending, best, named
+from discreet.pac.methods import Method, best, named
 from discreet.release import Released
 
 MOST_BITS = 2**20
@@ -84,7 +83,7 @@ def interior_point(
     taken = _method(terms, data, name, sure, method, about)
     got, guarantee = charged_once(terms, data, taken.mechanism(0), memo="interior_point", about=about)
     return Interior(
-        label_of(ordered(data.facts.domain, name), got.value),  # type: ignore[arg-type]
+        ordered(data.facts.domain, name).label(got.value),  # type: ignore[arg-type]
         taken.name,
         taken.needed(0),
         _promised(taken, data.facts, name),
@@ -114,12 +113,10 @@ def _read(terms: Terms, values: Any, bits: int | None, column: str | None) -> tu
 
 
 def _method(terms: Terms, data: Dataset, name: str, beta: Fraction, method: str, about: str | None) -> Method:
-    def spend(share: Fraction) -> Spending:
-        where = books(terms, data, failing=share, about=about)
-        return Spending(where.admits, where.failure)
-
     names = methods.USUAL if method == "auto" else (method,)
-    found = methods.methods(facts=data.facts, column=name, beta=beta, spend=spend, names=names)
+    found = methods.methods(
+        facts=data.facts, column=name, beta=beta, funds=books(terms, data, about=about).funds, names=names
+    )
     return best(found) or named(found, names[0])
 
 
@@ -127,10 +124,8 @@ def charged_once(
     terms: Terms, data: Dataset, mechanism: Any, *, memo: str, about: Any = None
 ) -> tuple[Released, FitGuarantee]:
     """Charge and run a mechanism, in a ledger of its own if there is no other; about: as in `books`."""
-    fails = mechanism.guarantee(data.facts).failure > 0
-    where: Books = books(terms, data, failing=FAILING if fails else Fraction(0), about=about)
-    got = where.release(mechanism, data, memo=memo)
-    return got, FitGuarantee.of(got, terms.budget or where.ledger.budget, terms, where.ledger, "release")
+    got, charged_to = books(terms, data, about=about).release(mechanism, data, memo=memo)
+    return got, FitGuarantee.of(got, terms.budget or charged_to.budget, terms, charged_to, "release")
 
 
 def _promised(taken: Method, facts: Facts, name: str) -> str:

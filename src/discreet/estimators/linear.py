@@ -8,23 +8,23 @@ The intercept is one more feature, constantly row_norm / 2; so rows have length 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.domain import Number
+from discreet.data import Floats, Number
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.losses import Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.solvers import choose
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Terms, books, charged, per_row, refuse, terms_of
-from discreet.estimators.input import Floats
+from discreet.estimators.base import PrivateEstimator, Terms, books, charged, per_row, refuse, terms_of
 from discreet.estimators.selection import charged_accuracy
 from discreet.estimators.supervised import (
     Rows,
@@ -39,7 +39,8 @@ from discreet.estimators.supervised import (
 )
 
 
-class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     """Linear regression under differential privacy.
 
     Everything that decides privacy is given, never read from the rows:
@@ -54,18 +55,18 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     huber           the loss is the squared miss up to this size and a line beyond, which bounds every gradient; "auto"
                     is half the bound of the target. None: the squared loss, whose gradients are several times as long
                     and need as much more noise, but which reads the rows once
-    solver          "auto": the smallest promised excess risk; or a name of `discreet.erm.solvers.SOLVERS`
+    method          "auto": the smallest promised excess risk; or a name of `discreet.erm.solvers.SOLVERS`
     max_iter        the number of steps of a descent; by a public rule unless it is given
     neighbours      "replace-one" (the number of rows is public) or "add-remove" (needs size)
-    size            add-remove: a public number that the number of rows does not exceed, a condition of `bound_`; with
+    size            add-remove: a public number that the number of rows does not exceed, a condition of `promise_`; with
                     up to 4 times as many rows nothing is promised, but the fit is stable. replace-one with a ledger:
                     how many persons are in its table, when X holds some of them, chosen by position (a fold)
     ledger          where the fit is charged; without one the promise is about this fit alone
     allowance       the name under which the ledger counts it: its share is the limit then, and epsilon=None or a Share
                     is of what is left of that
 
-    Learned: coef_, intercept_, guarantee_, bound_ (the excess risk that a theorem promises, per row, person or declared
-    person, or why none does), solver_, mechanism_, entry_ (in the ledger), replayed_, n_iter_, n_features_in_,
+    Learned: coef_, intercept_, guarantee_, promise_ (the excess risk that a theorem promises, per row, person or
+    declared person, or why none does), method_, mechanism_, entry_ (in the ledger), replayed_, n_iter_, n_features_in_,
     feature_names_in_.
 
     From a table: fit(table, "income", features=["age", "sex"]) with its ledger; bounds and levels are its declaration,
@@ -76,40 +77,15 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     `score` is scikit-learn's, and not private: on the rows of the fit it is an unpaid release. With a ledger it raises.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        row_norm: Any = None,
-        target_bound: Any = None,
-        radius: Any = None,
-        fit_intercept: bool = True,
-        ridge: Any = 0,
-        lasso: Any = 0,
-        huber: Any = "auto",
-        solver: str = "auto",
-        max_iter: int | None = None,
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
-        self.target_bound = target_bound
-        self.radius = radius
-        self.fit_intercept = fit_intercept
-        self.ridge = ridge
-        self.lasso = lasso
-        self.huber = huber
-        self.solver = solver
-        self.max_iter = max_iter
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
+    row_norm: Any = None
+    target_bound: Any = None
+    radius: Any = None
+    fit_intercept: bool = True
+    ridge: Any = 0
+    lasso: Any = 0
+    huber: Any = "auto"
+    method: str = "auto"
+    max_iter: int | None = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> LinearRegression:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -147,7 +123,8 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return random_fit(super().__sklearn_tags__())
 
 
-class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     """Logistic regression under differential privacy, with two classes or several (softmax).
 
     classes         the labels that may occur, the last is the positive one; "public" states that the labels in y are no
@@ -166,46 +143,18 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     the labels; and not under add-remove, where a row that is removed moves all positions.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        row_norm: Any = None,
-        classes: Any = None,
-        cap: Any = 0.5,
-        radius: Any = None,
-        fit_intercept: bool = True,
-        ridge: Any = 0,
-        lasso: Any = 0,
-        solver: str = "auto",
-        max_iter: int | None = None,
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-        score_epsilon: Any = None,
-        class_weight: Any = None,
-        warm_start: bool = False,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
-        self.classes = classes
-        self.cap = cap
-        self.radius = radius
-        self.fit_intercept = fit_intercept
-        self.ridge = ridge
-        self.lasso = lasso
-        self.solver = solver
-        self.max_iter = max_iter
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
-        self.score_epsilon = score_epsilon
-        self.class_weight = class_weight
-        self.warm_start = warm_start
+    row_norm: Any = None
+    classes: Any = None
+    cap: Any = 0.5
+    radius: Any = None
+    fit_intercept: bool = True
+    ridge: Any = 0
+    lasso: Any = 0
+    method: str = "auto"
+    max_iter: int | None = None
+    score_epsilon: Any = None
+    class_weight: Any = None
+    warm_start: bool = False
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> LogisticRegression:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -308,10 +257,10 @@ def _solved(estimator: Any, terms: Terms, rows: Rows, loss: Loss, radius: Fracti
     risk = Risk(loss, rows.features, rows.target, Ball(radius), _regularizer(estimator, share))
     where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
     steps = None if estimator.max_iter is None else exact.whole(max_iter=estimator.max_iter)
-    taken = choose(risk, facts=facts, admits=where.admits, solver=estimator.solver, steps=steps)
+    taken = choose(risk, facts=facts, funds=where.funds, method=estimator.method, steps=steps)
     assert taken.promise is not None
     got = charged(estimator, terms, where, taken.mechanism, rows.data)
-    estimator.solver_, estimator.bound_ = taken.solver, per_row(taken.promise, share)
+    estimator.method_, estimator.promise_ = taken.solver, per_row(taken.promise, share)
     estimator.n_iter_ = getattr(taken.mechanism, "steps", 1)
     estimator.encoding_ = rows.encoding
     return np.asarray(got.value, dtype=np.float64)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 
 from discreet import exact
-from discreet.data import Dataset
-from discreet.domain import AnyNumber, Number
+from discreet.data import AnyNumber, Dataset, Number
 from discreet.erm.exponential.bounds import RankQuantile, promise
 from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
@@ -23,11 +21,10 @@ from discreet.erm.risk import Risk, public_size
 from discreet.erm.solvers import Offer, choose
 from discreet.errors import ParameterError, Unproven
 from discreet.estimators import input as reading
-from discreet.estimators.base import Admits, Books, books, charged, per_row, refuse, terms_of
+from discreet.estimators.base import Books, PrivateEstimator, books, charged, per_row, refuse, terms_of
+from discreet.funds import Funds
 from discreet.guarantee import Neighbours
-from discreet.mechanism import calibrate
-from discreet.mechanisms.additive import Gaussian, Laplace
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
 from discreet.query import Sum
 from discreet.release import Released
 
@@ -35,48 +32,30 @@ _BETA = 0.05
 """Of a promise in rows, when there is none about the loss."""
 
 
-class Mean(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class Mean(PrivateEstimator):
     """The mean of a column under differential privacy.
 
     epsilon, delta  what it may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
     bounds          a pair (low, high), from public knowledge; values beyond are moved to the bound
     step            values are rounded down to steps of this from low; (high - low) / 2^30 unless it is given
-    solver          "auto": a noisy sum divided by the public number of rows, whose expected squared error is that of
+    method          "auto": a noisy sum divided by the public number of rows, whose expected squared error is that of
                     the noise, the less noisy of "laplace" and "gaussian"; or another name of
                     `discreet.erm.solvers.SOLVERS`, such as "exponential" (lecture 9) or "descent" (lecture 10)
     neighbours, size, ledger, allowance  as in LinearRegression. Under add-remove the number of rows is private: "auto"
                     is then "exponential", whose value does not depend on the declared size. "laplace" and "gaussian"
                     divide by that size, so they promise nothing; a session's SELECT AVG(...) divides by a noisy count
 
-    Learned: value_, noise_range_ (95 %; None if the release is not a mean plus noise), guarantee_, bound_, solver_,
+    Learned: value_, noise_range_ (95 %; None if the release is not a mean plus noise), guarantee_, promise_, method_,
     mechanism_, entry_, replayed_.
 
     fit(x) takes a list, an array or a series; fit(table, "age") a column of a table with its ledger, whose declaration
     has the bounds.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        bounds: Any = None,
-        step: Any = None,
-        solver: str = "auto",
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.step = step
-        self.solver = solver
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
+    bounds: Any = None
+    step: Any = None
+    method: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Mean:
         """Fit to the values x, or to a table and the name of a column."""
@@ -85,31 +64,13 @@ class Mean(BaseEstimator):  # type: ignore[misc]
         return self
 
 
-class Median(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class Median(PrivateEstimator):
     """The median of a column under differential privacy: Quantile(0.5); its parameters but q."""
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        bounds: Any = None,
-        step: Any = None,
-        solver: str = "auto",
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.step = step
-        self.solver = solver
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
+    bounds: Any = None
+    step: Any = None
+    method: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Median:
         """Fit to the values x, or to a table and the name of a column."""
@@ -118,40 +79,21 @@ class Median(BaseEstimator):  # type: ignore[misc]
         return self
 
 
-class Quantile(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class Quantile(PrivateEstimator):
     """The q-quantile of a column under differential privacy, 0 < q < 1.
 
-    solver  "auto" or "rank": the exponential mechanism on ranks, which asks how many rows are on the wrong side; or
+    method  "auto" or "rank": the exponential mechanism on ranks, which asks how many rows are on the wrong side; or
             another name of `discreet.erm.solvers.SOLVERS` on the pinball loss, which asks how far they are
 
     The other parameters and what is learned are those of Mean. The value is one of the grid: low + k * step. A column
     of a table may be declared Number.any(): then only ranks are asked, and the promise is in rows.
     """
 
-    def __init__(
-        self,
-        q: Any = 0.5,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        bounds: Any = None,
-        step: Any = None,
-        solver: str = "auto",
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-    ) -> None:
-        self.q = q
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.step = step
-        self.solver = solver
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
+    q: Any = field(default=0.5, kw_only=False)
+    bounds: Any = None
+    step: Any = None
+    method: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Quantile:
         """Fit to the values x, or to a table and the name of a column."""
@@ -175,7 +117,7 @@ class Column:
         if isinstance(self.number, AnyNumber):
             raise ParameterError(
                 f"column {self.name!r} is declared {self.number!r}: without bounds only the ranks of a quantile are "
-                'private, solver="auto" or "rank"; suggest_bounds finds bounds'
+                'private, method="auto" or "rank"; suggest_bounds finds bounds'
             )
         return self.number.low, self.number.high
 
@@ -190,9 +132,9 @@ def _fit(estimator: Any, x: Any, name: Any, loss: Loss) -> None:
     table = reading.is_table(x)
     column = _table_column(estimator, terms, x, name) if table else _values(estimator, terms, x, name)
     where = books(terms, column.data, about=column.name if table else None)
-    taken = _offer(estimator.solver, column, loss, where)
+    taken = _offer(estimator.method, column, loss, where)
     got = charged(estimator, terms, where, taken.mechanism, column.data)
-    estimator.solver_, estimator.bound_ = taken.solver, taken.promise
+    estimator.method_, estimator.promise_ = taken.solver, taken.promise
     estimator.value_, estimator.noise_range_ = _value(got, column)
 
 
@@ -239,9 +181,8 @@ def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
 
 
 def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
-    admits = where.admits
     if isinstance(loss, (Absolute, Pinball)) and solver in ("auto", "rank"):
-        return _rank(loss, column, admits)
+        return _rank(loss, column, where.funds)
     low, high = column.bounds
     if isinstance(loss, Squared) and solver == "auto":
         # Under add-remove there is no public number to divide a sum by; this release needs none.
@@ -249,25 +190,25 @@ def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
             return _offer("exponential", column, loss, where)
         return _least_noisy_sum(column, where)
     if isinstance(loss, Squared) and solver in ("laplace", "gaussian"):
-        return _noisy_sum(solver, column, admits)
+        return _noisy_sum(solver, column, where.funds)
     risk = Risk(loss, Constant(), column.name, interval(low, high))
-    found = choose(risk, facts=column.data.facts, admits=admits, solver=solver)
+    found = choose(risk, facts=column.data.facts, funds=where.funds, method=solver)
     assert found.promise is not None
     return Offer(found.solver, found.mechanism, per_row(found.promise, reading.share_of(column.data)))
 
 
 def _least_noisy_sum(column: Column, where: Books) -> Offer:
-    laplace = _noisy_sum("laplace", column, where.admits)
-    if where.pure:
+    laplace = _noisy_sum("laplace", column, where.funds)
+    if where.funds.pure:
         return laplace
     try:
-        gaussian = _noisy_sum("gaussian", column, where.admits)
+        gaussian = _noisy_sum("gaussian", column, where.funds)
     except ParameterError:  # the book that it is charged in may be full
         return laplace
     return min((laplace, gaussian), key=lambda each: _noise_of(each.mechanism).variance())
 
 
-def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
+def _noisy_sum(solver: str, column: Column, funds: Funds) -> Offer:
     """The sum plus the least noise of this kind that is admitted."""
     if column.data.facts.neighbours.rows > 1:
         raise Unproven(
@@ -275,7 +216,7 @@ def _noisy_sum(solver: str, column: Column, admits: Admits) -> Offer:
             f"for AVG({column.name}), or take Median"
         )
     query, kind = Sum(column.name), Laplace if solver == "laplace" else Gaussian
-    mechanism = calibrate(lambda scale: kind(query, scale), admits=admits)
+    mechanism = calibrate(lambda scale: kind(query, scale), funds=funds, facts=column.data.facts)
     low, high = column.bounds
     promised = mean_promise(
         _noise_of(mechanism).variance(),
@@ -290,10 +231,10 @@ def _noise_of(mechanism: Laplace | Gaussian) -> LaplaceNoise | GaussianNoise:
     return LaplaceNoise(mechanism.scale) if isinstance(mechanism, Laplace) else GaussianNoise(mechanism.scale)
 
 
-def _rank(loss: Absolute | Pinball, column: Column, admits: Admits) -> Offer:
+def _rank(loss: Absolute | Pinball, column: Column, funds: Funds) -> Offer:
     """The exponential mechanism on ranks; its promise is about the pinball loss, of which |u| is twice the median's."""
     q, times = (loss.q, 1) if isinstance(loss, Pinball) else (Fraction(1, 2), 2)
-    mechanism = calibrate(lambda noise: RankQuantile(column.name, q, 1 / noise), admits=admits)
+    mechanism = calibrate(lambda noise: RankQuantile(column.name, q, 1 / noise), funds=funds, facts=column.data.facts)
     if isinstance(column.number, AnyNumber):
         return Offer("rank", mechanism, Promise(None, "ranks", _in_rows(mechanism, column.number)))
     if column.data.facts.size is None:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
+from discreet.arrays import Floats
 from discreet.erm import network
 from discreet.erm.losses import Softmax
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import books, charged, refuse, terms_of
-from discreet.estimators.input import Floats, projected
+from discreet.estimators.base import PrivateEstimator, books, charged, refuse, terms_of
+from discreet.estimators.input import projected
 from discreet.estimators.selection import charged_accuracy
 from discreet.estimators.supervised import (
     declared_classes,
@@ -26,7 +28,8 @@ from discreet.estimators.supervised import (
 )
 
 
-class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class MLPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     """A neural network classifier under differential privacy.
 
     hidden_layer_sizes  the widths of the layers of tanh units
@@ -36,41 +39,18 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     LogisticRegression.
     Steps, rate and clip follow a public rule, `erm.network.propose`. early_stopping and warm_start are refused.
 
-    Learned: coefs_, intercepts_ (one for each layer, as in scikit-learn), classes_, guarantee_, bound_ (nothing is
+    Learned: coefs_, intercepts_ (one for each layer, as in scikit-learn), classes_, guarantee_, promise_ (nothing is
     promised: a network's risk is not convex), mechanism_, entry_, replayed_, n_iter_, n_features_in_,
     feature_names_in_.
     """
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Any = (32,),
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        row_norm: Any = None,
-        classes: Any = None,
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-        score_epsilon: Any = None,
-        seed: int = 0,
-        early_stopping: bool = False,
-        warm_start: bool = False,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.epsilon = epsilon
-        self.delta = delta
-        self.row_norm = row_norm
-        self.classes = classes
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
-        self.score_epsilon = score_epsilon
-        self.seed = seed
-        self.early_stopping = early_stopping
-        self.warm_start = warm_start
+    hidden_layer_sizes: Any = field(default=(32,), kw_only=False)
+    row_norm: Any = None
+    classes: Any = None
+    score_epsilon: Any = None
+    seed: int = 0
+    early_stopping: bool = False
+    warm_start: bool = False
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> MLPClassifier:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -83,10 +63,10 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             no_features(features)
             rows = labelled_rows(self, terms, X, y, intercept=True)
         where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
-        mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, admits=where.admits, seed=seed)
+        mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, funds=where.funds, seed=seed)
         got = charged(self, terms, where, mechanism, rows.data)
         self.encoding_, self.norm_ = rows.encoding, float(rows.norm)
-        self.n_iter_, self.bound_ = mechanism.steps, network.promise(mechanism, facts)
+        self.n_iter_, self.promise_ = mechanism.steps, network.promise(mechanism, facts)
         self.shapes_ = network.layout(rows.features, rows.target, hidden, facts.domain)
         self.weights_ = np.asarray(got.value, dtype=np.float64)
         layers = network.split(self.weights_, self.shapes_)

@@ -36,7 +36,7 @@ from discreet.guarantee import Share
 from discreet.ledger import Ledger, charging
 from discreet.ledger.charging import Stored
 from discreet.ledger.process import code_version
-from discreet.mechanism import Mechanism
+from discreet.mechanisms import Mechanism
 from discreet.records import Json, digest, record
 
 _PREFIX = "fit:"

@@ -19,20 +19,31 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.data import Batch, BitMatrix, Dataset, Facts, Table
-from discreet.data.columns import Frame, read
-from discreet.data.encoding import encode
-from discreet.data.packed import packed
-from discreet.domain import Category, Domain, Number
+from discreet.data import (
+    Batch,
+    BitMatrix,
+    Category,
+    Dataset,
+    Domain,
+    Facts,
+    Floats,
+    Frame,
+    Mask,
+    Number,
+    Table,
+    encode,
+    packed,
+    read,
+)
 from discreet.errors import ParameterError, SchemaError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Books, FitGuarantee, Terms, books, charged, refuse, released, terms_of
-from discreet.estimators.input import Floats
+from discreet.estimators.base import FitGuarantee, Terms, books, charged, refuse, released, terms_of
 from discreet.estimators.supervised import random_fit
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
-from discreet.mechanisms.additive import Laplace
-from discreet.pac.labels import Labels, Mask, Mistakes, Rule
-from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, Spend, Spending, named
+from discreet.mechanisms import Laplace
+from discreet.pac.labels import Labels, Mistakes, Rule
+from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, named
 from discreet.pac.mistake_bound import certificate_of, certifying, worded
 
 STEPS = 10**5
@@ -83,31 +94,6 @@ class Examples:
         return self.facts.domain.project(self.columns)
 
 
-class Purse:
-    """What a fit may cost, as the learners ask for it: one set of books for each share of delta that is for failures.
-
-    With a ledger its own share decides and all books are the same.
-    """
-
-    def __init__(self, terms: Terms, rows: Examples) -> None:
-        self._terms, self._rows = terms, rows
-        self._books: dict[Fraction, Books] = {}
-
-    def __call__(self, share: Fraction) -> Spending:
-        if share not in self._books:
-            self._books[share] = self._opened(share)
-        where = self._books[share]
-        return Spending(where.admits, where.failure)
-
-    def books_for(self, mechanism: Any) -> Books:
-        """The books that admit this mechanism; any of them if none does, and the charge will say so."""
-        known = list(self._books.values()) or [self._opened(Fraction(0))]
-        return next((where for where in known if where.admits(mechanism)), known[0])
-
-    def _opened(self, share: Fraction) -> Books:
-        return books(self._terms, self._rows.data, failing=share, about=self._rows.about)
-
-
 Methods = list[Method | Refused]
 
 
@@ -115,7 +101,7 @@ def learned(
     estimator: Any,
     terms: Terms,
     rows: Examples,
-    methods: Callable[[Spend], Methods],
+    methods: Callable[[Funds], Methods],
     auto: Callable[[Methods], Offer],
     told: Callable[[Any], None] = lambda mechanism: None,
 ) -> Any:
@@ -123,13 +109,13 @@ def learned(
 
     told  is called with the mechanism before the charge
     """
-    name, purse = exact.text(method=estimator.method), Purse(terms, rows)
-    offered = methods(purse)
+    name, where = exact.text(method=estimator.method), books(terms, rows.data, about=rows.about)
+    offered = methods(where.funds)
     offer = auto(offered) if name == "auto" else named(offered, name).offer(rows.facts.size)
     told(offer.mechanism)
-    got = charged(estimator, terms, purse.books_for(offer.mechanism), offer.mechanism, rows.data)
+    got = charged(estimator, terms, where, offer.mechanism, rows.data)
     estimator.method_ = offer.method
-    estimator.error_bound_ = of_part(offer.promise, rows.data)
+    estimator.promise_ = of_part(offer.promise, rows.data)
     return got.value
 
 

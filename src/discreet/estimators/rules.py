@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.data import Batch
-from discreet.domain import Category, Domain, Number, label_of
-from discreet.erm.gradient import alone
+from discreet.data import Batch, Category, Domain, Number
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.base import PrivateEstimator, Terms, refuse, terms_of
 from discreet.estimators.conjunctions import how_many
 from discreet.estimators.rule_base import (
     ANY,
@@ -38,10 +35,11 @@ from discreet.pac.boxes import interval
 from discreet.pac.conditions import CUTS, Conjunction, Literals, Thresholds
 from discreet.pac.finite import FunctionRule, Predictions, Where
 from discreet.pac.labels import Rule
-from discreet.predicate import Combining
+from discreet.query import Combining, alone
 
 
-class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class RuleClassifier(RuleMixin, PrivateEstimator):
     """Learns a rule such as `30 <= age <= 60 and sex = F` under differential privacy.
 
     A rule is a conjunction of conditions x >= a, x <= b on numbers and x = level, x != level on categories.
@@ -60,46 +58,21 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     neighbours, size, ledger, allowance  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
-    Learned: rule_ (prints as a sentence), classes_, method_, error_bound_ (what is promised, or why nothing is),
+    Learned: rule_ (prints as a sentence), classes_, method_, promise_ (what is promised, or why nothing is),
     guarantee_, mechanism_, entry_ (in the ledger), replayed_, n_features_in_, feature_names_in_.
 
     From a table: fit(table, "sick", features=["age", "sex"]) with its ledger; bounds and levels are its declaration.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        k: int | None = None,
-        cuts: int = CUTS,
-        bounds: Any = None,
-        step: Any = None,
-        classes: Any = None,
-        method: str = "auto",
-        alpha: Any = None,
-        beta: Any = 0.05,
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-        score_epsilon: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.k = k
-        self.cuts = cuts
-        self.bounds = bounds
-        self.step = step
-        self.classes = classes
-        self.method = method
-        self.alpha = alpha
-        self.beta = beta
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
-        self.score_epsilon = score_epsilon
+    k: int | None = None
+    cuts: int = CUTS
+    bounds: Any = None
+    step: Any = None
+    classes: Any = None
+    method: str = "auto"
+    alpha: Any = None
+    beta: Any = 0.05
+    score_epsilon: Any = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> RuleClassifier:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -115,7 +88,7 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             self,
             terms,
             rows,
-            lambda spend: choose.rule_methods(conditions, rows.labels, most, rows.facts, beta, spend),
+            lambda funds: choose.rule_methods(conditions, rows.labels, most, rows.facts, beta, funds),
             lambda found: choose.auto(found, rows.facts, alpha, choose.PRACTICAL_RULE),
         )
         rule = Conjunction(conditions, tuple(map(int, value)))
@@ -145,7 +118,8 @@ class RuleClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
         return plans.needed("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
 
 
-class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class FiniteClassClassifier(RuleMixin, PrivateEstimator):
     """Chooses one of finitely many hypotheses under differential privacy, by the exponential mechanism.
 
     epsilon, delta  what the fit may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
@@ -160,37 +134,16 @@ class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
     A function gets the features of one row, as an array, or of a table as a dict of its columns' values. Where it fails
     it predicts the negative class. It must be public, and must not remember earlier rows.
 
-    Learned: index_ (which hypothesis), rule_ (prints as its name), classes_, method_, error_bound_ (what is promised if
+    Learned: index_ (which hypothesis), rule_ (prints as its name), classes_, method_, promise_ (what is promised if
     one hypothesis is right about every row, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger),
     replayed_, n_features_in_, feature_names_in_.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        hypotheses: Any = None,
-        classes: Any = None,
-        method: str = "auto",
-        beta: Any = 0.05,
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-        score_epsilon: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.hypotheses = hypotheses
-        self.classes = classes
-        self.method = method
-        self.beta = beta
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
-        self.score_epsilon = score_epsilon
+    hypotheses: Any = None
+    classes: Any = None
+    method: str = "auto"
+    beta: Any = 0.05
+    score_epsilon: Any = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> FiniteClassClassifier:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -203,7 +156,7 @@ class FiniteClassClassifier(RuleMixin, BaseEstimator):  # type: ignore[misc]
             self,
             terms,
             rows,
-            lambda spend: choose.finite_methods(rules, rows.labels, rows.facts, beta, spend),
+            lambda funds: choose.finite_methods(rules, rows.labels, rows.facts, beta, funds),
             lambda found: choose.auto(found, rows.facts, None, finite.NAME),
         )
         self.index_ = int(value)
@@ -295,7 +248,7 @@ def _rules(listed: list[Any], rows: Examples, classes: Any) -> tuple[Rule, ...]:
 
 def _rule(each: Any, place: int, rows: Examples, classes: Any) -> Rule:
     if isinstance(each, Combining):
-        beyond = [name for name in each.columns if name not in rows.columns]  # type: ignore[attr-defined]
+        beyond = [name for name in each.columns if name not in rows.columns]
         if beyond:
             raise ParameterError(f"hypothesis {place} speaks about {beyond[0]!r}, which is not among the features")
         return Where(each)  # type: ignore[arg-type]
@@ -358,5 +311,5 @@ def _levels(name: str, column: Category, kept: list[int]) -> str | None:
     if not kept:
         return None
     if len(kept) == 1:
-        return f"{name} = {label_of(column, kept[0])}"
-    return " and ".join(f"{name} != {label_of(column, code)}" for code in range(column.size) if code not in kept)
+        return f"{name} = {column.label(kept[0])}"
+    return " and ".join(f"{name} != {column.label(code)}" for code in range(column.size) if code not in kept)

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.input import Floats
 
 
 class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -18,16 +18,13 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.data import Dataset
-from discreet.domain import Domain, Number
+from discreet.data import Dataset, Domain, Number
 from discreet.erm.features import VectorColumn
 from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, Rule, SmallMisses
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, Terms, books, released, terms_of
-from discreet.mechanism import calibrate
-from discreet.mechanisms.additive import Laplace
-from discreet.mechanisms.selection import Exponential
+from discreet.mechanisms import Exponential, Laplace, calibrate
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +95,12 @@ def select(
         largest = width / 2 if largest_miss is None else exact.positive(largest_miss=largest_miss)
         score = SmallMisses(_rules(named, data.facts.domain), target, largest)
     where = books(terms, data, about=score if reading.is_table(X) else None)
-    mechanism = calibrate(lambda noise: Exponential(score, 1 / noise), admits=where.admits)
-    got = where.release(mechanism, data, memo="select")
+    mechanism = calibrate(lambda noise: Exponential(score, 1 / noise), funds=where.funds, facts=data.facts)
+    got, charged_to = where.release(mechanism, data, memo="select")
     return Selected(
         model=list(named.values())[got.value],
         index=got.value,
-        guarantee=FitGuarantee.of(got, terms.budget or where.ledger.budget, terms, where.ledger, "choice"),
+        guarantee=FitGuarantee.of(got, terms.budget or charged_to.budget, terms, charged_to, "choice"),
         entry=None if terms.ledger is None else got.entry,
         shortfall=_shortfall(mechanism, data, len(named)),
         replayed=got.replayed,

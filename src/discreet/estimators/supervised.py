@@ -13,13 +13,12 @@ import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from discreet import exact
-from discreet.data import Dataset
-from discreet.domain import Category, Number
+from discreet.data import Category, Dataset, Floats, Number
 from discreet.erm.features import Declared, VectorColumn
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import Terms
-from discreet.estimators.input import Encoding, Floats
+from discreet.estimators.input import Encoding
 
 
 @dataclass(frozen=True, slots=True)

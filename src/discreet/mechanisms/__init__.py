@@ -1,7 +1,49 @@
 """The primitives: each is a frozen value with one theorem, a price and a way to run.
 
-additive    integer noise on a sum: Laplace, Gaussian, ProductLaplace, CoordinateLaplace
-selection   one candidate by its score: Exponential, PermuteAndFlip
-threshold   adaptive yes/no questions for one price: AboveThreshold, AboveThresholdLaplace
-stable      counts over a domain too large to list: StableHistogram, StableMode
+    mechanism   what a mechanism and a conversation are; calibrate, the least noise that fits
+    noise       the laws of integer noise: what they cost, how they are drawn, how far they reach
+    additive    integer noise on a sum: Laplace, Gaussian, ProductLaplace, CoordinateLaplace
+    selection   one candidate by its score: Exponential, PermuteAndFlip
+    threshold   adaptive yes/no questions for one price: AboveThreshold, AboveThresholdLaplace
+    stable      counts over a domain too large to list: StableHistogram, StableMode
+
+Other packages import from here, not from the modules.
 """
+
+from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, calibrate
+from discreet.mechanisms.noise import (
+    CoordinateLaplaceNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    Noise,
+    ProductLaplaceNoise,
+)
+from discreet.mechanisms.selection import Exponential, PermuteAndFlip
+from discreet.mechanisms.stable import StableHistogram, StableMode
+from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
+
+__all__ = [
+    "Above",
+    "AboveThreshold",
+    "AboveThresholdLaplace",
+    "Conversation",
+    "CoordinateLaplace",
+    "CoordinateLaplaceNoise",
+    "Exponential",
+    "Far",
+    "Gaussian",
+    "GaussianNoise",
+    "Laplace",
+    "LaplaceNoise",
+    "Looking",
+    "Mechanism",
+    "Noise",
+    "PermuteAndFlip",
+    "ProductLaplace",
+    "ProductLaplaceNoise",
+    "StableHistogram",
+    "StableMode",
+    "calibrate",
+    "within",
+]

@@ -9,11 +9,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.data import Facts
-from discreet.domain import Category, Domain, Number, Vector
+from discreet.data import Category, Domain, Facts, Number, Vector
 from discreet.errors import ParameterError
-from discreet.mechanism import Mechanism, calibrate
+from discreet.funds import FAILING, Funds
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms.mechanism import Mechanism, calibrate
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace
@@ -86,15 +86,15 @@ def _additive(asked: Asked, facts: Facts, query: Query, cells: int, kinds: Seque
 
 def _keys(asked: Asked) -> list[Row]:
     """Counts of what is there, by noise that ends at a bound: who is shown is off by no more than it."""
-    method, failure = StableHistogram.__name__, asked.failure
-    if asked.pure or failure == 0:
+    method, funds = StableHistogram.__name__, asked.funds.keeping(FAILING)
+    if asked.pure or funds.failure == 0:
         return [Row(method, "", refusal="that a rare key appears may fail to be private: it needs a delta > 0")]
     facts = asked.with_domain(Domain(it=Category("no", "yes")))
 
     def make(noise: Fraction) -> StableHistogram:
-        return StableHistogram.of(KeyCount("it"), epsilon=1 / noise, delta=failure, facts=facts)
+        return StableHistogram.of(KeyCount("it"), epsilon=1 / noise, delta=funds.failure, facts=facts)
 
-    row = _calibrated(asked, method, "StableHistogram, theorem and accuracy", make, facts)
+    row = _calibrated(asked, method, "StableHistogram, theorem and accuracy", make, facts, funds)
     if row.refusal:
         return [row]
     least = row.mechanism.certain_count(float(asked.beta))
@@ -143,9 +143,16 @@ def _threshold(asked: Asked) -> list[Row]:
 # What they share.
 
 
-def _calibrated(asked: Asked, method: str, theorem: str, make: Callable[[Fraction], Mechanism], facts: Facts) -> Row:
+def _calibrated(
+    asked: Asked,
+    method: str,
+    theorem: str,
+    make: Callable[[Fraction], Mechanism],
+    facts: Facts,
+    funds: Funds | None = None,
+) -> Row:
     try:
-        mechanism: Any = calibrate(make, admits=asked.admits(facts))
+        mechanism: Any = calibrate(make, funds=funds or asked.funds, facts=facts)
     except ParameterError as refused:
         return Row(method, theorem, refusal=PURE if asked.pure else str(refused))
     noise = next(

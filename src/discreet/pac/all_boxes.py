@@ -17,22 +17,20 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts
+from discreet.data import Batch, Codes, Dataset, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac.boxes import BoxRule
 from discreet.pac.finite import FiniteClass, mistakes_range, selection_price
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, Refused, Spend, listed
+from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.reorder_slice_compute import Box, empty, grid_sizes, named_columns
 from discreet.rng import Rng
-
-Codes = npt.NDArray[np.int64]
 
 NAME = "exhaustive"
 
@@ -199,20 +197,20 @@ def methods(
     *,
     facts: Facts,
     beta: Fraction,
-    spend: Spend,
+    funds: Funds,
     cuts: int | None = None,
 ) -> list[Method | Refused]:
     """All boxes of the coarse grid; for more than two columns all boxes of the declared one, which nobody lists."""
     names = named_columns(columns, labels)
     make = _listed if len(names) <= 2 else _imagined
-    return listed([(NAME, lambda: make(names, labels, facts, beta, spend, cuts))])
+    return listed([(NAME, lambda: make(names, labels, facts, beta, funds, cuts))])
 
 
 def _listed(
-    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: Fraction, spend: Spend, cuts: int | None
+    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: Fraction, funds: Funds, cuts: int | None
 ) -> Method:
     parts = CUTS[len(columns) - 1] if cuts is None else exact.whole(cuts=cuts)
-    found = calibrate(lambda noise: AllBoxes(columns, labels, parts, 1 / noise), admits=spend(Fraction(0)).admits)
+    found = calibrate(lambda noise: AllBoxes(columns, labels, parts, 1 / noise), funds=funds, facts=facts)
     sizes = grid_sizes(facts.domain, columns)
     grid = "the declared grid" if max(sizes) <= parts else f"a grid of {parts} cells in each column"
     count = boxes(cells(size, parts) for size in sizes)
@@ -220,12 +218,12 @@ def _listed(
 
 
 def _imagined(
-    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: Fraction, spend: Spend, cuts: int | None
+    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: Fraction, funds: Funds, cuts: int | None
 ) -> Method:
     labels.check(facts.domain)
     count = boxes(grid_sizes(facts.domain, columns))
     two = (BoxRule.empty(columns), BoxRule.full(columns, facts.domain))  # any list of rules has the price of two
-    found = calibrate(lambda noise: FiniteClass(two, labels, 1 / noise), admits=spend(Fraction(0)).admits)
+    found = calibrate(lambda noise: FiniteClass(two, labels, 1 / noise), funds=funds, facts=facts)
 
     def refuse(alpha: float) -> Any:
         raise ParameterError(

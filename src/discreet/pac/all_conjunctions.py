@@ -30,10 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts
-from discreet.data.packed import WORD, Words, packed, unpacked
-from discreet.data.rows import refuse_to_leave
-from discreet.domain import Domain
+from discreet.data import WORD, Batch, Dataset, Domain, Facts, Ints, Words, packed, refuse_to_leave, unpacked
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
@@ -42,7 +39,6 @@ from discreet.pac.finite import mistakes_range, selection_price
 from discreet.pac.labels import Labels
 from discreet.rng import Rng
 
-Ints = npt.NDArray[np.int64]
 Variables = tuple[int, ...]
 
 NEVER = (0, 1)

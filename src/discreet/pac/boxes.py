@@ -18,21 +18,19 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts
-from discreet.domain import AnyNumber, Domain, Whole, spell
+from discreet.data import AnyNumber, Batch, Dataset, Domain, Facts, Mask, Whole, spell
 from discreet.errors import OutOfRange, ParameterError
 from discreet.exact import Exact
+from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
-from discreet.mechanisms.noise import GaussianNoise
+from discreet.mechanisms import GaussianNoise, calibrate
 from discreet.pac.columns import Ordered, distinct, ordered, points
 from discreet.pac.interior.rank import BinarySearch, MinRank, Routine
 from discreet.pac.interior.splits import PrefixSplit, prefix_split
 from discreet.pac.labels import Labels
-from discreet.pac.methods import FAILING, Method, Refused, Spend, basic, listed
+from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.reorder_slice_compute import (
     ASSUMING,
     Block,
@@ -51,8 +49,6 @@ from discreet.pac.reorder_slice_compute import (
     rising,
 )
 from discreet.rng import Rng
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -212,7 +208,7 @@ _Admits = Callable[[Any], bool]
 
 
 def methods(
-    columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, spend: Spend
+    columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds
 ) -> list[Method | Refused]:
     """Every method for this problem, with as little noise as may be spent.
 
@@ -225,7 +221,7 @@ def methods(
     Of beta an eighth is for the noisy count of positives, which is charged like everything else.
     """
     labels.check(facts.domain)
-    problem = _Problem(distinct(columns), labels, facts, exact.probability(beta=beta), spend)
+    problem = _Problem(distinct(columns), labels, facts, exact.probability(beta=beta), funds)
     makers = {
         "basic": _basic,
         "zcdp": _concentrated,
@@ -243,7 +239,7 @@ class _Problem:
     labels: Labels
     facts: Facts
     beta: Fraction
-    spend: Spend
+    funds: Funds
 
     @property
     def faces(self) -> int:
@@ -265,7 +261,7 @@ class _Problem:
         return Neighbours("replace-one", self.facts.neighbours.rows)
 
     def failure(self, share: Fraction, instead: str) -> Fraction:
-        found = self.spend(share).failure
+        found = self.funds.keeping(share).failure
         if found == 0:
             raise ParameterError(f"this needs delta > 0; without one take {instead!r}")
         return found
@@ -280,9 +276,9 @@ class _Problem:
             lambda alpha: mechanism,
         )
 
-    def sliced(self, name: str, theorem: str, make: _Make, largest: int, admits: _Admits) -> Method:
+    def sliced(self, name: str, theorem: str, make: _Make, largest: int, funds: Funds) -> Method:
         """A SlicedBox with the least noise that is admitted."""
-        found = calibrate(lambda noise: self.box(make(noise), largest), admits=admits)
+        found = calibrate(lambda noise: self.box(make(noise), largest), funds=funds, facts=self.facts)
         return self.method(name, theorem, found, self.faces * found.count)
 
     def box(self, routine: Routine, largest: int) -> SlicedBox:
@@ -306,7 +302,7 @@ def _basic(problem: _Problem, largest: int) -> Method:
         "interior points of slices, epsilons added",
         lambda noise: MinRank(1 / noise),
         largest,
-        basic(problem.spend(Fraction(0)).admits),
+        problem.funds.only_pure(),
     )
 
 
@@ -317,7 +313,7 @@ def _concentrated(problem: _Problem, largest: int) -> Method:
         "interior points of slices, zCDP",
         lambda noise: MinRank(1 / noise),
         largest,
-        problem.spend(Fraction(0)).admits,
+        problem.funds,
     )
 
 
@@ -328,21 +324,23 @@ def _searched(problem: _Problem, largest: int) -> Method:
         "noisy binary searches of slices, zCDP",
         lambda noise: BinarySearch(GaussianNoise(noise)),
         largest,
-        problem.spend(Fraction(0)).admits,
+        problem.funds,
     )
 
 
 def _prefixed(problem: _Problem, largest: int) -> Method:
     share = Fraction(1, 2)
     failure = problem.failure(share, "basic") / problem.faces
-    admits = problem.spend(share).admits
+    funds = problem.funds.keeping(share)
     theorem = "prefix searches of slices, zCDP"
     usual = PrefixSplit(problem.inside, failure, problem.each)
-    first = calibrate(lambda noise: problem.box(usual.routine(noise), largest), admits=admits, precision=8)
+    first = calibrate(
+        lambda noise: problem.box(usual.routine(noise), largest), funds=funds, facts=problem.facts, precision=8
+    )
     epsilon = first.routine.guarantee(problem.inside, largest).pure
     assert epsilon is not None
     split = prefix_split(largest, neighbours=problem.inside, epsilon=epsilon, failure=failure, beta=problem.each)
-    return problem.sliced("prefix", theorem, split.routine, largest, admits)
+    return problem.sliced("prefix", theorem, split.routine, largest, funds)
 
 
 # Reorder-Slice-Compute.
@@ -350,7 +348,7 @@ def _prefixed(problem: _Problem, largest: int) -> Method:
 
 def _reordered(problem: _Problem, largest: int) -> Method:
     tuned = _tuned(problem, largest, problem.failure(FAILING, "basic"))
-    found = calibrate(tuned.mechanism, admits=problem.spend(FAILING).admits)
+    found = calibrate(tuned.mechanism, funds=problem.funds.keeping(FAILING), facts=problem.facts)
     margin = tuned.margin(found.few_scale)
     return problem.method(
         "reorder-slice",

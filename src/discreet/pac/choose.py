@@ -19,12 +19,13 @@ from fractions import Fraction
 
 from discreet.data import Facts
 from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.pac import all_boxes, all_conjunctions, boxes, conjunctions, finite, greedy, greedy_boxes
 from discreet.pac.columns import ordered, points
 from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.finite import Predictions
 from discreet.pac.labels import Labels, Rule
-from discreet.pac.methods import Method, Offer, Refused, Spend, listed
+from discreet.pac.methods import Method, Offer, Refused, listed
 
 Methods = list[Method | Refused]
 
@@ -41,12 +42,12 @@ PRACTICAL_BOX, PRACTICAL_RULE = greedy_boxes.NAME, "practical"
 
 
 def box_methods(
-    columns: Sequence[str], labels: Labels, facts: Facts, beta: Fraction, spend: Spend, method: str = "auto"
+    columns: Sequence[str], labels: Labels, facts: Facts, beta: Fraction, funds: Funds, method: str = "auto"
 ) -> Methods:
     """Every method for boxes; if one is named, perhaps not those that are listed after it."""
     found: Methods = []
     for module in (greedy_boxes, all_boxes, boxes):  # the quick ones first
-        found += module.methods(tuple(columns), labels, facts=facts, beta=beta, spend=spend)
+        found += module.methods(tuple(columns), labels, facts=facts, beta=beta, funds=funds)
         if any(each.name == method for each in found):
             break
     return found
@@ -59,13 +60,13 @@ def unasked_boxes(methods: Methods, columns: Sequence[str], facts: Facts) -> Met
 
 
 def conjunction_methods(
-    literals: Literals, labels: Labels, k: int, facts: Facts, beta: Fraction, spend: Spend, method: str = "auto"
+    literals: Literals, labels: Labels, k: int, facts: Facts, beta: Fraction, funds: Funds, method: str = "auto"
 ) -> Methods:
     """Every method for conjunctions of at most k literals; if one is named, perhaps not those listed after it."""
-    found = conjunctions.methods(literals, labels, k, facts=facts, beta=beta, spend=spend)
+    found = conjunctions.methods(literals, labels, k, facts=facts, beta=beta, funds=funds)
     if any(each.name == method for each in found):
         return found
-    return [*found, *rule_methods(literals, labels, k, facts, beta, spend)]
+    return [*found, *rule_methods(literals, labels, k, facts, beta, funds)]
 
 
 def unasked_conjunctions(methods: Methods, literals: Literals, k: int, facts: Facts) -> Methods:
@@ -75,23 +76,23 @@ def unasked_conjunctions(methods: Methods, literals: Literals, k: int, facts: Fa
 
 
 def rule_methods(
-    conditions: Literals | Thresholds, labels: Labels, k: int, facts: Facts, beta: Fraction, spend: Spend
+    conditions: Literals | Thresholds, labels: Labels, k: int, facts: Facts, beta: Fraction, funds: Funds
 ) -> Methods:
     """Every method for rules of at most k conditions."""
 
     def practical() -> Method:
-        made = greedy.practical(conditions, labels, k, facts=facts, spend=spend)
+        made = greedy.practical(conditions, labels, k, facts=facts, funds=funds)
         return Method.unproven(PRACTICAL_RULE, float(beta), lambda: made)
 
-    proven = greedy.methods(conditions, labels, k, facts=facts, beta=beta, spend=spend)
+    proven = greedy.methods(conditions, labels, k, facts=facts, beta=beta, funds=funds)
     return [*proven, *listed([(PRACTICAL_RULE, practical)])]
 
 
 def finite_methods(
-    hypotheses: Iterable[Rule] | Predictions, labels: Labels, facts: Facts, beta: Fraction, spend: Spend
+    hypotheses: Iterable[Rule] | Predictions, labels: Labels, facts: Facts, beta: Fraction, funds: Funds
 ) -> Methods:
     """The one method for a finite list."""
-    return finite.methods(hypotheses, labels, facts=facts, beta=beta, spend=spend)
+    return finite.methods(hypotheses, labels, facts=facts, beta=beta, funds=funds)
 
 
 def auto(methods: Methods, facts: Facts, alpha: float | None, practical: str) -> Offer:

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset
-from discreet.domain import AnyNumber, Domain, Number, Whole
+from discreet.data import AnyNumber, Batch, Dataset, Domain, Number, Whole
 from discreet.errors import ParameterError
 
 Ordered = Number | AnyNumber | Whole

@@ -19,13 +19,22 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, IntArray
-from discreet.data.packed import Words, common_ones, packed, unpacked
-from discreet.domain import Bits, Category, Domain, Number, label_of, spell
+from discreet.data import (
+    Batch,
+    Bits,
+    Category,
+    Domain,
+    IntArray,
+    Mask,
+    Number,
+    Words,
+    common_ones,
+    packed,
+    spell,
+    unpacked,
+)
 from discreet.errors import ParameterError
 from discreet.pac.columns import distinct
-
-Mask = npt.NDArray[np.bool_]
 
 _CACHED = 2**16  # words of 64 rows that stay in the cache
 
@@ -176,7 +185,7 @@ class Thresholds:
         column = domain.column(name)
         called = name if names is None else names[self.columns.index(name)]
         if isinstance(column, Category):
-            return f"{called} {'=' if inside else '!='} {label_of(column, first)}"
+            return f"{called} {'=' if inside else '!='} {column.label(first)}"
         assert isinstance(column, Number)
         return f"{called} <= {spell(column.value(last))}" if first == 0 else f"{called} >= {spell(column.value(first))}"
 

@@ -19,27 +19,26 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
+from discreet.data import Batch, Dataset, Facts, IntArray, Mask
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac import all_conjunctions
 from discreet.pac.all_conjunctions import AllConjunctions, checked_problem
 from discreet.pac.conditions import Conjunction, Literals
 from discreet.pac.finite import CHECKED, FiniteClass, empirical_size
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, Refused, Spend, listed
+from discreet.pac.methods import Method, Refused, listed
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, checked_scale, checked_variance
 
-Mask = npt.NDArray[np.bool_]
 Counts = TypeVar("Counts", "GaussianCounts", "LaplaceCounts")
 
 LECTURE, COUNTS, EXACT = "lecture-counts", "counts", "exact"
@@ -367,15 +366,15 @@ def _normal_quantile(probability: float) -> float:
 
 
 def methods(
-    literals: Literals, labels: Labels, k: int, *, facts: Facts, beta: Fraction, spend: Spend
+    literals: Literals, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds
 ) -> list[Method | Refused]:
     """The methods of this module and the exact exponential mechanism, for targets of at most k literals."""
     d = checked_problem(literals, labels, k, facts.domain)
-    sure, admits = float(exact.probability(beta=beta)), spend(Fraction(0)).admits
+    sure = float(exact.probability(beta=beta))
     assuming = f"some conjunction of at most {k} literals is right about every row"
 
     def lecture() -> Method:
-        noisy = calibrate(lambda scale: NoisyCounts(literals, labels, scale, 0), admits=admits)
+        noisy = calibrate(lambda scale: NoisyCounts(literals, labels, scale, 0), funds=funds, facts=facts)
         threshold = lecture_threshold(noisy.scale, d, sure)
         made = replace(noisy, threshold=Fraction(threshold))
         theorem = "noisy counts (lecture 12, take 1)"
@@ -384,13 +383,13 @@ def methods(
         )
 
     def counts() -> Method:
-        made, wrong = _best_counts(literals, labels, k, d=d, sure=sure, facts=facts, admits=admits)
+        made, wrong = _best_counts(literals, labels, k, d=d, sure=sure, facts=facts, funds=funds)
         kind = "Gaussian" if isinstance(made, GaussianCounts) else "Laplace"
         theorem = f"counts through differences, {kind} noise"
         return Method(COUNTS, theorem, assuming, sure, lambda alpha: counts_size(wrong, alpha), lambda alpha: made)
 
     def everything() -> Method:
-        made = _all_conjunctions(literals, labels, k, admits)
+        made = _all_conjunctions(literals, labels, k, facts, funds)
         rate, log_class = float(made.rate), math.log(all_conjunctions.conjunctions(d, k))
 
         def needed(alpha: float) -> int:
@@ -411,22 +410,24 @@ def best_of(k: int) -> str:
     return f"all conjunctions of at most {k} literals"
 
 
-def _all_conjunctions(literals: Literals, labels: Labels, k: int, admits: Any) -> AllConjunctions:
+def _all_conjunctions(literals: Literals, labels: Labels, k: int, facts: Facts, funds: Funds) -> AllConjunctions:
     """With the largest rate that is admitted: a list of two rules has the same price, and is never too long."""
     two = (Conjunction(literals, ()), Conjunction(literals, (0,)))
     return AllConjunctions(
-        literals, labels, k, calibrate(lambda noise: FiniteClass(two, labels, 1 / noise), admits=admits).rate
+        literals, labels, k, calibrate(lambda noise: FiniteClass(two, labels, 1 / noise), funds=funds, facts=facts).rate
     )
 
 
 def _best_counts(
-    literals: Literals, labels: Labels, k: int, *, d: int, sure: float, facts: Facts, admits: Any
+    literals: Literals, labels: Labels, k: int, *, d: int, sure: float, facts: Facts, funds: Funds
 ) -> tuple[GaussianCounts | LaplaceCounts, int]:
     """Gaussian noise if the budget admits any and it promises more, otherwise Laplace noise."""
-    laplace = calibrate(lambda scale: LaplaceCounts.balanced(literals, labels, scale, facts), admits=admits)
+    laplace = calibrate(lambda scale: LaplaceCounts.balanced(literals, labels, scale, facts), funds=funds, facts=facts)
     found: list[tuple[GaussianCounts | LaplaceCounts, int]] = [tuned(laplace, k=k, d=d, beta=sure)]
     try:
-        gaussian = calibrate(lambda scale: GaussianCounts.balanced(literals, labels, scale, facts), admits=admits)
+        gaussian = calibrate(
+            lambda scale: GaussianCounts.balanced(literals, labels, scale, facts), funds=funds, facts=facts
+        )
     except ParameterError:
         pass  # a Gaussian needs delta > 0
     else:

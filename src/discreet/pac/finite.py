@@ -11,31 +11,25 @@ independently from a distribution.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.data.packed import common_ones, packed, unpacked
-from discreet.domain import Bits, Domain
-from discreet.erm.exponential.line import person_range
-from discreet.erm.gradient import alone, rows_of
+from discreet.data import Batch, Bits, Dataset, Domain, Facts, IntArray, Mask, common_ones, packed
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac.labels import Labels, Rule
-from discreet.pac.methods import Method, Refused, Spend, listed
-from discreet.predicate import Predicate, in_words, predicates
+from discreet.pac.methods import Method, Refused, listed
+from discreet.query import Predicate, alone, person_range, predicates
 from discreet.records import record
 from discreet.rng import Rng, checked_rate
-
-Mask = npt.NDArray[np.bool_]
 
 NAME = "exponential"
 CHECKED = 1e-9  # what the sizes are raised by, more than their floats lose
@@ -58,7 +52,7 @@ class Where:
         return self.predicate.mask(batch)
 
     def said(self, domain: Domain) -> str:
-        return in_words(self.predicate)
+        return self.predicate.in_words()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +78,7 @@ class FunctionRule:
     def mask(self, batch: Batch) -> Mask:
         if self.function is None:
             raise ParameterError(f"the rule {self.label!r} was read from a record, which holds its label only")
-        said = (alone(self.function, row, False) for row in _rows(batch))
+        said = (alone(self.function, row, False) for row in batch.plain_rows())
         return np.array([isinstance(each, (bool, np.bool_)) and bool(each) for each in said], dtype=np.bool_)
 
     def said(self, domain: Domain) -> str:
@@ -92,19 +86,6 @@ class FunctionRule:
 
     def stated_record(self) -> dict[str, Any]:
         return {"name": self.NAME, "label": record(self.label)}
-
-
-def _rows(batch: Batch) -> Iterator[dict[str, Any]]:
-    """The rows of a batch one at a time; Bits as booleans, in the order of the variables."""
-    packed_names = [name for name in batch.domain.names if isinstance(batch.domain.column(name), Bits)]
-    if not packed_names:
-        yield from rows_of(batch)
-        return
-    others = Domain({name: column for name, column in batch.domain.items() if name not in packed_names})
-    booleans = {name: unpacked(batch.stored(name), batch.rows).T for name in packed_names}
-    plain: Iterator[dict[str, Any]] = rows_of(Batch(others, batch.rows, batch.stored))
-    for place, row in enumerate(plain):
-        yield {name: booleans[name][place].copy() if name in booleans else row[name] for name in batch.domain.names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +254,7 @@ def _rows_needed(bound: float) -> int:
 
 
 def methods(
-    hypotheses: Iterable[Rule] | Predictions, labels: Labels, *, facts: Facts, beta: Fraction, spend: Spend
+    hypotheses: Iterable[Rule] | Predictions, labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds
 ) -> list[Method | Refused]:
     """The exponential mechanism over the list: the one method for any finite class."""
     rules = listed_rules(hypotheses)
@@ -285,8 +266,7 @@ def methods(
     log_class, sure = math.log(scores.size(facts.domain)), float(exact.probability(beta=beta))
 
     def exponential() -> Method:
-        admits = spend(Fraction(0)).admits
-        made = calibrate(lambda noise: FiniteClass(rules, labels, 1 / noise), admits=admits)
+        made = calibrate(lambda noise: FiniteClass(rules, labels, 1 / noise), funds=funds, facts=facts)
         rate = float(made.rate)
         return Method(
             NAME,

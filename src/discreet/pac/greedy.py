@@ -31,15 +31,16 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.erm.exponential.line import person_range
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac import hazard_lemma
 from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.labels import Labels
-from discreet.pac.methods import FAILING, Method, Refused, Spend, basic, listed
+from discreet.pac.methods import Method, Refused, listed
+from discreet.query import person_range
 from discreet.rng import Rng, checked_rate, checked_scale
 
 Conditions = Literals | Thresholds
@@ -393,41 +394,40 @@ def _greedy(
     return Method(name, theorem, problem.assuming, problem.beta, lambda alpha: tuned(alpha).rows, mechanism)
 
 
-def _basic(problem: _Problem, spend: Spend) -> Method:
+def _basic(problem: _Problem, funds: Funds) -> Method:
     def make(noise: Fraction) -> GreedySelection:
         return GreedySelection(problem.conditions, problem.labels, problem.k, 1, 1 / noise)
 
-    whole = calibrate(make, admits=basic(spend(Fraction(0)).admits)).rate
+    whole = calibrate(make, funds=funds.only_pure(), facts=problem.facts).rate
     theorem = "greedy selection, epsilons added"
     return _greedy("greedy-basic", theorem, problem, lambda count: whole / count, itertools.count)
 
 
-def _concentrated(problem: _Problem, spend: Spend) -> Method:
-    if spend(FAILING).failure == 0:
+def _concentrated(problem: _Problem, funds: Funds) -> Method:
+    if funds.keeping(FAILING).failure == 0:
         raise ParameterError("greedy adds up its rounds in Renyi currency, which needs delta > 0: take greedy-basic")
-    admits = spend(Fraction(0)).admits
 
     @functools.cache
     def rate(count: int) -> Fraction:
         def make(noise: Fraction) -> GreedySelection:
             return GreedySelection(problem.conditions, problem.labels, problem.k, count, 1 / noise)
 
-        found: GreedySelection = calibrate(make, admits=admits, precision=14)
+        found: GreedySelection = calibrate(make, funds=funds, facts=problem.facts, precision=14)
         return found.rate
 
     rate(1)  # what cannot be afforded is refused now
     return _greedy("greedy", "greedy selection, zCDP", problem, rate, _ladder)
 
 
-def _self_deleting(problem: _Problem, spend: Spend) -> Method:
-    spending = spend(FAILING)
-    if spending.failure == 0:
+def _self_deleting(problem: _Problem, funds: Funds) -> Method:
+    funds = funds.keeping(FAILING)
+    if funds.failure == 0:
         raise ParameterError("the self-deleting greedy holds outside an event of probability delta: take greedy-basic")
 
     def make(noise: Fraction) -> SelfDeleting:
-        return SelfDeleting(problem.conditions, problem.labels, (), 1, 0, 1 / noise, spending.failure)
+        return SelfDeleting(problem.conditions, problem.labels, (), 1, 0, 1 / noise, funds.failure)
 
-    rate = calibrate(make, admits=spending.admits).rate
+    rate = calibrate(make, funds=funds, facts=problem.facts).rate
     shrink = problem.k / (problem.k + 1)
 
     def slack(count: int) -> float:
@@ -441,7 +441,7 @@ def _self_deleting(problem: _Problem, spend: Spend) -> Method:
         count = tuned(alpha).rounds
         levels = schedule(_size(problem.facts) * problem.ratio, problem.k, count, _miss(problem, rate, count))
         repeats = _repeats(count, problem.beta)
-        return SelfDeleting(problem.conditions, problem.labels, levels, repeats, 0, rate, spending.failure)
+        return SelfDeleting(problem.conditions, problem.labels, levels, repeats, 0, rate, funds.failure)
 
     theorem = "self-deleting greedy, by the hazard lemma"
     return Method("self-deleting", theorem, problem.assuming, problem.beta, lambda alpha: tuned(alpha).rows, mechanism)
@@ -486,21 +486,21 @@ def _size(facts: Facts) -> int:
 
 
 def methods(
-    conditions: Conditions, labels: Labels, k: int, *, facts: Facts, beta: Fraction, spend: Spend
+    conditions: Conditions, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds
 ) -> list[Method | Refused]:
     """The greedy learners of a conjunction of at most k conditions."""
     _check(conditions, labels, facts)
     problem = _Problem(conditions, labels, exact.whole(k=k), facts, float(exact.probability(beta=beta)))
     return listed(
         (
-            ("greedy-basic", lambda: _basic(problem, spend)),
-            ("greedy", lambda: _concentrated(problem, spend)),
-            ("self-deleting", lambda: _self_deleting(problem, spend)),
+            ("greedy-basic", lambda: _basic(problem, funds)),
+            ("greedy", lambda: _concentrated(problem, funds)),
+            ("self-deleting", lambda: _self_deleting(problem, funds)),
         )
     )
 
 
-def practical(conditions: Conditions, labels: Labels, k: int, *, facts: Facts, spend: Spend) -> WeighedGreedy:
+def practical(conditions: Conditions, labels: Labels, k: int, *, facts: Facts, funds: Funds) -> WeighedGreedy:
     """A rule of at most k conditions for tables of any size and labels with noise; nothing is promised.
 
     The weights were chosen on made-up tables with planted rules (docs/proofs/greedy.md has the figures).
@@ -510,7 +510,7 @@ def practical(conditions: Conditions, labels: Labels, k: int, *, facts: Facts, s
     def make(noise: Fraction) -> WeighedGreedy:
         return WeighedGreedy(conditions, labels, k, 1 / noise, _COUNTING * noise)
 
-    found: WeighedGreedy = calibrate(make, admits=spend(Fraction(0)).admits)
+    found: WeighedGreedy = calibrate(make, funds=funds, facts=facts)
     return found
 
 

@@ -25,27 +25,23 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts
-from discreet.erm.exponential.line import person_range
+from discreet.data import Batch, Codes, Dataset, Facts, Mask
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac.columns import gathered
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, Refused, Spend, listed
+from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.reorder_slice_compute import ASSUMING, Box, empty, grid_sizes, named_columns
-from discreet.query import Sensitivity, of_persons
+from discreet.query import Sensitivity, of_persons, person_range
 from discreet.rng import Rng, checked_rate, checked_scale
-
-Codes = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 NAME, PROVEN = "faces", "faces-proven"
 
@@ -329,40 +325,36 @@ class _Current:
 
 
 def methods(
-    columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, spend: Spend, negatives: Exact = 1
+    columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds, negatives: Exact = 1
 ) -> list[Method | Refused]:
     """Face by face for this budget: "faces", with the weights that work best, and "faces-proven", with the weight that
     the theorem asks for; `negatives` is a public bound on the share of negative rows."""
     share = exact.positive(negatives=negatives)
     if share > 1:
         raise ParameterError(f"negatives must be a share of the rows, at most 1, found {negatives!r}")
-    names, admits = tuple(columns), spend(Fraction(0)).admits
+    names = tuple(columns)
     return listed(
         (
-            (NAME, lambda: _practical(names, labels, facts, float(beta), admits)),
-            (PROVEN, lambda: _proven(names, labels, facts, float(beta), admits, float(share))),
+            (NAME, lambda: _practical(names, labels, facts, float(beta), funds)),
+            (PROVEN, lambda: _proven(names, labels, facts, float(beta), funds, float(share))),
         )
     )
 
 
-def _practical(
-    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: float, admits: Callable[[Any], bool]
-) -> Method:
+def _practical(columns: tuple[str, ...], labels: Labels, facts: Facts, beta: float, funds: Funds) -> Method:
     _checked(columns, labels, facts)
 
     @functools.cache
     def made() -> CountedFaces:
-        found: CountedFaces = calibrate(lambda noise: counted(columns, labels, noise), admits=admits)
+        found: CountedFaces = calibrate(lambda noise: counted(columns, labels, noise), funds=funds, facts=facts)
         return found
 
     return Method.unproven(NAME, beta, made)
 
 
-def _proven(
-    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: float, admits: Callable[[Any], bool], share: float
-) -> Method:
+def _proven(columns: tuple[str, ...], labels: Labels, facts: Facts, beta: float, funds: Funds, share: float) -> Method:
     # The price of a face is its range, whatever the weight: the rate found at weight 1 gives those of all others.
-    plain = calibrate(lambda noise: FaceByFace(columns, labels, 1, 1 / noise), admits=admits)
+    plain = calibrate(lambda noise: FaceByFace(columns, labels, 1, 1 / noise), funds=funds, facts=facts)
     positions = sum(grid_sizes(facts.domain, columns)) + len(columns)
     size = Size(len(columns), math.log(2 * positions) - math.log(beta), plain.rate, facts.neighbours, share)
 

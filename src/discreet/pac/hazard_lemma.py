@@ -25,14 +25,13 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
+from discreet.arrays import Floats
 from discreet.errors import OutOfRange, ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import SLACK, Neighbours
 
-Floats = npt.NDArray[np.float64]
 Steps = tuple[Floats, ...]
 
 LEAST_FAILURE = Fraction(1, 10**289)

@@ -7,15 +7,11 @@ from fractions import Fraction
 from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Facts, IntArray
-from discreet.domain import Category, Domain, Level
+from discreet.data import Batch, Category, Domain, Facts, IntArray, Level, Mask
 from discreet.errors import ParameterError
 from discreet.query import Sensitivity, of_persons
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

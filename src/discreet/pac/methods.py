@@ -6,9 +6,9 @@ of rows the error is at most alpha with probability 1 - beta. Read the other way
     needed(alpha)     rows that are enough
     mechanism(alpha)  the mechanism tuned for this alpha (its rounds, its weights)
 
-`Spend` says what a mechanism may cost: `spend(share)` keeps this share of delta for the mechanism's failures. Most
-mechanisms never fail (share 0); those that hold outside a small event (stable histograms, the hazard lemma,
-Reorder-Slice-Compute) take nearly all of delta for it (`FAILING`) or, when they also compose in Renyi currency, half.
+Most mechanisms never fail. Those that hold outside a small event (stable histograms, the hazard lemma,
+Reorder-Slice-Compute) take nearly all of delta for it (`funds.keeping(FAILING)`) or, when they also compose in Renyi
+currency, half.
 """
 
 from __future__ import annotations
@@ -16,57 +16,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
-from discreet.data import Facts
 from discreet.errors import ParameterError
-from discreet.guarantee import Budget, Guarantee
-from discreet.mechanism import within
 
-FAILING = Fraction(999, 1000)
 USELESS = 0.5
 """An error of half of the rows is what a coin has."""
 
 UNPROVEN = 2**400
 """The number of rows that a method without a theorem needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spending:
-    """What one mechanism may cost: the test that it does not cost more, and what its failures may add up to."""
-
-    admits: Callable[[Any], bool]
-    failure: Fraction
-
-
-Spend = Callable[[Fraction], Spending]
-
-
-@dataclass(frozen=True, slots=True)
-class PureOnly:
-    """A mechanism of which only the sum of its epsilons is believed: what basic composition says."""
-
-    mechanism: Any
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        found = self.mechanism.guarantee(facts)
-        assert found.pure is not None
-        return Guarantee.of_pure(found.pure, neighbours=found.neighbours)
-
-
-def basic(admits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """The test "this is within what may be spent" by basic composition alone."""
-    return lambda mechanism: admits(PureOnly(mechanism))
-
-
-def alone(budget: Budget, *, facts: Facts) -> Spend:
-    """One mechanism for a whole budget, without a ledger: for plans."""
-
-    def spend(share: Fraction) -> Spending:
-        return Spending(within(budget, facts=facts), share * budget.delta)
-
-    return spend
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from discreet.data import Dataset, Facts
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, log_fraction
 from discreet.ledger import Ledger
-from discreet.mechanisms.additive import Laplace
+from discreet.mechanisms import Laplace
 from discreet.pac.labels import Labels, Mistakes, Rule
 from discreet.release import Released, release
 from discreet.rng import Rng

@@ -19,17 +19,17 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import exact
-from discreet.data import Facts
-from discreet.domain import AnyNumber, Bits, Category, Column, Domain, Number, Whole
+from discreet.data import AnyNumber, Bits, Category, Column, Domain, Facts, Number, Whole
 from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
-from discreet.mechanism import calibrate
+from discreet.mechanisms import calibrate
 from discreet.pac import all_boxes, all_conjunctions, choose, conjunctions
 from discreet.pac.conditions import Literals
 from discreet.pac.finite import FiniteClass, Predictions, empirical_size
 from discreet.pac.interior import methods as interior
 from discreet.pac.labels import Labels
-from discreet.pac.methods import USELESS, Method, Refused, Spend, Spending, alone, named
+from discreet.pac.methods import USELESS, Method, Refused, named
 from discreet.pac.rank_bounds import RankBounds
 from discreet.plan import IMAGINED, Asked, Row
 
@@ -126,7 +126,7 @@ def _bounds(asked: Asked) -> Row:
         column = Number(0, 2**bits - 1, step=1)
     facts = Facts(Domain(x=column), asked.facts.neighbours, asked.facts.size)
     try:
-        found = calibrate(lambda noise: RankBounds("x", Fraction(1, 2), 1 / noise), admits=asked.admits(facts))
+        found = calibrate(lambda noise: RankBounds("x", Fraction(1, 2), 1 / noise), funds=asked.funds, facts=facts)
     except ParameterError as refused:
         return Row("ranks", theorem, refusal=str(refused))
     missed = found.missed(facts, float(asked.beta))
@@ -144,17 +144,13 @@ _BEYOND = "so many rows lie below the low bound at most, and as many above the h
 # The problems, from their numbers.
 
 
-def _stated(asked: Asked, **columns: Column) -> tuple[Facts, Spend]:
-    facts = Facts(Domain(**columns, y=_TARGET), asked.facts.neighbours, asked.facts.size)
-    left = asked.left
-    if left is None:
-        return facts, alone(asked.budget, facts=facts)
-    return facts, lambda share: Spending(left.admits(facts), left.failure)
+def _stated(asked: Asked, **columns: Column) -> tuple[Facts, Funds]:
+    return Facts(Domain(**columns, y=_TARGET), asked.facts.neighbours, asked.facts.size), asked.funds
 
 
 def _interior(asked: Asked) -> Posed:
-    facts, spend = _stated(asked, x=Whole(asked.number("bits")))
-    found = interior.methods(facts=facts, column="x", beta=asked.beta, spend=spend)
+    facts, funds = _stated(asked, x=Whole(asked.number("bits")))
+    found = interior.methods(facts=facts, column="x", beta=asked.beta, funds=funds)
     return Posed(found, [each for each in found if each.name in interior.USUAL])
 
 
@@ -164,17 +160,17 @@ def _box(asked: Asked) -> Posed:
         raise ParameterError(f"bits must be at most {MOST_BITS} and d at most {MOST_COLUMNS}, found {bits} and {count}")
     column = Number(0, 2**bits - 1, step=1) if bits <= NUMBER_BITS else Whole(bits)
     columns = {f"x{place + 1}": column for place in range(count)}
-    facts, spend = _stated(asked, **columns)
-    found = choose.box_methods(tuple(columns), _LABELS, facts, asked.beta, spend)
+    facts, funds = _stated(asked, **columns)
+    found = choose.box_methods(tuple(columns), _LABELS, facts, asked.beta, funds)
     shown = [_marked(each) if count > 2 and each.name == all_boxes.NAME else each for each in found]
     return Posed(shown, choose.unasked_boxes(found, tuple(columns), facts))
 
 
 def _conjunction(asked: Asked) -> Posed:
-    facts, spend = _stated(asked, x=Bits(asked.number("d")))
+    facts, funds = _stated(asked, x=Bits(asked.number("d")))
     literals, k = Literals("x"), asked.number("k")
-    found = choose.conjunction_methods(literals, _LABELS, k, facts, asked.beta, spend)
-    shown = [_imagined(k, facts, asked.beta, spend) if _too_long(each) else each for each in found]
+    found = choose.conjunction_methods(literals, _LABELS, k, facts, asked.beta, funds)
+    shown = [_imagined(k, facts, asked.beta, funds) if _too_long(each) else each for each in found]
     return Posed(shown, choose.unasked_conjunctions(found, literals, k, facts))
 
 
@@ -182,14 +178,14 @@ def _rule(asked: Asked) -> Posed:
     conditions, k = asked.number("conditions"), asked.number("k")
     if k > conditions:
         raise ParameterError(f"k must be at most the number of conditions, {conditions}; found {k}")
-    facts, spend = _stated(asked, x=Bits(-(-conditions // 2)))  # an odd number is rounded up
-    found = choose.rule_methods(Literals("x"), _LABELS, k, facts, asked.beta, spend)
+    facts, funds = _stated(asked, x=Bits(-(-conditions // 2)))  # an odd number is rounded up
+    found = choose.rule_methods(Literals("x"), _LABELS, k, facts, asked.beta, funds)
     return Posed(found, found)
 
 
 def _finite(asked: Asked) -> Posed:
-    facts, spend = _stated(asked, x=Bits(asked.number("hypotheses")))
-    found = choose.finite_methods(Predictions("x"), _LABELS, facts, asked.beta, spend)
+    facts, funds = _stated(asked, x=Bits(asked.number("hypotheses")))
+    found = choose.finite_methods(Predictions("x"), _LABELS, facts, asked.beta, funds)
     return Posed(found, found)
 
 
@@ -212,16 +208,14 @@ def _too_long(method: Method | Refused) -> bool:
     return isinstance(method, Refused) and method.name == conjunctions.EXACT and "refused" in method.reason
 
 
-def _imagined(k: int, facts: Facts, beta: Fraction, spend: Spend) -> Method:
+def _imagined(k: int, facts: Facts, beta: Fraction, funds: Funds) -> Method:
     """The size of the exponential mechanism over all conjunctions: its price is that over any two hypotheses."""
     literals = Literals("x")
     count, found = (
         literals.variables(facts.domain),
         all_conjunctions.estimate(literals.variables(facts.domain), k, facts),
     )
-    chosen = calibrate(
-        lambda noise: FiniteClass(Predictions("x"), _LABELS, 1 / noise), admits=spend(Fraction(0)).admits
-    )
+    chosen = calibrate(lambda noise: FiniteClass(Predictions("x"), _LABELS, 1 / noise), funds=funds, facts=facts)
     log_class, rate = math.log(all_conjunctions.conjunctions(count, k)), float(chosen.rate)
 
     def refuse(alpha: float) -> Any:

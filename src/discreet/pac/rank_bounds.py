@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from discreet import exact
-from discreet.data import Dataset, Facts
-from discreet.domain import AnyNumber, Number
+from discreet.data import AnyNumber, Dataset, Facts, Number
 from discreet.erm.exponential.line import RankQuantile
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee

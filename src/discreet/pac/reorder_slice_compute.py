@@ -24,11 +24,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Dataset, Facts, Slice
-from discreet.domain import AnyNumber, Domain, Number, Whole
+from discreet.data import AnyNumber, Codes, Dataset, Domain, Facts, Number, Slice, Whole
 from discreet.errors import OutOfRange, ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
@@ -38,7 +36,6 @@ from discreet.pac.labels import Labels
 from discreet.query import Count, Equals
 from discreet.rng import Rng, checked_scale
 
-Codes = npt.NDArray[np.int64]
 Box = tuple[Codes, Codes]
 
 ASSUMING = "a box of the declared grid labels every row right"

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet import exact
+from discreet.data import Domain, Number
 from discreet.describe import one_line
-from discreet.domain import Domain, Number
 from discreet.errors import ParameterError
 from discreet.report.plot import FAINT, PAPER, SERIES, Plot, draw, legend, listed, shown
 

@@ -9,14 +9,13 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import exact
-from discreet.data import Facts
+from discreet.data import Category, Domain, Facts
 from discreet.describe import one_line
-from discreet.domain import Category, Domain
 from discreet.errors import ParameterError
 from discreet.funds import Books, spent_books
 from discreet.ledger import Ledger
 from discreet.ledger.state import Seen, State, price_from, reconciled
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.query import Count, Equals
 from discreet.report.plot import (
     FAINT,
@@ -305,6 +304,5 @@ def _range(kind: type[Laplace] | type[Gaussian], ledger: Ledger, size: int | Non
     from discreet.answering.beforehand import repeated
 
     facts = Facts(Domain(it=Category("no", "yes")), ledger.identity.neighbours, size)
-    admits: Callable[[Any], bool] = lambda mechanism: ledger.admits(mechanism, facts=facts)  # noqa: E731
-    noise = repeated(kind, Count(Equals("it", "yes")), many, admits)
+    noise = repeated(kind, Count(Equals("it", "yes")), many, ledger.funds(), facts)
     return None if noise is None else float(noise.noise_range(Fraction(19, 20), facts))  # type: ignore[arg-type]

@@ -10,11 +10,11 @@ from itertools import pairwise
 from typing import Any
 
 from discreet import exact
-from discreet.data import Facts
+from discreet.data import Category, Domain, Facts
 from discreet.describe import one_line
-from discreet.domain import Category, Domain
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.plan import KINDS, RULES, Asked, Model, plan
 from discreet.report.budget_plot import several
@@ -207,7 +207,6 @@ def _cached_excess(
 ) -> float | None:
     from discreet.erm import solvers
     from discreet.erm.posed import problem
-    from discreet.mechanism import within
 
     nobody = Facts(Domain(it=Category("no", "yes")), relation, size)
     given = dict(numbers)
@@ -215,7 +214,7 @@ def _cached_excess(
     stated, domain = problem(kind, Asked(budget, nobody, _TWENTIETH, None, given, model=model))
     facts = Facts(domain, relation, size)
     try:
-        promise = solvers.choose(stated, facts=facts, admits=within(budget, facts=facts)).promise
+        promise = solvers.choose(stated, facts=facts, funds=Funds.of(budget)).promise
     except ParameterError:
         return None
     return None if promise is None else promise.excess

@@ -9,14 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import exact
-from discreet.data import Facts
-from discreet.domain import Category, Domain
+from discreet.data import Category, Domain, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
-from discreet.funds import caps_of, price_of
+from discreet.funds import Funds, caps_of, price_of
 from discreet.guarantee import Budget, Neighbours
-from discreet.mechanism import within
-from discreet.mechanisms.additive import Gaussian, Laplace
+from discreet.mechanisms import Gaussian, Laplace
 from discreet.query import Count, Equals
 from discreet.report.plot import (
     FAINT,
@@ -162,7 +160,7 @@ def _each(kind: Any, budget: Budget, facts: Facts, questions: int, beta: Fractio
     """Within how many persons so many counts all are, with probability 1 - beta, if the budget is for all of them."""
     from discreet.answering.beforehand import direct_error, repeated
 
-    noise = repeated(kind, _COUNT, questions, within(budget, facts=facts))
+    noise = repeated(kind, _COUNT, questions, Funds.of(budget), facts)
     return None if noise is None else float(direct_error(noise, beta, questions, facts))
 
 

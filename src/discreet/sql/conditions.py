@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
-from discreet.domain import AnyNumber, Category, Column, Number, near_misses, spell
+from discreet.data import AnyNumber, Category, Column, Number, near_misses, spell
 from discreet.errors import ParameterError
-from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or, Predicate
+from discreet.query import Among, And, Between, Equals, Missing, Not, Or, Predicate
 from discreet.sql.names import Scope, number
 from discreet.sql.parser import Node
 from discreet.sql.source import PLAIN, shown
@@ -202,7 +202,7 @@ def _value(scope: Scope, node: Node, name: str, column: Column) -> tuple[int, An
     if code == column.missing_code:
         reason = f"column {name!r}: {shown(str(literal))} stands for missing values"
         scope.refuse(node, reason, f"Write {name} IS NULL, or IS NOT NULL.")
-    return code, column.value(code) if isinstance(column, Number) else column.level(code)
+    return code, column.value(code)
 
 
 def _literal(scope: Scope, node: Node, name: str, column: Column) -> str | bool | int | Fraction:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NoReturn
 
-from discreet.domain import Column, near_misses
+from discreet.data import Column, near_misses
 from discreet.sql.parser import Node, position
 from discreet.sql.source import Source, character, folded, shown
 

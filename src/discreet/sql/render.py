@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable
 from fractions import Fraction
 
-from discreet.domain import Category, Column, Domain, Number, spell
+from discreet.data import Category, Column, Domain, Number, spell
 from discreet.errors import ParameterError
-from discreet.predicate import Among, And, Between, Equals, Missing, Not, Or, Predicate
+from discreet.query import Among, And, Between, Equals, Missing, Not, Or, Predicate
 from discreet.sql.source import is_word
 
 Form = bool | str | tuple[str, list["Form"]]
@@ -161,7 +161,7 @@ def _cut(said: str, column: Number, code: int, sign: str) -> str:
 def _literal(column: Category | Number, code: int) -> str:
     if isinstance(column, Number):
         return _written(column.value(code))
-    level = column.level(code)
+    level = column.value(code)
     if isinstance(level, bool):
         return "TRUE" if level else "FALSE"
     return str(level) if isinstance(level, int) else "'" + level.replace("'", "''") + "'"

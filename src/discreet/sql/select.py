@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from discreet.domain import AnyNumber, Category, Domain, Number
-from discreet.predicate import EVERYTHING, Predicate
-from discreet.query import MAX_CELLS
+from discreet.data import AnyNumber, Category, Domain, Number
+from discreet.query import EVERYTHING, MAX_CELLS, Predicate
 from discreet.sql.conditions import all_of, condition, present
 from discreet.sql.names import Scope, number
 from discreet.sql.parser import Node, tree

@@ -11,7 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from discreet import exact
-from discreet.domain import Domain
+from discreet.data import Domain
 from discreet.errors import ParameterError, UnsupportedQuery
 
 MAX_LENGTH = 10_000

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.domain import Domain, Number
+from discreet.data import Domain, Floats, Number
 
-Floats = npt.NDArray[np.float64]
 Condition = tuple[str, str, Any]
 """Column, "=" or ">=", value."""
 Slope = Callable[[Floats], Floats]

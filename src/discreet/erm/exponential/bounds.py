@@ -21,13 +21,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from discreet.data import Facts
-from discreet.domain import Number
+from discreet.data import Facts, Number
 from discreet.erm.exponential.custom import CustomLoss
 from discreet.erm.exponential.grid import MOST_LISTED, GridExponential, LinearProblem, problem_of
 from discreet.erm.exponential.grid_points import Lattice, sides_of
@@ -38,7 +35,8 @@ from discreet.erm.losses import Absolute, Huber, Pinball, Squared
 from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, needs_moments, public_size
 from discreet.errors import ParameterError
-from discreet.mechanism import calibrate
+from discreet.funds import Funds
+from discreet.mechanisms import calibrate
 
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 
@@ -224,7 +222,7 @@ def _rank_promise(mechanism: RankQuantile, facts: Facts, beta: float | None) -> 
 
 
 def propose(
-    risk: Risk | CustomLoss, *, facts: Facts, admits: Callable[[Any], bool], points: int | None = None
+    risk: Risk | CustomLoss, *, facts: Facts, funds: Funds, points: int | None = None
 ) -> LineExponential | GridExponential:
     """The exponential mechanism for a risk with the highest rate that is admitted.
 
@@ -232,13 +230,17 @@ def propose(
     promises the least expected excess within the work that is reasonable: 2^31 losses of rows.
     """
     if points is None and isinstance(risk, Risk) and _has_line(risk, facts):
-        line: LineExponential = calibrate(functools.partial(_line, risk), admits=admits)
+        line: LineExponential = calibrate(functools.partial(_line, risk), funds=funds, facts=facts)
         return line
     tried = _tried(risk, facts) if points is None else [points]
-    first = calibrate(functools.partial(_grid, risk, tried[0]), admits=admits)
+    first = calibrate(functools.partial(_grid, risk, tried[0]), funds=funds, facts=facts)
     made = [_same_price(first, count, facts) for count in tried]
     best = min(made, key=lambda each: float(promise(each, facts)))
-    return best if admits(best) else calibrate(functools.partial(_grid, risk, best.points), admits=admits)
+    return (
+        best
+        if funds.admits(best.guarantee(facts))
+        else calibrate(functools.partial(_grid, risk, best.points), funds=funds, facts=facts)
+    )
 
 
 def _line(risk: Risk, noise: Fraction) -> LineExponential:
@@ -282,7 +284,7 @@ def _tried(risk: Risk | CustomLoss, facts: Facts) -> list[int]:
         if passes * rows > _WORK:
             raise ParameterError(
                 f"about {passes} passes over {rows} rows are too many: solve it by gradient descent "
-                '(solver="descent") or output perturbation (solver="output")'
+                '(method="descent") or output perturbation (method="output")'
             )
         sides = sides_of(risk.feasible, problem.over.dimension)
         most = min(_MOST_POINTS, *(max(1, int((high - low) / problem.over.grid) - 1) for low, high in sides))

@@ -11,9 +11,8 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from discreet.data import IntArray
-from discreet.domain import common_unit
-from discreet.erm.feasible_sets import Ball, BallBox, FeasibleSet, Floats
+from discreet.data import Floats, IntArray, common_unit
+from discreet.erm.feasible_sets import Ball, BallBox, FeasibleSet
 from discreet.errors import ParameterError
 
 

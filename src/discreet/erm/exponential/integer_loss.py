@@ -20,17 +20,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.data import Batch, Dataset
+from discreet.data import Batch, Dataset, Floats, Ints
 from discreet.erm.exponential.cell_sampler import Oracle, Point, Tangent
-from discreet.erm.feasible_sets import Floats
 from discreet.erm.features import STEPS, blocks
 from discreet.erm.gradient import Pass
 from discreet.erm.losses import Custom, Loss, Softmax
 from discreet.errors import ParameterError
-
-Ints = npt.NDArray[np.int64]
 
 _ENTRIES = 2**18  # of a table of slopes
 _SLOPE_BITS = 20  # a slope is an integer of at most this many bits, or fewer if sums would not be exact

@@ -15,12 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.data import Batch, Dataset
+from discreet.data import Batch, Dataset, Ints
 from discreet.rng import Rng
 
-Ints = npt.NDArray[np.int64]
 PowerSums = tuple[int, int, int]  # of some codes: how many, their sum, the sum of their squares
 Heights = Callable[[Sequence[int]], list[int]]
 

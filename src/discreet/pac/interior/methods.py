@@ -13,18 +13,17 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from discreet import exact
-from discreet.data import Dataset, Facts
-from discreet.domain import Whole
+from discreet.data import Dataset, Facts, Whole
 from discreet.errors import ParameterError
 from discreet.exact import Exact
+from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanism import calibrate
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, calibrate
 from discreet.pac.columns import Ordered, ordered, points, sorted_column
 from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
 from discreet.pac.interior.rank import BinarySearch, MinRank, Routine, Size, TwoTo, code_bits
 from discreet.pac.interior.splits import PairSplit, PrefixSplit, pair_split, prefix_split
-from discreet.pac.methods import FAILING, Method, Refused, Spend, listed
+from discreet.pac.methods import Method, Refused, listed
 from discreet.rng import Rng
 
 __all__ = [
@@ -84,7 +83,7 @@ class InteriorPoint:
 
 
 def methods(
-    *, facts: Facts, column: str, beta: Exact, spend: Spend, names: Sequence[str] = NAMES
+    *, facts: Facts, column: str, beta: Exact, funds: Funds, names: Sequence[str] = NAMES
 ) -> list[Method | Refused]:
     """Ways to an interior point of this column, each with the least noise that is admitted.
 
@@ -92,7 +91,7 @@ def methods(
     probability 1 - beta, and one mechanism serves every alpha.
     """
     problem = _Problem(
-        facts, column, size_of(ordered(facts.domain, column)), float(exact.probability(beta=beta)), spend
+        facts, column, size_of(ordered(facts.domain, column)), float(exact.probability(beta=beta)), funds
     )
     makers = {
         "exponential": problem.exponential,
@@ -114,7 +113,7 @@ class _Problem:
     column: str
     size: Size
     beta: float
-    spend: Spend
+    funds: Funds
 
     def exponential(self) -> Method:
         routine = self._calibrated(lambda noise: MinRank(1 / noise), Fraction(0))
@@ -123,7 +122,7 @@ class _Problem:
     def binary_search(self) -> Method:
         if code_bits(self.size) > _MOST_COMPARISONS:
             raise ParameterError("it would make more than 2**40 comparisons")
-        kinds = (LaplaceNoise, GaussianNoise) if self.spend(FAILING).failure > 0 else (LaplaceNoise,)
+        kinds = (LaplaceNoise, GaussianNoise) if self.funds.keeping(FAILING).failure > 0 else (LaplaceNoise,)
         found = [self._searching(kind) for kind in kinds]
         best = min((each for each in found if each is not None), key=lambda each: each.needed(self.size, self.beta))
         return self._method("binary-search", "noisy binary search", best)
@@ -163,13 +162,15 @@ class _Problem:
         return found
 
     def _failure(self) -> Fraction:
-        failure = self.spend(FAILING).failure
+        failure = self.funds.keeping(FAILING).failure
         if failure == 0:
             raise ParameterError("it may fail, which needs delta > 0; with delta = 0 use exponential")
         return failure
 
     def _calibrated(self, make: Callable[[Fraction], Any], share: Fraction) -> Any:
-        found = calibrate(lambda noise: InteriorPoint(self.column, make(noise)), admits=self.spend(share).admits)
+        found = calibrate(
+            lambda noise: InteriorPoint(self.column, make(noise)), funds=self.funds.keeping(share), facts=self.facts
+        )
         return found.routine
 
     def _method(self, name: str, theorem: str, routine: Routine) -> Method:

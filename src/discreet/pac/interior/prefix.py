@@ -19,18 +19,15 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data.rows import MAX_ROWS
+from discreet.data import MAX_ROWS, Ints
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import stable
 from discreet.pac.interior.rank import Routine, Size, Values, code_bits, moved
 from discreet.rng import Rng, checked_rate, checked_scale
-
-Ints = npt.NDArray[np.int64]
 
 NOWHERE = 0
 """The point that is released when no prefix passes: a constant, so that it says nothing more."""

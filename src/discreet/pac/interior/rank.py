@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data.rows import MAX_ROWS
+from discreet.data import MAX_ROWS
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms.noise import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import GaussianNoise, LaplaceNoise
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, checked_rate
 

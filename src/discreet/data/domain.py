@@ -1,0 +1,648 @@
+"""Domains: what may be in a column, declared before anybody looks at the rows.
+
+A domain maps column names to one of
+
+    Category   finitely many levels, each a text, a whole number or a boolean;
+    Number     the grid low, low + step, ..., high, in exact decimals;
+    AnyNumber  a number without bounds, made by `Number.any()`: good for finding bounds and for quantiles, nothing else;
+    Vector     integer vectors of bounded length, in units of a step: the features that a learner sees;
+    Bits       several booleans, packed: what `BitMatrix` holds, for learning conjunctions;
+    Whole      one whole number below 2^bits, of any length: what `Integers` holds, for interior points.
+
+Everything in a domain is public. Inside the library a value of a Category, Number or AnyNumber is its *code*, one of
+the integers 0 .. size - 1; `missing_code` is the code of "nothing there", or None when nothing may be missing.
+
+A column answers for itself; nothing else in the library asks which class it is. Five of the answers are literal types,
+so that a type checker knows what a column has once it was asked (`if not column.bounded: raise ...; column.low`):
+
+                 Category  Number  AnyNumber  Whole  Vector  Bits
+    categorical  yes       -       -          -      -       -      has `levels`
+    bounded      -         yes     -          -      -       -      has `low`, `high`, `step`, `steps`: bounded sums
+    listed       yes       yes     -          -      -       -      has `code` and `value`: conditions name its values
+    ordered      -         yes     yes        yes    -       -      has `value`; codes are in the order of the values
+    packed       -         -       -          -      -       yes    has `dimension`; a batch holds it as bits of words
+    coded        yes       yes     yes        -      -       -      a table holds it; it has histograms and keys
+    binary       of two levels                                      a Category of exactly two levels
+
+    size         how many codes                      points     how many of them are not "missing"
+    label(code)  what a code stands for              labels()   all of them, in order
+    text(code)   the same as a person writes it      width      integers of a row: 1, or the dimension of a Vector
+    magnitude    the largest absolute value          empty()    the codes of no rows
+    plain(...)   many codes as a user's function sees them
+
+How values meet levels. Text matches text levels only. Whole numbers (also floats and decimals that are whole) match the
+equal whole-number level; booleans match the equal boolean level. When there is no level of its own kind, a boolean
+matches the whole number 0 or 1, and 0 or 1 match the boolean. So 1, True and "1" are three levels.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+import operator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import exact
+from discreet.arrays import Codes, Floats, Mask, unpacked
+from discreet.errors import ParameterError, SchemaError
+
+Level = str | int | bool
+MAX_CODES = 2**62
+_SHOWN = 12  # levels of a category that are printed
+
+
+class _AnyColumn:
+    """What every kind of column answers about itself, unless it says otherwise."""
+
+    __slots__ = ()
+    coded: ClassVar[bool] = True
+
+    @property
+    def size(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def missing_code(self) -> int | None:
+        return None
+
+    @property
+    def points(self) -> int:
+        """How many codes are values, without the missing one."""
+        return self.size - (self.missing_code is not None)
+
+    @property
+    def binary(self) -> bool:
+        """Whether it is a Category of two levels."""
+        return False
+
+    @property
+    def width(self) -> int:
+        """How many integers a row has in this column."""
+        return 1
+
+    @property
+    def magnitude(self) -> Fraction:
+        """The largest absolute value of a Number; 0 for other kinds."""
+        return Fraction(0)
+
+    def label(self, code: int) -> Level | float | None:
+        """What a code stands for: a level, a number, None where it is missing or no single value."""
+        return None
+
+    def labels(self) -> list[Level | float | None]:
+        """What every code stands for, in order."""
+        return [self.label(code) for code in range(self.size)]
+
+    def empty(self) -> npt.NDArray[Any]:
+        """The codes of no rows."""
+        return np.zeros(0, dtype=np.int64)
+
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> Any:
+        """What the codes of these rows stand for, as a user's function sees them; None where a value is missing."""
+        raise NotImplementedError
+
+
+class _Ordered(_AnyColumn):
+    """A column whose codes are in the order of their values."""
+
+    __slots__ = ()
+    categorical: ClassVar[Literal[False]] = False
+    ordered: ClassVar[Literal[True]] = True
+    packed: ClassVar[Literal[False]] = False
+
+    def value(self, code: int) -> Fraction:
+        raise NotImplementedError
+
+    def label(self, code: int) -> int | float | None:
+        if code == self.missing_code:
+            return None
+        value = self.value(code)
+        return int(value) if value.denominator == 1 else float(value)
+
+    def text(self, code: int) -> str:
+        """The value of a code as a person writes it."""
+        return spell(self.value(code))
+
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> list[float | None]:
+        return [None if code == self.missing_code else float(self.value(code)) for code in codes.tolist()]
+
+
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Category(_AnyColumn):
+    """Finitely many levels: Category("F", "M"), Category(0, 1, 2, other=9), Category("yes", "no", missing="unknown").
+
+    other    the level that takes every value that is not declared; without it such a value is refused at ingest.
+    missing  the level that takes nulls; without it a null is refused at ingest.
+
+    Both are added after the levels unless they are among them already; they may be the same level.
+    """
+
+    NAME: ClassVar[str] = "category/1"
+    categorical: ClassVar[Literal[True]] = True
+    bounded: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[True]] = True
+    ordered: ClassVar[Literal[False]] = False
+    packed: ClassVar[Literal[False]] = False
+    levels: tuple[Level, ...]
+    other: Level | None
+    missing: Level | None
+
+    def __init__(
+        self,
+        *given: Level,
+        other: Level | None = None,
+        missing: Level | None = None,
+        levels: Iterable[Level] = (),
+    ) -> None:
+        declared = [_level(each) for each in (*given, *levels)]
+        if not declared:
+            raise ParameterError("a Category needs at least one level, found none")
+        extra = [None if each is None else _level(each) for each in (other, missing)]
+        for each in extra:
+            if each is not None and _kinded(each) not in map(_kinded, declared):
+                declared.append(each)
+        repeated = len(declared) - len(set(map(_kinded, declared)))
+        if repeated:
+            raise ParameterError(f"the levels of a Category must be distinct, found {repeated} repeated: {declared!r}")
+        exact.freeze(self, levels=tuple(declared), other=extra[0], missing=extra[1])
+
+    @property
+    def size(self) -> int:
+        return len(self.levels)
+
+    @property
+    def binary(self) -> bool:
+        return self.size == 2
+
+    @property
+    def missing_code(self) -> int | None:
+        return None if self.missing is None else self.code(self.missing)
+
+    @property
+    def other_code(self) -> int | None:
+        return None if self.other is None else self.code(self.other)
+
+    def code(self, level: object) -> int:
+        """The code of a declared level; near misses are named if it is not declared."""
+        codes = self.lookup()
+        for key in _matches(level):
+            if key in codes:
+                return codes[key]
+        near = near_misses(level, self.levels) or f" Declared: {self!r}."
+        raise ParameterError(f"{level!r} is not a declared level.{near}")
+
+    def codes(self, levels: Iterable[object]) -> list[int | None]:
+        """The codes of many levels at once; None for one that is not declared."""
+        known = self.lookup()
+        return [next((known[key] for key in _matches(level) if key in known), None) for level in levels]
+
+    def value(self, code: int) -> Level:
+        """The level of a code."""
+        if not 0 <= code < self.size:
+            raise ParameterError(f"code must be in 0..{self.size - 1}, found {code}")
+        return self.levels[code]
+
+    def label(self, code: int) -> Level:
+        return self.value(code)
+
+    def text(self, code: int) -> str:
+        """The level of a code as a person writes it."""
+        return str(self.value(code))
+
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> list[Level | None]:
+        return [None if code == self.missing_code else self.levels[code] for code in codes.tolist()]
+
+    def lookup(self) -> dict[tuple[str, Level], int]:
+        """The code of each level, found by (kind, level): kinds are "text", "whole" and "boolean"."""
+        return {_kinded(level): code for code, level in enumerate(self.levels)}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Category) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        extra = [f"{name}={each!r}" for name in ("other", "missing") if (each := getattr(self, name)) is not None]
+        shown = [repr(level) for level in self.levels]
+        if len(shown) > _SHOWN:
+            shown = [*shown[: _SHOWN - 2], f"... {len(shown) - _SHOWN + 1} more ...", shown[-1]]
+        return f"Category({', '.join([*shown, *extra])})"
+
+    def _key(self) -> tuple[object, ...]:
+        return tuple(None if each is None else _kinded(each) for each in (*self.levels, self.other, self.missing))
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Number(_Ordered):
+    """The grid low, low + step, ..., high, exact: Number(0, 120, step=1), Number(0, 1, step=0.01, missing=True).
+
+    A value x has the code floor((x - low) / step) after clamping to [low, high]; infinities clamp. With missing=True a
+    null or NaN has one more code, the last; otherwise it is refused at ingest.
+    """
+
+    NAME: ClassVar[str] = "number/1"
+    bounded: ClassVar[Literal[True]] = True
+    listed: ClassVar[Literal[True]] = True
+    low: Fraction
+    high: Fraction
+    step: Fraction
+    missing: bool
+
+    def __init__(self, low: exact.Exact, high: exact.Exact, step: exact.Exact, missing: bool = False) -> None:
+        ends = {"low": exact.number(low=low), "high": exact.number(high=high)}
+        exact.freeze(self, **ends, step=exact.positive(step=step), missing=flag(missing=missing))
+        _fits_floats(self.low, self.high, self.step)
+        if self.low >= self.high:
+            raise ParameterError(f"low must be < high, found low={spell(self.low)} and high={spell(self.high)}")
+        width = self.high - self.low
+        steps = width / self.step
+        if steps.denominator != 1:
+            raise ParameterError(
+                f"(high - low) / step must be a whole number, found {spell(steps)}; the nearest step that works "
+                f"is {spell(width / max(1, round(steps)))}"
+            )
+        if steps + 1 + self.missing > MAX_CODES:
+            raise ParameterError(f"a Number may have at most 2**62 codes; step={spell(self.step)} is too small")
+
+    @staticmethod
+    def any(*, missing: bool = False) -> AnyNumber:
+        """A number without bounds: usable only to find bounds and for quantiles."""
+        return AnyNumber(missing)
+
+    @property
+    def steps(self) -> int:
+        return int((self.high - self.low) / self.step)
+
+    @property
+    def size(self) -> int:
+        return self.steps + 1 + self.missing
+
+    @property
+    def missing_code(self) -> int | None:
+        return self.steps + 1 if self.missing else None
+
+    @property
+    def magnitude(self) -> Fraction:
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def unit(self) -> Fraction:
+        """The largest number of which low and step, and so every value, are whole multiples."""
+        return common_unit((self.low, self.step))
+
+    def codes(self, values: Sequence[Any]) -> list[int | None]:
+        """The codes of many exact values at once; None for one that is not on the grid, and for all beside a text."""
+        if any(type(each) not in (int, Fraction) for each in values):
+            return [None] * len(values)
+        if self.step == 1 and self.low.denominator == 1:  # the usual grid, and most of what many values are asked for
+            low, high = int(self.low), int(self.high)
+            return [int(each) - low if low <= each <= high and each.denominator == 1 else None for each in values]
+        # (v - low) / step = (v * b - a) * q / (b * p) for low = a / b and step = p / q: whole numbers stay whole.
+        a, b = self.low.numerator, self.low.denominator
+        q, whole, steps = self.step.denominator, b * self.step.numerator, self.steps
+        found = (divmod((value * b - a) * q, whole) for value in values)
+        return [int(code) if not rest and 0 <= code <= steps else None for code, rest in found]
+
+    def code(self, value: object) -> int:
+        """The code of a value on the grid; the nearest grid values are named if it is not on it."""
+        found = exact.number(value=value)
+        code = (found - self.low) / self.step
+        if code.denominator == 1 and 0 <= code <= self.steps:
+            return int(code)
+        below, above = (min(max(each, 0), self.steps) for each in (math.floor(code), math.ceil(code)))
+        near = " and ".join(spell(self.value(each)) for each in sorted({below, above}))
+        raise ParameterError(f"{spell(found)} is not on the grid of {self!r}; nearest on it: {near}")
+
+    def value(self, code: int) -> Fraction:
+        """The value of a code that is not the missing one."""
+        if not 0 <= code <= self.steps:
+            raise ParameterError(f"code must be in 0..{self.steps}, found {code}")
+        return self.low + int(code) * self.step
+
+    def labels(self) -> list[Level | float | None]:
+        unit = self.unit
+        low, step = (int(each / unit) * unit.numerator for each in (self.low, self.step))
+        tops, over = range(low, low + step * (self.steps + 1), step), unit.denominator
+        return [*(top / over if top % over else top // over for top in tops), *([None] if self.missing else [])]
+
+    def __repr__(self) -> str:
+        missing = ", missing=True" if self.missing else ""
+        return f"Number({spell(self.low)}, {spell(self.high)}, step={spell(self.step)}{missing})"
+
+
+# Codes on each side of zero, without zero: the finite floats without two low bits.
+_HALF = (0x7FEFFFFFFFFFFFFF >> 2) + 1
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AnyNumber(_Ordered):
+    """A number without bounds. Made by Number.any().
+
+    A value is read as the nearest float and cut towards zero to 50 binary digits; the codes number these in increasing
+    order, so comparing codes is comparing values. Infinities become the largest.
+    """
+
+    NAME: ClassVar[str] = "any-number/1"
+    bounded: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[False]] = False
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "missing", flag(missing=self.missing))
+
+    @property
+    def size(self) -> int:
+        return 2 * _HALF - 1 + self.missing
+
+    @property
+    def missing_code(self) -> int | None:
+        return 2 * _HALF - 1 if self.missing else None
+
+    def value(self, code: int) -> Fraction:
+        """The value of a code that is not the missing one."""
+        if not 0 <= code <= 2 * _HALF - 2:
+            raise ParameterError(f"code must be in 0..{2 * _HALF - 2}, found {code}")
+        offset = int(code) - (_HALF - 1)
+        size = np.array([abs(offset) << 2], dtype=np.int64).view(np.float64)[0]
+        return Fraction(float(size)) * (1 if offset >= 0 else -1)
+
+    def text(self, code: int) -> str:
+        return f"{float(self.value(code)):.6g}"
+
+    def codes(self, values: Floats) -> Codes:
+        """The codes of floats none of which is NaN, elementwise."""
+        finite = np.nan_to_num(values)
+        size = np.abs(finite).view(np.int64) >> 2
+        return np.where(finite < 0, -size, size) + (_HALF - 1)
+
+    def __repr__(self) -> str:
+        return f"Number.any({'missing=True' if self.missing else ''})"
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Vector(_AnyColumn):
+    """Vectors of `dimension` integers, in units of step, whose sum of squares is at most floor((norm / step)^2).
+
+    The step is norm / 2^15 unless it is given.
+    """
+
+    NAME: ClassVar[str] = "vector/1"
+    categorical: ClassVar[Literal[False]] = False
+    bounded: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[False]] = False
+    ordered: ClassVar[Literal[False]] = False
+    packed: ClassVar[Literal[False]] = False
+    coded: ClassVar[bool] = False
+    dimension: int
+    norm: Fraction
+    step: Fraction
+
+    def __init__(self, dimension: int, norm: exact.Exact, step: exact.Exact | None = None) -> None:
+        length = exact.positive(norm=norm)
+        grid = length / 2**15 if step is None else exact.positive(step=step)
+        exact.freeze(self, dimension=exact.whole(dimension=dimension), norm=length, step=grid)
+        _fits_floats(self.norm, self.step)
+        if self.step > self.norm:
+            raise ParameterError(f"step must be at most norm={spell(length)}, found {spell(self.step)}")
+        if self.dimension * self.bound_squared >= MAX_CODES:
+            raise ParameterError(
+                f"dimension * (norm / step)^2 must be below 2**62; step={spell(self.step)} is too small"
+            )
+
+    @property
+    def unit(self) -> Fraction:
+        """One integer of a coordinate, in the units of the features: the step."""
+        return self.step
+
+    @property
+    def bound_squared(self) -> int:
+        return math.floor((self.norm / self.step) ** 2)
+
+    @property
+    def size(self) -> int:
+        """The number of integer points of the cube around the ball: an upper bound on the number of vectors."""
+        return int((2 * math.isqrt(self.bound_squared) + 1) ** self.dimension)
+
+    @property
+    def width(self) -> int:
+        return self.dimension
+
+    def empty(self) -> npt.NDArray[Any]:
+        return np.zeros((0, self.dimension), dtype=np.int64)
+
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> Floats:
+        return codes * float(self.step)
+
+    def __repr__(self) -> str:
+        return f"Vector({self.dimension}, norm={spell(self.norm)}, step={spell(self.step)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Bits(_AnyColumn):
+    """`dimension` booleans, held by column, packed: line i has bit r of word w set if row 64 w + r has 1."""
+
+    NAME: ClassVar[str] = "bits/1"
+    categorical: ClassVar[Literal[False]] = False
+    bounded: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[False]] = False
+    ordered: ClassVar[Literal[False]] = False
+    packed: ClassVar[Literal[True]] = True
+    coded: ClassVar[bool] = False
+    dimension: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dimension", exact.whole(dimension=self.dimension))
+
+    @property
+    def size(self) -> int:
+        return int(2**self.dimension)
+
+    def empty(self) -> npt.NDArray[Any]:
+        return np.zeros((self.dimension, 0), dtype=np.uint64)
+
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> Mask:
+        return unpacked(codes, rows).T
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(_Ordered):
+    """A whole number 0 .. 2^bits - 1; its code is itself, a Python integer."""
+
+    NAME: ClassVar[str] = "whole/1"
+    bounded: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[False]] = False
+    coded: ClassVar[bool] = False
+    bits: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", exact.whole(bits=self.bits))
+
+    @property
+    def size(self) -> int:
+        return 1 << self.bits
+
+    def value(self, code: int) -> Fraction:
+        return Fraction(code)
+
+    def label(self, code: int) -> int:
+        return code
+
+
+Column = Category | Number | AnyNumber | Vector | Bits | Whole
+_COLUMN_TYPES = (Category, Number, AnyNumber, Vector, Bits, Whole)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Domain(Mapping[str, Column]):
+    """Column names and what may be in them: Domain(age=Number(0, 120, step=1)), Domain({"weird name": Category("a")}).
+
+    The order of the columns is part of a domain.
+    """
+
+    NAME: ClassVar[str] = "domain/1"
+    columns: tuple[tuple[str, Column], ...]
+
+    def __init__(self, declared: Mapping[str, Column] | None = None, /, **named: object) -> None:
+        if declared is not None and not isinstance(declared, Mapping):
+            raise ParameterError(
+                f"a Domain is made of names and declarations, found {declared!r}: Domain(age=Number(...))"
+            )
+        pairs: list[tuple[object, object]] = list((declared or {}).items())
+        for name, column in named.items():
+            # A record calls back with its field `columns`, a tuple of pairs; a user's column of that name is no tuple.
+            pairs.extend(column if name == "columns" and isinstance(column, tuple) else [(name, column)])
+        object.__setattr__(self, "columns", tuple(_declared(name, column) for name, column in pairs))
+        if not pairs:
+            raise ParameterError("a Domain needs at least one column, found none")
+        repeated = sorted(name for name, times in Counter(self.names).items() if times > 1)
+        if repeated:
+            raise ParameterError(f"column names must be distinct, found twice: {', '.join(map(repr, repeated))}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.columns)
+
+    @property
+    def size(self) -> int:
+        """The number of different rows: the product of the columns' sizes."""
+        return math.prod(column.size for _, column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """The declaration of a column; a name that is not declared is a SchemaError with near misses."""
+        if (column := self.get(name)) is not None:
+            return column
+        shown = f" Declared: {', '.join(self.names[:_SHOWN])}{', ...' if len(self) > _SHOWN else ''}"
+        raise SchemaError(f"column {name!r} is not declared.{near_misses(name, self.names) or shown}")
+
+    def project(self, names: Iterable[str]) -> Domain:
+        """The domain of these columns, in this order."""
+        return Domain(columns=tuple((name, self.column(name)) for name in names))
+
+    def __getitem__(self, name: str) -> Column:
+        for each, column in self.columns:
+            if each == name:
+                return column
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __repr__(self) -> str:
+        if all(name.isidentifier() for name in self.names):
+            return f"Domain({', '.join(f'{name}={column!r}' for name, column in self.columns)})"
+        return f"Domain({{{', '.join(f'{name!r}: {column!r}' for name, column in self.columns)}}})"
+
+
+def near_misses(found: object, declared: Iterable[object]) -> str:
+    """A sentence with the declared names or levels that are spelled nearly like this one; empty if none is."""
+    spelled = {str(each).lower(): repr(each) for each in declared}
+    close = difflib.get_close_matches(str(found).lower(), list(spelled), n=3)
+    return f" Did you mean {' or '.join(spelled[each] for each in close)}?" if close else ""
+
+
+def spell(value: Fraction) -> str:
+    """A fraction as a person writes it: 120, 0.05, or 1/3 when there is no finite decimal."""
+    rest, places = value.denominator, 0
+    while rest % 2 == 0 or rest % 5 == 0:
+        rest //= math.gcd(10, rest)
+        places += 1
+    if rest != 1 or places > 30:
+        return f"{value.numerator}/{value.denominator}"
+    digits = f"{abs(value.numerator) * 10**places // value.denominator:0{places + 1}d}"
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
+
+
+def common_unit(values: Iterable[Fraction]) -> Fraction:
+    """The largest fraction of which all the values are whole multiples; at least one of them is not 0."""
+    found = [value for value in values if value]
+    denominator = math.lcm(*(value.denominator for value in found))
+    return Fraction(math.gcd(*(int(value * denominator) for value in found)), denominator)
+
+
+def flag(**named: object) -> bool:
+    ((name, value),) = named.items()
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name} must be True or False, found {value!r}")
+    return bool(value)
+
+
+def _fits_floats(*values: Fraction) -> None:
+    """Floats are compared with these numbers, so they must be numbers of a size that floats have."""
+    for value in values:
+        if value and not Fraction(1, 10**300) <= abs(value) <= 10**300:
+            raise ParameterError("bounds and steps must be 0 or between 1e-300 and 1e300 in absolute value")
+
+
+def _level(level: object) -> Level:
+    if isinstance(level, (bool, np.bool_)):
+        return bool(level)
+    if isinstance(level, str):
+        return str.__str__(level)  # of an enum member too: its value, not its name
+    if isinstance(level, numbers.Integral):
+        return int(exact.writable(level=Fraction(operator.index(level))))
+    if isinstance(level, (list, tuple, set, frozenset, range)):
+        raise ParameterError(f"give the levels one by one: Category(*levels), found one {type(level).__name__}")
+    advice = "; use Number(low, high, step) for numbers, or text" if isinstance(level, (float, Fraction)) else ""
+    raise ParameterError(f"a level must be text, a whole number or a boolean, found {level!r}{advice}")
+
+
+def _kinded(level: Level) -> tuple[str, Level]:
+    """A level with its kind, so that 1 and True are different."""
+    kind = "boolean" if isinstance(level, bool) else "text" if isinstance(level, str) else "whole"
+    return kind, level
+
+
+def _matches(value: object) -> list[tuple[str, Level]]:
+    """What a value matches among kinded levels, best first."""
+    if isinstance(value, str):
+        return [("text", value)]
+    if isinstance(value, (bool, np.bool_)):
+        return [("boolean", bool(value)), ("whole", int(value))]
+    found = exact.number(value=value)
+    if found.denominator != 1:
+        return []
+    return [("whole", int(found)), *([("boolean", bool(found))] if found in (0, 1) else [])]
+
+
+def _declared(name: object, column: object) -> tuple[str, Column]:
+    if not isinstance(name, str) or not name:
+        raise ParameterError(f"a column name must be non-empty text, found {name!r}")
+    if not isinstance(column, _COLUMN_TYPES):
+        raise ParameterError(
+            f"column {name!r} must be a Category, a Number or a Vector, found {column!r}; the levels of a category are "
+            "declared, never read from the rows (other=... takes the rest)"
+        )
+    return name, column

@@ -1,0 +1,121 @@
+"""What a mechanism is, and how the least noise that fits is found.
+
+A mechanism is a frozen value that says what it costs (`guarantee`) and how to run (`run`); both read the same fields.
+A conversation is a mechanism that answers adaptively: it is charged when it is opened, for everything it will ever say.
+Neither knows a ledger, and nothing in the library but `release` and `converse` calls `run`, `begin` or `step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from discreet.data import Dataset, Facts
+from discreet.errors import NothingFits, OutOfRange, ParameterError
+from discreet.funds import Funds
+from discreet.guarantee import Guarantee
+from discreet.rng import Rng
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Public parameters of a randomized algorithm, with its theorem.
+
+    guarantee  what one run costs on any table with these facts; raises if the parameters do not fit the facts.
+    run        draws the release. The result is made of ints, floats, texts, None, tuples and integer or float arrays,
+               so that it can be stored and returned again byte for byte. It never raises because of the rows.
+
+    A mechanism that sums a query with many numbers also has numbers(facts): how many a run holds at once. Too many are
+    refused before the charge (`query.require_numbers`).
+    """
+
+    def guarantee(self, facts: Facts) -> Guarantee: ...
+    def run(self, data: Dataset, rng: Rng) -> Any: ...
+
+
+@runtime_checkable
+class Conversation(Protocol):
+    """Public parameters of an adaptive algorithm, with its theorem.
+
+    check  raises if this question is not covered by the guarantee; looks at public things only.
+    begin  draws the secret state: a JSON value.
+    step   answers one question; the new state None means that this answer was the last.
+    """
+
+    def guarantee(self, facts: Facts) -> Guarantee: ...
+    def check(self, ask: Any, facts: Facts) -> None: ...
+    def begin(self, data: Dataset, rng: Rng) -> Any: ...
+    def step(self, state: Any, ask: Any, data: Dataset, rng: Rng) -> tuple[Any, Any]: ...
+
+
+@runtime_checkable
+class Looking(Protocol):
+    """A conversation that reads the rows before its turn, so that nobody waits for that with the ledger locked.
+
+    look  the question with the exact numbers that it needs of the rows; `step` then reads none
+    """
+
+    def look(self, ask: Any, data: Dataset) -> Any: ...
+
+
+Priced = TypeVar("Priced", bound=Mechanism | Conversation)
+
+
+def calibrate(
+    make: Callable[[Fraction], Priced], *, funds: Funds, facts: Facts, times: int = 1, precision: int = 20
+) -> Priced:
+    """The mechanism with the least noise that is within the funds.
+
+    make   builds the mechanism from its noise: a scale, a standard deviation, one over an epsilon; more noise must
+           never cost more.
+    funds  `ledger.funds()`, or `Funds.of(budget)`.
+    times  how many releases like this one the funds pay for together.
+
+    Theorem.   The result is admitted, and `make` with 1 - 2^-precision times its noise is not, or is less than the
+               samplers draw. Both are checked by evaluation, not by a formula that could be loose.
+    """
+    if not isinstance(funds, Funds):
+        raise ParameterError(f"funds must be ledger.funds() or Funds.of(budget), found {funds!r}")
+
+    def fits(noise: Fraction) -> bool:
+        """Whether less noise should be tried: this much is admitted, or is more than can be drawn."""
+        try:
+            return funds.admits(times * make(noise).guarantee(facts))
+        except OutOfRange as error:
+            return error.too_much
+
+    low, high = _bracket(fits)
+    while high - low > high / 2**precision:
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    mechanism = make(high)
+    try:
+        admitted = funds.admits(times * mechanism.guarantee(facts))
+    except OutOfRange:
+        admitted = False
+    if not admitted:
+        raise NothingFits(_NOTHING_FITS)
+    return mechanism
+
+
+_NOTHING_FITS = (
+    "no amount of noise fits: nothing is left of the budget, or it is too small for this mechanism, or the mechanism "
+    "has no such guarantee at all (a Gaussian needs delta > 0)"
+)
+
+
+def _bracket(fits: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:
+    """Noises (low, high), high twice low, of which high fits and low does not; low = high if the least still fits."""
+    noise, end = Fraction(1), 2**400
+    if fits(noise):
+        while noise > Fraction(1, end):
+            if not fits(noise / 2):
+                return noise / 2, noise
+            noise /= 2
+        return noise, noise
+    while noise < end:
+        if fits(noise * 2):
+            return noise, noise * 2
+        noise *= 2
+    raise NothingFits(_NOTHING_FITS)

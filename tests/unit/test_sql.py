@@ -1,0 +1,376 @@
+"""Questions in SQL: what is read, what is refused, where and with which words."""
+
+from __future__ import annotations
+
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from discreet.answering.linear_query import all_cells
+from discreet.data import Category, Domain, Number
+from discreet.errors import ParameterError, UnsupportedQuery
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
+from discreet.sql import Select, parse, spelled
+from discreet.sql.source import MAX_LENGTH
+
+CASES = Path(__file__).parents[1] / "e2e" / "sql_cases"
+DOMAIN = Domain(
+    {
+        "age": Number(0, 120, step=1),
+        "sex": Category("F", "M", missing="?"),
+        "visits": Number(-5, 5, step="0.25", missing=True),
+        "smoker": Category(True, False, missing="unknown"),
+        "region": Category("N", "S", "it's", other="elsewhere"),
+        "weird name": Number(0, 1, step="0.1"),
+        "date": Number(0, 3, step=1),
+        "wild": Number.any(missing=True),
+        "third": Number(0, 1, step="1/3"),
+    }
+)
+
+
+def cases(name):
+    blocks = (CASES / name).read_text(encoding="utf-8").strip("\n").split("\n\n")
+    return [tuple(block.split("\n")) for block in blocks]
+
+
+def ask(text, domain=DOMAIN, table="people"):
+    return parse(text, domain, table=table)
+
+
+def where(condition, domain=DOMAIN):
+    return ask(f"SELECT COUNT(*) FROM people WHERE {condition}", domain).where
+
+
+def refusal(text, domain=DOMAIN, table="people"):
+    with pytest.raises(UnsupportedQuery) as caught:
+        ask(text, domain, table)
+    return caught.value
+
+
+@pytest.mark.parametrize(("question", "standard"), cases("answered.txt"))
+def test_a_question_has_one_standard_spelling_of_the_same_meaning(question, standard):
+    found = ask(question)
+    assert spelled(found, DOMAIN, "people") == standard
+    again = ask(standard)
+    assert spelled(again, DOMAIN, "people") == standard
+    assert (again.kind, again.groups, again.column, again.probability) == (
+        found.kind,
+        found.groups,
+        found.column,
+        found.probability,
+    )
+
+
+@pytest.mark.parametrize(("question", "refused"), cases("refused.txt"))
+def test_a_question_outside_the_language_is_refused_at_its_place_with_a_reason_and_a_hint(question, refused):
+    position, reason = refused.split("^ ")
+    error = refusal(question)
+    assert (error.position, error.reason) == (len(position), reason)
+    assert error.text == question
+    assert error.hint
+
+
+def test_a_text_that_looks_like_a_number_is_asked_for_in_quotes():
+    domain = Domain(postcode=Category("1000", "01000", "-1.5", "true"), size=Category(1, 2))
+    for written in ("1000", "01000", "-1.5", "TRUE"):
+        error = refusal(f"SELECT COUNT(*) FROM people WHERE postcode = {written}", domain)
+        assert error.reason.endswith("is not a declared level")
+        assert error.hint == f"Its levels are texts, which are written in quotes: '{written.lower()}'."
+    assert "in quotes" not in refusal("SELECT COUNT(*) FROM people WHERE postcode = 1001", domain).hint
+    assert "in quotes" not in refusal("SELECT COUNT(*) FROM people WHERE size = 3", domain).hint
+    assert where("postcode IN ('1000', '01000')", domain) == Among("postcode", ["1000", "01000"])
+
+
+def test_near_misses_are_a_hint_of_their_own():
+    assert refusal("SELECT COUNT(*) FROM people WHERE sex = 'f'").hint.startswith("Did you mean 'F'? Ask with")
+    assert refusal("SELECT COUNT(*) FROM people WHERE region = 'X'").hint.startswith("Declared: Category('N', 'S'")
+    assert "itself. A condition" in refusal("SELECT COUNT(*) FROM people WHERE age = ?").hint
+    assert "sort" in refusal("SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY COUNT(*) DESC").hint
+
+
+def test_counts_sums_averages_and_quantiles_are_told_apart():
+    seen = Not(Missing("visits"))
+    assert ask("SELECT COUNT(*) FROM people") == Select("count")
+    assert ask("SELECT COUNT(visits) FROM people") == Select("count", seen)
+    assert ask("SELECT SUM(visits) FROM people") == Select("sum", column="visits")
+    assert ask("SELECT AVG(visits) FROM people") == Select("average", seen, column="visits")
+    assert ask("SELECT AVG(age) FROM people") == Select("average", column="age")
+    assert ask("SELECT MEDIAN(age) FROM people") == Select("quantile", column="age", probability=Fraction(1, 2))
+    assert ask("SELECT QUANTILE(wild, 0.1) FROM people").probability == Fraction(1, 10)
+
+
+def test_groups_come_in_the_order_of_the_select_list():
+    found = ask("SELECT sex, COUNT(*), region FROM people GROUP BY region, sex")
+    assert found == Select("count", groups=("sex", "region"))
+
+
+def test_comparisons_become_ranges_of_the_grid():
+    assert where("age < 3") == Between("age", 0, 2)
+    assert where("age <= 3") == Between("age", 0, 3)
+    assert where("age > 3") == Between("age", 4, 120)
+    assert where("3 < age") == Between("age", 4, 120)
+    assert where("age >= 120") == Equals("age", 120)
+    assert where("visits > 0.5") == Between("visits", Fraction(3, 4), 5)
+    assert where("visits < -4.75") == Equals("visits", -5)
+    assert where("third > 0") == Between("third", Fraction(1, 3), 1)
+
+
+def test_a_range_without_values_is_never_true():
+    assert where("age < 0") == where("age > 120") == where("age BETWEEN 4 AND 3") == Or()
+    assert where("visits NOT BETWEEN 4 AND 3") == Between("visits", -5, 5)
+    assert where("age < 0 OR sex = 'F'") == Equals("sex", "F")
+
+
+def test_decimals_are_exact():
+    fine = Domain(x=Number(0, 1, step="0.1"))
+    assert where("x = 0.3", fine) == where("x = 0.30", fine) == where("x = 3e-1", fine) == Equals("x", Fraction(3, 10))
+    assert (
+        "nearest on it: 0.3 and 0.4"
+        in refusal("SELECT COUNT(*) FROM people WHERE x = 0.30000000000000004", fine).reason
+    )
+
+
+def test_a_comparison_with_a_missing_value_is_neither_true_nor_false():
+    present = Not(Missing("visits"))
+    assert where("NOT visits = 3") == where("visits <> 3") == And(Not(Equals("visits", 3)), present)
+    assert where("NOT visits < 3") == Between("visits", 3, 5)
+    assert where("NOT NOT visits = 3") == Equals("visits", 3)
+    assert where("visits NOT IN (1, 2)") == And(Not(Among("visits", (1, 2))), present)
+    assert where("NOT (visits = 3 AND sex = 'F')") == Or(
+        And(Not(Equals("visits", 3)), present), And(Not(Equals("sex", "F")), Not(Missing("sex")))
+    )
+    assert where("age <> 3") == Not(Equals("age", 3))
+
+
+def test_missing_values_are_asked_for_by_is_null():
+    assert where("sex IS NULL") == Missing("sex")
+    assert where("sex IS NOT NULL") == where("NOT sex IS NULL") == Not(Missing("sex"))
+    assert where("wild IS NULL") == Missing("wild")
+
+
+def test_boolean_columns_are_conditions():
+    assert where("smoker") == where("smoker = TRUE") == where("smoker = 1") == Equals("smoker", True)
+    assert where("NOT smoker") == where("smoker IS FALSE") == Equals("smoker", False)
+    assert where("smoker IS NOT TRUE") == Not(Equals("smoker", True))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [Category(0, 1), Category(True, "x"), Category(True, False, missing=False), Category(True, False, other="x")],
+)
+def test_a_column_that_is_not_only_true_and_false_is_no_condition(column):
+    assert "is not declared TRUE and FALSE" in refusal("SELECT COUNT(*) FROM people WHERE x", Domain(x=column)).reason
+
+
+def test_levels_are_found_by_their_kind():
+    mixed = Domain(x=Category(1, "1", True, 2))
+    assert where("x = 1", mixed) == Equals("x", 1)
+    assert where("x = '1'", mixed) == Equals("x", "1")
+    assert where("x = TRUE", mixed) == Equals("x", True)
+    assert where("x IN (2.0, 1)", mixed) == Among("x", (1, 2))
+    assert where("x = 'it''s --'", Domain(x=Category("it's --", ""))) == Equals("x", "it's --")
+    assert where("x = ''", Domain(x=Category("it's --", ""))) == Equals("x", "")
+
+
+def test_names_match_without_regard_to_case_unless_that_is_ambiguous():
+    twins = Domain({"Age": Number(0, 1, step=1), "age": Number(0, 2, step=1), "sex": Category("F")})
+    assert where('"age" = 2', twins) == Equals("age", 2)
+    assert where("Age = 1 AND SEX = 'F'", twins) == And(Equals("Age", 1), Equals("sex", "F"))
+    with pytest.raises(UnsupportedQuery, match="AGE"):
+        where("AGE = 1", twins)
+
+
+def test_case_is_folded_for_ascii_only():
+    kelvin = Domain({"k": Number(0, 1, step=1)})
+    assert "KELVIN SIGN" in refusal("SELECT COUNT(*) FROM people WHERE \u212a = 1", kelvin).reason
+    assert where("größe = 1", Domain({"größe": Number(0, 1, step=1)})) == Equals("größe", 1)
+    assert (
+        "LATIN CAPITAL LETTER O"
+        in refusal("SELECT COUNT(*) FROM people WHERE GRÖßE = 1", Domain({"größe": Number(0, 1, step=1)})).reason
+    )
+
+
+def test_unknown_columns_come_with_near_misses():
+    found = refusal("SELECT COUNT(*) FROM people WHERE age > 3 AND vists = 3")
+    assert (found.reason, found.hint) == ("column 'vists' is not declared", "Did you mean 'visits'?")
+    assert found.position == len("SELECT COUNT(*) FROM people WHERE age > 3 AND ")
+    assert refusal("SELECT regions, COUNT(*) FROM people GROUP BY regions").hint == "Did you mean 'region'?"
+    assert refusal("SELECT COUNT(*) FROM people WHERE q = 3").hint.startswith("Declared: 'age', 'sex', 'visits'")
+
+
+@pytest.mark.parametrize("end", ["", ";", " "])
+def test_group_by_without_a_column_is_refused(end):
+    text = "SELECT COUNT(*) FROM people WHERE visits = 0 GROUP BY"
+    found = refusal(text + end)
+    assert (found.position, found.reason) == (text.index("GROUP BY"), "GROUP BY names no column")
+
+
+@pytest.mark.parametrize(
+    "name", ["order", "group by", "a.b", 'a"b', "left", "count", "ä", "null", "x y", "\n", "it's", "1st"]
+)
+def test_any_declared_name_can_be_asked_for_in_quotes(name):
+    domain = Domain({name: Number(0, 3, step=1)})
+    found = where('"' + name.replace('"', '""') + '" >= 2', domain)
+    assert found == Between(name, 2, 3)
+    text = spelled(Select("average", found, (), name), domain, name)
+    assert parse(text, domain, table=name) == Select("average", found, (), name)
+
+
+def test_words_that_are_declared_columns_need_no_quotes_unless_the_language_has_them():
+    domain = Domain({name: Number(0, 3, step=1) for name in ("date", "left", "rank", "end", "top", "first", "is")})
+    assert where("date = 1 AND left > 2 AND rank = 0 AND end = 1 AND top = 1 AND first = 2", domain).columns == tuple(
+        sorted(("date", "left", "rank", "end", "top", "first"))
+    )
+    assert refusal("SELECT COUNT(*) FROM people WHERE is = 1", domain)
+
+
+@pytest.mark.parametrize("table", ["people", "My Table", "select", "Ünï", 'a"b', "date"])
+def test_a_table_may_have_any_name(table):
+    text = spelled(Select("count"), DOMAIN, table)
+    assert parse(text, DOMAIN, table=table) == Select("count")
+
+
+def test_too_many_groups_are_refused_before_anything_is_made():
+    wide = Domain(x=Number(0, 10**5, step=1), y=Number(0, 10**5, step=1))
+    assert "4,194,304 cells" in refusal("SELECT x, y, COUNT(*) FROM people GROUP BY x, y", wide).reason
+
+
+HUGE = {
+    "a megabyte of letters": "x" * 10**6,
+    "brackets": "SELECT COUNT(*) FROM people WHERE " + "(" * 10**5 + "age = 3" + ")" * 10**5,
+    "ands": "SELECT COUNT(*) FROM people WHERE " + " AND ".join(["age = 3"] * 10**4),
+    "nots": "SELECT COUNT(*) FROM people WHERE " + "NOT " * 10**4 + "age = 3",
+    "a text": "SELECT COUNT(*) FROM people WHERE sex = '" + "F" * 10**6 + "'",
+    "blanks": " " * 10**6,
+    "brackets within the length": "SELECT COUNT(*) FROM people WHERE " + "(" * 4900 + "age = 3" + ")" * 4900,
+    "nots within the length": "SELECT COUNT(*) FROM people WHERE " + "NOT " * 2400 + "age = 3",
+    "nots and brackets": "SELECT COUNT(*) FROM people WHERE " + "NOT (" * 1600 + "age = 3" + ")" * 1600,
+    "minus signs": "SELECT COUNT(*) FROM people WHERE age = " + "- " * 4000 + "3",
+    "digits": "SELECT COUNT(*) FROM people WHERE age = " + "9" * 9000,
+    "an exponent": "SELECT COUNT(*) FROM people WHERE age = 1e999",
+    "a small exponent": "SELECT COUNT(*) FROM people WHERE age = 1e-999",
+    "a level": "SELECT COUNT(*) FROM people WHERE sex = '" + "F" * 9000 + "'",
+    "a name": "SELECT COUNT(*) FROM people WHERE " + "é" * 9000 + " = 3",
+    "a function": "SELECT " + "f" * 9000 + "(age) FROM people",
+    "calls": "SELECT " + "COUNT(" * 1000 + "*" + ")" * 1000 + " FROM people",
+    "quotes": "'" * 9999,
+}
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
+def test_huge_and_deep_questions_are_refused_in_few_words(text):
+    error = refusal(text)
+    assert len(str(error)) < 1_500
+    assert len(error.text) <= MAX_LENGTH
+    assert 0 <= error.position <= len(text)
+
+
+def test_an_undeclared_name_is_quoted_in_few_words():
+    assert len(refusal(f"SELECT COUNT(*) FROM people WHERE {'a' * 9000} = 3").reason) < 500
+
+
+def test_long_chains_within_the_length_are_read():
+    ages = [f"age={each % 120}" for each in range(900)]
+    assert where(" OR ".join(ages)).columns == ("age",)
+    assert len(where(" AND ".join(f"age<>{each}" for each in range(120))).parts) == 120
+    assert where(f"age IN ({', '.join(str(each % 120) for each in range(2000))})") == Among("age", range(120))
+
+
+def test_nesting_is_read_up_to_its_limit_and_refused_beyond():
+    def deep(levels):
+        return "SELECT COUNT(*) FROM people WHERE " + "(" * levels + "age = 3" + ")" * levels
+
+    assert ask(deep(16)) == Select("count", Equals("age", 3))
+    assert "nested more than 16 deep" in refusal(deep(17)).reason
+    assert "nested more than 16 deep" in refusal("SELECT COUNT(*) FROM people WHERE " + "NOT " * 17 + "age = 3").reason
+
+
+def test_a_parser_that_runs_out_of_stack_is_a_refusal():
+    def below(frames):
+        return refusal(deepest) if frames == 0 else below(frames - 1)
+
+    deepest = "SELECT COUNT(*) FROM people WHERE " + "(" * 16 + "age = 3" + ")" * 16
+    ask(deepest)
+    used = 0
+    frame = sys._getframe()
+    while frame is not None:
+        used, frame = used + 1, frame.f_back
+    assert below(sys.getrecursionlimit() - used - 200).reason == "the question cannot be parsed"
+
+
+@pytest.mark.parametrize("empty", ["", " ", "\n\t", ";", " ; "])
+def test_an_empty_question_is_refused(empty):
+    assert refusal(empty).reason == "the question is empty"
+
+
+@pytest.mark.parametrize("wrong", [None, 3, b"SELECT COUNT(*) FROM people", ["SELECT"], Count()])
+def test_a_question_that_is_no_text_is_a_wrong_argument(wrong):
+    with pytest.raises(ParameterError, match="a question is text in SQL, found"):
+        ask(wrong)
+
+
+def test_the_other_arguments_are_checked():
+    with pytest.raises(ParameterError, match="domain must be a Domain"):
+        parse("SELECT COUNT(*) FROM people", {"age": 3}, table="people")
+    with pytest.raises(ParameterError, match="table must be non-empty text"):
+        parse("SELECT COUNT(*) FROM people", DOMAIN, table="")
+
+
+def test_without_sqlglot_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlglot.dialects.duckdb", None)
+    with pytest.raises(ParameterError, match=r"pip install discreet\[sql\]"):
+        ask("SELECT COUNT(*) FROM people")
+
+
+def test_every_select_makes_a_query_of_the_foundation():
+    chosen = ask("SELECT sex, COUNT(*) FROM people WHERE visits > 0 GROUP BY sex")
+    assert Histogram(chosen.groups, chosen.where).shape(DOMAIN) == (3,)
+    total = ask("SELECT SUM(visits) FROM people WHERE NOT smoker")
+    Sum(total.column, total.where).where.check(DOMAIN)
+
+
+PREDICATES = [
+    And(),
+    Or(),
+    Not(Or()),
+    Not(Equals("visits", 1)),
+    Not(Between("visits", -5, 1)),
+    Not(Among("sex", ("F", "M"))),
+    Not(And(Equals("sex", "F"), Not(Missing("visits")))),
+    Or(And(), Equals("sex", "F")),
+    And(Or(), Equals("sex", "F")),
+    And(Not(Missing("sex")), Or(Not(Equals("sex", "F")), Missing("visits"))),
+    And(Not(Missing("sex")), Not(Equals("sex", "F")), Equals("smoker", False)),
+    Or(Not(Missing("sex")), Not(Equals("sex", "F"))),
+    Not(Not(Or(Equals("smoker", 1), And(Equals("visits", "0.25"), Missing("age"))))),
+    Not(Between("visits", -5, 5)),
+    And(Between("third", 0, Fraction(2, 3)), Not(Equals("third", 0))),
+    Not(Between("third", Fraction(1, 3), Fraction(2, 3))),
+    Not(Equals("third", 1)),
+]
+
+
+@pytest.mark.parametrize("predicate", PREDICATES, ids=str)
+def test_any_predicate_is_spelled_with_its_two_valued_meaning(predicate):
+    text = spelled(Select("count", predicate), DOMAIN, "people")
+    scope = tuple(name for name in ("sex", "visits", "smoker", "third", "age"))
+    small = Domain({name: DOMAIN[name] if name != "age" else Number(0, 1, step=1) for name in scope})
+    cells = all_cells(scope, small)
+    again = parse(text, DOMAIN, table="people").where
+    assert (again.mask(cells) == predicate.mask(cells)).all()
+
+
+def test_a_value_without_a_finite_decimal_cannot_be_spelled():
+    with pytest.raises(ParameterError, match="1/3 has no finite decimal"):
+        spelled(Select("count", Among("third", (Fraction(1, 3), 1))), DOMAIN, "people")
+
+
+def test_a_domain_in_which_no_condition_fails_cannot_spell_one():
+    only = Domain(x=Number.any())
+    with pytest.raises(ParameterError, match="no condition that never holds"):
+        spelled(Select("count", Or()), only, "people")
+    categories = Domain(x=Category("a", "b", missing="a"))
+    assert spelled(Select("count", Or()), categories, "t") == "SELECT COUNT(*) FROM t WHERE x = 'b' AND x <> 'b'"
