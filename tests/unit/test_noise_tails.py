@@ -17,11 +17,10 @@ from scipy.special import ndtri
 import discreet as dp
 from discreet.answering.measurement import noise_bound
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, gaussian_reach, stable
-from discreet.pac.conditions import Literals
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, lecture_threshold
-from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.mistake_bound import certifying, hidden
 from discreet.pac.rank_bounds import RankBounds
+from discreet.pac.rules import Labels, Literals, Mistakes
 from discreet.query import Count, Sum
 from tests.examples import LABELS, RULES, facts
 

@@ -31,11 +31,10 @@ from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import LaplaceNoise, calibrate, gaussian_reach
 from discreet.pac import all_conjunctions
-from discreet.pac.all_conjunctions import AllConjunctions, checked_problem
-from discreet.pac.conditions import Conjunction, Literals
+from discreet.pac.all_conjunctions import AllConjunctions, check_problem
 from discreet.pac.finite import CHECKED, FiniteClass, empirical_size
-from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, listed
+from discreet.pac.rules import Conjunction, Labels, Literals
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, checked_scale, checked_variance
 
@@ -369,7 +368,7 @@ def methods(
     literals: Literals, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds
 ) -> list[Method | Refused]:
     """The methods of this module and the exact exponential mechanism, for targets of at most k literals."""
-    d = checked_problem(literals, labels, k, facts.domain)
+    d = check_problem(literals, labels, k, facts.domain)
     sure = float(exact.probability(beta=beta))
     assuming = f"some conjunction of at most {k} literals is right about every row"
 

@@ -84,6 +84,13 @@ class Routine(Protocol):
     def needed(self, size: Size, beta: float) -> int: ...
 
 
+def checked_routine(routine: Routine) -> Routine:
+    """The routine, if it is one."""
+    if not isinstance(routine, Routine):
+        raise ParameterError(f"routine must be one such as MinRank, found {routine!r}")
+    return routine
+
+
 MOVED_ONE = Sensitivity(l1=1, l2_squared=1, linf=1, range=1)
 MOVED_TWO = Sensitivity(l1=2, l2_squared=4, linf=2, range=2)
 
