@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -34,7 +33,6 @@ import numpy as np
 from discreet import exact
 from discreet.data import (
     Batch,
-    Category,
     Dataset,
     Domain,
     Facts,
@@ -49,7 +47,7 @@ from discreet.erm.features import STEPS, blocks
 from discreet.erm.losses import Custom, ScalarLoss
 from discreet.erm.risk import Constants, Risk
 from discreet.errors import ParameterError
-from discreet.query import Sensitivity, of_persons
+from discreet.query import Sensitivity, alone, of_persons
 
 Partial = Callable[[Batch], IntArray]
 
@@ -129,7 +127,7 @@ class CustomPass(Pass):
 
         def summed(batch: Batch) -> Ints:
             slopes = np.zeros((batch.rows, self.dimension))
-            for index, row in enumerate(rows_of(batch)):
+            for index, row in enumerate(batch.plain_rows()):
                 slopes[index] = alone(gradient, row, np.nan)
             slopes[~np.isfinite(slopes).all(axis=1)] = 0.0
             return np.asarray(grid_rows(slopes, self.vector).sum(axis=0, dtype=np.int64))
@@ -371,31 +369,3 @@ def lengths(l2_squared: int, dimension: int) -> Sensitivity:
     longest = math.isqrt(l2_squared)
     spread = math.isqrt(2 * l2_squared) if dimension > 1 else 0
     return Sensitivity(math.isqrt(dimension * l2_squared), l2_squared, longest, spread)
-
-
-def alone(function: Callable[[Any], Any], row: Any, otherwise: Any) -> Any:
-    """What a user's function makes of one row. If it fails, `otherwise`; and nothing that it says is heard.
-
-    An error or a warning that depends on a row would tell something about it, unpaid.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return function(row)
-        except (Exception, SystemExit):
-            return otherwise
-
-
-def rows_of(batch: Batch) -> Any:
-    """The rows of a batch one at a time, as a user's function sees them: {column: level, number or vector}."""
-    columns = {name: (batch.domain.column(name), batch[name]) for name in batch.domain.names}
-    for index in range(batch.rows):
-        yield {name: _plain(column, codes[index]) for name, (column, codes) in columns.items()}
-
-
-def _plain(column: Any, code: Any) -> Any:
-    if isinstance(column, Vector):
-        return code * float(column.step)
-    if code == column.missing_code:
-        return None
-    return column.level(int(code)) if isinstance(column, Category) else float(column.value(int(code)))

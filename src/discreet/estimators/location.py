@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 
 from discreet import exact
-from discreet.data import AnyNumber, Dataset, Number
+from discreet.data import AnyNumber, Dataset, Domain, Number
 from discreet.erm.exponential.bounds import RankQuantile, promise
 from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
@@ -22,7 +21,7 @@ from discreet.erm.risk import Risk, public_size
 from discreet.erm.solvers import Offer, choose
 from discreet.errors import ParameterError, Unproven
 from discreet.estimators import input as reading
-from discreet.estimators.base import Books, books, charged, per_row, refuse, terms_of
+from discreet.estimators.base import Books, PrivateEstimator, books, charged, per_row, refuse, terms_of
 from discreet.funds import Funds
 from discreet.guarantee import Neighbours
 from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
@@ -33,48 +32,30 @@ _BETA = 0.05
 """Of a promise in rows, when there is none about the loss."""
 
 
-class Mean(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class Mean(PrivateEstimator):
     """The mean of a column under differential privacy.
 
     epsilon, delta  what it may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
     bounds          a pair (low, high), from public knowledge; values beyond are moved to the bound
     step            values are rounded down to steps of this from low; (high - low) / 2^30 unless it is given
-    solver          "auto": a noisy sum divided by the public number of rows, whose expected squared error is that of
+    method          "auto": a noisy sum divided by the public number of rows, whose expected squared error is that of
                     the noise, the less noisy of "laplace" and "gaussian"; or another name of
                     `discreet.erm.solvers.SOLVERS`, such as "exponential" (lecture 9) or "descent" (lecture 10)
     neighbours, size, ledger, allowance  as in LinearRegression. Under add-remove the number of rows is private: "auto"
                     is then "exponential", whose value does not depend on the declared size. "laplace" and "gaussian"
                     divide by that size, so they promise nothing; a session's SELECT AVG(...) divides by a noisy count
 
-    Learned: value_, noise_range_ (95 %; None if the release is not a mean plus noise), guarantee_, bound_, solver_,
+    Learned: value_, noise_range_ (95 %; None if the release is not a mean plus noise), guarantee_, promise_, method_,
     mechanism_, entry_, replayed_.
 
     fit(x) takes a list, an array or a series; fit(table, "age") a column of a table with its ledger, whose declaration
     has the bounds.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        bounds: Any = None,
-        step: Any = None,
-        solver: str = "auto",
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.step = step
-        self.solver = solver
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
+    bounds: Any = None
+    step: Any = None
+    method: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Mean:
         """Fit to the values x, or to a table and the name of a column."""
@@ -83,31 +64,13 @@ class Mean(BaseEstimator):  # type: ignore[misc]
         return self
 
 
-class Median(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class Median(PrivateEstimator):
     """The median of a column under differential privacy: Quantile(0.5); its parameters but q."""
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        bounds: Any = None,
-        step: Any = None,
-        solver: str = "auto",
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.step = step
-        self.solver = solver
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
+    bounds: Any = None
+    step: Any = None
+    method: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Median:
         """Fit to the values x, or to a table and the name of a column."""
@@ -116,40 +79,21 @@ class Median(BaseEstimator):  # type: ignore[misc]
         return self
 
 
-class Quantile(BaseEstimator):  # type: ignore[misc]
+@dataclass(kw_only=True, repr=False, eq=False)
+class Quantile(PrivateEstimator):
     """The q-quantile of a column under differential privacy, 0 < q < 1.
 
-    solver  "auto" or "rank": the exponential mechanism on ranks, which asks how many rows are on the wrong side; or
+    method  "auto" or "rank": the exponential mechanism on ranks, which asks how many rows are on the wrong side; or
             another name of `discreet.erm.solvers.SOLVERS` on the pinball loss, which asks how far they are
 
     The other parameters and what is learned are those of Mean. The value is one of the grid: low + k * step. A column
     of a table may be declared Number.any(): then only ranks are asked, and the promise is in rows.
     """
 
-    def __init__(
-        self,
-        q: Any = 0.5,
-        *,
-        epsilon: Any = None,
-        delta: Any = 0,
-        bounds: Any = None,
-        step: Any = None,
-        solver: str = "auto",
-        neighbours: Any = "replace-one",
-        size: int | None = None,
-        ledger: Any = None,
-        allowance: Any = None,
-    ) -> None:
-        self.q = q
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.step = step
-        self.solver = solver
-        self.neighbours = neighbours
-        self.size = size
-        self.ledger = ledger
-        self.allowance = allowance
+    q: Any = field(default=0.5, kw_only=False)
+    bounds: Any = None
+    step: Any = None
+    method: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Quantile:
         """Fit to the values x, or to a table and the name of a column."""
@@ -173,7 +117,7 @@ class Column:
         if isinstance(self.number, AnyNumber):
             raise ParameterError(
                 f"column {self.name!r} is declared {self.number!r}: without bounds only the ranks of a quantile are "
-                'private, solver="auto" or "rank"; suggest_bounds finds bounds'
+                'private, method="auto" or "rank"; suggest_bounds finds bounds'
             )
         return self.number.low, self.number.high
 
@@ -188,9 +132,9 @@ def _fit(estimator: Any, x: Any, name: Any, loss: Loss) -> None:
     table = reading.is_table(x)
     column = _table_column(estimator, terms, x, name) if table else _values(estimator, terms, x, name)
     where = books(terms, column.data, about=column.name if table else None)
-    taken = _offer(estimator.solver, column, loss, where)
+    taken = _offer(estimator.method, column, loss, where)
     got = charged(estimator, terms, where, taken.mechanism, column.data)
-    estimator.solver_, estimator.bound_ = taken.solver, taken.promise
+    estimator.method_, estimator.promise_ = taken.solver, taken.promise
     estimator.value_, estimator.noise_range_ = _value(got, column)
 
 
@@ -219,7 +163,9 @@ def _values(estimator: Any, terms: Any, x: Any, name: Any) -> Column:
     step = 2 * half / reading.GRID if estimator.step is None else exact.positive(step=estimator.step)
     number = Number(-half, half, step=step)  # around 0, where a sum moves least
     values = _one_dimensional(x)
-    return Column(reading.column(terms, values - float(middle), number), "x", number, middle)
+    return Column(
+        reading.table_of(terms, {"x": values - float(middle)}, Domain(x=number), len(values)), "x", number, middle
+    )
 
 
 def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
@@ -248,7 +194,7 @@ def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
     if isinstance(loss, Squared) and solver in ("laplace", "gaussian"):
         return _noisy_sum(solver, column, where.funds)
     risk = Risk(loss, Constant(), column.name, interval(low, high))
-    found = choose(risk, facts=column.data.facts, funds=where.funds, solver=solver)
+    found = choose(risk, facts=column.data.facts, funds=where.funds, method=solver)
     assert found.promise is not None
     return Offer(found.solver, found.mechanism, per_row(found.promise, reading.share_of(column.data)))
 

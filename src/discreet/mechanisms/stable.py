@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Column, Dataset, Facts, IntArray, label_of
+from discreet.data import Column, Dataset, Facts, IntArray
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
@@ -95,7 +95,7 @@ class StableMode:
     Accuracy.  Never an empty bin. If some bin has count >= certain_count(beta), some non-empty bin is released with
                probability at least 1 - beta.
     Edges.     None is an ordinary answer.
-    Reference. [BNS16] choosing mechanism; docs/proofs/stable_histogram.md.
+    Reference. [BNS13] choosing mechanism; docs/proofs/stable_histogram.md.
     """
 
     NAME: ClassVar[str] = "stable-mode/1"
@@ -115,7 +115,7 @@ class StableMode:
 
 
 def _labels(columns: Sequence[Column], key: Sequence[int]) -> Label:
-    return tuple(label_of(column, code) for column, code in zip(columns, key, strict=True))
+    return tuple(column.label(code) for column, code in zip(columns, key, strict=True))
 
 
 # The bounded noise, for every mechanism that shows a bin only if its noisy count passes the bound.

@@ -13,9 +13,9 @@ from discreet import exact
 from discreet.data import Batch, Dataset, Facts, Floats, Ints
 from discreet.erm.exponential.grid_points import Cover, Lattice
 from discreet.erm.feasible_sets import FeasibleSet
-from discreet.erm.gradient import alone, rows_of
 from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
+from discreet.query import alone
 from discreet.records import record
 from discreet.rng import Rng
 
@@ -119,7 +119,7 @@ class CustomProblem:
             return np.array(self.risk.loss(points, row), float).reshape(len(points))
 
         total, bound = np.zeros(len(points), dtype=np.int64), float(self.risk.bound)
-        for row in rows_of(batch):
+        for row in batch.plain_rows():
             values = alone(losses, row, np.nan)
             cut = np.clip(np.where(np.isnan(values), 0.0, values) * np.ones(len(points)), 0.0, bound)
             total += np.floor(cut / bound * _LOSS_STEPS).astype(np.int64)

@@ -34,18 +34,18 @@ from discreet.data import Batch, Dataset, Facts, Floats, Ints, common_unit
 from discreet.erm.exponential.cell_sampler import Cells, Oracle, Tangent
 from discreet.erm.exponential.custom import CustomLoss, CustomProblem
 from discreet.erm.exponential.grid_points import Cover, Lattice, Mesh, Point, dot
-from discreet.erm.exponential.line import person_range
 from discreet.erm.features import STEPS, blocks
 from discreet.erm.gradient import MomentPass, SlopePass, pass_over, slope_table
 from discreet.erm.risk import Risk
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
+from discreet.query import person_range
 from discreet.rng import Rng, checked_rate
 
 MOST_AXES = 5
 MOST_POINTS = 2**22  # on an axis
-_ADVICE = 'solve it by gradient descent (solver="descent") or output perturbation (solver="output")'
+_ADVICE = 'solve it by gradient descent (method="descent") or output perturbation (method="output")'
 _NO_MARGIN = {"classes": _ADVICE, "custom": "CustomLoss states the loss itself"}
 _ENTRIES = 2**18  # of a table of slopes
 _SLOPE_BITS = 20  # a slope is an integer of at most this many bits, or fewer if sums would not be exact

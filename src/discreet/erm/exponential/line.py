@@ -25,7 +25,7 @@ from discreet.erm.risk import Risk
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.query import Sensitivity, of_persons
+from discreet.query import person_range
 from discreet.rng import Rng, checked_rate
 
 
@@ -197,12 +197,6 @@ class Line:
         """No height exceeds the least by more."""
         rows = self.range(Neighbours("add-remove")) * facts.rows_bound
         return rows + max(self.penalty(self.low), self.penalty(self.high))
-
-
-def person_range(neighbours: Neighbours, *, added: int, replaced: int) -> int:
-    """The range for a person's rows from the ranges of one row's addition and of its replacement."""
-    one, other = (Sensitivity(l1=0, l2_squared=0, linf=0, range=each) for each in (added, replaced))
-    return of_persons(neighbours, added=one, replaced=other).range
 
 
 def _ordered(domain: Domain, name: str) -> Number | AnyNumber:
