@@ -25,10 +25,10 @@ from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import calibrate
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.boxes import BoxRule
 from discreet.pac.finite import FiniteClass, mistakes_range, selection_price
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.reorder_slice_compute import Box, empty, grid_sizes, named_columns
 from discreet.rng import Rng
 
@@ -199,11 +199,11 @@ def methods(
     beta: Fraction,
     funds: Funds,
     cuts: int | None = None,
-) -> list[Method | Refused]:
+) -> Methods:
     """All boxes of the coarse grid; for more than two columns all boxes of the declared one, which nobody lists."""
     names = named_columns(columns, labels)
     make = _listed if len(names) <= 2 else _imagined
-    return listed([(NAME, lambda: make(names, labels, facts, beta, funds, cuts))])
+    return Methods({NAME: lambda: make(names, labels, facts, beta, funds, cuts)})
 
 
 def _listed(
@@ -225,23 +225,19 @@ def _imagined(
     two = (BoxRule.empty(columns), BoxRule.full(columns, facts.domain))  # any list of rules has the price of two
     found = calibrate(lambda noise: FiniteClass(two, labels, 1 / noise), funds=funds, facts=facts)
 
-    def refuse(alpha: float) -> Any:
-        raise ParameterError(
-            f"{NAME} is for at most two columns, found {len(columns)}: it would list about 2**{count.bit_length() - 1} "
-            "boxes; it is a row of the plan only"
-        )
-
-    return _method(count, found.rate, beta, "the declared grid", refuse)
+    reason = (
+        f"{NAME} is for at most two columns, found {len(columns)}: it would list about 2**{count.bit_length() - 1} "
+        "boxes; it is a row of the plan only"
+    )
+    return _method(count, found.rate, beta, "the declared grid", lambda alpha: None, reason)
 
 
-def _method(count: int, rate: Fraction, beta: Fraction, grid: str, mechanism: Any) -> Method:
+def _method(count: int, rate: Fraction, beta: Fraction, grid: str, mechanism: Any, imagined: str = "") -> Method:
     logs = math.log(count) - math.log(beta)
     return Method(
         NAME,
-        "exponential mechanism over all boxes",
-        "",
-        float(beta),
+        wrong_rows("exponential mechanism over all boxes", float(beta), best_of=f"all boxes of {grid}"),
         lambda alpha: math.ceil(logs / (float(rate) * alpha) * (1 + 1e-9)),
         mechanism,
-        best_of=f"all boxes of {grid}",
+        imagined=imagined,
     )

@@ -11,6 +11,7 @@ keeps every negative outside that the target's face does, so what is learned err
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,11 +27,11 @@ from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import GaussianNoise, calibrate
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.columns import Ordered, distinct, ordered, points
 from discreet.pac.interior.rank import BinarySearch, MinRank, Routine
 from discreet.pac.interior.splits import PrefixSplit, prefix_split
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.reorder_slice_compute import (
     ASSUMING,
     Block,
@@ -200,9 +201,7 @@ _Make = Callable[[Fraction], Routine]
 _Admits = Callable[[Any], bool]
 
 
-def methods(
-    columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds
-) -> list[Method | Refused]:
+def methods(columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds) -> Methods:
     """Every method for this problem, with as little noise as may be spent.
 
     basic          SlicedBox with the exponential mechanism; epsilons add up: pure, works with delta = 0
@@ -223,7 +222,7 @@ def methods(
         "reorder-slice": _reordered,
     }
     largest = max(grid_sizes(facts.domain, problem.columns))
-    return listed((name, lambda make=make: make(problem, largest)) for name, make in makers.items())  # type: ignore[misc]
+    return Methods({name: functools.partial(make, problem, largest) for name, make in makers.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +261,7 @@ class _Problem:
     def method(self, name: str, theorem: str, mechanism: Any, mistakes: int) -> Method:
         return Method(
             name,
-            theorem,
-            ASSUMING,
-            float(self.beta),
+            wrong_rows(theorem, float(self.beta), ASSUMING),
             lambda alpha: math.ceil(mistakes / alpha),
             lambda alpha: mechanism,
         )

@@ -37,10 +37,10 @@ from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import calibrate
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac import hazard_lemma
 from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, Refused, listed
 from discreet.rng import Rng, checked_rate, checked_scale
 
 Conditions = Literals | Thresholds
@@ -327,7 +327,7 @@ class _Problem:
 
     @property
     def assuming(self) -> str:
-        target = f"at most {self.k} of these conditions together label every row right"
+        target = f"if at most {self.k} of these conditions together label every row right"
         return target if self.facts.neighbours.replace_one else f"{target} and the declared size is right"
 
 
@@ -391,7 +391,7 @@ def _greedy(
         count = tuned(alpha).rounds
         return GreedySelection(problem.conditions, problem.labels, k, count, rate(count))
 
-    return Method(name, theorem, problem.assuming, problem.beta, lambda alpha: tuned(alpha).rows, mechanism)
+    return Method(name, wrong_rows(theorem, problem.beta, problem.assuming), lambda alpha: tuned(alpha).rows, mechanism)
 
 
 def _basic(problem: _Problem, funds: Funds) -> Method:
@@ -444,7 +444,8 @@ def _self_deleting(problem: _Problem, funds: Funds) -> Method:
         return SelfDeleting(problem.conditions, problem.labels, levels, repeats, 0, rate, funds.failure)
 
     theorem = "self-deleting greedy, by the hazard lemma"
-    return Method("self-deleting", theorem, problem.assuming, problem.beta, lambda alpha: tuned(alpha).rows, mechanism)
+    claim = wrong_rows(theorem, problem.beta, problem.assuming)
+    return Method("self-deleting", claim, lambda alpha: tuned(alpha).rows, mechanism)
 
 
 def _repeats(rounds: int, beta: float) -> int:
@@ -485,18 +486,16 @@ def _size(facts: Facts) -> int:
     return facts.size
 
 
-def methods(
-    conditions: Conditions, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds
-) -> list[Method | Refused]:
+def methods(conditions: Conditions, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds) -> Methods:
     """The greedy learners of a conjunction of at most k conditions."""
     _check(conditions, labels, facts)
     problem = _Problem(conditions, labels, exact.whole(k=k), facts, float(exact.probability(beta=beta)))
-    return listed(
-        (
-            ("greedy-basic", lambda: _basic(problem, funds)),
-            ("greedy", lambda: _concentrated(problem, funds)),
-            ("self-deleting", lambda: _self_deleting(problem, funds)),
-        )
+    return Methods(
+        {
+            "greedy-basic": lambda: _basic(problem, funds),
+            "greedy": lambda: _concentrated(problem, funds),
+            "self-deleting": lambda: _self_deleting(problem, funds),
+        }
     )
 
 

@@ -37,9 +37,9 @@ from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import calibrate
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.columns import gathered
 from discreet.pac.labels import Labels
-from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.reorder_slice_compute import ASSUMING, Box, empty, grid_sizes, named_columns
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, checked_rate, checked_scale
@@ -327,18 +327,18 @@ class _Current:
 
 def methods(
     columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds, negatives: Exact = 1
-) -> list[Method | Refused]:
+) -> Methods:
     """Face by face for this budget: "faces", with the weights that work best, and "faces-proven", with the weight that
     the theorem asks for; `negatives` is a public bound on the share of negative rows."""
     share = exact.positive(negatives=negatives)
     if share > 1:
         raise ParameterError(f"negatives must be a share of the rows, at most 1, found {negatives!r}")
     names = tuple(columns)
-    return listed(
-        (
-            (NAME, lambda: _practical(names, labels, facts, float(beta), funds)),
-            (PROVEN, lambda: _proven(names, labels, facts, float(beta), funds, float(share))),
-        )
+    return Methods(
+        {
+            NAME: lambda: _practical(names, labels, facts, float(beta), funds),
+            PROVEN: lambda: _proven(names, labels, facts, float(beta), funds, float(share)),
+        }
     )
 
 
@@ -363,7 +363,7 @@ def _proven(columns: tuple[str, ...], labels: Labels, facts: Facts, beta: float,
         weight = size.weight(alpha)
         return FaceByFace(columns, labels, weight, size.rate(weight))
 
-    return Method(PROVEN, "every face is near its best place", ASSUMING, beta, size.needed, mechanism)
+    return Method(PROVEN, wrong_rows("every face is near its best place", beta, ASSUMING), size.needed, mechanism)
 
 
 def counted(columns: Sequence[str], labels: Labels, noise: Fraction) -> CountedFaces:

@@ -38,7 +38,7 @@ from discreet.rng import Rng, checked_scale
 
 Box = tuple[Codes, Codes]
 
-ASSUMING = "a box of the declared grid labels every row right"
+ASSUMING = "if a box of the declared grid labels every row right"
 
 _DIGITS = 100
 _FINE = 10**40  # failures are rounded up to a multiple of one over this
