@@ -77,7 +77,7 @@ def _ours(name: str, make: Callable[[int], Any], epsilon: float) -> str:
         seconds.append(time.perf_counter() - start)
         scores.append(float(np.mean(fitted.predict(split.x_test) == split.y_test)))
     assert fitted is not None
-    promised = "none" if fitted.error_bound_.alpha is None else f"{fitted.error_bound_.alpha:.3f}"
+    promised = "none" if fitted.promise_.alpha is None else f"{fitted.promise_.alpha:.3f}"
     mean = f"{statistics.mean(scores):.4f} ({min(scores):.4f})"
     return f"{mean} | {fitted.method_} | {promised} | {1e3 * statistics.median(seconds):.0f}"
 

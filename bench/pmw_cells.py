@@ -18,9 +18,9 @@ from collections.abc import Callable
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from discreet.answering.linear_query import Linear, Question, linear
+from discreet.answering.linear_query import Question, linear
 from discreet.data import Category, Domain, Number
-from discreet.hypothesis.hypothesis import Dense, Factored, tree_cells
+from discreet.hypothesis import Dense, Factored, Linear, tree_cells
 from discreet.query import Among, And, Between, Count, Equals, Histogram
 
 POWERS = (6, 7, 8)

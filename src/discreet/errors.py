@@ -1,7 +1,7 @@
 """The exceptions of discreet.
 
     DiscreetError
-    |- ParameterError(ValueError)   a public argument is wrong: what was found and what was expected
+    |- ParameterError(ValueError)   a public argument is wrong: what was found and what was expected; argument names it
     |  |- OutOfRange                more or less noise than the samplers draw
     |  |- NothingFits               no amount of noise is within what may be spent
     |  `- Unproven                  no theorem covers this case, so it is not offered
@@ -29,7 +29,11 @@ class DiscreetError(Exception):
 
 
 class ParameterError(DiscreetError, ValueError):
-    """A public argument is wrong."""
+    """A public argument is wrong; `argument` is its name, if the message is about one argument."""
+
+    def __init__(self, message: str = "", *, argument: str | None = None) -> None:
+        super().__init__(message)
+        self.argument = argument
 
 
 class OutOfRange(ParameterError):

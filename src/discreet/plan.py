@@ -53,7 +53,7 @@ class Row:
     needed   the size for which the error is the alpha that was asked for, when one is given
     refusal  why this method promises nothing here; the numbers are None then
     assuming what the promise supposes about the rows, or whom it compares with
-    taken    a model: whether its estimator takes this method unasked, solver="auto"
+    taken    a model: whether its estimator takes this method unasked, method="auto"
     """
 
     method: str

@@ -47,7 +47,6 @@ from discreet.data import (
     Vector,
     Whole,
     common_unit,
-    labels_of,
 )
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
@@ -206,7 +205,7 @@ class Histogram:
 
     def labels(self, facts: Facts) -> list[tuple[str | int | bool | float | None, ...]]:
         """What each cell stands for, in the order of the flattened result: one level or number for each column."""
-        return list(itertools.product(*(labels_of(facts.domain.column(name)) for name in self.columns)))
+        return list(itertools.product(*(facts.domain.column(name).labels() for name in self.columns)))
 
     def partial(self, batch: Batch) -> IntArray:
         shape, cell = self.shape(batch.domain), self._cells(batch)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from discreet.data import FIRST_EDITION, AnyNumber, Column, Domain, Table, label_of
+from discreet.data import FIRST_EDITION, AnyNumber, Column, Domain, Table
 from discreet.errors import SchemaError
 from discreet.guarantee import Neighbours
 from discreet.rng import SeededRng
@@ -53,5 +53,5 @@ def made_up(
 def _values(column: Column, rng: SeededRng, people: int) -> list[object]:
     if isinstance(column, AnyNumber):
         return [int(each) for each in rng.integers(_NUMBERS, people)]
-    label = functools.cache(functools.partial(label_of, column))
+    label = functools.cache(column.label)
     return [label(int(code)) for code in rng.integers(column.size, people)]

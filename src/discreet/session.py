@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet import exact
-from discreet.data import Dataset, DistinctRows, Domain, label_of
+from discreet.data import Dataset, DistinctRows, Domain
 from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
 from discreet.ledger import Ledger
@@ -221,7 +221,7 @@ class Session:
 
     def _labels(self, name: str, codes: list[int]) -> list[Any]:
         column = self.table.facts.domain.column(name)
-        labels = {code: label_of(column, code) for code in set(codes)}
+        labels = {code: column.label(code) for code in set(codes)}
         return [labels[code] for code in codes]
 
     # Learning.

@@ -90,7 +90,7 @@ def lumped(monkeypatch):
         return [(-reach, q**reach / (1 + q)), *inner, (reach, q**reach / (1 + q))]
 
     monkeypatch.setattr(laws, "_one_sided", one_sided)
-    monkeypatch.setattr(laws, "_two_sided", two_sided)
+    monkeypatch.setattr(laws, "laplace_atoms", two_sided)
 
 
 def toys(domain, rows=1):
@@ -273,7 +273,7 @@ def reorder(e_a, *, gap, stretch, rounds, count=1, columns=("x",)):
 @pytest.fixture
 def uncounted(monkeypatch):
     """The noisy count always passes: what is judged is the price of the points alone."""
-    monkeypatch.setattr(laws, "_two_sided", lambda scale, reach: [(100, 1.0)])
+    monkeypatch.setattr(laws, "laplace_atoms", lambda scale, reach: [(100, 1.0)])
 
 
 @dataclass(frozen=True)

@@ -308,7 +308,7 @@ def _replaced(mechanism, steps_=60):
 
 
 def test_the_rate_of_add_remove_is_caught_under_replace_one():
-    twin = Twin(greedy(rounds=1, rate=Fraction(1)), mutants.ADD_REMOVE_PRICE)
+    twin = Twin(greedy(rounds=1, rate=Fraction(1)), mutants.add_remove_price)
     pair, found = _replaced(twin.honest)
     price = twin.guarantee(REPLACE.facts(pair.first))
     assert found > 1.2 * float(price.pure)

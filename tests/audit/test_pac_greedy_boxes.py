@@ -209,7 +209,7 @@ ADD = Setting(LINE, Neighbours("add-remove"))
     ],
 )
 def test_the_rate_of_add_remove_is_caught_under_replace_one(mechanism, ratio):
-    assert caught(mechanism, mutants.ADD_REMOVE_PRICE, REPLACE, ratio)
+    assert caught(mechanism, mutants.add_remove_price, REPLACE, ratio)
 
 
 def _order_by_rows(honest: FaceByFace, data: Any, rng: Any) -> Any:
@@ -293,6 +293,6 @@ def test_a_certificate_with_half_of_its_noise_is_caught(kind):
     price = honest.guarantee(setting.facts([{"x": 0, "y": "no"}]))
     mine: Callable[[str], list[dict[str, Any]]] = lambda label: [{"x": 0, "y": label}]  # noqa: E731
     other = mine("yes") if setting.neighbours.replace_one else []
-    for mechanism, violates in ((honest, False), (Twin(honest, mutants.HALVED_NOISE), True)):
+    for mechanism, violates in ((honest, False), (Twin(honest, mutants.halved_noise), True)):
         laws = [law(mechanism, rows, setting, reach=60) for rows in (mine("no"), other)]
         assert compare(*laws, price).violates is violates

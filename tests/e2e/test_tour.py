@@ -212,7 +212,7 @@ def test_the_star_of_the_report_is_at_the_curve_of_its_own_fit(desk, schema):
     (star,) = [row for row in rows if row[3] is not None]
     (curve,) = [row for row in rows if row[:2] == star[:2] and row[3] is None]
     assert star[1:] == (SIZE, None, fitted.measured)
-    assert curve[2] == pytest.approx(float(fitted.model.bound_), rel=0.1)  # a ledger prices at one order
+    assert curve[2] == pytest.approx(float(fitted.model.promise_), rel=0.1)  # a ledger prices at one order
 
 
 def test_nothing_of_the_workplace_is_in_what_the_tour_leaves(toured):

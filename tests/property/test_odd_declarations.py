@@ -69,7 +69,7 @@ def entries(rng, column):
 
 
 def _entry(column, code):
-    return column.level(code) if isinstance(column, dp.Category) else float(column.value(code))
+    return column.value(code) if isinstance(column, dp.Category) else float(column.value(code))
 
 
 def literal(value):
@@ -86,7 +86,7 @@ def questions(rng, domain):
         values = [code for code in {0, column.size // 2, column.size - 1} if code != column.missing_code]
         codes = rng.sample(values, min(2, len(values)))
         for code in codes:
-            found = column.level(code) if isinstance(column, dp.Category) else dp.domain.label_of(column, code)
+            found = column.value(code) if isinstance(column, dp.Category) else column.label(code)
             where = f"WHERE {name} = {literal(found)}"
             yield f"SELECT COUNT(*) FROM people {where}"
             if isinstance(column, dp.Number):

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.answering.linear_query import all_cells
-from discreet.data import Category, Domain, Number, Table, label_of, spell
+from discreet.data import Category, Domain, Number, Table, spell
 from discreet.errors import UnsupportedQuery
 from discreet.query import Count, Histogram, Sum
 from discreet.sql import Select, parse, spelled
@@ -70,7 +70,7 @@ def entry(column, code):
     """What a table holds for a code: a level, an exact number, or nothing."""
     if code == column.missing_code:
         return None
-    return column.level(code) if isinstance(column, Category) else column.value(code)
+    return column.value(code)
 
 
 def values_of(column):
@@ -184,7 +184,7 @@ def answer(select: Select, table: Table, domain: Domain):
 
 
 def cell(column, code):
-    value = None if code == column.missing_code else label_of(column, code)
+    value = None if code == column.missing_code else column.label(code)
     return Fraction(value).limit_denominator(1000) if isinstance(column, Number) and value is not None else value
 
 

@@ -115,12 +115,12 @@ def test_other_and_missing_are_levels_at_the_end_unless_they_are_declared():
 
 def test_level_and_value_invert_code():
     category = Category("a", 7, False, other="b")
-    assert [category.code(category.level(code)) for code in range(category.size)] == list(range(category.size))
+    assert [category.code(category.value(code)) for code in range(category.size)] == list(range(category.size))
     number = Number("-0.3", "0.3", step="0.1", missing=True)
     assert [number.code(number.value(code)) for code in range(number.steps + 1)] == list(range(7))
     for wrong in (
-        lambda: category.level(4),
-        lambda: category.level(-1),
+        lambda: category.value(4),
+        lambda: category.value(-1),
         lambda: number.value(7),
         lambda: number.value(-1),
     ):

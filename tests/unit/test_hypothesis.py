@@ -10,11 +10,10 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from discreet.answering.linear_query import Linear, linear
+from discreet.answering.linear_query import linear
 from discreet.data import Category, Domain, Number
 from discreet.errors import ParameterError
-from discreet.hypothesis import axes, junction_tree, tensor
-from discreet.hypothesis.hypothesis import MAX_DENSE, Dense, Factored, Hypothesis, start, tree_cells
+from discreet.hypothesis import MAX_DENSE, Dense, Factored, Hypothesis, Linear, junction_tree, start, tensor, tree_cells
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Not, Sum
 
 Sizes = dict[str, int]
@@ -115,7 +114,7 @@ def test_every_way_of_walking_through_memory_gives_the_same_sums(shape: tuple[in
             scope = some_scope(rng, sizes)
             table = some_table(rng, sizes, scope)
             dense.multiply(scope, table)
-            logs = logs + axes.laid(table, scope, list(sizes))
+            logs = logs + tensor.lay(table, scope, list(sizes))
             shares = np.exp(logs - logsumexp(logs))
             scope = tuple(name for name in sizes if name in some_scope(rng, sizes, 4))
             marginal = shares.sum(axis=tuple(i for i, name in enumerate(sizes) if name not in scope))
@@ -447,7 +446,7 @@ def test_the_better_of_two_orders_of_elimination_is_taken() -> None:
         found = {
             way: max(
                 math.prod(size for i, size in enumerate(sizes.values()) if clique >> i & 1)
-                for clique in junction_tree._eliminated(masks, logs, by_fill=way)
+                for clique in junction_tree.eliminate(masks, logs, by_fill=way)
             )
             for way in wins
         }
@@ -572,7 +571,7 @@ def test_drawing_by_bisection_hits_each_column_on_exactly_its_share() -> None:
     shares = np.array([[0.0, 1.0, 0.0, 3.0, 0.0], [2.0, 0.0, 2.0, 0.0, 0.0]])
     grid = np.array([*(np.arange(4000) + 0.5) / 4000, 0.0, 0.25, 0.5, np.nextafter(1, 0)])
     for row, expected in ((0, [0, 1001, 0, 3003, 0]), (1, [2002, 0, 2002, 0, 0])):
-        found = axes.drawn(shares, np.full(len(grid), row), grid)
+        found = tensor.draw(shares, np.full(len(grid), row), grid)
         assert np.bincount(found, minlength=5).tolist() == expected
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from discreet.answering.measurement import Measured
 from discreet.data import AnyNumber, Category, Domain, Number
+from discreet.hypothesis import Dense, Factored
 from discreet.hypothesis import max_entropy as module
-from discreet.hypothesis.hypothesis import Dense, Factored
 from discreet.hypothesis.max_entropy import fit
 from discreet.query import Among, Between, Count, Equals, Histogram, Sum
 
@@ -76,9 +76,9 @@ def test_at_the_end_every_residual_is_slack_times_theta():
         seen(Histogram(pair), marginal(table, pair) + rng.normal(scale=20, size=marginal(table, pair).shape), 20.0)
         for pair in PAIRS
     ]
-    parts, _ = module._parts(noisy, DOMAIN, SIZES)
+    parts, _ = module.parts_of(noisy, DOMAIN, SIZES)
     parts = sorted(parts, key=lambda part: part.scope)
-    problem = module._Problem(parts, SIZES, table.sum())
+    problem = module.EntropyProblem(parts, SIZES, table.sum())
     slack = problem.slack(np.zeros(len(problem.value)))
     theta = problem.solve(np.zeros(len(problem.value)), slack, 1e-6)
     met = problem.answers(problem.cells.at(problem.tables(theta), table.sum()).marginals)
@@ -88,8 +88,8 @@ def test_at_the_end_every_residual_is_slack_times_theta():
 
 def test_the_curvature_is_the_derivative_of_the_answers():
     table = a_table(5)
-    parts, _ = module._parts(exact_pairs(table), DOMAIN, SIZES)
-    problem = module._Problem(sorted(parts, key=lambda part: part.scope), SIZES, 100.0)
+    parts, _ = module.parts_of(exact_pairs(table), DOMAIN, SIZES)
+    problem = module.EntropyProblem(sorted(parts, key=lambda part: part.scope), SIZES, 100.0)
     rng = np.random.default_rng(1)
     theta, along = rng.normal(size=(2, len(problem.value))) / 10
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_listed_or_tangles_is_left_out_and_named():
         seen(Histogram(pair), np.full((64, 64), 1.0), 10.0) for pair in itertools.combinations(domain.names[:6], 2)
     ]
     large = seen(Count(Equals("x0", 1) & Equals("x1", 1) & Equals("x2", 1) & Equals("x3", 1)), 1.0, 10.0)
-    parts, left_out = module._parts([large, *every], domain, module.listed_sizes(domain))
+    parts, left_out = module.parts_of([large, *every], domain, module.listed_sizes(domain))
     assert left_out[0] == 0  # 64^4 cells
     assert 0 < len(left_out) < len(every)
     assert len(parts) + len(left_out) == len(every) + 1

@@ -563,16 +563,16 @@ def test_quantiles_of_a_column_without_bounds_are_promised_in_rows(estimator):
     frame = pd.DataFrame({"x": [float(k**3) for k in range(3000)]})
     people = Table(frame, Domain(x=Number.any()), name="people")
     fitted = estimator(epsilon=1, ledger=Ledger.in_memory(Budget(1), people)).fit(people, "x")
-    assert fitted.solver_ == "rank"
+    assert fitted.method_ == "rank"
     assert 1300**3 < fitted.value_ < 1700**3
-    assert fitted.bound_.excess is None
-    assert "misses the quantile by fewer than 92 rows with probability 0.95" in str(fitted.bound_)
+    assert fitted.promise_.excess is None
+    assert "misses the quantile by fewer than 92 rows with probability 0.95" in str(fitted.promise_)
 
 
 def test_without_bounds_there_is_no_mean_and_no_loss():
     people = table()
     ledger = Ledger.in_memory(Budget(1), people)
-    for estimator in (Mean(epsilon=1, ledger=ledger), Median(epsilon=1, ledger=ledger, solver="descent")):
+    for estimator in (Mean(epsilon=1, ledger=ledger), Median(epsilon=1, ledger=ledger, method="descent")):
         with pytest.raises(ParameterError, match="suggest_bounds"):
             estimator.fit(people, "income")
     assert ledger.spent().pure == 0

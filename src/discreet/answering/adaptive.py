@@ -45,8 +45,7 @@ from discreet.answering.transcript import Given, Request, Transcript, additive_p
 from discreet.answering.workload import choose
 from discreet.data import Dataset
 from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
-from discreet.hypothesis.marginal_oracles import Scope
-from discreet.hypothesis.max_entropy import Fitted, fit, listed_sizes, tangled
+from discreet.hypothesis import Fit, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
 from discreet.mechanisms import Far, Gaussian, Laplace, Mechanism
 from discreet.query import Histogram, Sum, in_words
@@ -78,7 +77,7 @@ class Answers:
         self.memory = Memory(self.transcript, self.shop)
         self.rng = rng
         self._how: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
-        self._fitted: Fitted | None = None
+        self._fitted: Fit | None = None
         self._fitted_to = 0
 
     def answer(self, question: Question) -> Given:
@@ -238,12 +237,12 @@ class Answers:
                 held.append(form.scope)
         return out
 
-    def fitted(self) -> Fitted | None:
+    def fitted(self) -> Fit | None:
         """The hypothesis that guesses are taken from; None before the first measurement."""
         latest = last_fit(self.transcript.measured)
         return self._fit(latest) if latest else None
 
-    def _fit(self, known: int) -> Fitted:
+    def _fit(self, known: int) -> Fit:
         """The fit to the first so many measurements: from scratch, so that it depends on the transcript alone."""
         if self._fitted is None or self._fitted_to != known:
             self._fitted = fit(self.transcript.measured[:known], self.facts.domain, total=self.shop.total)

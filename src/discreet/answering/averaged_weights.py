@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.answering.linear_query import Linear, Question, linear, scope_of
+from discreet.answering.linear_query import Question, linear, scope_of
 from discreet.data import Batch, Category, Codes, Dataset, Domain, Facts, Floats, IntArray, Number
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.hypothesis.hypothesis import Dense
+from discreet.hypothesis import Dense, Linear
 from discreet.mechanisms import calibrate
 from discreet.query import Count, Histogram, numbers
 from discreet.rng import Rng, checked_rate

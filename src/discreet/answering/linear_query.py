@@ -18,7 +18,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ import numpy.typing as npt
 
 from discreet.data import Batch, Category, Domain, Floats, IntArray, Number
 from discreet.errors import ParameterError
+from discreet.hypothesis import Linear
 from discreet.query import EVERYTHING, Count, Histogram, Sum
 from discreet.records import canonical, digest, record
 
@@ -36,39 +36,6 @@ MAX_WORK = 2**26
 """Cells times comparisons of a condition that are looked at to list a question; the same holds for more."""
 
 Question = Count | Sum | Histogram
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Linear:
-    """A question over the cells of its scope.
-
-    scope    the columns, in the domain's order          shape   their sizes
-    outputs  the shape of the answer, () for one number
-    place    for each cell, flattened, the number of the answer that it adds to, or -1
-    weight   for each cell, flattened, how much one row in it adds, in the query's units; 0 where place is -1
-    """
-
-    scope: tuple[str, ...]
-    shape: tuple[int, ...]
-    outputs: tuple[int, ...]
-    place: IntArray
-    weight: Floats
-
-    @property
-    def cells(self) -> int:
-        return math.prod(self.shape)
-
-    def of(self, marginal: Floats) -> Floats:
-        """The answer on a table with these numbers of rows in the cells of the scope."""
-        inside = self.place >= 0
-        weighed = (marginal.ravel() * self.weight)[inside]
-        added = np.bincount(self.place[inside], weights=weighed, minlength=math.prod(self.outputs))
-        return added.astype(np.float64, copy=False).reshape(self.outputs)
-
-    def spread(self, numbers: Floats) -> Floats:
-        """The adjoint: for every cell of the scope its weight times the number at its place, 0 where it has none."""
-        padded = np.append(np.asarray(numbers, dtype=np.float64).ravel(), 0.0)  # place -1 finds the 0
-        return (padded[self.place] * self.weight).reshape(self.shape)
 
 
 def scope_of(question: Question, domain: Domain) -> tuple[str, ...]:

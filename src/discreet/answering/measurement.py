@@ -37,8 +37,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln, ndtri
 
-from discreet.answering.linear_query import Linear, Question, linear, meaning, scope_of
+from discreet.answering.linear_query import Question, linear, meaning, scope_of
 from discreet.data import Domain, Floats, IntArray
+from discreet.hypothesis import Linear
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.query import EVERYTHING, Count, Histogram, Sum
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet import exact
-from discreet.answering.linear_query import Linear, constant, linear, meaning
+from discreet.answering.linear_query import constant, linear, meaning
 from discreet.answering.multiplicative_weights_parameters import (
     BETTER,
     LECTURE,
@@ -36,7 +36,7 @@ from discreet.answering.transcript import Given, Request, Said, Transcript
 from discreet.data import Dataset, Facts
 from discreet.errors import ConversationOver, ParameterError
 from discreet.funds import Price
-from discreet.hypothesis.hypothesis import MAX_DENSE, Dense
+from discreet.hypothesis import MAX_DENSE, Dense, Linear
 from discreet.ledger import Ledger
 from discreet.mechanisms import Far
 from discreet.query import Count

@@ -48,7 +48,7 @@ from discreet.answering.paid import AUTO, MOST_QUESTIONS, auto
 from discreet.data import Facts
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Neighbours
-from discreet.hypothesis.hypothesis import MAX_DENSE
+from discreet.hypothesis import MAX_DENSE
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.plan import Asked, Row
 from discreet.query import Count

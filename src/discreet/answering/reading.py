@@ -17,13 +17,13 @@ import numpy as np
 
 from discreet import exact
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.linear_query import Linear, Question, linear, scope_of
+from discreet.answering.linear_query import Question, linear, scope_of
 from discreet.answering.marginals import Marginals, shape_of
 from discreet.answering.measurement import Measured, noise_bound
 from discreet.data import Facts, Floats
 from discreet.errors import ParameterError
 from discreet.exact import Exact
-from discreet.hypothesis.max_entropy import Fitted, fit
+from discreet.hypothesis import Fit, Linear, fit
 from discreet.mechanisms import Mechanism
 from discreet.query import EVERYTHING, Sum
 
@@ -75,9 +75,7 @@ def public_total(facts: Facts) -> float | None:
     return None if facts.size is None or not known else float(facts.size)
 
 
-def _answered(
-    query: Question, reading: _Reading, measured: Sequence[Measured], fitted: Fitted, facts: Facts
-) -> Answered:
+def _answered(query: Question, reading: _Reading, measured: Sequence[Measured], fitted: Fit, facts: Facts) -> Answered:
     form = _form(query, facts)
     read = reading.of(measured[reading.source], form, facts)
     guess = fitted.hypothesis.mean(form) * fitted.total

@@ -39,7 +39,7 @@ from discreet.answering.workload import Marginals
 from discreet.data import Facts, Floats
 from discreet.erm.exponential.line import RankQuantile
 from discreet.errors import LedgerCorrupt, ParameterError
-from discreet.hypothesis.marginal_oracles import Scope
+from discreet.hypothesis import Scope
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answer_codec import decode, encode
 from discreet.ledger.charging import Stored

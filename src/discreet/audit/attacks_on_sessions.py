@@ -2,12 +2,12 @@
 
 A session is a program over releases and thresholds; what it may get wrong is between them. Each attack runs the code
 that users run, on a toy table, along every path of its randomness (`audit.programs`), and compares what the analyst
-sees with what the ledger charged. A `Slip` is a mistake planted in the object that answers.
+sees with what the ledger charged. A mistake is planted in the object that answers; each kind of session knows where.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -19,16 +19,15 @@ from discreet.answering.calibration import Terms
 from discreet.answering.linear_query import Question, meaning
 from discreet.answering.multiplicative_weights import BETTER, LECTURE, Classic, ClassicAnswers
 from discreet.answering.transcript import Given
-from discreet.audit import mutants
 from discreet.audit.divergence import Finding
-from discreet.audit.laws import Row, Setting
-from discreet.audit.mutants import Mistake, Twin
+from discreet.audit.laws import Row, Setting, rows
+from discreet.audit.mutants import Mistake, Twin, mistake, never_stops
 from discreet.audit.programs import Program, Visit, program_law, pure_finding
 from discreet.data import Category, Dataset, Domain
 from discreet.errors import BudgetExceeded, ConversationOver
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Neighbours
-from discreet.hypothesis.max_entropy import Fitted, fit
+from discreet.hypothesis import Fit, fit
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far, Laplace
 from discreet.query import Among, And, Count, Equals, Histogram, Not, Or
 from discreet.release import reopen
@@ -37,27 +36,58 @@ from discreet.rng import Rng
 _HALF = Fraction(1, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class Slip:
-    """A mistake, and how it gets into the object that answers."""
-
-    label: str
-    plant: Callable[[Any], None]
+def _truth(answers: Any, question: Question) -> Any:
+    return answers.table.exact_sum(question.partial)
 
 
 @dataclass(frozen=True, slots=True)
 class MultiplicativeWeights:
-    """A classic program, of any public parameters."""
+    """A classic program, of any public parameters; and where a mistake is planted in it."""
 
     program: Classic
 
     def answers(self, visit: Visit) -> ClassicAnswers:
         return ClassicAnswers(self.program, visit.table, visit.ledger, rng=visit.rng)
 
+    def hypothesis(self, answers: ClassicAnswers) -> Any:
+        return answers.weights.hypothesis
+
+    def spoil_threshold(self, answers: Any, wrong: Mistake) -> None:
+        honest = answers._threshold
+
+        def threshold() -> tuple[Any, int]:
+            talk, paid = honest()
+            return replace(talk, conversation=Twin(talk.conversation, wrong)), paid
+
+        answers._threshold = threshold
+
+    def answer_uncharged(self, answers: Any) -> None:
+        def measured(question: Count, updates: int, paid: int) -> Given:
+            noisy = _truth(answers, question) + answers._how["rng"].laplace(Fraction(1, 6))
+            said: Given = answers._say(question, Given(np.array(noisy), 1.0, "measurement", paid))
+            return said
+
+        answers._measured = measured
+
+    def learn_truth(self, answers: Any) -> None:
+        update = answers.weights.update
+        answers.weights.update = lambda question, answer: update(question, int(_truth(answers, question)))
+
+    def peek(self, answers: Any) -> None:
+        honest = answers._asked
+
+        def near(question: Count) -> Any:
+            guess = answers.weights.guess(question)
+            if abs(int(_truth(answers, question)) - guess) < 1:
+                return answers._say(question, Given(np.array(guess), 1.0, "hypothesis"))
+            return honest(question)
+
+        answers._asked = near
+
 
 @dataclass(frozen=True, slots=True)
 class RentOrBuy:
-    """A session of the default kind that comes to a ledger with a past.
+    """A session of the default kind that comes to a ledger with a past; and where a mistake is planted in it.
 
     past   histograms that were released with noise of scale 10, and what they happened to be
     saved  what a threshold would have saved so far, in nano-units: 0 if none is to be opened
@@ -70,67 +100,103 @@ class RentOrBuy:
     def answers(self, visit: Visit) -> Answers:
         for column, value in self.past:
             visit.plant(Laplace(Histogram(column), 10), value)
-        made = Answers(visit.table, visit.ledger, self.terms, rng=visit.rng)
+        answers = Answers(visit.table, visit.ledger, self.terms, rng=visit.rng)
         if self.saved:
-            everybody = Count(Not(And()))  # asked by nobody
+            unasked = Count(Not(And()))
             before = Given(np.array(0), 0.0, "direct", self.saved, False)
-            made.transcript.say(everybody, meaning(everybody, visit.table.facts.domain), self.terms.beta, before)
-        return made
+            answers.transcript.say(unasked, meaning(unasked, visit.table.facts.domain), self.terms.beta, before)
+        return answers
+
+    def hypothesis(self, answers: Answers) -> Any:
+        return answers.hypothesis()
+
+    def spoil_threshold(self, answers: Any, wrong: Mistake) -> None:
+        def below(question: Question, guess: Any) -> bool | None:
+            run, shop = answers.transcript.open_run, answers.shop
+            if run is None:
+                return None
+            talk = reopen(run.conversation, answers.table, charge=run.entry, ledger=shop.ledger, rng=answers.rng)
+            steps = [int(step) for step in np.ravel(guess)]
+            ask = Far(question, steps, shop.theta(run.conversation, run.number), worth=shop.worth(question))
+            return not replace(talk, conversation=Twin(talk.conversation, wrong)).ask(ask)
+
+        answers._below = below
+
+    def answer_uncharged(self, answers: Any) -> None:
+        def paid(question: Count, guess: Any, source: str) -> Any:
+            noisy = _truth(answers, question) + answers.rng.laplace(Fraction(1, 6))
+            return answers._say(question, Given(noisy, 1.0, source))
+
+        answers._paid = paid
+
+    def learn_truth(self, answers: Any) -> None:
+        def fit_truth(known: int) -> Fit:
+            measured = answers.transcript.measured[:known]
+            exact = [replace(one, value=_truth(answers, one.query) * one.unit) for one in measured]
+            return fit(exact, answers.facts.domain, total=answers.shop.total)
+
+        answers._fit = fit_truth
+
+    def peek(self, answers: Any) -> None:
+        opened, asks = answers._opened, answers._asks
+
+        def far(question: Question) -> bool:
+            return bool(abs(_truth(answers, question) - answers._guess(question)).max() > 1)
+
+        answers._opened = lambda question: opened(question) if far(question) else 0
+        answers._asks = lambda question: far(question) and asks(question)
 
 
-def asking(
-    honest: MultiplicativeWeights | RentOrBuy, questions: Sequence[Question], slip: Slip | None = None
-) -> Program:
+def asking(honest: Any, questions: Sequence[Question], wrong: Mistake | None = None) -> Program:
     """The analyst who asks these questions and looks at the answers, and at the hypothesis in the end."""
 
     def program(visit: Visit) -> None:
         answers = honest.answers(visit)
-        if slip is not None:
-            slip.plant(answers)
+        if wrong is not None and wrong.plant is not None:
+            wrong.plant(honest, answers)
         for question in questions:
             visit.ask(answers.answer, question)
-        visit.note(_hypothesis(answers))
+        hypothesis = honest.hypothesis(answers)  # over all columns; anybody may draw synthetic rows from it
+        visit.note(None if hypothesis is None else np.round(hypothesis.marginal(answers.facts.domain.names), 9))
 
     return program
 
 
-def _hypothesis(answers: ClassicAnswers | Answers) -> Any:
-    """The hypothesis over all columns; anybody may draw synthetic rows from it."""
-    names = answers.facts.domain.names
-    found = answers.hypothesis() if isinstance(answers, Answers) else answers.weights.hypothesis
-    return None if found is None else np.round(found.marginal(names), 9)
-
-
 @dataclass(frozen=True, slots=True)
-class Asking:
+class SessionAttack:
     """One session, two neighbouring tables, the questions, and a mistake that the attack must catch."""
 
     honest: MultiplicativeWeights | RentOrBuy
     setting: Setting
     first: tuple[Row, ...]
     second: tuple[Row, ...]
-    mistake: Slip
+    mistake: Mistake
     questions: tuple[Question, ...]
     budget: Budget
     reach: int = 5
     least: float = 1e-4
 
-    def finding(self, mechanism: Any) -> Finding:
-        """Of the honest session, or of `Twin(honest, slip)`."""
-        broken = isinstance(mechanism, Twin)
-        honest, slip = (mechanism.honest, mechanism.mistake) if broken else (mechanism, None)
-        program = asking(honest, self.questions, slip)
-        how: dict[str, Any] = {"budget": self.budget, "reach": self.reach, "least": self.least}
-        p, q = (program_law(program, table, self.setting, **how) for table in (self.first, self.second))
+    @property
+    def name(self) -> str:
+        return type(self.honest).__name__
+
+    def finding(self, mistake: Mistake | None = None) -> Finding:
+        """How near the charges come to being refuted: of the honest session, or of one with this mistake."""
+        program = asking(self.honest, self.questions, mistake)
+        p, q = (
+            program_law(program, table, self.setting, budget=self.budget, reach=self.reach, least=self.least)
+            for table in (self.first, self.second)
+        )
         return pure_finding(p, q)
 
 
-# --- mistakes in a threshold, wherever it is asked --------------------------------------------------------------------
+# --- mistakes --------------------------------------------------------------------------------------------------------
 
 
-def inside(honest: Any, state: Any, ask: Far, data: Dataset, rng: Rng) -> tuple[Any, Any]:
+@mistake("adds one-sided noise inside the distance", "step")
+def noise_inside(honest: Any, state: Any, ask: Far, data: Dataset, rng: Rng) -> tuple[Any, Any]:
     """|value - guess + noise| instead of |value - guess| + noise."""
-    draw = rng.geometric if isinstance(honest, AboveThreshold) else rng.laplace
+    draw = {AboveThreshold: rng.geometric, AboveThresholdLaplace: rng.laplace}[type(honest)]
     noise = int(draw(honest.question_scale / honest.sensitivity)) * honest.sensitivity
     values = data.exact_sum(ask.query.partial).ravel()
     furthest = max(abs(int(value) - guess + noise * ask.worth) for value, guess in zip(values, ask.guess, strict=True))
@@ -138,101 +204,20 @@ def inside(honest: Any, state: Any, ask: Far, data: Dataset, rng: Rng) -> tuple[
     return (None if above else state), above
 
 
-INSIDE = Mistake("adds one-sided noise inside the distance", step=inside)
+inside_distance = Mistake(
+    noise_inside.label, plant=lambda session, answers: session.spoil_threshold(answers, noise_inside)
+)
+uncharged = Mistake(
+    "does not charge the noisy answer", plant=lambda session, answers: session.answer_uncharged(answers)
+)
+true_update = Mistake(
+    "updates its hypothesis from the true answer", plant=lambda session, answers: session.learn_truth(answers)
+)
+peeks = Mistake("asks only where the guess is far from the truth", plant=lambda session, answers: session.peek(answers))
 
 
-def in_threshold(mistake: Mistake) -> Slip:
-    """This mistake in every threshold that a session asks."""
-    return Slip(mistake.label, lambda answers: _plant_in_threshold(answers, mistake))
-
-
-def _plant_in_threshold(answers: Any, mistake: Mistake) -> None:
-    if isinstance(answers, Answers):
-        answers._below = lambda question, guess: _below(answers, question, guess, mistake)  # type: ignore[method-assign]
-        return
-    honest = answers._threshold
-
-    def threshold() -> tuple[Any, int]:
-        talk, paid = honest()
-        return replace(talk, conversation=Twin(talk.conversation, mistake)), paid
-
-    answers._threshold = threshold
-
-
-def _below(answers: Answers, question: Question, guess: Any, mistake: Mistake) -> bool | None:
-    run, shop = answers.transcript.open_run, answers.shop
-    if run is None:
-        return None
-    talk = reopen(run.conversation, answers.table, charge=run.entry, ledger=shop.ledger, rng=answers.rng)
-    steps = [int(each) for each in np.ravel(guess)]
-    ask = Far(question, steps, shop.theta(run.conversation, run.number), worth=shop.worth(question))
-    return not replace(talk, conversation=Twin(talk.conversation, mistake)).ask(ask)
-
-
-# --- mistakes between the releases ------------------------------------------------------------------------------------
-
-
-def _truth(answers: Any, question: Question) -> Any:
-    return answers.table.exact_sum(question.partial)
-
-
-def _uncharged(answers: Any) -> None:
-    """The noisy answer is drawn and said, and nothing is charged for it."""
-
-    def noisy(question: Count) -> Any:
-        return _truth(answers, question) + _rng(answers).laplace(Fraction(1, 6))
-
-    if isinstance(answers, Answers):
-        free = lambda question, guess, source: answers._say(question, Given(noisy(question), 1.0, source))  # noqa: E731
-        answers._paid = free  # type: ignore[method-assign]
-    else:
-        answers._measured = lambda question, updates, paid: answers._say(
-            question, Given(np.array(noisy(question)), 1.0, "measurement", paid)
-        )
-
-
-def _rng(answers: Any) -> Any:
-    return answers.rng if isinstance(answers, Answers) else answers._how["rng"]
-
-
-def _true_update(answers: Any) -> None:
-    """The hypothesis learns the exact counts of what was measured; what is said stays noisy."""
-    if isinstance(answers, Answers):
-        answers._fit = lambda known: _fitted_to_the_truth(answers, known)  # type: ignore[method-assign]
-    else:
-        update = answers.weights.update
-        answers.weights.update = lambda question, answer: update(question, int(_truth(answers, question)))
-
-
-def _fitted_to_the_truth(answers: Answers, known: int) -> Fitted:
-    measured = answers.transcript.measured[:known]
-    exact = [replace(each, value=_truth(answers, each.query) * each.unit) for each in measured]
-    return fit(exact, answers.facts.domain, total=answers.shop.total)
-
-
-def _peeks(answers: Any) -> None:
-    """Where the guess is near the truth the session does not pay for asking: it looks."""
-    if isinstance(answers, Answers):
-        opened, asks = answers._opened, answers._asks
-
-        def far(question: Question) -> bool:
-            return bool(abs(_truth(answers, question) - answers._guess(question)).max() > 1)
-
-        answers._opened = lambda question: opened(question) if far(question) else 0  # type: ignore[method-assign]
-        answers._asks = lambda question: far(question) and asks(question)  # type: ignore[method-assign]
-        return
-    honest = answers._asked
-
-    def near(question: Count) -> Given:
-        guess = answers.weights.guess(question)
-        if abs(int(_truth(answers, question)) - guess) < 1:
-            return answers._say(question, Given(np.array(guess), 1.0, "hypothesis"))  # type: ignore[no-any-return]
-        return honest(question)  # type: ignore[no-any-return]
-
-    answers._asked = near
-
-
-def _kept_threshold(answers: ClassicAnswers) -> None:
+@mistake("keeps the first threshold's noise for the next", "plant")  # costs accuracy only
+def kept_threshold(session: MultiplicativeWeights, answers: Any) -> None:
     """Every threshold after the first is charged, and gets the noise of the first."""
     honest, secrets = answers._threshold, answers.ledger.store.secrets
 
@@ -240,14 +225,15 @@ def _kept_threshold(answers: ClassicAnswers) -> None:
         talk, paid = honest()
         held = secrets.all()
         secrets.keep("first", held.get("first", next(iter(held.values()))))
-        for each in set(secrets.all()) - {"first"}:
-            secrets.keep(each, held.get("first", held[each]))
+        for name in set(secrets.all()) - {"first"}:
+            secrets.keep(name, held.get("first", held[name]))
         return talk, paid
 
-    answers._threshold = threshold  # type: ignore[method-assign]
+    answers._threshold = threshold
 
 
-def _reused_noise(answers: ClassicAnswers) -> None:
+@mistake("answers with the noise of its question", "plant")
+def reused_noise(session: MultiplicativeWeights, answers: Any) -> None:
     """The answer after a yes is the value that was compared; its charge is there, its own noise is not used."""
     secrets, honest = answers.ledger.store.secrets, answers._measured
 
@@ -258,45 +244,37 @@ def _reused_noise(answers: ClassicAnswers) -> None:
         return (None if above else state), above
 
     def measured(question: Count, updates: int, paid: int) -> Given:
-        given = honest(question, updates, paid)
+        given: Given = honest(question, updates, paid)
         return replace(given, value=_truth(answers, question) + secrets.get("noise"))
 
-    _plant_in_threshold(answers, Mistake("keeps its noise", step=step))
-    answers._measured = measured  # type: ignore[method-assign]
+    session.spoil_threshold(answers, Mistake("keeps its noise", step=step))
+    answers._measured = measured
 
 
-def _two_tops(answers: ClassicAnswers) -> None:
+@mistake("asks on with a threshold that has said yes", "plant")
+def two_tops(session: MultiplicativeWeights, answers: Any) -> None:
     """A yes ends nothing; what would be measured then is left out here, the yes is seen."""
 
     def refused(question: Count, updates: int, paid: int) -> Given:
         raise ConversationOver("too far")
 
-    _plant_in_threshold(answers, mutants.NEVER_STOPS)
-    answers._measured = refused  # type: ignore[method-assign]
+    session.spoil_threshold(answers, never_stops)
+    answers._measured = refused
 
 
-def _guess_without_budget(answers: ClassicAnswers) -> None:
+@mistake("gives its guess after a yes that it cannot pay for", "plant")  # costs accuracy only
+def guess_without_budget(session: MultiplicativeWeights, answers: Any) -> None:
     """After a yes that leaves nothing to pay a measurement with, the guess is given."""
     honest = answers._measured
 
-    def measured(question: Count, updates: int, paid: int) -> Given:
+    def measured(question: Count, updates: int, paid: int) -> Any:
         try:
             return honest(question, updates, paid)
         except BudgetExceeded:
             guess = np.array(answers.weights.guess(question))
             return answers._say(question, Given(guess, float(answers.program.near), "hypothesis", paid))
 
-    answers._measured = measured  # type: ignore[method-assign]
-
-
-TWO_TOPS = Slip("asks on with a threshold that has said yes", _two_tops)
-INSIDE_DISTANCE = in_threshold(INSIDE)
-UNCHARGED = Slip("does not charge the noisy answer", _uncharged)
-TRUE_UPDATE = Slip("updates its hypothesis from the true answer", _true_update)
-PEEKS = Slip("asks only where the guess is far from the truth", _peeks)
-KEPT_THRESHOLD = Slip("keeps the first threshold's noise for the next", _kept_threshold)  # costs accuracy only
-REUSED_NOISE = Slip("answers with the noise of its question", _reused_noise)
-GUESS_WITHOUT_BUDGET = Slip("gives its guess after a yes that it cannot pay for", _guess_without_budget)  # likewise
+    answers._measured = measured
 
 
 # --- toys -------------------------------------------------------------------------------------------------------------
@@ -337,7 +315,7 @@ RENTER = RentOrBuy(Terms(Fraction(49, 100), Fraction(9, 10), 2), (("a", (2, 2)),
 """Has 4 persons and hypotheses for two columns; thinks that a threshold is worth its price."""
 
 
-def told() -> tuple[Asking, ...]:
+def session_attacks() -> tuple[SessionAttack, ...]:
     """Every attack on answering.
 
     With one person of each letter expected, a person who moves from a to b brings A nearer to its guess and B further
@@ -346,25 +324,16 @@ def told() -> tuple[Asking, ...]:
     weights, lecture = toy(BETTER, size=3), toy(LECTURE, size=3)
     silent = toy(BETTER, size=3, updates=0)  # thresholds only: a yes is the end
     far = toy(BETTER, size=9, theta=3, updates=0)
-    one, other = letters("aab"), letters("abb")
-    bits, more_bits = rows_of_bits("11", "11", "11", "00"), rows_of_bits("11", "11", "10", "00")
+    aab, abb, aac, abc, bs, bs_a = (rows("v", *word) for word in ("aab", "abb", "aac", "abc", "b" * 9, "b" * 8 + "a"))
+    bits, more_bits = rows("ab", "11", "11", "11", "00"), rows("ab", "11", "11", "10", "00")
     enough, little = Budget(40), Budget(25)
     return (
-        Asking(silent, LETTERS, one, other, TWO_TOPS, (B, A, NOT_A), enough, least=1e-5),
-        Asking(far, LETTERS, letters("b" * 9), letters("b" * 8 + "a"), INSIDE_DISTANCE, (A,), enough),
-        Asking(weights, LETTERS, one, other, UNCHARGED, (A,), enough, least=1e-5),
-        Asking(weights, LETTERS, letters("aac"), letters("abc"), TRUE_UPDATE, (A,), enough, least=1e-5),
-        Asking(lecture, LETTERS, one, other, PEEKS, (A,), enough),
-        Asking(RENTER, BITS, bits, more_bits, PEEKS, (BOTH,), little),
-        Asking(replace(RENTER, saved=0), BITS, bits, more_bits, UNCHARGED, (BOTH,), little),
-        Asking(RENTER, BITS, bits, more_bits, TRUE_UPDATE, (), little),
+        SessionAttack(silent, LETTERS, aab, abb, two_tops, (B, A, NOT_A), enough, least=1e-5),
+        SessionAttack(far, LETTERS, bs, bs_a, inside_distance, (A,), enough),
+        SessionAttack(weights, LETTERS, aab, abb, uncharged, (A,), enough, least=1e-5),
+        SessionAttack(weights, LETTERS, aac, abc, true_update, (A,), enough, least=1e-5),
+        SessionAttack(lecture, LETTERS, aab, abb, peeks, (A,), enough),
+        SessionAttack(RENTER, BITS, bits, more_bits, peeks, (BOTH,), little),
+        SessionAttack(replace(RENTER, saved=0), BITS, bits, more_bits, uncharged, (BOTH,), little),
+        SessionAttack(RENTER, BITS, bits, more_bits, true_update, (), little),
     )
-
-
-def letters(word: str) -> tuple[Row, ...]:
-    return tuple({"v": letter} for letter in word)
-
-
-def rows_of_bits(*words: str) -> tuple[Row, ...]:
-    """ "10" is a row with a = 1 and b = 0."""
-    return tuple({"a": int(word[0]), "b": int(word[1])} for word in words)

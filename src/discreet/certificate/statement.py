@@ -15,7 +15,7 @@ from typing import Any
 
 from discreet.describe import asked, does
 from discreet.errors import LedgerCorrupt, LedgerMismatch, ParameterError, SchemaError
-from discreet.funds import ATTO, NANO, Price, price_of
+from discreet.funds import ATTO, NANO, NOTHING, Price, price_of
 from discreet.guarantee import Budget, Guarantee, Neighbours, renyi_to_epsilon
 from discreet.ledger import Ledger
 from discreet.ledger.state import Body, answer_text, price_from
@@ -151,7 +151,7 @@ _COVERS = "everything that was or will be released through this ledger, together
 _FREE: dict[str, Any] = {
     "alone": {"epsilon": "0", "delta": "0", "priced_again": True},
     "original": {"pure_epsilon": "0", "renyi_order": None, "renyi": "0", "failure": "0"},
-    "price": {"renyi_nano": 0, "pure_nano": 0, "failure_atto": 0},
+    "price": NOTHING.record(),
 }
 
 
@@ -197,7 +197,7 @@ def _priced(found: Found) -> dict[str, Any]:
             "renyi": _decimal(renyi),
             "failure": str(failure),
         },
-        "price": {"renyi_nano": charged.renyi, "pure_nano": charged.pure, "failure_atto": charged.failure},
+        "price": charged.record(),
     }
 
 

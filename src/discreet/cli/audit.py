@@ -42,11 +42,11 @@ def audit(only: str | None, as_json: bool) -> None:
         discreet audit --only Laplace
         discreet audit --only Descent --json
     """
-    from discreet.audit import attack, chosen
+    from discreet.audit import attack, select
 
     output = Output(as_json=as_json)
     wide = not as_json and output.console.width >= _WIDE
-    total, results = len(chosen(only)), []
+    total, results = len(select(only)), []
     with _progress(total) as (bar, task):
         for result in attack(lambda name: bar.update(task, description=f"attacking {name}"), only=only):
             bar.advance(task)

@@ -77,7 +77,7 @@ def fit(
     declared = Schema.read(schema)
     columns = features_of(kind, declared.domain, target, features)
     _check_method(kind, method)
-    cost["solver"] = method or "auto"
+    cost["method"] = method or "auto"
     chosen = {"q": q, "hidden": hidden, "radius": radius, "huber": huber}
     estimator = _estimator(kind, declared.domain, target, columns, cost, **chosen)
     found = opened_with(schema, options)

@@ -71,7 +71,7 @@ def record(kind: str, model: Any, target: str, domain: Domain) -> dict[str, Any]
         "model": kind,
         "target": declared(target, domain.column(target)),
         "method": method(model),
-        "bound": str(model.bound_),
+        "bound": str(model.promise_),
     }
     if kind in LOCATION:
         quantile = {"q": float(model.q)} if kind == "quantile" else {}
@@ -87,7 +87,7 @@ def record(kind: str, model: Any, target: str, domain: Domain) -> dict[str, Any]
 def method(model: Any) -> str:
     """The solver that was taken."""
     steps = getattr(model, "n_iter_", 1)
-    solver = getattr(model, "solver_", "descent")
+    solver = getattr(model, "method_", "descent")
     return solver if steps == 1 else f"{solver}, {steps} steps"
 
 

@@ -160,8 +160,8 @@ def _speaking_of_options() -> Iterator[None]:
 
 
 def _with_options(text: str) -> str:
-    """size= is --size here, and solver="output" is --method output."""
-    said = re.sub(r"\bsolver=\"([a-z-]+)\"", r"--method \1", text)
+    """size= is --size here, and method="output" is --method output."""
+    said = re.sub(r"\bmethod=\"([a-z-]+)\"", r"--method \1", text)
     return re.sub(r"\b([a-z]+)=(['\"\w]?)", lambda found: f"--{found[1]}{found[2] and ' '}{found[2]}", said)
 
 

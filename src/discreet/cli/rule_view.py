@@ -65,7 +65,7 @@ def _codes(domain: Domain, name: str, first: int, last: int, inside: bool) -> Pr
     if first > last:
         return Or() if inside else And()
     if isinstance(column, Category):
-        found: Predicate = Missing(name) if first == column.missing_code else Equals(name, column.level(first))
+        found: Predicate = Missing(name) if first == column.missing_code else Equals(name, column.value(first))
         return found if inside else Not(found)
     assert isinstance(column, Number)
     if first == 0 and last == column.steps and not column.missing:
@@ -76,13 +76,12 @@ def _codes(domain: Domain, name: str, first: int, last: int, inside: bool) -> Pr
 
 def sentence(found: LearnedRule) -> str:
     """The rule in words; of a conjunction with the levels, which say more than "sex" and "not sex"."""
-    from discreet.data import label_of
     from discreet.pac.conditions import Conjunction, Literals
 
     rule = found.rule
     if not isinstance(rule, Conjunction) or not isinstance(rule.conditions, Literals) or str(found) == "never":
         return str(found)
-    said = [f"{name} = {label_of(found.domain.column(name), code)}" for name, code in _literals(rule)]
+    said = [f"{name} = {found.domain.column(name).label(code)}" for name, code in _literals(rule)]
     return " and ".join(dict.fromkeys(said)) or "always"
 
 
@@ -116,7 +115,7 @@ def record(kind: str, model: Any, target: str, domain: Domain) -> dict[str, Any]
         "learned_from": list(features.names),
         "how_to_use": READING,
         "method": model.method_,
-        "promise": str(model.error_bound_).replace("with alpha=", "with --alpha "),
+        "promise": str(model.promise_).replace("with alpha=", "with --alpha "),
     }
 
 

@@ -37,8 +37,6 @@ from discreet.data.domain import (
     Whole,
     common_unit,
     flag,
-    label_of,
-    labels_of,
     near_misses,
     spell,
 )
@@ -106,8 +104,6 @@ __all__ = [
     "encode",
     "flag",
     "grid_rows",
-    "label_of",
-    "labels_of",
     "near_misses",
     "packed",
     "parquet_types",

@@ -6,11 +6,28 @@ A domain maps column names to one of
     Number     the grid low, low + step, ..., high, in exact decimals;
     AnyNumber  a number without bounds, made by `Number.any()`: good for finding bounds and for quantiles, nothing else;
     Vector     integer vectors of bounded length, in units of a step: the features that a learner sees;
-    Bits       so many booleans, packed: what `BitMatrix` holds, for learning conjunctions;
+    Bits       several booleans, packed: what `BitMatrix` holds, for learning conjunctions;
     Whole      one whole number below 2^bits, of any length: what `Integers` holds, for interior points.
 
 Everything in a domain is public. Inside the library a value of a Category, Number or AnyNumber is its *code*, one of
 the integers 0 .. size - 1; `missing_code` is the code of "nothing there", or None when nothing may be missing.
+
+A column answers for itself; nothing else in the library asks which class it is. Five of the answers are literal types,
+so that a type checker knows what a column has once it was asked (`if not column.bounded: raise ...; column.low`):
+
+                 Category  Number  AnyNumber  Whole  Vector  Bits
+    categorical  yes       -       -          -      -       -      has `levels`
+    bounded      -         yes     -          -      -       -      has `low`, `high`, `step`, `steps`: bounded sums
+    listed       yes       yes     -          -      -       -      has `code` and `value`: conditions name its values
+    ordered      -         yes     yes        yes    -       -      has `value`; codes are in the order of the values
+    packed       -         -       -          -      -       yes    has `dimension`; a batch holds it as bits of words
+    coded        yes       yes     yes        -      -       -      a table holds it; it has histograms and keys
+    binary       of two levels                                      a Category of exactly two levels
+
+    size         how many codes                      points     how many of them are not "missing"
+    label(code)  what a code stands for              labels()   all of them, in order
+    text(code)   the same as a person writes it      width      integers of a row: 1, or the dimension of a Vector
+    magnitude    the largest absolute value          empty()    the codes of no rows
 
 How values meet levels. Text matches text levels only. Whole numbers (also floats and decimals that are whole) match the
 equal whole-number level; booleans match the equal boolean level. When there is no level of its own kind, a boolean
@@ -27,7 +44,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -37,11 +54,80 @@ from discreet.errors import ParameterError, SchemaError
 
 Level = str | int | bool
 MAX_CODES = 2**62
-_SHOWN = 12  # so many levels are printed of a category
+_SHOWN = 12  # levels of a category that are printed
+
+
+class _AnyColumn:
+    """What every kind of column answers about itself, unless it says otherwise."""
+
+    __slots__ = ()
+    coded: ClassVar[bool] = True
+
+    @property
+    def size(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def missing_code(self) -> int | None:
+        return None
+
+    @property
+    def points(self) -> int:
+        """How many codes are values, without the missing one."""
+        return self.size - (self.missing_code is not None)
+
+    @property
+    def binary(self) -> bool:
+        """Whether it is a Category of two levels."""
+        return False
+
+    @property
+    def width(self) -> int:
+        """How many integers a row has in this column."""
+        return 1
+
+    @property
+    def magnitude(self) -> Fraction:
+        """The largest absolute value of a Number; 0 for other kinds."""
+        return Fraction(0)
+
+    def label(self, code: int) -> Level | float | None:
+        """What a code stands for: a level, a number, None where it is missing or no single value."""
+        return None
+
+    def labels(self) -> list[Level | float | None]:
+        """What every code stands for, in order."""
+        return [self.label(code) for code in range(self.size)]
+
+    def empty(self) -> npt.NDArray[Any]:
+        """The codes of no rows."""
+        return np.zeros(0, dtype=np.int64)
+
+
+class _Ordered(_AnyColumn):
+    """A column whose codes are in the order of their values."""
+
+    __slots__ = ()
+    categorical: ClassVar[Literal[False]] = False
+    ordered: ClassVar[Literal[True]] = True
+    packed: ClassVar[Literal[False]] = False
+
+    def value(self, code: int) -> Fraction:
+        raise NotImplementedError
+
+    def label(self, code: int) -> int | float | None:
+        if code == self.missing_code:
+            return None
+        value = self.value(code)
+        return int(value) if value.denominator == 1 else float(value)
+
+    def text(self, code: int) -> str:
+        """The value of a code as a person writes it."""
+        return spell(self.value(code))
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
-class Category:
+class Category(_AnyColumn):
     """Finitely many levels: Category("F", "M"), Category(0, 1, 2, other=9), Category("yes", "no", missing="unknown").
 
     other    the level that takes every value that is not declared; without it such a value is refused at ingest.
@@ -51,6 +137,11 @@ class Category:
     """
 
     NAME: ClassVar[str] = "category/1"
+    categorical: ClassVar[Literal[True]] = True
+    bounded: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[True]] = True
+    ordered: ClassVar[Literal[False]] = False
+    packed: ClassVar[Literal[False]] = False
     levels: tuple[Level, ...]
     other: Level | None
     missing: Level | None
@@ -72,13 +163,15 @@ class Category:
         repeated = len(declared) - len(set(map(_kinded, declared)))
         if repeated:
             raise ParameterError(f"the levels of a Category must be distinct, found {repeated} repeated: {declared!r}")
-        object.__setattr__(self, "levels", tuple(declared))
-        object.__setattr__(self, "other", extra[0])
-        object.__setattr__(self, "missing", extra[1])
+        exact.freeze(self, levels=tuple(declared), other=extra[0], missing=extra[1])
 
     @property
     def size(self) -> int:
         return len(self.levels)
+
+    @property
+    def binary(self) -> bool:
+        return self.size == 2
 
     @property
     def missing_code(self) -> int | None:
@@ -102,11 +195,18 @@ class Category:
         known = self.lookup()
         return [next((known[key] for key in _matches(level) if key in known), None) for level in levels]
 
-    def level(self, code: int) -> Level:
+    def value(self, code: int) -> Level:
         """The level of a code."""
         if not 0 <= code < self.size:
             raise ParameterError(f"code must be in 0..{self.size - 1}, found {code}")
         return self.levels[code]
+
+    def label(self, code: int) -> Level:
+        return self.value(code)
+
+    def text(self, code: int) -> str:
+        """The level of a code as a person writes it."""
+        return str(self.value(code))
 
     def lookup(self) -> dict[tuple[str, Level], int]:
         """The code of each level, found by (kind, level): kinds are "text", "whole" and "boolean"."""
@@ -130,7 +230,7 @@ class Category:
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Number:
+class Number(_Ordered):
     """The grid low, low + step, ..., high, exact: Number(0, 120, step=1), Number(0, 1, step=0.01, missing=True).
 
     A value x has the code floor((x - low) / step) after clamping to [low, high]; infinities clamp. With missing=True a
@@ -138,16 +238,16 @@ class Number:
     """
 
     NAME: ClassVar[str] = "number/1"
+    bounded: ClassVar[Literal[True]] = True
+    listed: ClassVar[Literal[True]] = True
     low: Fraction
     high: Fraction
     step: Fraction
     missing: bool
 
     def __init__(self, low: exact.Exact, high: exact.Exact, step: exact.Exact, missing: bool = False) -> None:
-        object.__setattr__(self, "low", exact.number(low=low))
-        object.__setattr__(self, "high", exact.number(high=high))
-        object.__setattr__(self, "step", exact.positive(step=step))
-        object.__setattr__(self, "missing", flag(missing=missing))
+        ends = {"low": exact.number(low=low), "high": exact.number(high=high)}
+        exact.freeze(self, **ends, step=exact.positive(step=step), missing=flag(missing=missing))
         _fits_floats(self.low, self.high, self.step)
         if self.low >= self.high:
             raise ParameterError(f"low must be < high, found low={spell(self.low)} and high={spell(self.high)}")
@@ -177,6 +277,10 @@ class Number:
     @property
     def missing_code(self) -> int | None:
         return self.steps + 1 if self.missing else None
+
+    @property
+    def magnitude(self) -> Fraction:
+        return max(abs(self.low), abs(self.high))
 
     @property
     def unit(self) -> Fraction:
@@ -210,18 +314,23 @@ class Number:
             raise ParameterError(f"code must be in 0..{self.steps}, found {code}")
         return self.low + int(code) * self.step
 
+    def labels(self) -> list[Level | float | None]:
+        unit = self.unit
+        low, step = (int(each / unit) * unit.numerator for each in (self.low, self.step))
+        tops, over = range(low, low + step * (self.steps + 1), step), unit.denominator
+        return [*(top / over if top % over else top // over for top in tops), *([None] if self.missing else [])]
+
     def __repr__(self) -> str:
         missing = ", missing=True" if self.missing else ""
         return f"Number({spell(self.low)}, {spell(self.high)}, step={spell(self.step)}{missing})"
 
 
-_HALF = (
-    0x7FEFFFFFFFFFFFFF >> 2
-) + 1  # codes on each side of zero, without zero: the finite floats without two low bits
+# Codes on each side of zero, without zero: the finite floats without two low bits.
+_HALF = (0x7FEFFFFFFFFFFFFF >> 2) + 1
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AnyNumber:
+class AnyNumber(_Ordered):
     """A number without bounds. Made by Number.any().
 
     A value is read as the nearest float and cut towards zero to 50 binary digits; the codes number these in increasing
@@ -229,6 +338,8 @@ class AnyNumber:
     """
 
     NAME: ClassVar[str] = "any-number/1"
+    bounded: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[False]] = False
     missing: bool = False
 
     def __post_init__(self) -> None:
@@ -250,6 +361,9 @@ class AnyNumber:
         size = np.array([abs(offset) << 2], dtype=np.int64).view(np.float64)[0]
         return Fraction(float(size)) * (1 if offset >= 0 else -1)
 
+    def text(self, code: int) -> str:
+        return f"{float(self.value(code)):.6g}"
+
     def codes(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """The codes of floats none of which is NaN, elementwise."""
         finite = np.nan_to_num(values)
@@ -261,22 +375,27 @@ class AnyNumber:
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Vector:
+class Vector(_AnyColumn):
     """Vectors of `dimension` integers, in units of step, whose sum of squares is at most floor((norm / step)^2).
 
     The step is norm / 2^15 unless it is given.
     """
 
     NAME: ClassVar[str] = "vector/1"
+    categorical: ClassVar[Literal[False]] = False
+    bounded: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[False]] = False
+    ordered: ClassVar[Literal[False]] = False
+    packed: ClassVar[Literal[False]] = False
+    coded: ClassVar[bool] = False
     dimension: int
     norm: Fraction
     step: Fraction
 
     def __init__(self, dimension: int, norm: exact.Exact, step: exact.Exact | None = None) -> None:
         length = exact.positive(norm=norm)
-        object.__setattr__(self, "dimension", exact.whole(dimension=dimension))
-        object.__setattr__(self, "norm", length)
-        object.__setattr__(self, "step", length / 2**15 if step is None else exact.positive(step=step))
+        grid = length / 2**15 if step is None else exact.positive(step=step)
+        exact.freeze(self, dimension=exact.whole(dimension=dimension), norm=length, step=grid)
         _fits_floats(self.norm, self.step)
         if self.step > self.norm:
             raise ParameterError(f"step must be at most norm={spell(length)}, found {spell(self.step)}")
@@ -300,18 +419,27 @@ class Vector:
         return int((2 * math.isqrt(self.bound_squared) + 1) ** self.dimension)
 
     @property
-    def missing_code(self) -> None:
-        return None
+    def width(self) -> int:
+        return self.dimension
+
+    def empty(self) -> npt.NDArray[Any]:
+        return np.zeros((0, self.dimension), dtype=np.int64)
 
     def __repr__(self) -> str:
         return f"Vector({self.dimension}, norm={spell(self.norm)}, step={spell(self.step)})"
 
 
 @dataclass(frozen=True, slots=True)
-class Bits:
-    """So many booleans. A batch holds them by column, packed: line i has bit r of word w set if row 64 w + r has 1."""
+class Bits(_AnyColumn):
+    """`dimension` booleans, held by column, packed: line i has bit r of word w set if row 64 w + r has 1."""
 
     NAME: ClassVar[str] = "bits/1"
+    categorical: ClassVar[Literal[False]] = False
+    bounded: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[False]] = False
+    ordered: ClassVar[Literal[False]] = False
+    packed: ClassVar[Literal[True]] = True
+    coded: ClassVar[bool] = False
     dimension: int
 
     def __post_init__(self) -> None:
@@ -321,16 +449,18 @@ class Bits:
     def size(self) -> int:
         return int(2**self.dimension)
 
-    @property
-    def missing_code(self) -> None:
-        return None
+    def empty(self) -> npt.NDArray[Any]:
+        return np.zeros((self.dimension, 0), dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(_Ordered):
     """A whole number 0 .. 2^bits - 1; its code is itself, a Python integer."""
 
     NAME: ClassVar[str] = "whole/1"
+    bounded: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[False]] = False
+    coded: ClassVar[bool] = False
     bits: int
 
     def __post_init__(self) -> None:
@@ -340,9 +470,11 @@ class Whole:
     def size(self) -> int:
         return 1 << self.bits
 
-    @property
-    def missing_code(self) -> None:
-        return None
+    def value(self, code: int) -> Fraction:
+        return Fraction(code)
+
+    def label(self, code: int) -> int:
+        return code
 
 
 Column = Category | Number | AnyNumber | Vector | Bits | Whole
@@ -386,12 +518,10 @@ class Domain(Mapping[str, Column]):
 
     def column(self, name: str) -> Column:
         """The declaration of a column; a name that is not declared is a SchemaError with near misses."""
-        for each, column in self.columns:
-            if each == name:
-                return column
-        near = near_misses(name, self.names) or f" Declared: {', '.join(self.names[:_SHOWN])}"
-        more = "" if len(self.names) <= _SHOWN or "mean" in near else ", ..."
-        raise SchemaError(f"column {name!r} is not declared.{near}{more}")
+        if (column := self.get(name)) is not None:
+            return column
+        shown = f" Declared: {', '.join(self.names[:_SHOWN])}{', ...' if len(self) > _SHOWN else ''}"
+        raise SchemaError(f"column {name!r} is not declared.{near_misses(name, self.names) or shown}")
 
     def project(self, names: Iterable[str]) -> Domain:
         """The domain of these columns, in this order."""
@@ -413,30 +543,6 @@ class Domain(Mapping[str, Column]):
         if all(name.isidentifier() for name in self.names):
             return f"Domain({', '.join(f'{name}={column!r}' for name, column in self.columns)})"
         return f"Domain({{{', '.join(f'{name!r}: {column!r}' for name, column in self.columns)}}})"
-
-
-def label_of(column: Column, code: int) -> str | int | bool | float | None:
-    """What a code stands for: a level, a number, None for a missing number."""
-    if isinstance(column, Category):
-        return column.level(code)
-    if isinstance(column, (Vector, Bits)) or code == column.missing_code:
-        return None
-    if isinstance(column, Whole):
-        return code
-    value = column.value(code)
-    return int(value) if value.denominator == 1 else float(value)
-
-
-def labels_of(column: Column) -> list[str | int | bool | float | None]:
-    """What every code of a column stands for, in order: `label_of` for many."""
-    if not isinstance(column, Number):
-        return [label_of(column, code) for code in range(column.size)]
-    unit = column.unit
-    low, step = (int(each / unit) * unit.numerator for each in (column.low, column.step))
-    over = unit.denominator
-    tops = range(low, low + step * (column.steps + 1), step)
-    found: list[str | int | bool | float | None] = [top / over if top % over else top // over for top in tops]
-    return [*found, *([None] if column.missing else [])]
 
 
 def near_misses(found: object, declared: Iterable[object]) -> str:

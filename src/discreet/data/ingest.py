@@ -14,7 +14,7 @@ from discreet import exact
 from discreet.arrays import Words
 from discreet.data import persons
 from discreet.data.columns import Frame
-from discreet.data.domain import Bits, Column, Domain, Vector, Whole
+from discreet.data.domain import Column, Domain
 from discreet.data.encoding import encode
 from discreet.data.files import Scan
 from discreet.data.rows import MAX_ROWS, Batch, Dataset, Facts, Identity
@@ -137,7 +137,7 @@ def file_blocks(scan: Scan, domain: Domain, identity: Identity) -> Iterator[Bloc
 def block_of(frame: Frame, domain: Domain, identity: Identity) -> Block:
     """The encoded rows of a frame, in the smallest integers that hold the codes."""
     for name, column in domain.columns:
-        if isinstance(column, (Vector, Bits, Whole)):
+        if not column.coded:
             raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
     Frame.require(frame.names, needed(domain, identity))
     codes = {name: encode(frame[name], column, name).astype(stored_type(column)) for name, column in domain.columns}

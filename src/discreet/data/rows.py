@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.arrays import Codes, IntArray
-from discreet.data.domain import Bits, Domain, Vector
+from discreet.data.domain import Domain
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
 from discreet.records import Json, record
@@ -135,9 +135,7 @@ class Batch:
             column = domain.column(name)
             if seen is not None:
                 seen.append(name)
-            if isinstance(column, Bits):
-                return np.zeros((column.dimension, 0), dtype=np.uint64)
-            return np.zeros((0, column.dimension) if isinstance(column, Vector) else 0, dtype=np.int64)
+            return column.empty()
 
         return Batch(domain, 0, nothing)
 

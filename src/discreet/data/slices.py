@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Codes, Mask
-from discreet.data.domain import AnyNumber, Domain, Number, Vector
+from discreet.data.domain import AnyNumber, Domain, Number
 from discreet.data.rows import Batch, Filter, Key, Slice
 from discreet.errors import ParameterError
 
@@ -155,7 +155,7 @@ def _disjoint(batches: Batches, slices: Sequence[Slice], domain: Domain, where: 
     """
     cuts: list[_Cut] = []
     found: list[Codes] = []
-    for group in _groups(slices, _width(domain)):
+    for group in _groups(slices, sum(column.width for column in domain.values())):
         kept = _pass(batches(), group, cuts, where)
         gone = np.zeros(0, dtype=np.int64)
         for each, rows in zip(group, kept, strict=True):
@@ -180,10 +180,6 @@ def _groups(slices: Sequence[Slice], width: int) -> list[list[Slice]]:
             groups.append([each])
             counted = kept = each.count
     return groups
-
-
-def _width(domain: Domain) -> int:
-    return sum(column.dimension if isinstance(column, Vector) else 1 for column in domain.values())
 
 
 def _pass(batches: Iterable[Batch], group: Sequence[Slice], cuts: Sequence[_Cut], where: Filter | None) -> list[_Kept]:

@@ -24,7 +24,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from discreet import exact
-from discreet.data import Batch, Category, Domain, Floats, Number, Vector, label_of, shrunk
+from discreet.data import Batch, Category, Domain, Floats, Number, Vector, shrunk
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 
@@ -155,7 +155,7 @@ class Declared:
             if isinstance(column, Number):
                 found += [name, f"{name} is missing"][: self._width(domain, name)]
             else:
-                found += [f"{name} = {label_of(column, code)}" for code in range(column.size)]
+                found += [f"{name} = {column.label(code)}" for code in range(column.size)]
         return (*found, "intercept") if self.intercept else tuple(found)
 
     def scales(self, domain: Domain) -> tuple[tuple[float, float], ...]:

@@ -340,4 +340,4 @@ def _plain(column: Any, code: Any) -> Any:
         return code * float(column.step)
     if code == column.missing_code:
         return None
-    return column.level(int(code)) if isinstance(column, Category) else float(column.value(int(code)))
+    return column.value(int(code)) if isinstance(column, Category) else float(column.value(int(code)))

@@ -1,6 +1,6 @@
 """Plans for learners: what every solver promises for a budget and a size, and the size that a promise needs.
 
-The problems are those of the estimators (`posed`). A row's name is what `solver=` of the estimator takes, and the row
+The problems are those of the estimators (`posed`). A row's name is what `method=` of the estimator takes, and the row
 that is marked is the one that it takes unasked. That need not be the smallest promise: the exponential mechanism in
 several dimensions is slow, so it is taken by name only (`choose`).
 """
@@ -37,7 +37,7 @@ _LARGEST = 2**36  # persons: a size that is not found below this is not offered
 
 
 def methods(kind: str) -> tuple[str, ...]:
-    """What a plan of this kind lists, and `solver=` of its estimator takes."""
+    """What a plan of this kind lists, and `method=` of its estimator takes."""
     if kind == "network":
         return ()
     ranks = ("rank",) if kind in RANKED else ()

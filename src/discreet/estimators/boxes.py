@@ -47,7 +47,7 @@ class BoxClassifier(RuleMixin, PrivateEstimator):
     neighbours, size, ledger, allowance  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
-    Learned: box_ (prints as a sentence), bounds_ (low and high of each feature), classes_, method_, error_bound_ (what
+    Learned: box_ (prints as a sentence), bounds_ (low and high of each feature), classes_, method_, promise_ (what
     is promised, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger), replayed_, n_features_in_,
     feature_names_in_.
 

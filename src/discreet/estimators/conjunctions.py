@@ -47,7 +47,7 @@ class ConjunctionClassifier(RuleMixin, PrivateEstimator):
     neighbours, size, ledger, allowance  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
-    Learned: rule_ (prints as a sentence), classes_, method_, error_bound_ (what is promised, or why nothing is),
+    Learned: rule_ (prints as a sentence), classes_, method_, promise_ (what is promised, or why nothing is),
     guarantee_, mechanism_, entry_ (in the ledger), replayed_, n_features_in_, feature_names_in_.
 
     Features are booleans, or numbers that are 0 or 1. From a table: fit(table, "sick", features=["smoker", "tall"])

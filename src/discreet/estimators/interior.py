@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from discreet import exact
-from discreet.data import Dataset, Facts, Integers, ParquetTable, Table, label_of
+from discreet.data import Dataset, Facts, Integers, ParquetTable, Table
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, Terms, books, terms_of
@@ -83,7 +83,7 @@ def interior_point(
     taken = _method(terms, data, name, sure, method, about)
     got, guarantee = charged_once(terms, data, taken.mechanism(0), memo="interior_point", about=about)
     return Interior(
-        label_of(ordered(data.facts.domain, name), got.value),  # type: ignore[arg-type]
+        ordered(data.facts.domain, name).label(got.value),  # type: ignore[arg-type]
         taken.name,
         taken.needed(0),
         _promised(taken, data.facts, name),

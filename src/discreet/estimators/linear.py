@@ -55,18 +55,18 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     huber           the loss is the squared miss up to this size and a line beyond, which bounds every gradient; "auto"
                     is half the bound of the target. None: the squared loss, whose gradients are several times as long
                     and need as much more noise, but which reads the rows once
-    solver          "auto": the smallest promised excess risk; or a name of `discreet.erm.solvers.SOLVERS`
+    method          "auto": the smallest promised excess risk; or a name of `discreet.erm.solvers.SOLVERS`
     max_iter        the number of steps of a descent; by a public rule unless it is given
     neighbours      "replace-one" (the number of rows is public) or "add-remove" (needs size)
-    size            add-remove: a public number that the number of rows does not exceed, a condition of `bound_`; with
+    size            add-remove: a public number that the number of rows does not exceed, a condition of `promise_`; with
                     up to 4 times as many rows nothing is promised, but the fit is stable. replace-one with a ledger:
                     how many persons are in its table, when X holds some of them, chosen by position (a fold)
     ledger          where the fit is charged; without one the promise is about this fit alone
     allowance       the name under which the ledger counts it: its share is the limit then, and epsilon=None or a Share
                     is of what is left of that
 
-    Learned: coef_, intercept_, guarantee_, bound_ (the excess risk that a theorem promises, per row, person or declared
-    person, or why none does), solver_, mechanism_, entry_ (in the ledger), replayed_, n_iter_, n_features_in_,
+    Learned: coef_, intercept_, guarantee_, promise_ (the excess risk that a theorem promises, per row, person or
+    declared person, or why none does), method_, mechanism_, entry_ (in the ledger), replayed_, n_iter_, n_features_in_,
     feature_names_in_.
 
     From a table: fit(table, "income", features=["age", "sex"]) with its ledger; bounds and levels are its declaration,
@@ -84,7 +84,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     ridge: Any = 0
     lasso: Any = 0
     huber: Any = "auto"
-    solver: str = "auto"
+    method: str = "auto"
     max_iter: int | None = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> LinearRegression:  # noqa: N803
@@ -150,7 +150,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
     fit_intercept: bool = True
     ridge: Any = 0
     lasso: Any = 0
-    solver: str = "auto"
+    method: str = "auto"
     max_iter: int | None = None
     score_epsilon: Any = None
     class_weight: Any = None
@@ -257,10 +257,10 @@ def _solved(estimator: Any, terms: Terms, rows: Rows, loss: Loss, radius: Fracti
     risk = Risk(loss, rows.features, rows.target, Ball(radius), _regularizer(estimator, share))
     where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
     steps = None if estimator.max_iter is None else exact.whole(max_iter=estimator.max_iter)
-    taken = choose(risk, facts=facts, funds=where.funds, solver=estimator.solver, steps=steps)
+    taken = choose(risk, facts=facts, funds=where.funds, method=estimator.method, steps=steps)
     assert taken.promise is not None
     got = charged(estimator, terms, where, taken.mechanism, rows.data)
-    estimator.solver_, estimator.bound_ = taken.solver, per_row(taken.promise, share)
+    estimator.method_, estimator.promise_ = taken.solver, per_row(taken.promise, share)
     estimator.n_iter_ = getattr(taken.mechanism, "steps", 1)
     estimator.encoding_ = rows.encoding
     return np.asarray(got.value, dtype=np.float64)

@@ -39,7 +39,7 @@ class MLPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     LogisticRegression.
     Steps, rate and clip follow a public rule, `erm.network.propose`. early_stopping and warm_start are refused.
 
-    Learned: coefs_, intercepts_ (one for each layer, as in scikit-learn), classes_, guarantee_, bound_ (nothing is
+    Learned: coefs_, intercepts_ (one for each layer, as in scikit-learn), classes_, guarantee_, promise_ (nothing is
     promised: a network's risk is not convex), mechanism_, entry_, replayed_, n_iter_, n_features_in_,
     feature_names_in_.
     """
@@ -66,7 +66,7 @@ class MLPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, funds=where.funds, seed=seed)
         got = charged(self, terms, where, mechanism, rows.data)
         self.encoding_, self.norm_ = rows.encoding, float(rows.norm)
-        self.n_iter_, self.bound_ = mechanism.steps, network.promise(mechanism, facts)
+        self.n_iter_, self.promise_ = mechanism.steps, network.promise(mechanism, facts)
         self.shapes_ = network.layout(rows.features, rows.target, hidden, facts.domain)
         self.weights_ = np.asarray(got.value, dtype=np.float64)
         layers = network.split(self.weights_, self.shapes_)

@@ -115,7 +115,7 @@ def learned(
     told(offer.mechanism)
     got = charged(estimator, terms, where, offer.mechanism, rows.data)
     estimator.method_ = offer.method
-    estimator.error_bound_ = of_part(offer.promise, rows.data)
+    estimator.promise_ = of_part(offer.promise, rows.data)
     return got.value
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.data import Batch, Category, Domain, Number, label_of
+from discreet.data import Batch, Category, Domain, Number
 from discreet.erm.gradient import alone
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
@@ -59,7 +59,7 @@ class RuleClassifier(RuleMixin, PrivateEstimator):
     neighbours, size, ledger, allowance  as in LinearRegression; under add-remove `size` is a public number of rows
     score_epsilon   with a ledger: what a call of `score` may cost
 
-    Learned: rule_ (prints as a sentence), classes_, method_, error_bound_ (what is promised, or why nothing is),
+    Learned: rule_ (prints as a sentence), classes_, method_, promise_ (what is promised, or why nothing is),
     guarantee_, mechanism_, entry_ (in the ledger), replayed_, n_features_in_, feature_names_in_.
 
     From a table: fit(table, "sick", features=["age", "sex"]) with its ledger; bounds and levels are its declaration.
@@ -135,7 +135,7 @@ class FiniteClassClassifier(RuleMixin, PrivateEstimator):
     A function gets the features of one row, as an array, or of a table as a dict of its columns' values. Where it fails
     it predicts the negative class. It must be public, and must not remember earlier rows.
 
-    Learned: index_ (which hypothesis), rule_ (prints as its name), classes_, method_, error_bound_ (what is promised if
+    Learned: index_ (which hypothesis), rule_ (prints as its name), classes_, method_, promise_ (what is promised if
     one hypothesis is right about every row, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger),
     replayed_, n_features_in_, feature_names_in_.
     """
@@ -312,5 +312,5 @@ def _levels(name: str, column: Category, kept: list[int]) -> str | None:
     if not kept:
         return None
     if len(kept) == 1:
-        return f"{name} = {label_of(column, kept[0])}"
-    return " and ".join(f"{name} != {label_of(column, code)}" for code in range(column.size) if code not in kept)
+        return f"{name} = {column.label(kept[0])}"
+    return " and ".join(f"{name} != {column.label(code)}" for code in range(column.size) if code not in kept)

@@ -1,1 +1,26 @@
-"""Distributions over a declared domain that agree with released answers."""
+"""The public guess of the table: a probability distribution over the product of the domain's columns.
+
+A dense one has a weight for every cell; a factored one is the exponential of a sum of tables over scopes. Both answer
+and change alike:
+
+    marginal(scope), marginals(scopes), mean(form)    shares of cells; the answer to a question on one row drawn
+    multiply(scope, exponents)                        times exp(exponents) over the cells of a scope, normalised
+    sample(rows, seed), copy(), cells, sizes
+
+Which one is decided by the public sizes alone. Everything here is a function of what was released: floats are fine,
+and the same calls give the same bytes.
+
+    tensor.py            tables over scopes: linear forms, checks, sums over large tensors
+    dense.py             one weight for every cell
+    graphical_model.py   tables over scopes, summed through a junction tree (junction_tree.py); start, the uniform guess
+    max_entropy.py       the hypothesis that agrees with everything measured; marginal_oracles.py is its arithmetic
+"""
+
+from discreet.hypothesis.dense import MAX_DENSE, Dense
+from discreet.hypothesis.graphical_model import Factored, Hypothesis, start
+from discreet.hypothesis.junction_tree import MAX_TREE, tree_cells
+from discreet.hypothesis.max_entropy import Fit, fit, listed_sizes, tangled
+from discreet.hypothesis.tensor import Axes, Linear, Scope
+
+__all__ = ["MAX_DENSE", "MAX_TREE", "Axes", "Dense", "Factored", "Fit", "Hypothesis", "Linear", "Scope"]
+__all__ += ["fit", "listed_sizes", "start", "tangled", "tree_cells"]

@@ -25,11 +25,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answering.linear_query import Linear
-from discreet.arrays import Codes, Floats
+from discreet.arrays import Codes, Floats, Mask
 from discreet.errors import ParameterError
-from discreet.hypothesis import axes, tensor
-from discreet.hypothesis.axes import Scope
+from discreet.hypothesis import tensor
+from discreet.hypothesis.tensor import Axes, Linear, Scope
 
 MAX_DENSE = 10**8
 """Cells of a dense hypothesis: 800 MB of weights."""
@@ -47,12 +46,12 @@ class Dense:
     __slots__ = ("_ghost", "_logs", "_low", "_names", "_sums", "_top", "_weights", "cells", "sizes")
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
-        self.sizes = axes.checked_sizes(sizes)
+        self.sizes = Axes(sizes)
         self.cells = math.prod(self.sizes.values())
         if self.cells > MAX_DENSE:
             raise ParameterError(f"a dense hypothesis has at most {MAX_DENSE:,} cells, not {self.cells:,}")
         self._names = tuple(name for name, size in self.sizes.items() if size > 1)
-        self._weights: Floats = np.ones([self.sizes[name] for name in self._names])
+        self._weights: Floats = np.ones(self.sizes.shape(self._names))
         self._logs: dict[Scope, Floats] = {}
         self._sums = tensor.Sums(self._weights)
         self._low = self._top = math.log(self.cells)  # bounds on the log of the total
@@ -62,93 +61,94 @@ class Dense:
     def from_logs(cls, sizes: Mapping[str, int], logs: npt.ArrayLike) -> Dense:
         """Shares in proportion to exp(logs); the axes of logs are the columns; -inf is a cell that is impossible."""
         made = cls(sizes)
-        table = axes.checked_table(logs, tuple(made.sizes), made.sizes, zeros=True)
+        table = made.sizes.table(logs, tuple(made.sizes), zeros=True)
         made._logs[made._names] = table.reshape(made._weights.shape).copy()
         made._rebuild()
         return made
 
     def copy(self) -> Dense:
-        made = Dense.__new__(Dense)
-        made.sizes, made.cells, made._names = dict(self.sizes), self.cells, self._names
-        made._weights, made._logs = self._weights.copy(), {scope: table.copy() for scope, table in self._logs.items()}
-        made._sums = tensor.Sums(made._weights)
+        made = Dense(self.sizes)
+        made._weights[...] = self._weights
+        made._logs = {scope: table.copy() for scope, table in self._logs.items()}
         made._low, made._top, made._ghost = self._low, self._top, self._ghost
         return made
 
     def marginal(self, scope: Iterable[str]) -> Floats:
         """The shares of the cells of a scope, axes in the scope's order; they add up to 1."""
-        asked = axes.checked_scope(scope, self.sizes)
-        kept = tuple(name for name in self._names if name in asked)
-        found = tensor.reduced(self._weights, [name in kept for name in self._names])
-        found = found / found.sum()
-        placed = found.transpose([kept.index(name) for name in asked if name in kept])
-        return np.ascontiguousarray(placed).reshape([self.sizes[name] for name in asked])
+        columns = self.sizes.scope(scope)
+        kept = tuple(name for name in self._names if name in columns)
+        shares = tensor.reduced(self._weights, [name in kept for name in self._names])
+        placed = (shares / shares.sum()).transpose([kept.index(name) for name in columns if name in kept])
+        return np.ascontiguousarray(placed).reshape(self.sizes.shape(columns))
 
     def marginals(self, scopes: Iterable[Iterable[str]]) -> list[Floats]:
         return [self.marginal(scope) for scope in scopes]
 
     def mean(self, form: Linear) -> Floats:
         """The answer to a question if one row is drawn; reads only blocks of memory in which the question weighs."""
-        axes.checked_form(form, self.sizes)
+        self.sizes.require(form)
         names, weight = self._ordered(form.scope, form.weight.reshape(form.shape))
-        found = self._part(names, weight != 0)
+        kept, views = [name in names for name in self._names], list(self._boxes(names, weight != 0))
+        if 2 * sum(view.size for view, _ in views) > self.cells:  # reading all is as fast, and gives the total too
+            shares = tensor.reduced(self._weights, kept)
+            shares = np.asarray(shares / shares.sum())
+        else:
+            shares = np.zeros(weight.shape)
+            for view, part in views:
+                shares[part] = tensor.reduced(view, kept)
+            shares = shares / self._sums.total()
         if form.outputs == ():
-            return np.asarray(found.ravel() @ weight.ravel(), dtype=np.float64)
+            return np.asarray(shares.ravel() @ weight.ravel(), dtype=np.float64)
         _, place = self._ordered(form.scope, form.place.reshape(form.shape))
-        return Linear(names, weight.shape, form.outputs, place.ravel(), weight.ravel()).of(found)
+        return Linear(names, weight.shape, form.outputs, place.ravel(), weight.ravel()).of(shares)
 
     def multiply(self, scope: Iterable[str], exponents: npt.ArrayLike) -> None:
         """Every share times exp(exponent of its cell of the scope), then normalised; touches what changes."""
-        asked = axes.checked_scope(scope, self.sizes)
-        names, table = self._ordered(asked, axes.checked_table(exponents, asked, self.sizes))
+        columns = self.sizes.scope(scope)
+        names, table = self._ordered(columns, self.sizes.table(exponents, columns))
         if not names:
             return
-        self._remember(names, table)
+        self._logs.setdefault(names, np.zeros(table.shape))[...] += table
+        if sum(logs.size for logs in self._logs.values()) > 2 * self.cells:  # one table of everything is smaller
+            self._logs = {self._names: self._add_logs(np.zeros(self._weights.shape))}
         rise, fall = max(float(table.max()), 0.0), min(float(table.min()), 0.0)
-        if not self._room(rise, fall):
+        # Weights must not overflow, and cells that were forgotten must stay negligible.
+        ghosts = self._ghost + rise + math.log(self.cells) + _NEGLIGIBLE
+        if self._top + rise > _TOP or ghosts > self._low + fall:
+            self._low = self._top = math.log(self._sums.total())  # the bounds on it may have been loose
+        if self._top + rise > _TOP or ghosts > self._low + fall:
             self._rebuild()
             return
         for view, part in self._boxes(names, table != 0):
-            whole, factors = tensor.joined(view, axes.laid(np.exp(table[part]), names, self._names))
+            whole, factors = tensor.joined(view, tensor.lay(np.exp(table[part]), names, self._names))
             np.multiply(whole, factors, out=whole)
             self._sums.wrote(view)
         self._low, self._top, self._ghost = self._low + fall, self._top + rise, self._ghost + rise
 
     def sample(self, rows: int, seed: int | None = None) -> dict[str, Codes]:
         """Independent rows, as codes of the columns: first a block of memory, then a cell in it."""
-        rng = axes.source(seed)
-        blockwise, inside = (axes.uniform(rng, axes.checked_rows(rows)) for _ in range(2))
+        rng = tensor.generator(rows, seed)
+        blockwise, inside = (tensor.uniform(rng, rows) for _ in range(2))
         flat, alone = self._weights.reshape(-1), np.zeros(rows, dtype=np.int64)
-        block = axes.drawn(self._sums.blocks().reshape(1, -1), alone, blockwise)
+        block = tensor.draw(self._sums.blocks().reshape(1, -1), alone, blockwise)
         order = np.argsort(block, kind="stable")
         numbers, starts = np.unique(block[order], return_index=True)
         cell = np.empty(rows, dtype=np.int64)
         for number, mine in zip(numbers, np.split(order, starts[1:]), strict=False):
             first = int(number) * tensor.Sums.BLOCK
             shares = flat[first : first + tensor.Sums.BLOCK].reshape(1, -1)
-            cell[mine] = first + axes.drawn(shares, alone[: len(mine)], inside[mine])
+            cell[mine] = first + tensor.draw(shares, alone[: len(mine)], inside[mine])
         places = np.unravel_index(cell, self._weights.shape) if self._names else ()
         codes = {name: place.astype(np.int64) for name, place in zip(self._names, places, strict=True)}
         return {name: codes.get(name, alone.copy()) for name in self.sizes}
-
-    def _part(self, names: Scope, used: npt.NDArray[np.bool_]) -> Floats:
-        """The marginal over names, right at the used cells; elsewhere it may say 0."""
-        kept, found = [name in names for name in self._names], np.zeros(used.shape)
-        views = list(self._boxes(names, used))
-        if 2 * sum(view.size for view, _ in views) > self.cells:  # reading all is as fast, and gives the total too
-            found = tensor.reduced(self._weights, kept)
-            return np.asarray(found / found.sum())
-        for view, part in views:
-            found[part] = tensor.reduced(view, kept)
-        return found / self._sums.total()
 
     def _ordered(self, scope: Scope, table: npt.NDArray[_Number]) -> tuple[Scope, npt.NDArray[_Number]]:
         """The table with its axes in the order of the weights', without columns of a single value."""
         names: Scope = tuple(name for name in self._names if name in scope)
         order = [*(scope.index(name) for name in names), *(i for i, name in enumerate(scope) if name not in names)]
-        return names, table.transpose(order).reshape([self.sizes[name] for name in names])
+        return names, table.transpose(order).reshape(self.sizes.shape(names))
 
-    def _boxes(self, names: Scope, used: npt.NDArray[np.bool_]) -> Iterator[tuple[Floats, tuple[slice, ...]]]:
+    def _boxes(self, names: Scope, used: Mask) -> Iterator[tuple[Floats, tuple[slice, ...]]]:
         """Views of the weights that hold all used cells of a scope, and the same boxes in the scope's table."""
         steps = [self._weights.strides[self._names.index(name)] // self._weights.itemsize for name in names]
         for part in tensor.boxes(used, steps):
@@ -156,27 +156,11 @@ class Dense:
             box: tuple[slice | EllipsisType, ...] = (*(mine.get(name, slice(None)) for name in self._names), ...)
             yield self._weights[box], part
 
-    def _remember(self, names: Scope, table: Floats) -> None:
-        if names in self._logs:
-            self._logs[names] += table
-        else:
-            self._logs[names] = table.copy()
-        if sum(each.size for each in self._logs.values()) > 2 * self.cells:  # one table of everything is smaller
-            added = np.zeros(self._weights.shape)
-            self._add_logs(added)
-            self._logs = {self._names: added}
-
-    def _add_logs(self, target: Floats) -> None:
+    def _add_logs(self, target: Floats) -> Floats:
         for names, table in self._logs.items():
-            whole, logs = tensor.joined(target, axes.laid(table, names, self._names))
+            whole, logs = tensor.joined(target, tensor.lay(table, names, self._names))
             np.add(whole, logs, out=whole)
-
-    def _room(self, rise: float, fall: float) -> bool:
-        """Whether weights can be multiplied by between exp(fall) and exp(rise) and forgotten cells stay negligible."""
-        ghosts = self._ghost + rise + math.log(self.cells) + _NEGLIGIBLE
-        if self._top + rise > _TOP or ghosts > self._low + fall:
-            self._low = self._top = math.log(self._sums.total())  # the bounds on it may have been loose
-        return self._top + rise <= _TOP and ghosts <= self._low + fall
+        return target
 
     def _rebuild(self) -> None:
         """All weights from the exponents, in log space; the largest becomes 1."""

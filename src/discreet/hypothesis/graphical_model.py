@@ -3,8 +3,8 @@
     share of a cell is proportional to exp(sum over scopes of log[scope][the cell's part in the scope])
 
 An update over a scope adds a table, or adds to one: that is all multiplicative weights ever do. Answers come from a
-junction tree over the scopes (`junction.py`), exactly, with tables no larger than its cliques; a domain of 10^30 cells
-is answered in milliseconds as long as the scopes do not tangle. Columns in no scope are uniform and independent.
+junction tree over the scopes (`junction_tree.py`), exactly, with tables no larger than its cliques; a domain of 10^30
+cells is answered in milliseconds as long as the scopes do not tangle. Columns in no scope are uniform and independent.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from discreet.answering.linear_query import Linear
 from discreet.arrays import Codes, Floats
 from discreet.errors import ParameterError
-from discreet.hypothesis import axes
-from discreet.hypothesis.axes import Scope
+from discreet.hypothesis.dense import MAX_DENSE, Dense
 from discreet.hypothesis.junction_tree import MAX_TREE, all_shares, root_share, tree_of
+from discreet.hypothesis.tensor import Axes, Linear, Scope, draw, generator, lay, uniform
 
 
 class Factored:
@@ -30,14 +29,14 @@ class Factored:
 
     def __init__(self, sizes: Mapping[str, int], potentials: Mapping[Scope, npt.ArrayLike] | None = None) -> None:
         """potentials are logarithms, of any offset; -inf is a cell that is impossible."""
-        self.sizes = axes.checked_sizes(sizes)
+        self.sizes = Axes(sizes)
         self.cells = math.prod(self.sizes.values())
         self._logs: dict[Scope, Floats] = {}
         self._shares: list[Floats] | None = None
-        checked = {axes.checked_scope(scope, self.sizes): table for scope, table in (potentials or {}).items()}
-        self._tree = tree_of(self.sizes, list(checked))
-        for scope, table in checked.items():
-            self._absorb(scope, axes.checked_table(table, scope, self.sizes, zeros=True))
+        tables = {self.sizes.scope(scope): table for scope, table in (potentials or {}).items()}
+        self._tree = tree_of(self.sizes, list(tables))
+        for scope, table in tables.items():
+            self._absorb(scope, self.sizes.table(table, scope, zeros=True))
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
@@ -55,11 +54,11 @@ class Factored:
 
         A scope with which the tables would become too large is refused, and nothing changes.
         """
-        asked = axes.checked_scope(scope, self.sizes)
-        table = axes.checked_table(exponents, asked, self.sizes)
-        if self._tree.holding(asked) is None:
-            self._tree = tree_of(self.sizes, [*self._logs, asked])
-        self._absorb(asked, table)
+        columns = self.sizes.scope(scope)
+        table = self.sizes.table(exponents, columns)
+        if self._tree.holding(columns) is None:
+            self._tree = tree_of(self.sizes, [*self._logs, columns])
+        self._absorb(columns, table)
 
     def marginal(self, scope: Iterable[str]) -> Floats:
         """The shares of the cells of a scope, axes in the scope's order; they add up to 1."""
@@ -67,86 +66,80 @@ class Factored:
 
     def marginals(self, scopes: Iterable[Iterable[str]]) -> list[Floats]:
         """One calibration for all scopes inside cliques; any other is summed towards a clique of its own."""
-        asked = [self._checked(scope) for scope in scopes]
-        found = []
-        for scope in asked:
-            modelled = self._modelled(scope)
+        listed = [self.sizes.scope(scope) for scope in scopes]
+        for scope in listed:
+            if self.sizes.cells(scope) > MAX_TREE:
+                cells = f"{self.sizes.cells(scope):,} cells; at most {MAX_TREE:,} are listed"
+                raise ParameterError(f"a marginal over {list(scope)} has {cells}")
+        held = {name for scope in self._logs for name in scope}
+        marginals = []
+        for scope in listed:
+            modelled = tuple(name for name in self.sizes if name in scope and name in held)
             home = self._tree.holding(modelled)
             if home is not None:
-                found.append(self._completed(scope, self._tree.cliques[home], self._calibrated()[home]))
+                clique, shares = self._tree.cliques[home], self._calibrated()[home]
             else:
                 rooted = tree_of(self.sizes, list(self._logs), modelled)
-                found.append(self._completed(scope, rooted.cliques[0], root_share(rooted, self.sizes, self._logs)))
-        return found
+                clique, shares = rooted.cliques[0], root_share(rooted, self.sizes, self._logs)
+            # What the scope has beyond the clique is uniform.
+            summed = tuple(axis for axis, name in enumerate(clique) if name not in scope)
+            kept = tuple(name for name in clique if name in scope)
+            table = lay(shares.sum(axis=summed), kept, scope) / (self.sizes.cells(scope) // self.sizes.cells(kept))
+            spread = np.broadcast_to(table, self.sizes.shape(scope))
+            marginals.append(np.asarray(spread / spread.sum()))
+        return marginals
 
     def mean(self, form: Linear) -> Floats:
         """The answer to a question if one row is drawn."""
-        return form.of(self.marginal(axes.checked_form(form, self.sizes).scope))
+        self.sizes.require(form)
+        return form.of(self.marginal(form.scope))
 
     def sample(self, rows: int, seed: int | None = None) -> dict[str, Codes]:
         """Independent rows, as codes of the columns: each clique given what was drawn in its parent."""
-        alone = np.zeros(axes.checked_rows(rows), dtype=np.int64)
-        rng = axes.source(seed)
+        rng = generator(rows, seed)
         codes: dict[str, Codes] = {}
         for clique, given, shares in zip(self._tree.cliques, self._tree.separators, self._calibrated(), strict=True):
             rest = tuple(name for name in clique if name not in given)
             table = shares.transpose([clique.index(name) for name in (*given, *rest)])
-            known = sum((codes[name] * step for name, step in _steps(given, self.sizes)), start=alone)
-            cell = axes.drawn(table.reshape(axes.cells_of(given, self.sizes), -1), known, axes.uniform(rng, rows))
-            codes.update((name, cell // step % self.sizes[name]) for name, step in _steps(rest, self.sizes))
+            known = sum((codes[name] * step for name, step in self._steps(given)), start=np.zeros(rows, dtype=np.int64))
+            cell = draw(table.reshape(self.sizes.cells(given), -1), known, uniform(rng, rows))
+            codes.update((name, cell // step % self.sizes[name]) for name, step in self._steps(rest))
         for name, size in self.sizes.items():
             if name not in codes:
                 codes[name] = rng.integers(size, rows)
         return {name: codes[name] for name in self.sizes}
 
-    def _checked(self, scope: Iterable[str]) -> Scope:
-        asked = axes.checked_scope(scope, self.sizes)
-        if axes.cells_of(asked, self.sizes) > MAX_TREE:
-            raise ParameterError(
-                f"a marginal over {list(asked)} has {axes.cells_of(asked, self.sizes):,} cells; "
-                f"at most {MAX_TREE:,} are listed"
-            )
-        return asked
+    def _steps(self, scope: Scope) -> Iterator[tuple[str, int]]:
+        """Every column with the number of cells of the scope from one of its values to the next."""
+        step = self.sizes.cells(scope)
+        for name in scope:
+            step //= self.sizes[name]
+            yield name, step
 
     def _calibrated(self) -> list[Floats]:
         if self._shares is None:
             self._shares = all_shares(self._tree, self.sizes, self._logs)
         return self._shares
 
-    def _modelled(self, scope: Scope) -> Scope:
-        """The columns of a scope that stand in some table, in the domain's order."""
-        held = {name for each in self._logs for name in each}
-        return tuple(name for name in self.sizes if name in scope and name in held)
-
-    def _completed(self, scope: Scope, clique: Scope, shares: Floats) -> Floats:
-        """The marginal over a scope, from one over a clique with all its columns but those that are uniform."""
-        kept = tuple(name for name in clique if name in scope)
-        summed = tuple(axis for axis, name in enumerate(clique) if name not in scope)
-        found = axes.laid(shares.sum(axis=summed), kept, tuple(name for name in scope if name in kept))
-        shape = [self.sizes[name] if name in kept else 1 for name in scope]
-        free = axes.cells_of((name for name in scope if name not in kept), self.sizes)
-        spread = np.broadcast_to(found.reshape(shape) / free, [self.sizes[name] for name in scope])
-        return np.asarray(spread / spread.sum())
-
     def _absorb(self, scope: Scope, table: Floats) -> None:
         """Adds a table to one over a larger scope, or takes in those over smaller ones."""
         self._shares = None
         ordered = tuple(name for name in self.sizes if name in scope)
-        laid = axes.laid(table, scope, ordered)
-        columns = frozenset(ordered)
+        added, columns = lay(table, scope, ordered), frozenset(ordered)
         for other, log in self._logs.items():
             if len(other) >= len(ordered) and columns.issubset(other):
-                log += axes.laid(laid, ordered, other)
+                log += lay(added, ordered, other)
                 return
-        made = laid.copy()
+        made = added.copy()
         for other in [other for other in self._logs if len(other) < len(ordered) and columns.issuperset(other)]:
-            made += axes.laid(self._logs.pop(other), other, ordered)
+            made += lay(self._logs.pop(other), other, ordered)
         self._logs[ordered] = made
 
 
-def _steps(scope: Scope, sizes: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """Every column with the number of cells of the scope from one of its values to the next."""
-    step = axes.cells_of(scope, sizes)
-    for name in scope:
-        step //= sizes[name]
-        yield name, step
+Hypothesis = Dense | Factored
+
+
+def start(sizes: Mapping[str, int]) -> Hypothesis:
+    """The uniform hypothesis: dense if the domain is small enough for that; decided by public sizes alone."""
+    axes = Axes(sizes)
+    return Dense(axes) if axes.cells(axes) <= MAX_DENSE else Factored(axes)

@@ -21,7 +21,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.errors import ParameterError
-from discreet.hypothesis.axes import Scope, cells_of, laid
+from discreet.hypothesis.tensor import Scope, lay
 
 MAX_TREE = 2**24
 """Cells of the largest table that is made to answer from a factored hypothesis."""
@@ -30,13 +30,37 @@ Columns = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class JunctionTree:
     """Cliques, the root first and every other after its parent; separator i is what clique i shares with its parent."""
 
     cliques: tuple[Scope, ...]
     parents: tuple[int, ...]
     separators: tuple[Scope, ...]
     sets: tuple[frozenset[str], ...]
+
+    @staticmethod
+    @lru_cache(maxsize=4096)
+    def of(columns: Columns, scopes: tuple[Scope, ...], root: Scope) -> JunctionTree:
+        """Prim's algorithm: always the clique that shares most columns with one already in the tree."""
+        cliques = _cliques(columns, scopes) or ((),)
+        sets = [frozenset(clique) for clique in cliques]
+        first = next(i for i, clique in enumerate(sets) if clique.issuperset(root))
+        order, parents = [first], [-1]
+        shared = {i: (len(clique & sets[first]), 0) for i, clique in enumerate(sets) if i != first}
+        while shared:
+            following = max(shared, key=lambda i: (shared[i][0], -i))
+            parents.append(shared.pop(following)[1])
+            order.append(following)
+            for i in shared:
+                common = len(sets[i] & sets[following])
+                if common > shared[i][0]:
+                    shared[i] = (common, len(order) - 1)
+        chosen = tuple(cliques[i] for i in order)
+        separators = tuple(
+            () if parent < 0 else tuple(name for name in clique if name in chosen[parent])
+            for clique, parent in zip(chosen, parents, strict=True)
+        )
+        return JunctionTree(chosen, tuple(parents), separators, tuple(sets[i] for i in order))
 
     def holding(self, scope: Iterable[str]) -> int | None:
         """The first clique that has all these columns."""
@@ -46,20 +70,24 @@ class Tree:
 
 def tree_cells(sizes: Mapping[str, int], scopes: Iterable[Iterable[str]]) -> int:
     """Cells of the largest table that answering needs when these scopes are measured."""
-    return max((cells_of(clique, sizes) for clique in _cliques(*_key(sizes, scopes))), default=1)
+    return max((_cells(clique, sizes) for clique in _cliques(*_key(sizes, scopes))), default=1)
 
 
-def tree_of(sizes: Mapping[str, int], scopes: Sequence[Scope], root: Scope = ()) -> Tree:
+def tree_of(sizes: Mapping[str, int], scopes: Sequence[Scope], root: Scope = ()) -> JunctionTree:
     """A tree with every scope in some clique and the root scope in the first; refused if a table is too large."""
     columns, distinct = _key(sizes, [*scopes, root])
-    largest = max(_cliques(columns, distinct), key=lambda clique: cells_of(clique, sizes), default=())
-    if cells_of(largest, sizes) > MAX_TREE:
+    largest = max(_cliques(columns, distinct), key=lambda clique: _cells(clique, sizes), default=())
+    if _cells(largest, sizes) > MAX_TREE:
         raise ParameterError(
             f"the scopes tangle: {f'answering about {list(root)}' if root else 'answering'} needs one table over "
-            f"{list(largest)} with {cells_of(largest, sizes):,} cells; at most {MAX_TREE:,} are made. "
+            f"{list(largest)} with {_cells(largest, sizes):,} cells; at most {MAX_TREE:,} are made. "
             "Ask about fewer of these columns together"
         )
-    return _tree(columns, distinct, root)
+    return JunctionTree.of(columns, distinct, root)
+
+
+def _cells(scope: Scope, sizes: Mapping[str, int]) -> int:
+    return math.prod(sizes[name] for name in scope)
 
 
 def _key(sizes: Mapping[str, int], scopes: Iterable[Iterable[str]]) -> tuple[Columns, tuple[Scope, ...]]:
@@ -79,12 +107,12 @@ def _cliques(columns: Columns, scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     place = {name: i for i, (name, _) in enumerate(columns)}
     logs = [math.log(size) for _, size in columns]
     masks = [sum(1 << place[name] for name in scope) for scope in scopes]
-    found = [_eliminated(masks, logs, by_fill=by_fill) for by_fill in (True, False)]
-    best = min(found, key=lambda cliques: sorted((_weight(mask, logs) for mask in cliques), reverse=True))
+    orders = [eliminate(masks, logs, by_fill=by_fill) for by_fill in (True, False)]
+    best = min(orders, key=lambda cliques: sorted((_weight(mask, logs) for mask in cliques), reverse=True))
     return tuple(tuple(columns[i][0] for i in _bits(mask)) for mask in best)
 
 
-def _eliminated(scopes: list[int], logs: list[float], *, by_fill: bool) -> list[int]:
+def eliminate(scopes: list[int], logs: list[float], *, by_fill: bool) -> list[int]:
     """Cliques, as bit sets, that greedy elimination leaves; those inside another are dropped."""
     near = [0] * len(logs)
     for scope in scopes:
@@ -95,7 +123,9 @@ def _eliminated(scopes: list[int], logs: list[float], *, by_fill: bool) -> list[
     left = stale
     while left:
         for i in _bits(stale & left):
-            fill, weight = _fill(i, near), round(_weight(near[i], logs), 9)
+            # How many pairs of neighbours of a column are not yet neighbours of each other, twice.
+            fill = sum((near[i] & ~near[j]).bit_count() for j in _bits(near[i]))
+            weight = round(_weight(near[i], logs), 9)
             score[i] = (fill, weight, i) if by_fill else (weight, fill, i)
         chosen = min(score.values())[2]
         del score[chosen]
@@ -110,77 +140,49 @@ def _eliminated(scopes: list[int], logs: list[float], *, by_fill: bool) -> list[
     return cliques
 
 
-def _fill(i: int, near: list[int]) -> int:
-    """How many pairs of neighbours of a column are not yet neighbours of each other, twice."""
-    return sum((near[i] & ~near[j]).bit_count() for j in _bits(near[i]))
-
-
 def _weight(mask: int, logs: list[float]) -> float:
     return sum(logs[i] for i in _bits(mask))
 
 
 def _bits(mask: int) -> list[int]:
-    found = []
+    places = []
     while mask:
         low = mask & -mask
-        found.append(low.bit_length() - 1)
+        places.append(low.bit_length() - 1)
         mask ^= low
-    return found
+    return places
 
 
-@lru_cache(maxsize=4096)
-def _tree(columns: Columns, scopes: tuple[Scope, ...], root: Scope) -> Tree:
-    """Prim's algorithm: always the clique that shares most columns with one already in the tree."""
-    cliques = _cliques(columns, scopes) or ((),)
-    sets = [frozenset(clique) for clique in cliques]
-    first = next(i for i, clique in enumerate(sets) if clique.issuperset(root))
-    order, parents = [first], [-1]
-    shared = {i: (len(clique & sets[first]), 0) for i, clique in enumerate(sets) if i != first}
-    while shared:
-        following = max(shared, key=lambda i: (shared[i][0], -i))
-        parents.append(shared.pop(following)[1])
-        order.append(following)
-        for i in shared:
-            common = len(sets[i] & sets[following])
-            if common > shared[i][0]:
-                shared[i] = (common, len(order) - 1)
-    chosen = tuple(cliques[i] for i in order)
-    separators = tuple(
-        () if parent < 0 else tuple(name for name in clique if name in chosen[parent])
-        for clique, parent in zip(chosen, parents, strict=True)
-    )
-    return Tree(chosen, tuple(parents), separators, tuple(frozenset(clique) for clique in chosen))
-
-
-def root_share(tree: Tree, sizes: Mapping[str, int], logs: Mapping[Scope, Floats]) -> Floats:
+def root_share(tree: JunctionTree, sizes: Mapping[str, int], logs: Mapping[Scope, Floats]) -> Floats:
     """The marginal of the normalised product over the columns of the root clique."""
-    tables, _ = _collected(tree, sizes, logs)
-    return _shares(tables[0])
+    return _shares(_collected(tree, sizes, logs)[0][0])
 
 
-def all_shares(tree: Tree, sizes: Mapping[str, int], logs: Mapping[Scope, Floats]) -> list[Floats]:
+def all_shares(tree: JunctionTree, sizes: Mapping[str, int], logs: Mapping[Scope, Floats]) -> list[Floats]:
     """The marginals of the normalised product over the columns of every clique."""
     tables, sent = _collected(tree, sizes, logs)
     for i in range(1, len(tables)):
         parent, separator = tree.parents[i], tree.separators[i]
         whole = _log_sum(tables[parent], tree.cliques[parent], separator)
         back = whole - np.where(np.isneginf(sent[i]), 0.0, sent[i])  # what the rest of the tree says
-        tables[i] += laid(back, separator, tree.cliques[i])
+        tables[i] += lay(back, separator, tree.cliques[i])
     return [_shares(table) for table in tables]
 
 
-def _collected(tree: Tree, sizes: Mapping[str, int], logs: Mapping[Scope, Floats]) -> tuple[list[Floats], list[Floats]]:
+def _collected(
+    tree: JunctionTree, sizes: Mapping[str, int], logs: Mapping[Scope, Floats]
+) -> tuple[list[Floats], list[Floats]]:
     """Tables after the wave towards the root, and the messages that each clique sent to its parent."""
     tables = [np.zeros([sizes[name] for name in clique]) for clique in tree.cliques]
     for scope, log in logs.items():
         home = tree.holding(scope)
         assert home is not None
-        tables[home] += laid(log, scope, tree.cliques[home])
+        tables[home] += lay(log, scope, tree.cliques[home])
     sent = [np.zeros(())] * len(tables)
     for i in reversed(range(1, len(tables))):
         parent = tree.parents[i]
         sent[i] = _log_sum(tables[i], tree.cliques[i], tree.separators[i])
-        tables[parent] += laid(sent[i], tree.separators[i], tree.cliques[parent])
+        tables[parent] += lay(sent[i], tree.separators[i], tree.cliques[parent])
     return tables, sent
 
 

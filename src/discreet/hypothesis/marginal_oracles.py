@@ -1,4 +1,4 @@
-"""Arithmetic on the cells of a fit: expected counts under exp(sum of tables), their marginals, and how those move."""
+"""Marginal oracles of a fit: expected counts under exp(sum of tables), their marginals, and how those move."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.hypothesis.hypothesis import Factored
+from discreet.hypothesis.graphical_model import Factored
+from discreet.hypothesis.tensor import Scope
 
-Scope = tuple[str, ...]
 Tables = dict[Scope, Floats]
 
 
@@ -24,26 +24,20 @@ class Point:
     marginals: Tables
 
 
-class Whole:
+class DenseOracle:
     """All cells in one array. Marginals are summed from the least larger marginal, and tables added up the same way."""
 
     def __init__(self, sizes: dict[str, int], scopes: Iterable[Scope]) -> None:
         self.sizes, self.names = sizes, tuple(sizes)
         self.parent: dict[Scope, Scope] = {}  # in the order in which they are summed
         for scope in sorted(dict.fromkeys(scopes), key=len, reverse=True):
-            self._reach(scope)
-
-    def _reach(self, scope: Scope) -> None:
-        known = [self.names, *self.parent]
-        if scope in known:
-            return
-        above = min((each for each in known if set(scope) <= set(each)), key=self._count)
-        dropped = max((name for name in above if name not in scope), key=self.sizes.__getitem__)
-        self.parent[tuple(name for name in above if name != dropped)] = above
-        self._reach(scope)
-
-    def _count(self, scope: Scope) -> int:
-        return math.prod(self.sizes[name] for name in scope)
+            while scope not in (known := [self.names, *self.parent]):
+                above = min(
+                    (other for other in known if set(scope) <= set(other)),
+                    key=lambda other: math.prod(sizes[name] for name in other),
+                )
+                dropped = max((name for name in above if name not in scope), key=sizes.__getitem__)
+                self.parent[tuple(name for name in above if name != dropped)] = above
 
     def at(self, tables: Tables, rows: float) -> Point:
         logs = self.raised(tables)
@@ -68,16 +62,16 @@ class Whole:
         return np.broadcast_to(held[self.names], list(self.sizes.values()))
 
     def _marginals(self, counts: Floats) -> Tables:
-        found = {self.names: counts}
+        marginals = {self.names: counts}
         for scope, above in self.parent.items():
-            found[scope] = found[above].sum(axis=self._summed_axes(scope))
-        return found
+            marginals[scope] = marginals[above].sum(axis=self._summed_axes(scope))
+        return marginals
 
     def _summed_axes(self, scope: Scope) -> tuple[int, ...]:
         return tuple(axis for axis, name in enumerate(self.parent[scope]) if name not in scope)
 
 
-class Tree:
+class TreeOracle:
     """The same through a junction tree; how the marginals move is a symmetric difference."""
 
     def __init__(self, sizes: dict[str, int], scopes: Iterable[Scope]) -> None:

@@ -23,26 +23,26 @@ tried, and without NOISE it was 1.2 to 1.3 times as large. Nothing proved depend
 
 The maximum is found by Newton's method, each step by preconditioned conjugate gradients. Measurements that share no
 column, directly or through others, are fitted apart. Tables of up to 2^22 cells are kept whole, larger ones as a
-junction tree (`factored.py`). The same measurements give the same bytes.
+junction tree (`graphical_model.py`). The same measurements give the same bytes.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from discreet.answering.linear_query import Linear, Question
-from discreet.answering.measurement import Measured
 from discreet.data import Category, Domain, Floats, Number
-from discreet.hypothesis.hypothesis import Dense, Factored, Hypothesis, tree_cells
-from discreet.hypothesis.hypothesis import start as uniform
-from discreet.hypothesis.marginal_oracles import Point, Scope, Tables, Tree, Whole
+from discreet.hypothesis.dense import Dense
+from discreet.hypothesis.graphical_model import Factored, Hypothesis, start
+from discreet.hypothesis.junction_tree import tree_cells
+from discreet.hypothesis.marginal_oracles import DenseOracle, Point, Tables, TreeOracle
+from discreet.hypothesis.tensor import Linear, Scope
 
 TIE = 0.2
 NOISE = 5.0
@@ -54,8 +54,20 @@ _WORK = 2**29  # most cells that one fit looks at: it ends there, a little short
 _TREE = 2**16  # most cells of a junction tree that is fitted: what would make it larger is left out
 
 
+class Measurement(Protocol):
+    """A query, its noisy numbers, and the variance of the noise on each of them."""
+
+    @property
+    def query(self) -> Hashable: ...
+    @property
+    def value(self) -> Floats: ...
+    @property
+    def variance(self) -> float: ...
+    def form(self, domain: Domain) -> Linear | None: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
+class Fit:
     """A hypothesis, the number of rows it stands for, and which measurements (by index) it does not use."""
 
     hypothesis: Hypothesis
@@ -63,20 +75,30 @@ class Fitted:
     left_out: tuple[int, ...] = ()
 
 
-def fit(measured: Sequence[Measured], domain: Domain, *, total: float | None) -> Fitted:
+def fit(measured: Sequence[Measurement], domain: Domain, *, total: float | None) -> Fit:
     """The hypothesis nearest to everything measured; it depends on that alone, so that a session that is opened again
     finds the same.
 
     total  the number of rows if it is public; None: estimated from what was measured
     """
     sizes = listed_sizes(domain)
-    parts, left_out = _parts(measured, domain, sizes)
+    parts, left_out = parts_of(measured, domain, sizes)
     rows = total if total is not None else _total(parts)
-    parts = _with_implied(parts, sizes)
     tables: Tables = {}
-    for group in _groups([part for part in parts if part.scope]):
-        tables.update(_fitted(group, sizes, max(rows, 1.0)))
-    return Fitted(_hypothesis(sizes, tables), rows, left_out)
+    groups: list[list[Part]] = []  # parts that share columns, directly or through others, are fitted together
+    for part in _with_implied(parts, sizes):
+        if part.scope:
+            touched = [group for group in groups if any(set(part.scope) & set(other.scope) for other in group)]
+            groups = [group for group in groups if group not in touched]
+            groups.append([*itertools.chain.from_iterable(touched), part])
+    for group in groups:
+        tables.update(_fit_group(sorted(group, key=lambda part: (len(part.scope), part.scope)), sizes, max(rows, 1.0)))
+    if not tables:
+        return Fit(start(sizes), rows, left_out)
+    if math.prod(sizes.values()) > _DENSE:
+        return Fit(Factored(sizes, tables), rows, left_out)
+    even = {tuple(sizes): np.zeros(list(sizes.values()))}
+    return Fit(Dense.from_logs(sizes, DenseOracle(sizes, tables).raised({**even, **tables})), rows, left_out)
 
 
 def listed_sizes(domain: Domain) -> dict[str, int]:
@@ -85,7 +107,7 @@ def listed_sizes(domain: Domain) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class Part:
     """Numbers of one query: one measurement, or several of the same query averaged."""
 
     form: Linear
@@ -93,115 +115,89 @@ class _Part:
     variance: float
     plain: bool  # the cells of the scope in their own order, each counted once: no places to look up
 
+    @staticmethod
+    def average(form: Linear, repeated: list[tuple[Floats, float]]) -> Part:
+        """Of several values with their variances, by their precision."""
+        precision = math.fsum(1 / variance for _, variance in repeated)
+        value = np.sum([value / variance for value, variance in repeated], axis=0) / precision
+        plain = math.prod(form.outputs) == form.cells and bool(
+            (form.place == np.arange(form.cells)).all() and (form.weight == 1).all()
+        )
+        return Part(form, value, 1 / precision, plain)
+
     @property
     def scope(self) -> Scope:
         return self.form.scope
 
-    @property
-    def largest(self) -> float:
-        return float(np.max(np.abs(self.form.weight), initial=0.0)) or 1.0
 
-
-def _parts(measured: Sequence[Measured], domain: Domain, sizes: dict[str, int]) -> tuple[list[_Part], tuple[int, ...]]:
-    """What can be used, repeated queries averaged, fewest columns first; and the indices of the rest."""
-    forms: dict[Question, Linear] = {}
-    values: dict[Question, list[tuple[Floats, float]]] = {}
+def parts_of(
+    measured: Sequence[Measurement], domain: Domain, sizes: dict[str, int]
+) -> tuple[list[Part], tuple[int, ...]]:
+    """What can be used, repeated queries averaged; and the indices of the rest."""
+    forms: dict[Hashable, Linear] = {}
+    values: dict[Hashable, list[tuple[Floats, float]]] = {}
     left_out = []
-    for index, each in enumerate(measured):
-        if each.query not in forms:
-            form = each.form(domain)
-            if form is None or tangled([*(held.scope for held in forms.values()), form.scope], sizes):
+    for index, measurement in enumerate(measured):
+        query = measurement.query
+        if query not in forms:
+            form = measurement.form(domain)
+            if form is None or tangled([*(other.scope for other in forms.values()), form.scope], sizes):
                 left_out.append(index)
                 continue
-            forms[each.query] = form
-        held = np.asarray(each.value, dtype=np.float64).ravel()
-        values.setdefault(each.query, []).append((held, max(each.variance, 1e-18)))
-    parts = [_averaged(form, values[query]) for query, form in forms.items() if form.weight.any()]
+            forms[query] = form
+        numbers = np.asarray(measurement.value, dtype=np.float64).ravel()
+        values.setdefault(query, []).append((numbers, max(measurement.variance, 1e-18)))
+    parts = [Part.average(form, values[query]) for query, form in forms.items() if form.weight.any()]
     return parts, tuple(left_out)
 
 
-def _with_implied(parts: list[_Part], sizes: dict[str, int]) -> list[_Part]:
+def _with_implied(parts: list[Part], sizes: dict[str, int]) -> list[Part]:
     """The same, and what complete marginals say about each other and about single columns, averaged into one marginal
     for each of these scopes: every scope gets the best that is known about it, and a slack of its own."""
     whole = [part for part in parts if part.plain and part.scope]
     alone = [(name,) for name in sizes if any(name in part.scope for part in whole)]
-    scopes = list(dict.fromkeys([*alone, *(part.scope for part in whole)]))
-    made = [_marginal(scope, [part for part in whole if set(scope) <= set(part.scope)]) for scope in scopes]
-    return [*(part for part in parts if part not in whole), *made]
-
-
-def _marginal(scope: Scope, larger: list[_Part]) -> _Part:
-    """One marginal from several that contain it."""
-    shape = next(part.form.shape for part in larger)
-    known = []
-    for part in larger:
-        summed = tuple(axis for axis, name in enumerate(part.scope) if name not in scope)
-        table = part.value.reshape(part.form.shape).sum(axis=summed)
-        shape = table.shape
-        known.append((table.ravel(), part.variance * (part.form.cells // table.size)))
-    cells = math.prod(shape)
-    return _averaged(Linear(scope, shape, shape, np.arange(cells), np.ones(cells)), known)
-
-
-def _averaged(form: Linear, repeated: list[tuple[Floats, float]]) -> _Part:
-    precision = math.fsum(1 / variance for _, variance in repeated)
-    value = np.sum([value / variance for value, variance in repeated], axis=0) / precision
-    plain = math.prod(form.outputs) == form.cells and bool(
-        (form.place == np.arange(form.cells)).all() and (form.weight == 1).all()
-    )
-    return _Part(form, value, 1 / precision, plain)
+    implied = []
+    for scope in dict.fromkeys([*alone, *(part.scope for part in whole)]):
+        known, shape = [], tuple(sizes[name] for name in scope)
+        for part in whole:
+            if set(scope) <= set(part.scope):
+                summed = tuple(axis for axis, name in enumerate(part.scope) if name not in scope)
+                table = part.value.reshape(part.form.shape).sum(axis=summed)
+                known.append((table.ravel(), part.variance * (part.form.cells // table.size)))
+        cells = math.prod(shape)
+        implied.append(Part.average(Linear(scope, shape, shape, np.arange(cells), np.ones(cells)), known))
+    return [*(part for part in parts if part not in whole), *implied]
 
 
 def tangled(scopes: list[Scope], sizes: dict[str, int]) -> bool:
+    """Whether a fit to all these scopes would take too large a table."""
     columns = {name for scope in scopes for name in scope}
     return math.prod(sizes[name] for name in columns) > _DENSE and tree_cells(sizes, scopes) > _TREE
 
 
-def _total(parts: Sequence[_Part]) -> float:
+def _total(parts: Sequence[Part]) -> float:
     """The number of rows: the sums of complete marginals, averaged by their precision; without any, the number with
     which a uniform table answers best."""
-    whole = [part for part in parts if part.plain]
-    answers = [np.array([float(part.value.sum())]) for part in whole] or [part.value for part in parts]
-    shares = [np.ones(1) for _ in whole] or [part.form.of(_even(part.form)).ravel() for part in parts]
-    noise = [part.variance * part.form.cells for part in whole] or [part.variance for part in parts]
-    weight = math.fsum(float(share @ share) / v for share, v in zip(shares, noise, strict=True))
-    found = math.fsum(float(y @ share) / v for y, share, v in zip(answers, shares, noise, strict=True))
-    return max(0.0, found / weight) if weight > 0 else 0.0
+    known = [
+        (np.array([float(part.value.sum())]), np.ones(1), part.variance * part.form.cells)
+        for part in parts
+        if part.plain
+    ]
+    if not known:
+        even = [np.full(part.form.shape, 1 / part.form.cells) for part in parts]
+        known = [(part.value, part.form.of(one).ravel(), part.variance) for part, one in zip(parts, even, strict=True)]
+    weight = math.fsum(float(share @ share) / variance for _, share, variance in known)
+    rows = math.fsum(float(answer @ share) / variance for answer, share, variance in known)
+    return max(0.0, rows / weight) if weight > 0 else 0.0
 
 
-def _even(form: Linear) -> Floats:
-    return np.full(form.shape, 1 / form.cells)
-
-
-def _groups(parts: Sequence[_Part]) -> list[list[_Part]]:
-    """Parts that share columns, directly or through others: fewest columns first, those of one scope in a row."""
-    groups: list[list[_Part]] = []
-    for part in parts:
-        touched = [group for group in groups if any(set(part.scope) & set(other.scope) for other in group)]
-        groups = [group for group in groups if group not in touched]
-        groups.append([*(each for group in touched for each in group), part])
-    return [sorted(group, key=lambda part: (len(part.scope), part.scope)) for group in groups]
-
-
-def _hypothesis(sizes: dict[str, int], tables: Tables) -> Hypothesis:
-    if not tables:
-        return uniform(sizes)
-    if math.prod(sizes.values()) > _DENSE:
-        return Factored(sizes, tables)
-    even = {tuple(sizes): np.zeros(list(sizes.values()))}
-    return Dense.from_logs(sizes, Whole(sizes, tables).raised({**even, **tables}))
-
-
-# One group of measurements.
-
-
-def _fitted(parts: list[_Part], sizes: dict[str, int], rows: float) -> Tables:
+def _fit_group(parts: list[Part], sizes: dict[str, int], rows: float) -> Tables:
     """The tables whose sum is the logarithm of the fit: level by level, fewest columns first."""
     held = {name: sizes[name] for name in sizes if any(name in part.scope for part in parts)}
     theta, slack = np.zeros(0), np.zeros(0)
     levels = sorted({len(part.scope) for part in parts})
     for level in levels:
-        problem = _Problem([part for part in parts if len(part.scope) <= level], held, rows)
+        problem = EntropyProblem([part for part in parts if len(part.scope) <= level], held, rows)
         theta = np.append(theta, np.zeros(len(problem.value) - len(theta)))
         slack = np.append(slack, problem.slack(theta)[len(slack) :])
         theta = problem.solve(theta, slack, _CLOSE if level == levels[-1] else 10 * _CLOSE)
@@ -211,12 +207,16 @@ def _fitted(parts: list[_Part], sizes: dict[str, int], rows: float) -> Tables:
 class _Block:
     """All numbers measured over one scope as a matrix on its cells; None stands for the cells themselves."""
 
-    def __init__(self, parts: Sequence[_Part]) -> None:
+    def __init__(self, parts: Sequence[Part]) -> None:
         self.scope, self.shape = parts[0].scope, parts[0].form.shape
-        self.matrix = (
-            None if len(parts) == 1 and parts[0].plain else csr_array(vstack([_matrix(part) for part in parts]))
-        )
-        self.squared = None if self.matrix is None else self.matrix.multiply(self.matrix).tocsr()
+        self.matrix = self.squared = None
+        if len(parts) > 1 or not parts[0].plain:
+            rows = []
+            for part in parts:
+                cells, shape = np.flatnonzero(part.form.place >= 0), (len(part.value), part.form.cells)
+                rows.append(csr_array((part.form.weight[cells], (part.form.place[cells], cells)), shape=shape))
+            self.matrix = csr_array(vstack(rows))
+            self.squared = self.matrix.multiply(self.matrix).tocsr()
 
     def of(self, table: Floats) -> Floats:
         return table.ravel() if self.matrix is None else self.matrix @ table.ravel()
@@ -230,22 +230,16 @@ class _Block:
         return spread.reshape(self.shape)
 
 
-def _matrix(part: _Part) -> Any:
-    cells = np.flatnonzero(part.form.place >= 0)
-    places = (part.form.place[cells], cells)
-    return csr_array((part.form.weight[cells], places), shape=(len(part.value), part.form.cells))
-
-
-class _Problem:
+class EntropyProblem:
     """The concave problem for some measurements; theta, slack and the gradient are vectors over all their numbers."""
 
-    def __init__(self, parts: list[_Part], sizes: dict[str, int], rows: float) -> None:
+    def __init__(self, parts: list[Part], sizes: dict[str, int], rows: float) -> None:
         self.parts, self.rows = parts, rows
         by_scope = [list(group) for _, group in itertools.groupby(parts, key=lambda part: part.scope)]
         self.blocks = [_Block(group) for group in by_scope]
         scopes = [block.scope for block in self.blocks]
         dense = math.prod(sizes.values()) <= _DENSE
-        self.cells: Whole | Tree = Whole(sizes, scopes) if dense else Tree(sizes, scopes)
+        self.cells: DenseOracle | TreeOracle = (DenseOracle if dense else TreeOracle)(sizes, scopes)
         # A tree is looked at twice for one step, clique by clique, in logarithms: much more than one pass.
         self.looks = _WORK // (math.prod(sizes.values()) if dense else 64 * tree_cells(sizes, scopes))
         self.value = np.concatenate([part.value for part in parts])
@@ -263,12 +257,13 @@ class _Problem:
     def slack(self, theta: Floats) -> Floats:
         """For every number, as the module's docstring has it; theta is the fit to the measurements before it."""
         apart = self.value - self.answers(self.cells.at(self.tables(theta), self.rows).marginals)
-        found = []
+        slacks = []
         for part, differences in zip(self.parts, _cut(apart, [len(part.value) for part in self.parts]), strict=True):
             signal = float(differences @ differences) / (len(differences) * part.variance) - 1
-            base = TIE * math.sqrt(part.variance) * part.largest
-            found.append(np.full(len(differences), base * (1 + NOISE / max(signal, _LEAST_SIGNAL))))
-        return np.concatenate(found)
+            largest = float(np.max(np.abs(part.form.weight), initial=0.0)) or 1.0
+            base = TIE * math.sqrt(part.variance) * largest
+            slacks.append(np.full(len(differences), base * (1 + NOISE / max(signal, _LEAST_SIGNAL))))
+        return np.concatenate(slacks)
 
     def solve(self, theta: Floats, slack: Floats, close: float) -> Floats:
         """Newton's method. The function is concave, so the slope along a step tells whether it went too far."""

@@ -1,4 +1,9 @@
-"""Sums and products over a large tensor in about one reading of its memory, with nothing but numpy and BLAS.
+"""Tables over scopes (sets of columns): linear forms, checks, sums over large tensors with nothing but numpy and BLAS.
+
+    Linear      a query as a table over its scope: the same form answers from the true counts and from a guess
+    Axes        the columns of a hypothesis with their sizes, and the checks of scopes, tables and forms over them
+    lay, draw   one table laid along the axes of another; cells drawn in proportion to a table
+    boxes, joined, reduced, summed, Sums      arithmetic in about one reading of a tensor's memory
 
 A sum over some axes is a product with ones: BLAS reads a matrix at the speed of memory where numpy's own sums, on short
 axes, do not. A table over some axes is multiplied in by broadcasting, after the last axes were joined until an inner
@@ -8,12 +13,17 @@ loop has thousands of cells. Cells that are not concerned are left out where the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Floats
+from discreet.arrays import Codes, Floats, Mask
+from discreet.errors import ParameterError
+from discreet.rng import Rng, SeededRng
+
+Scope = tuple[str, ...]
 
 BLOCK = 2**15
 """Cells that fit into the nearest caches."""
@@ -22,7 +32,124 @@ _STRETCH = 2**12  # cells; a stretch of memory shorter than this is not worth le
 _GAP = 2**19  # cells; a gap between stretches shorter than this is not worth a call of its own
 
 
-def boxes(used: npt.NDArray[np.bool_], steps: list[int]) -> Iterator[tuple[slice, ...]]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Linear:
+    """A query over the cells of its scope: answer[p] is the sum over cells with place p of weight * count.
+
+    scope    the columns, in the domain's order          shape   their sizes
+    outputs  the shape of the answer, () for one number
+    place    for each cell, flattened, the number of the answer that it adds to, or -1
+    weight   for each cell, flattened, how much one row in it adds, in the query's units; 0 where place is -1
+    """
+
+    scope: Scope
+    shape: tuple[int, ...]
+    outputs: tuple[int, ...]
+    place: Codes
+    weight: Floats
+
+    @property
+    def cells(self) -> int:
+        return math.prod(self.shape)
+
+    def of(self, marginal: Floats) -> Floats:
+        """The answer on a table with these numbers of rows in the cells of the scope."""
+        inside = self.place >= 0
+        weighed = (marginal.ravel() * self.weight)[inside]
+        added = np.bincount(self.place[inside], weights=weighed, minlength=math.prod(self.outputs))
+        return added.astype(np.float64, copy=False).reshape(self.outputs)
+
+    def spread(self, numbers: Floats) -> Floats:
+        """The adjoint: for every cell of the scope its weight times the number at its place, 0 where it has none."""
+        padded = np.append(np.asarray(numbers, dtype=np.float64).ravel(), 0.0)  # place -1 finds the 0
+        return (padded[self.place] * self.weight).reshape(self.shape)
+
+
+class Axes(dict[str, int]):
+    """The columns of a hypothesis, each with the number of its values."""
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        super().__init__(sizes)
+        wrong = {name: size for name, size in sizes.items() if type(size) is not int or size < 1}
+        if wrong:
+            raise ParameterError(f"the number of values of a column must be an integer of at least 1, not {wrong}")
+
+    def cells(self, scope: Iterable[str]) -> int:
+        return math.prod(self[name] for name in scope)
+
+    def shape(self, scope: Iterable[str]) -> tuple[int, ...]:
+        return tuple(self[name] for name in scope)
+
+    def scope(self, scope: Iterable[str]) -> Scope:
+        """The scope, if it names columns of these, each once."""
+        if isinstance(scope, str):
+            raise ParameterError(f"a scope is a tuple of columns, not the text {scope!r}")
+        columns = tuple(scope)
+        unknown = [name for name in columns if name not in self]
+        if unknown:
+            raise ParameterError(f"the scope names {unknown}; the hypothesis has the columns {list(self)}")
+        if len(set(columns)) != len(columns):
+            raise ParameterError(f"the scope names a column twice: {list(columns)}")
+        return columns
+
+    def table(self, table: npt.ArrayLike, scope: Scope, *, zeros: bool = False) -> Floats:
+        """A table of logarithms over a scope; with zeros, -inf is allowed (a cell that is impossible)."""
+        logs = np.asarray(table, dtype=np.float64)
+        if logs.shape != self.shape(scope):
+            raise ParameterError(
+                f"a table over {list(scope)} must have the shape {self.shape(scope)}, not {logs.shape}"
+            )
+        if not (math.isfinite(float(logs.max())) and (zeros or math.isfinite(float(logs.min())))):
+            raise ParameterError(f"the table over {list(scope)} has entries that are not finite")
+        return logs
+
+    def require(self, form: Linear) -> None:
+        """Refuse a query about other cells than these columns have."""
+        expected = self.shape(self.scope(form.scope))
+        if form.shape != expected:
+            raise ParameterError(
+                f"the question has {form.shape} cells over {list(form.scope)}, the hypothesis {expected}"
+            )
+
+
+def lay(table: Floats, scope: Sequence[str], names: Sequence[str]) -> Floats:
+    """A view of the table with one axis for each of the names, of size 1 where the scope does not have it."""
+    axis = {name: i for i, name in enumerate(scope)}
+    order = [axis[name] for name in names if name in axis]
+    return table.transpose(order).reshape([table.shape[axis[name]] if name in axis else 1 for name in names])
+
+
+def generator(rows: int, seed: int | None) -> Rng:
+    """The operating system's randomness, or with a seed the same rows each time: a hypothesis is public."""
+    if type(rows) is not int or rows < 0:
+        raise ParameterError(f"the number of rows to draw must be an integer of at least 0, not {rows!r}")
+    return Rng() if seed is None else SeededRng(seed)
+
+
+def uniform(rng: Rng, rows: int) -> Floats:
+    """Multiples of 2^-53 in [0, 1)."""
+    return np.asarray(rng.integers(2**53, rows) * 2.0**-53)
+
+
+def draw(shares: Floats, rows: Codes, uniform: Floats) -> Codes:
+    """For every i a column of row rows[i] of shares, with probability in proportion to what stands there.
+
+    By bisection in the row's cumulative sums, exact up to their rounding: a column with share 0 is never drawn.
+    """
+    below = np.cumsum(shares, axis=1)
+    aim = uniform * below[rows, -1]
+    aim = np.minimum(aim, np.nextafter(below[rows, -1], 0.0))  # a product with less than 1 may round up to the sum
+    low = np.zeros(len(rows), dtype=np.int64)
+    high = np.full(len(rows), shares.shape[1] - 1, dtype=np.int64)
+    while (low < high).any():
+        middle = (low + high) // 2
+        right = below[rows, middle] <= aim
+        low = np.where(right, middle + 1, low)
+        high = np.where(right, high, middle)
+    return low
+
+
+def boxes(used: Mask, steps: list[int]) -> Iterator[tuple[slice, ...]]:
     """Boxes that hold every used cell of a table; steps are the cells of the tensor from one index to the next."""
     if used.all():
         yield (slice(None),) * used.ndim
@@ -39,7 +166,7 @@ def boxes(used: npt.NDArray[np.bool_], steps: list[int]) -> Iterator[tuple[slice
             yield (here, *rest)
 
 
-def _spans(hit: npt.NDArray[np.bool_], gap: int, most: int = 8) -> list[tuple[int, int]]:
+def _spans(hit: Mask, gap: int, most: int = 8) -> list[tuple[int, int]]:
     """Stretches that hold every True; between two of them is more than the gap. If they are too many, one."""
     flags, hole = hit.tobytes(), bytes(gap + 1)  # searching bytes is faster than numpy on columns of the usual sizes
     spans, end = list[tuple[int, int]](), flags.rfind(1) + 1
@@ -60,31 +187,21 @@ def joined(view: Floats, table: Floats) -> tuple[Floats, Floats]:
     table = table[..., np.newaxis]
     while first > 0 and inner < _STRETCH:
         first -= 1
-        part = _part(view.shape[first], inner)
-        table = _written(table, part, inner)
-        inner, rest = part * inner, view.shape[first] // part
+        size = part = view.shape[first]
+        if inner > 1 and size * inner > 8 * _STRETCH:  # not all of the axis: a divisor that makes the inner loop long
+            enough = -(-_STRETCH // inner)
+            part = next((part for part in range(enough, 4 * enough) if size % part == 0), size)
+        (*lead, axis, last) = table.shape
+        rest, inside = (axis // part, part) if axis > 1 else (1, 1)
+        left = (*lead, rest) if rest > 1 else (*lead,)
+        if inside == last == 1:
+            table = table.reshape((*left, 1))
+        else:  # the last axis (inner cells, or 1 for as many equal ones) joined with the part of the axis before it
+            spread = np.broadcast_to(table.reshape((*lead, rest, inside, last)), (*lead, rest, part, inner))
+            table = spread.reshape((*left, part * inner))
+        inner, rest = part * inner, size // part
     whole = view.reshape((*view.shape[:first], rest, inner))
-    lead = table.shape[:first]
-    return whole, np.broadcast_to(table.reshape((*lead, -1, table.shape[-1])), whole.shape)
-
-
-def _written(table: Floats, part: int, inner: int) -> Floats:
-    """The last axis (inner cells, or 1 for as many equal ones) joined with a part of the axis before it, or all."""
-    (*lead, size, last) = table.shape
-    rest, inside = (size // part, part) if size > 1 else (1, 1)
-    left = (*lead, rest) if rest > 1 else (*lead,)
-    if inside == last == 1:
-        return table.reshape((*left, 1))
-    spread = np.broadcast_to(table.reshape((*lead, rest, inside, last)), (*lead, rest, part, inner))
-    return spread.reshape((*left, part * inner))
-
-
-def _part(size: int, inner: int) -> int:
-    """How much of an axis to join: all, or the least divisor that makes the inner loop long."""
-    if inner == 1 or size * inner <= 8 * _STRETCH:
-        return size
-    enough = -(-_STRETCH // inner)
-    return next((part for part in range(enough, 4 * enough) if size % part == 0), size)
+    return whole, np.broadcast_to(table.reshape((*table.shape[:first], -1, table.shape[-1])), whole.shape)
 
 
 def reduced(view: Floats, kept: list[bool]) -> Floats:
@@ -98,17 +215,17 @@ def reduced(view: Floats, kept: list[bool]) -> Floats:
             shape.append(size)
             keep.append(kept_axis)
     left = view.reshape(shape)
+
+    def cost(axis: int) -> float:
+        """Of summing this axis away first, beyond the reading: short inner loops, and what is left to read again."""
+        size, after = left.shape[axis], math.prod(left.shape[axis + 1 :])
+        return float(2 / size + (30 / size if after == 1 else 100 / (size * after)))
+
     while not all(keep):
-        axis = min((i for i, kept_axis in enumerate(keep) if not kept_axis), key=lambda i: _cost(left.shape, i))
+        axis = min((i for i, kept_axis in enumerate(keep) if not kept_axis), key=cost)
         left = summed(left, axis)
         del keep[axis]
     return left
-
-
-def _cost(shape: tuple[int, ...], axis: int) -> float:
-    """Of summing this axis away first, beyond the reading: short inner loops, and what is left to read again."""
-    after = math.prod(shape[axis + 1 :])
-    return 2 / shape[axis] + (30 / shape[axis] if after == 1 else 100 / (shape[axis] * after))
 
 
 def summed(view: Floats, axis: int) -> Floats:

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Column, Dataset, Facts, IntArray, label_of
+from discreet.data import Column, Dataset, Facts, IntArray
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
@@ -115,7 +115,7 @@ class StableMode:
 
 
 def _labels(columns: Sequence[Column], key: Sequence[int]) -> Label:
-    return tuple(label_of(column, code) for column, code in zip(columns, key, strict=True))
+    return tuple(column.label(code) for column, code in zip(columns, key, strict=True))
 
 
 # The bounded noise, for every mechanism that shows a bin only if its noisy count passes the bound.

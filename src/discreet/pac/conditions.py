@@ -29,7 +29,6 @@ from discreet.data import (
     Number,
     Words,
     common_ones,
-    label_of,
     packed,
     spell,
     unpacked,
@@ -182,7 +181,7 @@ class Thresholds:
         column = domain.column(name)
         called = name if names is None else names[self.columns.index(name)]
         if isinstance(column, Category):
-            return f"{called} {'=' if inside else '!='} {label_of(column, first)}"
+            return f"{called} {'=' if inside else '!='} {column.label(first)}"
         assert isinstance(column, Number)
         return f"{called} <= {spell(column.value(last))}" if first == 0 else f"{called} >= {spell(column.value(first))}"
 

@@ -202,7 +202,7 @@ def _value(scope: Scope, node: Node, name: str, column: Column) -> tuple[int, An
     if code == column.missing_code:
         reason = f"column {name!r}: {shown(str(literal))} stands for missing values"
         scope.refuse(node, reason, f"Write {name} IS NULL, or IS NOT NULL.")
-    return code, column.value(code) if isinstance(column, Number) else column.level(code)
+    return code, column.value(code)
 
 
 def _literal(scope: Scope, node: Node, name: str, column: Column) -> str | bool | int | Fraction:

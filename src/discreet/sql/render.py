@@ -161,7 +161,7 @@ def _cut(said: str, column: Number, code: int, sign: str) -> str:
 def _literal(column: Category | Number, code: int) -> str:
     if isinstance(column, Number):
         return _written(column.value(code))
-    level = column.level(code)
+    level = column.value(code)
     if isinstance(level, bool):
         return "TRUE" if level else "FALSE"
     return str(level) if isinstance(level, int) else "'" + level.replace("'", "''") + "'"

@@ -94,7 +94,7 @@ def box(desk: Desk) -> Fitted:
         target="programme",
     )
     sure = f"with probability {float(1 - _BETA):g}"
-    promised = f"wrong on at most {percent(float(model.error_bound_))} more than the best box, {sure}"
+    promised = f"wrong on at most {percent(float(model.promise_))} more than the best box, {sure}"
     measured, error = (None, "") if desk.truth is None else _box_error(model, desk.truth)
     what = "a box: the invented programme, from age and visits"
     return Fitted(Line(what, str(model.box_), promised, error, _price(desk, before)), model, measured)
@@ -111,7 +111,7 @@ def _slopes(model: Any) -> dict[str, float]:
 
 def _excess(model: Any) -> str:
     among = f"among coefficients of length at most {model.radius}, a public choice"
-    return f"excess risk at most {float(model.bound_):.3g} per {model.bound_.per} on average, {among}"
+    return f"excess risk at most {float(model.promise_):.3g} per {model.promise_.per} on average, {among}"
 
 
 def _price(desk: Desk, before: float) -> str:

@@ -37,7 +37,7 @@ MOST_AXES, MOST_AXES_LISTED = 5, 3
 MOST_POINTS = 2**22  # on an axis
 MOST_LISTED = 2**22  # points of a grid that is listed
 MOST_WORK = 2**36  # losses that are computed for it
-_ADVICE = 'solve it by gradient descent (solver="descent") or output perturbation (solver="output")'
+_ADVICE = 'solve it by gradient descent (method="descent") or output perturbation (method="output")'
 
 
 @dataclass(frozen=True, slots=True, init=False)
