@@ -136,8 +136,8 @@ class Refused:
 
     @staticmethod
     def of(name: str, error: ParameterError) -> Refused:
-        code = next((code for code, kind in _ERRORS.items() if type(error) is kind), "problem")
-        return Refused(name, str(error), code)
+        codes = [code for code, kind in _ERRORS.items() if type(error) is kind]
+        return Refused(name, str(error), codes[0] if codes else "problem")
 
     def error(self, text: str | None = None) -> ParameterError:
         """The refusal as an error."""
@@ -157,7 +157,7 @@ class Method:
 
     name: str
     claim: Promise
-    needed: Callable[[float], int]
+    needed: Callable[[Any], int]
     mechanism: Callable[[float], Any]
     solve: Callable[[int | None], Offer] | None = None
     imagined: str = ""
@@ -187,11 +187,13 @@ class Method:
             return self.solve(size).promise
         if size is None or self.needed(USELESS) > size:
             return dataclasses.replace(self.claim, reason=self._why_nothing(size))
-        low, high = 0.0, USELESS
-        while high - low > high / 1000 and high > 1e-9:
-            middle = (low + high) / 2
-            low, high = (low, middle) if self.needed(middle) <= size else (middle, high)
-        return dataclasses.replace(self.claim, bound=high)
+        bound = exact.least(
+            lambda alpha: self.needed(alpha) <= size,
+            0.0,
+            USELESS,
+            lambda low, high: high - low <= high / 1000 or high <= 1e-9,
+        )
+        return dataclasses.replace(self.claim, bound=bound)
 
     def _why_nothing(self, size: int | None) -> str:
         if not self.proven:
@@ -219,15 +221,10 @@ def least_size(kept: Callable[[int], bool]) -> int:
         except ParameterError:
             return False
 
-    low, high = 1, 16
-    while not keeps(high):
-        low, high = high, high * 4
-        if high > LARGEST:
-            return UNPROVEN
-    while high - low > max(1, high // 24):
-        middle = (low + high) // 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high
+    ends = exact.bracket(keeps, 1, 16, limit=LARGEST, factor=4)
+    if ends is None:
+        return UNPROVEN
+    return exact.least(keeps, *ends, lambda low, high: high - low <= max(1, high // 24))
 
 
 Maker = Callable[[], Method | Refused]

@@ -16,7 +16,6 @@ from discreet.pac.all_conjunctions import Listing, PackedRows
 from discreet.pac.conditions import Conjunction, Literals
 from discreet.pac.conjunctions import COUNTS, EXACT, LECTURE, methods, tuned
 from discreet.pac.labels import Labels
-from discreet.pac.methods import named
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
 
@@ -26,7 +25,7 @@ BETA = Fraction(1, 20)
 
 def offered(name, d, k, budget, relation):
     facts = Facts(Domain(x=Bits(d), y=CLASSES), Neighbours(relation), 1000)
-    return named(methods(BITS, LABELS, k, facts=facts, beta=BETA, funds=Funds.of(budget)), name)
+    return methods(BITS, LABELS, k, facts=facts, beta=BETA, funds=Funds.of(budget)).named(name)
 
 
 def matrix(bits, labels):

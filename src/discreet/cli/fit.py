@@ -139,9 +139,9 @@ def shape_of(
 
 def _check_method(kind: str, method: str | None) -> None:
     """Only what a plan lists: refused before anything is spent."""
-    from discreet.erm.plans import methods
+    from discreet.plan.models import names
 
-    listed = methods(kind)
+    listed = names(kind)
     if method is None or method in (*listed, "auto"):
         return
     if not listed:

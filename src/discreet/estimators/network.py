@@ -15,7 +15,7 @@ from discreet.erm import network
 from discreet.erm.losses import Softmax
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import PrivateEstimator, books, charged, refuse, terms_of
+from discreet.estimators.base import Fit, PrivateEstimator, refuse, terms_of
 from discreet.estimators.input import projected
 from discreet.estimators.selection import charged_accuracy
 from discreet.estimators.supervised import (
@@ -26,6 +26,7 @@ from discreet.estimators.supervised import (
     seen,
     table_rows,
 )
+from discreet.method import Offer
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -62,11 +63,11 @@ class MLPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         else:
             no_features(features)
             rows = labelled_rows(self, terms, X, y, intercept=True)
-        where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
-        mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, funds=where.funds, seed=seed)
-        got = charged(self, terms, where, mechanism, rows.data)
+        fit, facts = Fit.of(terms, rows.data, about=rows.about), rows.data.facts
+        mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, funds=fit.funds, seed=seed)
+        got = fit.learn(self, Offer("descent", mechanism, network.promise(mechanism, facts)))
         self.encoding_, self.norm_ = rows.encoding, float(rows.norm)
-        self.n_iter_, self.promise_ = mechanism.steps, network.promise(mechanism, facts)
+        self.n_iter_ = mechanism.steps
         self.shapes_ = network.layout(rows.features, rows.target, hidden, facts.domain)
         self.weights_ = np.asarray(got.value, dtype=np.float64)
         layers = network.split(self.weights_, self.shapes_)

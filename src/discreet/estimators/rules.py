@@ -15,7 +15,7 @@ from discreet.data import Batch, Category, Domain, Number
 from discreet.erm.gradient import alone
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import PrivateEstimator, Terms, refuse, terms_of
+from discreet.estimators.base import Fit, PrivateEstimator, Terms, refuse, terms_of
 from discreet.estimators.conjunctions import how_many
 from discreet.estimators.rule_base import (
     ANY,
@@ -24,14 +24,15 @@ from discreet.estimators.rule_base import (
     RuleMixin,
     bit_examples,
     feature_names,
-    learned,
     number_examples,
+    of_part,
     seen_bits,
     table_examples,
     wanted,
 )
 from discreet.estimators.supervised import no_features
-from discreet.pac import choose, finite, plans
+from discreet.method import choose
+from discreet.pac import finite, learners
 from discreet.pac.boxes import interval
 from discreet.pac.conditions import CUTS, Conjunction, Literals, Thresholds
 from discreet.pac.finite import FunctionRule, Predictions, Where
@@ -85,14 +86,10 @@ class RuleClassifier(RuleMixin, PrivateEstimator):
         conditions = Thresholds(rows.columns, cuts)
         if most > (there := conditions.size(rows.facts.domain)):
             raise ParameterError(f"k must be at most the number of conditions, {there}; found {most}")
-        value = learned(
-            self,
-            terms,
-            rows,
-            lambda funds: choose.rule_methods(conditions, rows.labels, most, rows.facts, beta, funds),
-            lambda found: choose.auto(found, rows.facts, alpha, choose.PRACTICAL_RULE),
-        )
-        rule = Conjunction(conditions, tuple(map(int, value)))
+        fit = Fit.of(terms, rows.data, about=rows.about)
+        methods = learners.rule_methods(conditions, rows.labels, most, rows.facts, beta, fit.funds)
+        offer = of_part(choose(methods, self.method, rows.facts.size, alpha=alpha), rows.data)
+        rule = Conjunction(conditions, tuple(map(int, fit.learn(self, offer).value)))
         self.rule_ = LearnedRule(rule, rows.features, sentence(rule, rows.facts.domain))
         self.from_table_ = reading.is_table(X)
         return self
@@ -116,7 +113,7 @@ class RuleClassifier(RuleMixin, PrivateEstimator):
         method: str = "auto",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for k of so many conditions."""
-        return plans.needed("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
+        return learners.sample_size("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -153,14 +150,10 @@ class FiniteClassClassifier(RuleMixin, PrivateEstimator):
         listed = hypotheses_of(self.hypotheses)
         rows = self._examples(terms, X, y, features)
         rules = _rules(listed or [], rows, self.classes_) if reading.is_table(X) else Predictions("x")
-        value = learned(
-            self,
-            terms,
-            rows,
-            lambda funds: choose.finite_methods(rules, rows.labels, rows.facts, beta, funds),
-            lambda found: choose.auto(found, rows.facts, None, finite.NAME),
-        )
-        self.index_ = int(value)
+        fit = Fit.of(terms, rows.data, about=rows.about)
+        methods = finite.methods(rules, rows.labels, facts=rows.facts, beta=beta, funds=fit.funds)
+        offer = of_part(choose(methods, self.method, rows.facts.size), rows.data)
+        self.index_ = int(fit.learn(self, offer).value)
         chosen = (
             Conjunction(Literals("x"), (2 * self.index_,)) if isinstance(rules, Predictions) else rules[self.index_]
         )
@@ -216,7 +209,7 @@ class FiniteClassClassifier(RuleMixin, PrivateEstimator):
         neighbours: Any = "replace-one",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for so many hypotheses."""
-        return plans.needed("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
+        return learners.sample_size("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
 
 
 def hypotheses_of(given: Any) -> list[Any] | None:

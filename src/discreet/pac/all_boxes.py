@@ -229,7 +229,11 @@ def _imagined(
         f"{NAME} is for at most two columns, found {len(columns)}: it would list about 2**{count.bit_length() - 1} "
         "boxes; it is a row of the plan only"
     )
-    return _method(count, found.rate, beta, "the declared grid", lambda alpha: None, reason)
+
+    def refuse(alpha: float) -> Any:
+        raise ParameterError(reason)
+
+    return _method(count, found.rate, beta, "the declared grid", refuse, reason)
 
 
 def _method(count: int, rate: Fraction, beta: Fraction, grid: str, mechanism: Any, imagined: str = "") -> Method:

@@ -9,6 +9,7 @@ conjunctions     the same; otherwise the practical greedy        all conjunction
 rules            the same                                        the practical greedy
 finite lists     the exponential mechanism                       the same
 
+    bounds        bits or nothing   a column of this many bits, or one without bounds
     interior      bits         a point between the smallest and the largest of values of this many bits
     box           d, bits      a box in d columns of 2^bits values
     conjunction   d, k         at most k literals of d booleans
@@ -18,21 +19,26 @@ finite lists     the exponential mechanism                       the same
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from discreet import exact
-from discreet.data import Bits, Category, Column, Domain, Facts, Number, Whole
+from discreet.data import AnyNumber, Bits, Category, Column, Domain, Facts, Number, Whole
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
-from discreet.method import Maker, Method, Methods
-from discreet.pac import all_boxes, all_conjunctions, boxes, conjunctions, finite, greedy, greedy_boxes, interior
+from discreet.mechanisms import calibrate
+from discreet.method import Maker, Method, Methods, Offer, Promise
+from discreet.pac import all_boxes, all_conjunctions, boxes, conjunctions, finite, greedy, greedy_boxes
 from discreet.pac.columns import ordered, points
 from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.finite import Predictions
+from discreet.pac.interior.methods import methods as interior_methods
 from discreet.pac.labels import Labels
+from discreet.pac.rank_bounds import RankBounds
 
 SMALL_GRID = 64
 """A grid of at most two columns of this many values is one on which all boxes may be gone through by default."""
@@ -100,7 +106,7 @@ def number(numbers: Numbers, name: str) -> int:
 
 
 def _interior(numbers: Numbers, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
-    return interior.methods(facts=stated(x=Whole(number(numbers, "bits"))), column="x", beta=beta, funds=funds)
+    return interior_methods(facts=stated(x=Whole(number(numbers, "bits"))), column="x", beta=beta, funds=funds)
 
 
 def _box(numbers: Numbers, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
@@ -148,6 +154,33 @@ def methods(
         return Facts(Domain(**columns, y=Category("no", "yes")), neighbours, size)
 
     return _PROBLEMS[kind](numbers, stated, beta, funds)
+
+
+def bounds_methods(numbers: Numbers, neighbours: Neighbours, size: int | None, beta: Fraction, funds: Funds) -> Methods:
+    """Two quantiles by ranks, as far out as they are sure to lie among the rows: `suggest_bounds`."""
+    column: Column = AnyNumber()
+    if "bits" in numbers:
+        bits = number(numbers, "bits")
+        if bits > NUMBER_BITS:
+            raise ParameterError(f"bits must be at most {NUMBER_BITS}, found {bits}")
+        column = Number(0, 2**bits - 1, step=1)
+    facts = Facts(Domain(x=column), neighbours, size)
+
+    def ranks() -> Method:
+        found = calibrate(lambda noise: RankBounds("x", Fraction(1, 2), 1 / noise), funds=funds, facts=facts)
+        missed = found.missed(facts, float(beta))
+        least, beyond = 4 * missed, 2 * missed + 1
+        condition = "so many rows lie below the low bound at most, and as many above the high one"
+        claim = Promise(None, "exponential mechanism on ranks, twice", condition=condition, measure="error")
+
+        def solve(size: int | None) -> Offer:
+            if size is not None and size < least:
+                raise ParameterError(f"{least:,} rows are needed to find bounds among them, found {size:,}")
+            return Offer("ranks", found, replace(claim, bound=float(beyond)), 1 / found.rate)
+
+        return Method("ranks", claim, lambda alpha: max(least, math.ceil(beyond / alpha)), lambda alpha: found, solve)
+
+    return Methods({"ranks": ranks})
 
 
 def sample_size(
