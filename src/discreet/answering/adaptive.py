@@ -48,7 +48,7 @@ from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
 from discreet.hypothesis import Fit, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
 from discreet.mechanisms import Far, Gaussian, Laplace, Mechanism
-from discreet.query import Histogram, Sum, in_words
+from discreet.query import Histogram, Sum
 from discreet.records import Json, record
 from discreet.release import Released, converse, release, reopen
 from discreet.rng import Rng
@@ -357,7 +357,7 @@ class Answers:
             purchase = self._purchase(question)
             if not covers(purchase.query, question, self.facts.domain):  # public: found before anything is charged
                 raise ParameterError("what would be measured does not cover the question: nothing was spent")
-            got = self._released(purchase, in_words(question.where), request.name)
+            got = self._released(purchase, question.where.in_words(), request.name)
             price, entry = self._price(got), got.entry
         else:
             entry = request.stored.entry

@@ -11,7 +11,7 @@ from discreet.answering.linear_query import Question, constant, linear
 from discreet.answering.transcript import Given
 from discreet.data import Facts
 from discreet.errors import ParameterError, UnsupportedQuery
-from discreet.query import Count, Histogram, Sum, in_words, numbers, require_numbers, require_shallow
+from discreet.query import Count, Histogram, Sum, numbers, require_numbers, require_shallow
 from discreet.sql import Select
 
 
@@ -28,6 +28,7 @@ class Answer:
     unit         of the value: "persons", "rows" if a person may have several, or the column
     population   a bound for the population that the rows were drawn from, as a fraction of the persons, if the owner
                  stated that they are a random sample
+    ranks        whether the error bound is in ranks, as that of a quantile
     """
 
     value: Any
@@ -39,6 +40,7 @@ class Answer:
     population: float | None = None
     groups: tuple[str, ...] = field(default=(), repr=False)
     testing: bool = field(default=False, repr=False)
+    ranks: bool = field(default=False, repr=False)
 
     def __repr__(self) -> str:
         parts = [f"value={self.value!r}", f"error_bound={self.error_bound:g}", f"source={self.source!r}"]
@@ -163,7 +165,7 @@ def _query(select: Select) -> Question:
 
 
 def _contradiction(question: Question, text: str) -> Exception:
-    words = in_words(question.where)
+    words = question.where.in_words()
     reason = "the condition is never true" if words == "never" else f"no row of the declared domain satisfies {words}"
     hint = "The answer is 0 whatever the rows are: nothing was asked and nothing was spent."
     if not text:

@@ -398,7 +398,7 @@ class Transcript:
         for entry, group in itertools.groupby(places, key=lambda place: place[0]):
             parts, end = additive_parts(self.ledger.entry(entry)["mechanism"]), self.ledger.store.end_of(entry)
             assert end is not None
-            values = _values(end[1])
+            values = _values(end)
             for _, part, order in group:
                 question, mechanism = parts[part]
                 self._learn(question, mechanism, values[part], entry=entry, order=order, part=part)

@@ -109,7 +109,7 @@ def bounds_of(column: str, facts: Facts) -> tuple[Fraction, Fraction]:
     if isinstance(number, AnyNumber):
         raise ParameterError(
             f"column {column!r} is declared {number!r}: without bounds only the ranks of a quantile are "
-            'private, solver="auto" or "rank"; suggest_bounds finds bounds'
+            'private, method="auto" or "rank"; suggest_bounds finds bounds'
         )
     assert isinstance(number, Number)
     return number.low, number.high

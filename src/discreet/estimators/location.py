@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import AnyNumber, Dataset, Number
+from discreet.data import AnyNumber, Dataset, Domain, Number
 from discreet.erm.location import Location, methods
 from discreet.erm.losses import Absolute, Pinball, Squared
 from discreet.erm.risk import public_size
@@ -107,7 +107,7 @@ def _fit(estimator: Any, x: Any, name: Any, loss: Location) -> None:
     table = reading.is_table(x)
     column = _table_column(estimator, terms, x, name) if table else _values(estimator, terms, x, name)
     fit, facts = Fit.of(terms, column.data, about=column.name if table else None), column.data.facts
-    listed = methods(loss, column.name, facts, fit.funds, share=Fraction(reading.share_of(column.data)))
+    listed = methods(loss, column.name, facts, fit.funds, share=reading.share_of(column.data))
     got = fit.learn(estimator, choose(listed, estimator.method, facts.size))
     estimator.value_, estimator.noise_range_ = _value(got, column)
 
@@ -137,7 +137,9 @@ def _values(estimator: Any, terms: Any, x: Any, name: Any) -> Column:
     step = 2 * half / reading.GRID if estimator.step is None else exact.positive(step=estimator.step)
     number = Number(-half, half, step=step)  # around 0, where a sum moves least
     values = _one_dimensional(x)
-    return Column(reading.column(terms, values - float(middle), number), "x", number, middle)
+    return Column(
+        reading.table_of(terms, {"x": values - float(middle)}, Domain(x=number), len(values)), "x", number, middle
+    )
 
 
 def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:

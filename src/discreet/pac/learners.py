@@ -33,12 +33,10 @@ from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms import calibrate
 from discreet.method import Maker, Method, Methods, Offer, Promise
 from discreet.pac import all_boxes, all_conjunctions, boxes, conjunctions, finite, greedy, greedy_boxes
-from discreet.pac.columns import ordered, points
-from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.finite import Predictions
 from discreet.pac.interior.methods import methods as interior_methods
-from discreet.pac.labels import Labels
 from discreet.pac.rank_bounds import RankBounds
+from discreet.pac.rules import Labels, Literals, Thresholds, ordered
 
 SMALL_GRID = 64
 """A grid of at most two columns of this many values is one on which all boxes may be gone through by default."""
@@ -62,7 +60,7 @@ def box_methods(columns: Sequence[str], labels: Labels, facts: Facts, beta: Frac
     makers: dict[str, Maker] = {}
     for module in (greedy_boxes, all_boxes, boxes):  # the quick ones first
         makers |= module.methods(tuple(columns), labels, facts=facts, beta=beta, funds=funds).makers
-    small = len(columns) <= 2 and all(points(ordered(facts.domain, name)) <= SMALL_GRID for name in columns)
+    small = len(columns) <= 2 and all(ordered(facts.domain, name).points <= SMALL_GRID for name in columns)
     usual = [name for name in makers if small or name != all_boxes.NAME]
     return Methods(makers, usual=lambda: usual, preferred=(all_boxes.NAME, greedy_boxes.NAME))
 

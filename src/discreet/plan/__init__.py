@@ -394,7 +394,7 @@ def _rules(problem: Problem) -> Methods:
     if problem.kind == "interior" and problem.alpha is not None:
         raise ParameterError("an interior point is found or not: a plan for it takes no alpha")
     if problem.kind != "interior" and problem.size is None and problem.alpha is None:
-        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
+        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
     return learners.methods(
         problem.kind, problem.numbers, problem.neighbours, problem.size, problem.beta, problem.funds
     )

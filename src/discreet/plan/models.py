@@ -52,7 +52,7 @@ def methods(problem: Problem, size: int | None = None) -> Methods:
     if problem.kind == "network":
         return Methods({"descent": lambda: Method.solving("descent", lambda size: _network(problem, size))})
     if problem.size is None and problem.alpha is None:
-        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
+        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
     facts = Facts(_domain(problem), problem.neighbours, problem.size if size is None else size)
     if problem.kind in LOCATION:
         return location.methods(_loss(problem), _target(problem), facts, problem.funds)

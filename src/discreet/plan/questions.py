@@ -72,7 +72,7 @@ def methods(problem: Problem) -> Methods:
         return Methods(_synthetic(problem, questions))
     if problem.size is None and problem.alpha is None:
         what = "questions" if problem.kind == "questions" else "a workload"
-        raise ParameterError(f"a plan for {what} needs size=, or alpha= to find the size")
+        raise ParameterError(f"a plan for {what} needs size=, or alpha= to find it", argument="size")
     cells = _cells(problem)
     makers: dict[str, Maker] = {}
     if problem.kind == "questions":
@@ -92,7 +92,9 @@ def methods(problem: Problem) -> Methods:
 def _cells(problem: Problem) -> int:
     given = [name for name in ("bits", "cells") if name in problem.numbers]
     if len(given) != 1:
-        raise ParameterError("a plan for questions takes bits= (log2 of the number of cells) or cells=, one of the two")
+        raise ParameterError(
+            "a plan for questions takes bits= (log2 of the number of cells) or cells=, one of the two", argument="bits"
+        )
     found = problem.number(given[0])
     if given == ["bits"] and found > MOST_BITS:
         raise ParameterError(f"bits must be at most {MOST_BITS}, found {found}")
@@ -110,7 +112,7 @@ def repeated(
 ) -> Gaussian | Laplace | None:
     """The least noise with which this many queries like this one are admitted together; None if none can be drawn."""
     try:
-        return calibrate(lambda noise: kind(query, noise), funds=funds.share(Fraction(1, times)), facts=facts)
+        return calibrate(lambda noise: kind(query, noise), funds=funds, facts=facts, times=times)
     except ParameterError:
         return None
 
@@ -396,7 +398,7 @@ def _synthetic(problem: Problem, questions: int) -> dict[str, Maker]:
     log_sets = math.log(2 * questions) - math.log(float(problem.beta))
     rows = problem.number("rows") if "rows" in problem.numbers else None
     if rows is None and problem.alpha is None:
-        raise ParameterError("a plan for synthetic rows needs rows=, or alpha= to find how many")
+        raise ParameterError("a plan for synthetic rows needs rows=, or alpha= to find how many", argument="rows")
     promise = Promise(
         None if rows is None else math.sqrt(log_sets / (2 * rows)),
         "Hoeffding's inequality, a union over the counts",

@@ -85,7 +85,7 @@ def _average(problem: Problem) -> dict[str, Maker]:
     if not problem.counted:
         return {kind.__name__: functools.partial(Refused, kind.__name__, _PRIVATE_SIZE) for kind in (Laplace, Gaussian)}
     if problem.size is None and problem.alpha is None:
-        raise ParameterError("a plan for an average needs size=, or alpha= to find the size")
+        raise ParameterError("a plan for an average needs size=, or alpha= to find the size", argument="size")
     return {name: functools.partial(_divided, name, make) for name, make in _sum(problem).items()}
 
 

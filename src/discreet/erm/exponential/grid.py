@@ -24,13 +24,13 @@ from discreet.erm.exponential.cell_sampler import Cells, Mesh, Point, Tangent
 from discreet.erm.exponential.custom import CustomLoss, CustomProblem
 from discreet.erm.exponential.grid_points import Lattice
 from discreet.erm.exponential.integer_loss import SlopeHeights, SquaredHeights
-from discreet.erm.exponential.line import person_range
 from discreet.erm.gradient import Pass
 from discreet.erm.losses import Custom, Softmax
 from discreet.erm.risk import Lasso, Risk, needs_moments, public_size
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
+from discreet.query import person_range
 from discreet.rng import Rng, checked_rate
 
 MOST_AXES, MOST_AXES_LISTED = 5, 3
