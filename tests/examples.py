@@ -14,7 +14,7 @@ import numpy as np
 
 import discreet as dp
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.marginals import Marginals
+from discreet.answering.workload import Marginals
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential

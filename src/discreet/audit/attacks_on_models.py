@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.marginals import Marginals
+from discreet.answering import AveragedWeights, Marginals
 from discreet.audit import mutants
 from discreet.audit.attacks_on_rules import Told
 from discreet.audit.divergence import Finding, claims, epsilon_finding

@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answering.adaptive import Answers
-from discreet.answering.calibration import Terms
-from discreet.answering.linear_query import Question, meaning
-from discreet.answering.multiplicative_weights import BETTER, LECTURE, Classic, ClassicAnswers
-from discreet.answering.transcript import Given
+from discreet.answering import AdaptiveAnswers, Answer, Classic, ClassicAnswers, Question, Terms, meaning
+from discreet.answering.adaptive import SOURCES, Inquiry
+from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE
 from discreet.audit import mutants
 from discreet.audit.divergence import Finding
 from discreet.audit.laws import Row, Setting
@@ -31,7 +29,6 @@ from discreet.guarantee import Budget, Neighbours
 from discreet.hypothesis import Fit, fit
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far, Laplace
 from discreet.query import Among, And, Count, Equals, Histogram, Not, Or
-from discreet.release import reopen
 from discreet.rng import Rng
 
 _HALF = Fraction(1, 2)
@@ -67,13 +64,13 @@ class RentOrBuy:
     past: tuple[tuple[str, tuple[int, ...]], ...] = ()
     saved: int = 0
 
-    def answers(self, visit: Visit) -> Answers:
+    def answers(self, visit: Visit) -> AdaptiveAnswers:
         for column, value in self.past:
             visit.plant(Laplace(Histogram(column), 10), value)
-        made = Answers(visit.table, visit.ledger, self.terms, rng=visit.rng)
+        made = AdaptiveAnswers(visit.table, visit.ledger, self.terms, rng=visit.rng)
         if self.saved:
             everybody = Count(Not(And()))  # asked by nobody
-            before = Given(np.array(0), 0.0, "direct", self.saved, False)
+            before = Answer(np.array(0), 0.0, "direct", self.saved, missed=False)
             made.transcript.say(everybody, meaning(everybody, visit.table.facts.domain), self.terms.beta, before)
         return made
 
@@ -94,10 +91,10 @@ def asking(
     return program
 
 
-def _hypothesis(answers: ClassicAnswers | Answers) -> Any:
+def _hypothesis(answers: ClassicAnswers | AdaptiveAnswers) -> Any:
     """The hypothesis over all columns; anybody may draw synthetic rows from it."""
     names = answers.facts.domain.names
-    found = answers.hypothesis() if isinstance(answers, Answers) else answers.weights.hypothesis
+    found = answers.hypothesis() if isinstance(answers, AdaptiveAnswers) else answers.weights.hypothesis
     return None if found is None else np.round(found.marginal(names), 9)
 
 
@@ -147,26 +144,22 @@ def in_threshold(mistake: Mistake) -> Slip:
 
 
 def _plant_in_threshold(answers: Any, mistake: Mistake) -> None:
-    if isinstance(answers, Answers):
-        answers._below = lambda question, guess: _below(answers, question, guess, mistake)  # type: ignore[method-assign]
+    if isinstance(answers, AdaptiveAnswers):
+        reopened = answers.reopened
+
+        def twin(*run: Any) -> Any:
+            talk = reopened(*run)
+            return replace(talk, conversation=Twin(talk.conversation, mistake))
+
+        answers.reopened = twin  # type: ignore[method-assign, assignment]
         return
-    honest = answers._threshold
+    honest = answers.threshold
 
     def threshold() -> tuple[Any, int]:
         talk, paid = honest()
         return replace(talk, conversation=Twin(talk.conversation, mistake)), paid
 
-    answers._threshold = threshold
-
-
-def _below(answers: Answers, question: Question, guess: Any, mistake: Mistake) -> bool | None:
-    run, shop = answers.transcript.open_run, answers.shop
-    if run is None:
-        return None
-    talk = reopen(run.conversation, answers.table, charge=run.entry, ledger=shop.ledger, rng=answers.rng)
-    steps = [int(each) for each in np.ravel(guess)]
-    ask = Far(question, steps, shop.theta(run.conversation, run.number), worth=shop.worth(question))
-    return not replace(talk, conversation=Twin(talk.conversation, mistake)).ask(ask)
+    answers.threshold = threshold
 
 
 # --- mistakes between the releases ------------------------------------------------------------------------------------
@@ -179,32 +172,28 @@ def _truth(answers: Any, question: Question) -> Any:
 def _uncharged(answers: Any) -> None:
     """The noisy answer is drawn and said, and nothing is charged for it."""
 
-    def noisy(question: Count) -> Any:
-        return _truth(answers, question) + _rng(answers).laplace(Fraction(1, 6))
+    def noisy(question: Question) -> Any:
+        return _truth(answers, question) + answers.rng.laplace(Fraction(1, 6))
 
-    if isinstance(answers, Answers):
-        free = lambda question, guess, source: answers._say(question, Given(noisy(question), 1.0, source))  # noqa: E731
-        answers._paid = free  # type: ignore[method-assign]
+    if isinstance(answers, AdaptiveAnswers):
+        free = lambda inquiry: Answer(noisy(inquiry.query), 1.0, "direct")  # noqa: E731
+        answers.sources = (*SOURCES[:-1], free)
     else:
-        answers._measured = lambda question, updates, paid: answers._say(
-            question, Given(np.array(noisy(question)), 1.0, "measurement", paid)
+        answers.measure = lambda question, updates, paid: answers.say(
+            question, Answer(np.array(noisy(question)), 1.0, "measurement", paid)
         )
-
-
-def _rng(answers: Any) -> Any:
-    return answers.rng if isinstance(answers, Answers) else answers._how["rng"]
 
 
 def _true_update(answers: Any) -> None:
     """The hypothesis learns the exact counts of what was measured; what is said stays noisy."""
-    if isinstance(answers, Answers):
-        answers._fit = lambda known: _fitted_to_the_truth(answers, known)  # type: ignore[method-assign]
+    if isinstance(answers, AdaptiveAnswers):
+        answers.fit_to = lambda known: _fitted_to_the_truth(answers, known)  # type: ignore[method-assign]
     else:
         update = answers.weights.update
         answers.weights.update = lambda question, answer: update(question, int(_truth(answers, question)))
 
 
-def _fitted_to_the_truth(answers: Answers, known: int) -> Fit:
+def _fitted_to_the_truth(answers: AdaptiveAnswers, known: int) -> Fit:
     measured = answers.transcript.measured[:known]
     exact = [replace(each, value=_truth(answers, each.query) * each.unit) for each in measured]
     return fit(exact, answers.facts.domain, total=answers.shop.total)
@@ -212,29 +201,29 @@ def _fitted_to_the_truth(answers: Answers, known: int) -> Fit:
 
 def _peeks(answers: Any) -> None:
     """Where the guess is near the truth the session does not pay for asking: it looks."""
-    if isinstance(answers, Answers):
-        opened, asks = answers._opened, answers._asks
+    if isinstance(answers, AdaptiveAnswers):
+        *free, threshold, measure = SOURCES
 
-        def far(question: Question) -> bool:
-            return bool(abs(_truth(answers, question) - answers._guess(question)).max() > 1)
+        def peeking(inquiry: Inquiry) -> Answer | None:
+            far = inquiry.guess is not None and abs(_truth(answers, inquiry.query) - inquiry.guess).max() > 1
+            return threshold(inquiry) if far else None
 
-        answers._opened = lambda question: opened(question) if far(question) else 0  # type: ignore[method-assign]
-        answers._asks = lambda question: far(question) and asks(question)  # type: ignore[method-assign]
+        answers.sources = (*free, peeking, measure)
         return
-    honest = answers._asked
+    honest = answers.run
 
-    def near(question: Count) -> Given:
+    def near(question: Count) -> Answer:
         guess = answers.weights.guess(question)
         if abs(int(_truth(answers, question)) - guess) < 1:
-            return answers._say(question, Given(np.array(guess), 1.0, "hypothesis"))  # type: ignore[no-any-return]
+            return answers.say(question, Answer(np.array(guess), 1.0, "hypothesis"))  # type: ignore[no-any-return]
         return honest(question)  # type: ignore[no-any-return]
 
-    answers._asked = near
+    answers.run = near
 
 
 def _kept_threshold(answers: ClassicAnswers) -> None:
     """Every threshold after the first is charged, and gets the noise of the first."""
-    honest, secrets = answers._threshold, answers.ledger.store.secrets
+    honest, secrets = answers.threshold, answers.ledger.store.secrets
 
     def threshold() -> tuple[Any, int]:
         talk, paid = honest()
@@ -244,12 +233,12 @@ def _kept_threshold(answers: ClassicAnswers) -> None:
             secrets.keep(each, held.get("first", held[each]))
         return talk, paid
 
-    answers._threshold = threshold  # type: ignore[method-assign]
+    answers.threshold = threshold  # type: ignore[method-assign]
 
 
 def _reused_noise(answers: ClassicAnswers) -> None:
     """The answer after a yes is the value that was compared; its charge is there, its own noise is not used."""
-    secrets, honest = answers.ledger.store.secrets, answers._measured
+    secrets, honest = answers.ledger.store.secrets, answers.measure
 
     def step(threshold: Any, state: Any, ask: Far, data: Dataset, rng: Rng) -> tuple[Any, Any]:
         noise = int(rng.geometric(threshold.question_scale))
@@ -257,36 +246,36 @@ def _reused_noise(answers: ClassicAnswers) -> None:
         above = ask.margin(data) + noise - state >= 0
         return (None if above else state), above
 
-    def measured(question: Count, updates: int, paid: int) -> Given:
+    def measured(question: Count, updates: int, paid: int) -> Answer:
         given = honest(question, updates, paid)
         return replace(given, value=_truth(answers, question) + secrets.get("noise"))
 
     _plant_in_threshold(answers, Mistake("keeps its noise", step=step))
-    answers._measured = measured  # type: ignore[method-assign]
+    answers.measure = measured  # type: ignore[method-assign, assignment]
 
 
 def _two_tops(answers: ClassicAnswers) -> None:
     """A yes ends nothing; what would be measured then is left out here, the yes is seen."""
 
-    def refused(question: Count, updates: int, paid: int) -> Given:
+    def refused(question: Count, updates: int, paid: int) -> Answer:
         raise ConversationOver("too far")
 
     _plant_in_threshold(answers, mutants.NEVER_STOPS)
-    answers._measured = refused  # type: ignore[method-assign]
+    answers.measure = refused  # type: ignore[method-assign, assignment]
 
 
 def _guess_without_budget(answers: ClassicAnswers) -> None:
     """After a yes that leaves nothing to pay a measurement with, the guess is given."""
-    honest = answers._measured
+    honest = answers.measure
 
-    def measured(question: Count, updates: int, paid: int) -> Given:
+    def measured(question: Count, updates: int, paid: int) -> Answer:
         try:
             return honest(question, updates, paid)
         except BudgetExceeded:
             guess = np.array(answers.weights.guess(question))
-            return answers._say(question, Given(guess, float(answers.program.near), "hypothesis", paid))
+            return answers.say(question, Answer(guess, float(answers.program.near), "hypothesis", paid))
 
-    answers._measured = measured  # type: ignore[method-assign]
+    answers.measure = measured  # type: ignore[method-assign, assignment]
 
 
 TWO_TOPS = Slip("asks on with a threshold that has said yes", _two_tops)
