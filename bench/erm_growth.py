@@ -26,7 +26,7 @@ SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 FEATURES = 10
 BLOCK = 100_000
 STEPS = 10
-PUBLIC = {"epsilon": 1.0, "delta": 1e-8, "row_norm": 2.0, "max_iter": STEPS, "solver": "descent"}
+PUBLIC = {"epsilon": 1.0, "delta": 1e-8, "row_norm": 2.0, "max_iter": STEPS, "method": "descent"}
 Found = tuple[float, float, float]  # seconds, peak memory in MB, memory before the rows
 
 

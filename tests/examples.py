@@ -1,20 +1,21 @@
-"""One table, and an example of every mechanism that a ledger may hold: what the contract tests run over.
+"""Mechanisms with their tables: what the contract tests run over.
 
-A mechanism is a class of the catalogue that has the methods of `Mechanism` or `Conversation`. A new one belongs here
-(`tests/contract/test_mechanisms.py` says so until it is), and then every contract is tested of it.
+A mechanism is a class of the catalogue that has the methods of `Mechanism` or `Conversation`. Each has an example in
+`discreet.audit.examples`, on a few made-up rows (a test names the one that has none), and every contract is tested of
+it. Here are more, on one table of 300 rows of all kinds: huge numbers, missing values, many routines.
 """
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 import discreet as dp
-from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.workload import Marginals
+from discreet.answering import AveragedWeights, Marginals
+from discreet.audit import examples
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential
@@ -36,8 +37,7 @@ from discreet.mechanisms import (
 )
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.boxes import BoxRule, SlicedBox
-from discreet.pac.conditions import Literals, Thresholds
+from discreet.pac.boxes import ReorderSlice, SlicedBox
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
@@ -45,9 +45,8 @@ from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
 from discreet.pac.interior.methods import InteriorPoint
 from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
 from discreet.pac.interior.rank import BinarySearch, MinRank
-from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.rank_bounds import RankBounds
-from discreet.pac.reorder_slice_compute import ReorderSlice
+from discreet.pac.rules import BoxRule, Labels, Literals, Mistakes, Thresholds
 from discreet.rng import SeededRng
 
 ROWS = 300
@@ -89,10 +88,37 @@ def columns(rows: int = ROWS) -> dict[str, list[Any]]:
     }
 
 
-def table(relation: str, held: dict[str, list[Any]] | None = None) -> dp.Table:
-    """These rows, or the made-up ones; the declared size is 300 whatever they are, but for replace-one."""
-    found = columns() if held is None else held
-    return dp.Table(found, DOMAIN, neighbours=relation, size=None if relation == "replace-one" else ROWS)
+@dataclass(frozen=True)
+class Case:
+    """A mechanism, and rows that it can be run on."""
+
+    mechanism: Any
+    domain: dp.Domain
+    rows: dict[str, list[Any]]
+
+    @property
+    def name(self) -> str:
+        return type(self.mechanism).__name__
+
+    @property
+    def size(self) -> int:
+        return len(next(iter(self.rows.values())))
+
+    def table(self, relation: str, rows: dict[str, list[Any]] | None = None) -> dp.Table:
+        """These rows, or the made-up ones; the declared size is the same whatever they are, but for replace-one."""
+        held = self.rows if rows is None else rows
+        return dp.Table(held, self.domain, neighbours=relation, size=None if relation == "replace-one" else self.size)
+
+    def nobody(self) -> dict[str, list[Any]]:
+        return {name: [] for name in self.domain}
+
+    def facts(self, relation: str, *, rows: int = 1) -> dp.Facts:
+        """What is public about a table of as many persons with at most `rows` rows each."""
+        return dp.Facts(self.domain, dp.Neighbours(relation, rows), self.size)
+
+
+def table(relation: str, rows: dict[str, list[Any]] | None = None) -> dp.Table:
+    return Case(None, DOMAIN, columns()).table(relation, rows)
 
 
 def nobody() -> dict[str, list[Any]]:
@@ -100,8 +126,7 @@ def nobody() -> dict[str, list[Any]]:
 
 
 def facts(relation: str, *, rows: int = 1) -> dp.Facts:
-    """What is public about a table of 300 persons with at most so many rows each."""
-    return dp.Facts(DOMAIN, dp.Neighbours(relation, rows), ROWS)
+    return Case(None, DOMAIN, columns()).facts(relation, rows=rows)
 
 
 OLD = dp.Between("age", 5, 9)
@@ -172,7 +197,16 @@ LEARNERS: tuple[Any, ...] = (
 CONVERSATIONS: tuple[Any, ...] = (dp.AboveThreshold(10, 20), dp.AboveThresholdLaplace(10, 20, sensitivity=2))
 
 MECHANISMS = (*ADDITIVE, *SELECTIONS, *STABLE, *MODELS, *WORKLOADS, *LEARNERS)
-EXAMPLES = (*MECHANISMS, *CONVERSATIONS)
+MANY = [Case(each, DOMAIN, columns()) for each in (*MECHANISMS, *CONVERSATIONS)]
+FEW = [
+    Case(
+        each.honest,
+        each.setting.domain,
+        {name: [row[name] for row in (*each.first, *each.second)] for name in each.setting.domain},
+    )
+    for each in examples()
+]
+CASES = (*MANY, *{each.mechanism: each for each in FEW}.values())
 
 
 def kinds() -> set[type]:
@@ -185,30 +219,6 @@ def kinds() -> set[type]:
 def _has_methods_of(protocol: type, kind: type) -> bool:
     wanted = [name for name, value in vars(protocol).items() if not name.startswith("_") and callable(value)]
     return all(callable(getattr(kind, name, None)) for name in wanted)
-
-
-# The same example with more or with less noise.
-
-_SCALES = {"scale", "few_scale", "variance", "total_variance", "total_scale", "side_scale"}
-_QUESTIONS = {"threshold_scale", "question_scale"}
-_INSIDE = {"noise", "histogram", "routine", "inner"}
-_PACE = (Descent, NeuralDescent)  # their rate is the step's length, which costs nothing
-
-
-def with_noise(example: Any, times: Fraction) -> Any:
-    """The example with so many times its noise: scales multiplied, rates divided, the rest as it is."""
-    changed: dict[str, Any] = {}
-    for field in dataclasses.fields(example):
-        value = getattr(example, field.name)
-        if field.name in _SCALES | _QUESTIONS:
-            changed[field.name] = value * times
-        elif field.name == "scales":
-            changed[field.name] = tuple(each * times for each in value)
-        elif field.name == "rate" and not isinstance(example, _PACE):
-            changed[field.name] = value / times
-        elif field.name in _INSIDE:
-            changed[field.name] = with_noise(value, times)
-    return dataclasses.replace(example, **changed)
 
 
 class Recording(SeededRng):

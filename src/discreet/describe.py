@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from discreet.query import Among, And, Between, Equals, Missing, Not, Or, in_words
+from discreet.query import Among, And, Between, Equals, Missing, Not, Or
 from discreet.records import Json, revive
 
 _PREDICATES: dict[str, type] = {each.NAME: each for each in (Among, And, Between, Equals, Missing, Not, Or)}
@@ -76,7 +76,7 @@ _QUERIES: dict[Any, Callable[[dict[str, Any]], str]] = {
 
 
 def _where(stored: Json) -> str:
-    words = in_words(revive(stored, _PREDICATES))
+    words = revive(stored, _PREDICATES).in_words()
     return "" if words == "always" else f" where {words}"
 
 

@@ -1,7 +1,7 @@
 """The exceptions of discreet.
 
     DiscreetError
-    |- ParameterError(ValueError)   a public argument is wrong: what was found and what was expected
+    |- ParameterError(ValueError)   a public argument is wrong: what was found and what was expected; argument names it
     |  |- OutOfRange                more or less noise than the samplers draw
     |  |- NothingFits               no amount of noise is within what may be spent
     |  `- Unproven                  no theorem covers this case, so it is not offered
@@ -29,7 +29,11 @@ class DiscreetError(Exception):
 
 
 class ParameterError(DiscreetError, ValueError):
-    """A public argument is wrong."""
+    """A public argument is wrong; `argument` is its name, if the message is about one argument."""
+
+    def __init__(self, message: str = "", *, argument: str | None = None) -> None:
+        super().__init__(message)
+        self.argument = argument
 
 
 class OutOfRange(ParameterError):
@@ -50,6 +54,16 @@ class Unproven(ParameterError):
 
 class SchemaError(DiscreetError):
     """A column or a level is not declared, or a column does not hold what was declared."""
+
+
+class UndeclaredLevels(SchemaError):
+    """A column holds levels that are not declared."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__(
+            f'column {column!r} holds levels that are not declared; declare them, or other="..." would take them'
+        )
+        self.column = column
 
 
 @dataclass(eq=False)

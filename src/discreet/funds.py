@@ -21,11 +21,11 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
+from discreet import exact
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Guarantee, choose_order, renyi_cap
 
@@ -60,6 +60,18 @@ class Price:
         """What remains of this sum when a part of it is taken out; a closed book stays closed."""
         return Price(_minus(self.renyi, part.renyi), _minus(self.pure, part.pure), max(0, self.failure - part.failure))
 
+    def agrees(self, charged: Price) -> bool:
+        """Whether a charge has this price, computed again; the Renyi value is a float, whose last bits may differ."""
+        if (self.pure, self.failure) != (charged.pure, charged.failure):
+            return False
+        if self.renyi is None or charged.renyi is None:
+            return self.renyi is charged.renyi
+        return abs(self.renyi - charged.renyi) <= 1 + self.renyi // 10**12
+
+    def record(self) -> dict[str, int | None]:
+        """The amounts as JSON: integers in nano-units of epsilon and Renyi, in units of 1e-18 of failure."""
+        return _record(self.renyi, self.pure, self.failure)
+
     def __str__(self) -> str:
         return _amounts(self.renyi, self.pure, self.failure)
 
@@ -79,6 +91,10 @@ class Caps:
         """This part of every cap, rounded down."""
         renyi = None if self.renyi is None else math.floor(self.renyi * part)
         return Caps(renyi, math.floor(self.pure * part), math.floor(self.failure * part))
+
+    def record(self) -> dict[str, int | None]:
+        """The caps as JSON, as those of a price."""
+        return _record(self.renyi, self.pure, self.failure)
 
 
 def price_of(guarantee: Guarantee, order: Fraction | None) -> Price:
@@ -237,6 +253,10 @@ class Books:
         """
         return Caps(self.renyi or None, 0 if self.renyi else self.pure or 0, self.failure).share(part)
 
+    def record(self) -> dict[str, int | None]:
+        """What is spent or left as JSON, as the amounts of a price."""
+        return _record(self.renyi, self.pure, self.failure)
+
     def amounts(self) -> str:
         """What is spent or left, without the caps."""
         return _amounts(self.renyi, self.pure, self.failure)
@@ -250,7 +270,7 @@ class Books:
         with nothing left counts only if the other has nothing either."""
         if asked.failure > self.failure and self.caps.failure:
             part, left = Fraction(asked.failure, self.caps.failure), Fraction(self.failure, self.caps.failure)
-            return f"It takes {_up(part)} of what is kept for failures, and {_down(left)} is left. "
+            return f"It takes {_up(part)} of what is kept for failures, and {exact.percent(left)} is left. "
         parts = [
             (Fraction(price, cap), Fraction(left, cap))
             for price, left, cap in (
@@ -262,7 +282,7 @@ class Books:
         if not parts:
             return ""
         part, left = min([each for each in parts if each[1]] or parts, key=lambda each: each[0] - each[1])
-        return f"It takes {_up(part)} of the budget, and {_down(left)} is left. "
+        return f"It takes {_up(part)} of the budget, and {exact.percent(left)} is left. "
 
     def _admitted(self, asked: Price) -> str:
         if asked.failure > 0 and not self.caps.failure:
@@ -277,14 +297,18 @@ class Books:
         limit = f", with a failure of at most {self.failure / ATTO:.3g}" if self.caps.failure else ""
         return f"What would fit: {' or '.join(parts)}{limit}."
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """A line for each book: what is spent or left, and its cap."""
         word = "left" if self.remaining else "spent"
         lines = [f"pure epsilon: {_of(self.pure, self.caps.pure, word)}"]
         if self.caps.renyi is not None:
             lines.insert(0, f"Renyi at order {self.order}: {_of(self.renyi, self.caps.renyi, word)}")
         if self.caps.failure:
             lines.append(f"failure: {self.failure / ATTO:.3g} of {self.caps.failure / ATTO:.3g} {word}")
-        return "; ".join(lines)
+        return lines
+
+    def __str__(self) -> str:
+        return "; ".join(self.lines())
 
 
 def spent_books(spent: Price, caps: Caps, order: Fraction | None) -> Books:
@@ -304,6 +328,10 @@ def _units(value: float | Fraction, scale: int) -> int:
     return -(-numerator * scale // denominator)
 
 
+def _record(renyi: int | None, pure: int | None, failure: int) -> dict[str, int | None]:
+    return {"renyi_nano": renyi, "pure_nano": pure, "failure_atto": failure}
+
+
 def _amounts(renyi: int | None, pure: int | None, failure: int) -> str:
     """One line for the eye."""
     return f"pure epsilon {_nano(pure)}, Renyi {_nano(renyi)}, failure {failure / ATTO:.3g}"
@@ -315,24 +343,7 @@ def _of(amount: int | None, cap: int, word: str) -> str:
 
 
 def _up(part: Fraction) -> str:
-    """A part as a percentage of three digits, rounded up: what is asked for never looks like less than it is."""
-    if part > _TIMES:
-        return f"more than {_TIMES} times all"
-    return _percent(part, math.ceil)
-
-
-def _down(part: Fraction) -> str:
-    return _percent(part, math.floor)
-
-
-def _percent(part: Fraction, whole: Callable[[Fraction], int]) -> str:
-    hundredfold = 100 * part
-    places = next((each for each in range(13) if hundredfold * 10**each >= 100), 0)
-    digits = str(whole(hundredfold * 10**places))
-    if not places:
-        return f"{digits} %"
-    padded = digits.rjust(places + 1, "0")
-    return f"{padded[:-places]}.{padded[-places:]}".rstrip("0").rstrip(".") + " %"
+    return f"more than {_TIMES} times all" if part > _TIMES else exact.percent(part, up=True)
 
 
 def _plus(one: int | None, other: int | None) -> int | None:

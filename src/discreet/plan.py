@@ -53,7 +53,7 @@ class Row:
     needed   the size for which the error is the alpha that was asked for, when one is given
     refusal  why this method promises nothing here; the numbers are None then
     assuming what the promise supposes about the rows, or whom it compares with
-    taken    a model: whether its estimator takes this method unasked, solver="auto"
+    taken    a model: whether its estimator takes this method unasked, method="auto"
     """
 
     method: str
@@ -118,7 +118,9 @@ class Model:
         given = [name for name in _TAKEN_BY if getattr(self, name) not in (None, ())]
         for name in given:
             if kind not in _TAKEN_BY[name]:
-                raise ParameterError(f"{name}= is for {' and '.join(_TAKEN_BY[name])}, not for a plan of {kind!r}")
+                raise ParameterError(
+                    f"{name}= is for {' and '.join(_TAKEN_BY[name])}, not for a plan of {kind!r}", argument=name
+                )
         if ("domain" in given) != ("target" in given) or ("features" in given and "domain" not in given):
             raise ParameterError(f"domain= and target= belong together, found {' and '.join(given)}")
         if self.domain is not None and "d" in numbers:

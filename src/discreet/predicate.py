@@ -7,8 +7,15 @@ And() is always true, Or() never. Numbers are exact (a float is the decimal its 
 declared grid; Between includes both ends. A missing value is neither equal to, nor between, nor among anything: only
 Missing finds it. The logic has two values, so Not(Between(...)) is true of a row whose value is missing.
 
-`check` raises if the predicate does not fit a domain: it looks at public things only. `columns` is the scope, `atoms`
-the number of comparisons of a row that `mask` takes.
+What a predicate answers about itself:
+
+    columns      the columns that it reads, in alphabetical order
+    inner        the predicates that it is made of: the parts of And and Or, the part of Not, nothing for the others
+    joined       whether it is And or Or (a literal type: then it has `parts` and `word`)
+    compared     whether it compares `column` with values: Equals, Between and Among (a literal type)
+    atoms        the number of comparisons of a row that `mask` takes
+    check        raises if it does not fit a domain: it looks at public things only
+    in_words     the condition as a person reads it: 50 <= age <= 100 and (town = north or not visits = 0)
 """
 
 from __future__ import annotations
@@ -17,12 +24,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from discreet import exact
-from discreet.data import Batch, Category, Domain, Mask, Number, spell
+from discreet.data import Batch, Domain, Mask, spell
 from discreet.errors import ParameterError
 
 MAX_DEPTH = 200
@@ -38,6 +45,22 @@ class Combining:
 
     __slots__ = ()
 
+    @property
+    def inner(self) -> tuple[Predicate, ...]:
+        return ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(sorted({column for part in self.inner for column in part.columns}))
+
+    @property
+    def atoms(self) -> int:
+        return 1 + sum(part.atoms for part in self.inner)
+
+    def check(self, domain: Domain) -> None:
+        for part in self.inner:
+            part.check(domain)
+
     def __and__(self, other: Predicate) -> And:
         return And(self, other)  # type: ignore[arg-type]
 
@@ -51,8 +74,40 @@ class Combining:
         raise ParameterError("a predicate is neither true nor false: combine predicates with & | ~ or And, Or, Not")
 
 
+class _OfColumn(Combining):
+    """A condition on one column."""
+
+    __slots__ = ()
+    joined: ClassVar[Literal[False]] = False
+    column: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+
+class _OfValues(_OfColumn):
+    """The column has one of some values; 1, True and "1" are different values."""
+
+    __slots__ = ()
+    compared: ClassVar[Literal[True]] = True
+
+    @property
+    def _among(self) -> tuple[Value, ...]:
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or type(other) is not type(self):
+            return self is other
+        mine, theirs = self._among, other._among
+        return self.column == other.column and mine == theirs and [*map(type, mine)] == [*map(type, theirs)]
+
+    def __hash__(self) -> int:
+        return hash((self.column, self._among))  # without their types, which only __eq__ tells apart
+
+
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class Equals(Combining):
+class Equals(_OfValues):
     """The column has this level or this number."""
 
     NAME: ClassVar[str] = "equals/1"
@@ -60,63 +115,43 @@ class Equals(Combining):
     value: Value
 
     def __init__(self, column: str, value: exact.Exact) -> None:
-        object.__setattr__(self, "column", exact.text(column=column))
-        object.__setattr__(self, "value", _value(value))
+        exact.freeze(self, column=exact.text(column=column), value=_value(value))
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
-    def atoms(self) -> int:
-        return 1
+    def _among(self) -> tuple[Value, ...]:
+        return (self.value,)
 
     def check(self, domain: Domain) -> None:
         _code(domain, self.column, self.value)
 
     def mask(self, batch: Batch) -> Mask:
-        found: Mask = batch[self.column] == _code(batch.domain, self.column, self.value)
-        return found
+        return np.asarray(batch[self.column] == _code(batch.domain, self.column, self.value))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Equals) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def _key(self) -> tuple[object, ...]:
-        return self.column, type(self.value), self.value
+    def in_words(self) -> str:
+        return f"{self.column} = {_text(self.value)}"
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Between(Combining):
+class Between(_OfColumn):
     """low <= column <= high, on the grid of a Number."""
 
     NAME: ClassVar[str] = "between/1"
+    compared: ClassVar[Literal[True]] = True
     column: str
     low: Fraction
     high: Fraction
 
     def __init__(self, column: str, low: exact.Exact, high: exact.Exact) -> None:
-        object.__setattr__(self, "column", exact.text(column=column))
-        object.__setattr__(self, "low", exact.number(low=low))
-        object.__setattr__(self, "high", exact.number(high=high))
+        ends = {"low": exact.number(low=low), "high": exact.number(high=high)}
+        exact.freeze(self, column=exact.text(column=column), **ends)
         if self.low > self.high:
             raise ParameterError(f"low must be <= high, found {low!r} and {high!r}")
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
-    def atoms(self) -> int:
-        return 1
-
     def check(self, domain: Domain) -> None:
-        if not isinstance(domain.column(self.column), Number):
+        if not domain.column(self.column).bounded:
             raise ParameterError(f"column {self.column!r} is no Number with bounds, so nothing lies between two values")
-        _code(domain, self.column, self.low)
-        _code(domain, self.column, self.high)
+        for end in (self.low, self.high):
+            _code(domain, self.column, end)
 
     def mask(self, batch: Batch) -> Mask:
         self.check(batch.domain)
@@ -124,9 +159,12 @@ class Between(Combining):
         low, high = (_code(batch.domain, self.column, each) for each in (self.low, self.high))
         return (codes >= low) & (codes <= high)
 
+    def in_words(self) -> str:
+        return f"{spell(self.low)} <= {self.column} <= {spell(self.high)}"
+
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class Among(Combining):
+class Among(_OfValues):
     """The column has one of these levels or numbers."""
 
     NAME: ClassVar[str] = "among/1"
@@ -134,22 +172,17 @@ class Among(Combining):
     values: tuple[Value, ...]
 
     def __init__(self, column: str, values: Iterable[exact.Exact]) -> None:
-        object.__setattr__(self, "column", exact.text(column=column))
         if isinstance(values, str):
             raise ParameterError(f"values must be several values, found one text {values!r}")
-        object.__setattr__(self, "values", tuple(_value(each) for each in values))
+        exact.freeze(self, column=exact.text(column=column), values=tuple(_value(each) for each in values))
         if not self.values:
             raise ParameterError(
                 "values must hold at least one value, found none; Or() is the predicate that is never true"
             )
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
-    def atoms(self) -> int:
-        return 1
+    def _among(self) -> tuple[Value, ...]:
+        return self.values
 
     def check(self, domain: Domain) -> None:
         _codes(domain, self.column, self.values)
@@ -157,33 +190,20 @@ class Among(Combining):
     def mask(self, batch: Batch) -> Mask:
         return np.isin(batch[self.column], _codes(batch.domain, self.column, self.values), kind="sort")
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Among) and self._key() == other._key())
-
-    def __hash__(self) -> int:
-        return hash((self.column, self.values))  # of many values: without their types, which only __eq__ tells apart
-
-    def _key(self) -> tuple[object, ...]:
-        return self.column, tuple((type(each), each) for each in self.values)
+    def in_words(self) -> str:
+        return f"{self.column} in ({', '.join(map(_text, self.values))})"
 
 
 @dataclass(frozen=True, slots=True)
-class Missing(Combining):
+class Missing(_OfColumn):
     """The column has no value; never true where the declaration allows no missing values."""
 
     NAME: ClassVar[str] = "missing/1"
+    compared: ClassVar[Literal[False]] = False
     column: str
 
     def __post_init__(self) -> None:
         exact.text(column=self.column)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
-
-    @property
-    def atoms(self) -> int:
-        return 1
 
     def check(self, domain: Domain) -> None:
         domain.column(self.column)
@@ -192,57 +212,52 @@ class Missing(Combining):
         code = batch.domain.column(self.column).missing_code
         return np.zeros(batch.rows, dtype=bool) if code is None else batch[self.column] == code
 
+    def in_words(self) -> str:
+        return f"{self.column} is missing"
+
 
 @dataclass(frozen=True, slots=True, init=False)
-class And(Combining):
+class _Joined(Combining):
+    """Several predicates joined by one word; `empty` is what the word makes of none."""
+
+    joined: ClassVar[Literal[True]] = True
+    compared: ClassVar[Literal[False]] = False
+    word: ClassVar[str]
+    empty: ClassVar[bool]
+    parts: tuple[Predicate, ...]
+
+    def __init__(self, *given: Predicate, parts: Iterable[Predicate] = ()) -> None:
+        exact.freeze(self, parts=predicates((*given, *parts)))
+
+    @property
+    def inner(self) -> tuple[Predicate, ...]:
+        return self.parts
+
+    def mask(self, batch: Batch) -> Mask:
+        join = np.logical_and if self.empty else np.logical_or
+        return reduce(join, (part.mask(batch) for part in self.parts), np.full(batch.rows, self.empty))
+
+    def in_words(self) -> str:
+        parts = [f"({part.in_words()})" if part.joined else part.in_words() for part in self.parts]
+        return f" {self.word} ".join(parts) or ("always" if self.empty else "never")
+
+
+class And(_Joined):
     """All of the parts; And() is always true."""
 
+    __slots__ = ()
     NAME: ClassVar[str] = "and/1"
-    parts: tuple[Predicate, ...]
-
-    def __init__(self, *given: Predicate, parts: Iterable[Predicate] = ()) -> None:
-        object.__setattr__(self, "parts", predicates((*given, *parts)))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return _scope(self.parts)
-
-    @property
-    def atoms(self) -> int:
-        return 1 + sum(part.atoms for part in self.parts)
-
-    def check(self, domain: Domain) -> None:
-        for part in self.parts:
-            part.check(domain)
-
-    def mask(self, batch: Batch) -> Mask:
-        return reduce(np.logical_and, (part.mask(batch) for part in self.parts), np.ones(batch.rows, dtype=bool))
+    word: ClassVar[str] = "and"
+    empty: ClassVar[bool] = True
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Or(Combining):
+class Or(_Joined):
     """At least one of the parts; Or() is never true."""
 
+    __slots__ = ()
     NAME: ClassVar[str] = "or/1"
-    parts: tuple[Predicate, ...]
-
-    def __init__(self, *given: Predicate, parts: Iterable[Predicate] = ()) -> None:
-        object.__setattr__(self, "parts", predicates((*given, *parts)))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return _scope(self.parts)
-
-    @property
-    def atoms(self) -> int:
-        return 1 + sum(part.atoms for part in self.parts)
-
-    def check(self, domain: Domain) -> None:
-        for part in self.parts:
-            part.check(domain)
-
-    def mask(self, batch: Batch) -> Mask:
-        return reduce(np.logical_or, (part.mask(batch) for part in self.parts), np.zeros(batch.rows, dtype=bool))
+    word: ClassVar[str] = "or"
+    empty: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,24 +265,23 @@ class Not(Combining):
     """Exactly the rows that the part refuses."""
 
     NAME: ClassVar[str] = "not/1"
+    joined: ClassVar[Literal[False]] = False
+    compared: ClassVar[Literal[False]] = False
     part: Predicate
 
     def __post_init__(self) -> None:
         predicates((self.part,))
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return self.part.columns
-
-    @property
-    def atoms(self) -> int:
-        return 1 + self.part.atoms
-
-    def check(self, domain: Domain) -> None:
-        self.part.check(domain)
+    def inner(self) -> tuple[Predicate, ...]:
+        return (self.part,)
 
     def mask(self, batch: Batch) -> Mask:
         return ~self.part.mask(batch)
+
+    def in_words(self) -> str:
+        inner = self.part.in_words()
+        return f"not ({inner})" if self.part.joined else f"not {inner}"
 
 
 Predicate = Equals | Between | Among | Missing | And | Or | Not
@@ -276,35 +290,13 @@ Predicate = Equals | Between | Among | Missing | And | Or | Not
 def predicates(parts: tuple[object, ...]) -> tuple[object, ...]:
     """The parts, if all of them are predicates."""
     for part in parts:
-        if not isinstance(part, (Equals, Between, Among, Missing, And, Or, Not)):
+        if not isinstance(part, Combining):
             raise ParameterError(f"a condition must be a predicate, such as Equals or Between, found {part!r}")
     return parts
 
 
-def in_words(predicate: Predicate) -> str:
-    """The condition as a person reads it: 50 <= age <= 100 and (town = north or not visits = 0)."""
-    if isinstance(predicate, Equals):
-        return f"{predicate.column} = {_spelled(predicate.value)}"
-    if isinstance(predicate, Between):
-        return f"{spell(predicate.low)} <= {predicate.column} <= {spell(predicate.high)}"
-    if isinstance(predicate, Among):
-        return f"{predicate.column} in ({', '.join(map(_spelled, predicate.values))})"
-    if isinstance(predicate, Missing):
-        return f"{predicate.column} is missing"
-    if isinstance(predicate, Not):
-        inner = in_words(predicate.part)
-        return f"not ({inner})" if isinstance(predicate.part, (And, Or)) else f"not {inner}"
-    word, none = ("and", "always") if isinstance(predicate, And) else ("or", "never")
-    parts = [f"({in_words(each)})" if isinstance(each, (And, Or)) else in_words(each) for each in predicate.parts]
-    return f" {word} ".join(parts) or none
-
-
-def _spelled(value: Value) -> str:
+def _text(value: Value) -> str:
     return spell(value) if isinstance(value, Fraction) else str(value)
-
-
-def _scope(parts: Iterable[Predicate]) -> tuple[str, ...]:
-    return tuple(sorted({column for part in parts for column in part.columns}))
 
 
 def _value(value: object) -> Value:
@@ -315,29 +307,21 @@ def _value(value: object) -> Value:
         return value
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
-    found = exact.number(value=value)
-    return int(found) if found.denominator == 1 else found
+    number = exact.number(value=value)
+    return int(number) if number.denominator == 1 else number
 
 
 def _codes(domain: Domain, name: str, values: Sequence[Value]) -> list[int]:
     """The codes of many values at once; the first one that has none is refused as `_code` refuses it."""
     column = domain.column(name)
-    found: Sequence[int | None] = [None]
-    if isinstance(column, Category):
-        found = column.codes(values)
-    elif isinstance(column, Number) and {type(each) for each in values} <= {int, Fraction}:
-        found = column.codes(values)  # type: ignore[arg-type]
-    missing = column.missing_code
-    codes = [code for code in found if code is not None and code != missing]
-    if len(codes) < len(values):
-        return [_code(domain, name, each) for each in values]
-    return codes
+    codes = [code for code in column.codes(values) if code not in (None, column.missing_code)] if column.listed else []
+    return codes if len(codes) == len(values) else [_code(domain, name, each) for each in values]
 
 
 def _code(domain: Domain, name: str, value: Value) -> int:
     """The code of a value that a predicate names: on the grid, or a declared level other than the missing one."""
     column = domain.column(name)
-    if not isinstance(column, (Category, Number)):
+    if not column.listed:
         raise ParameterError(f"column {name!r} is declared {column!r}: no single value of it can be asked for")
     try:
         code = column.code(value)
@@ -350,18 +334,12 @@ def _code(domain: Domain, name: str, value: Value) -> int:
 
 def require_shallow(predicate: Predicate) -> None:
     """Refuse a condition that is nested deeper than Python's recursion safely goes. Looks without recursing."""
-    level: list[Predicate] = [predicate]
+    level: tuple[Predicate, ...] = (predicate,)
     for _ in range(MAX_DEPTH):
-        level = [part for each in level for part in _parts(each)]
+        level = tuple(part for each in level for part in each.inner)
         if not level:
             return
     raise ParameterError(TOO_DEEP)
-
-
-def _parts(predicate: Predicate) -> tuple[Predicate, ...]:
-    if isinstance(predicate, Not):
-        return (predicate.part,)
-    return predicate.parts if isinstance(predicate, (And, Or)) else ()
 
 
 EVERYTHING = And()

@@ -11,9 +11,21 @@ four ways: |d|_1, |d|_2^2, |d|_inf, and range = max_i d_i - min_i d_i (which is 
 It raises when the query does not fit the domain, before any row is read.
 
 Count, Histogram, Sum and VectorSum also have `weighted(batch, counts)`: what `partial` gives on a batch in which each
-row stands so many times, to the last bit. `discreet.data.distinct` takes its sums by it.
+row stands as often as `counts` says, to the last bit. `discreet.data.distinct` takes its sums by it.
 
-Several rows a person. If one row's addition or removal moves the sums by at most s_AR and one row's replacement by at
+What a query answers about itself, beside its sum, its sensitivity and its unit:
+
+    scope        the columns that it reads
+    shape        the shape of its sum: () for one number (not for a KeyCount)
+    groups       the columns by which it counts: those of a Histogram, () otherwise
+    counting     whether it counts rows: Count, Histogram (a literal type: otherwise a Question has `column`)
+    grouped      whether it is a Histogram (a literal type: then it has `columns`)
+    marginal     whether it is a Histogram of all rows
+    with_order   the same query with its groups in this order: GROUP BY a, b and GROUP BY b, a are one question
+
+A `Question` is a Count, a Sum or a Histogram: what a session answers.
+
+Several rows per person. If one row's addition or removal moves the sums by at most s_AR and one row's replacement by at
 most s_RO (in a norm or in range), then for a person of at most k rows add-remove moves them by at most k s_AR and
 replace-one by at most k max(s_AR, s_RO): replace min(a, b) of the rows, then add or remove the other |a - b|.
 
@@ -24,20 +36,19 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import (
-    AnyNumber,
     Batch,
-    Bits,
     Codes,
     Domain,
     Facts,
@@ -45,7 +56,6 @@ from discreet.data import (
     Key,
     Number,
     Vector,
-    Whole,
     common_unit,
 )
 from discreet.errors import ParameterError
@@ -62,7 +72,6 @@ from discreet.predicate import (
     Not,
     Or,
     Predicate,
-    in_words,
     predicates,
     require_shallow,
 )
@@ -84,13 +93,16 @@ __all__ = [
     "Or",
     "Predicate",
     "Query",
+    "Question",
     "Sensitivity",
     "Sum",
     "VectorSum",
-    "in_words",
+    "alone",
+    "is_question",
     "listed",
     "numbers",
     "of_persons",
+    "person_range",
     "predicates",
     "require_numbers",
     "require_shallow",
@@ -112,6 +124,10 @@ class Sensitivity:
     linf: int
     range: int
 
+    def or_more(self, other: Sensitivity) -> Sensitivity:
+        """Bounds on both."""
+        return Sensitivity(*map(max, astuple(self), astuple(other)))
+
 
 @runtime_checkable
 class Query(Protocol):
@@ -130,11 +146,40 @@ class Query(Protocol):
     def unit(self, facts: Facts) -> Fraction: ...
 
 
+class _Counting:
+    """A query that counts rows: every row adds 0 or 1 to a number, and adding a row lowers none."""
+
+    __slots__ = ()
+    counting: ClassVar[Literal[True]] = True
+
+    @property
+    def monotone(self) -> bool:
+        return True
+
+    def unit(self, facts: Facts) -> Fraction:
+        return Fraction(1)
+
+
+class _OneNumber:
+    """A query whose sum is one number."""
+
+    __slots__ = ()
+    grouped: ClassVar[Literal[False]] = False
+    marginal: ClassVar[bool] = False
+    groups: ClassVar[tuple[str, ...]] = ()
+
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        return ()
+
+    def with_order(self, names: Iterable[str]) -> Self:
+        return self
+
+
 @dataclass(frozen=True, slots=True)
-class Count:
+class Count(_Counting, _OneNumber):
     """The number of rows that satisfy a predicate.
 
-    Theorem.   add-remove and replace-one: |d| <= 1, tight unless `where` is constant; k rows a person: k. range 0.
+    Theorem.   add-remove and replace-one: |d| <= 1, tight unless `where` is constant; k rows per person: k. range 0.
     """
 
     NAME: ClassVar[str] = "count/1"
@@ -144,8 +189,8 @@ class Count:
         predicates((self.where,))
 
     @property
-    def monotone(self) -> bool:
-        return True
+    def scope(self) -> frozenset[str]:
+        return frozenset(self.where.columns)
 
     def partial(self, batch: Batch) -> IntArray:
         return np.asarray(np.count_nonzero(self.where.mask(batch)), dtype=np.int64)
@@ -158,8 +203,27 @@ class Count:
         one = Sensitivity(l1=1, l2_squared=1, linf=1, range=0)
         return of_persons(facts.neighbours, added=one, replaced=one)
 
-    def unit(self, facts: Facts) -> Fraction:
-        return Fraction(1)
+
+@dataclass(frozen=True, slots=True, init=False)
+class _OverColumns:
+    """A query about several columns, of the rows that satisfy a predicate."""
+
+    columns: tuple[str, ...]
+    where: Predicate
+
+    def __init__(self, columns: str | Iterable[str], where: Predicate = EVERYTHING) -> None:
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        for name in names:
+            exact.text(columns=name)
+        if not names:
+            raise ParameterError("columns must name at least one column, found none")
+        if len(set(names)) < len(names):
+            raise ParameterError(f"columns must be distinct, found {', '.join(map(repr, names))}")
+        exact.freeze(self, columns=names, where=predicates((where,))[0])
+
+    @property
+    def scope(self) -> frozenset[str]:
+        return frozenset((*self.columns, *self.where.columns))
 
 
 # One row falls in at most one cell. Adding it moves one cell by 1; replacing it may move two cells, in opposite ways.
@@ -167,33 +231,35 @@ _CELL_ADDED = Sensitivity(l1=1, l2_squared=1, linf=1, range=1)
 _CELL_REPLACED = Sensitivity(l1=2, l2_squared=2, linf=1, range=2)
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Histogram:
+class Histogram(_OverColumns, _Counting):
     """How many rows are in each cell of the product of the columns' levels, among those that satisfy a predicate.
 
     The result has one axis for each column, indexed by its codes (a missing level included).
 
     Theorem.   add-remove: |d|_1 = |d|_2^2 = |d|_inf = range = 1. replace-one: |d|_1 = |d|_2^2 = range = 2, |d|_inf = 1.
-               k rows a person: k times as much, |d|_2^2 k^2 times. Tight when two cells can be reached.
+               k rows per person: k times as much, |d|_2^2 k^2 times. Tight when two cells can be reached.
     Edges.     At most MAX_CELLS = 2^22 cells are released: the whole answer is held in memory and stored in the ledger.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "histogram/1"
-    columns: tuple[str, ...]
-    where: Predicate
-
-    def __init__(self, columns: str | Iterable[str], where: Predicate = EVERYTHING) -> None:
-        object.__setattr__(self, "columns", _names(columns))
-        object.__setattr__(self, "where", predicates((where,))[0])
+    grouped: ClassVar[Literal[True]] = True
 
     @property
-    def monotone(self) -> bool:
-        return True
+    def groups(self) -> tuple[str, ...]:
+        return self.columns
+
+    @property
+    def marginal(self) -> bool:
+        return self.where == EVERYTHING
+
+    def with_order(self, names: Iterable[str]) -> Histogram:
+        return Histogram([name for name in names if name in self.columns], self.where)
 
     def shape(self, domain: Domain) -> tuple[int, ...]:
         """The number of levels of each column, if a histogram over them can be held."""
         for name in self.columns:
-            if isinstance(domain.column(name), (Vector, Bits, Whole)):
+            if not domain.column(name).coded:
                 raise ParameterError(f"column {name!r} is declared {domain.column(name)!r}: it has no histogram")
         shape = tuple(domain.column(name).size for name in self.columns)
         if math.prod(shape) > _PRICED:
@@ -208,20 +274,20 @@ class Histogram:
         return list(itertools.product(*(facts.domain.column(name).labels() for name in self.columns)))
 
     def partial(self, batch: Batch) -> IntArray:
-        shape, cell = self.shape(batch.domain), self._cells(batch)
+        shape, cell = self.shape(batch.domain), self.cells(batch)
         if self.where != EVERYTHING:
             cell = cell[self.where.mask(batch)]
         return np.bincount(cell, minlength=math.prod(shape)).astype(np.int64, copy=False).reshape(shape)
 
     def weighted(self, batch: Batch, counts: Codes) -> IntArray:
-        shape, cell = self.shape(batch.domain), self._cells(batch)
+        shape, cell = self.shape(batch.domain), self.cells(batch)
         if self.where != EVERYTHING:
             mask = self.where.mask(batch)
             cell, counts = cell[mask], counts[mask]
         # Floats, but exact: all sums are whole numbers up to MAX_ROWS, far below 2^53.
         return np.bincount(cell, weights=counts, minlength=math.prod(shape)).astype(np.int64).reshape(shape)
 
-    def _cells(self, batch: Batch) -> Codes:
+    def cells(self, batch: Batch) -> Codes:
         """For each row the number of its cell in the flattened result."""
         cell = np.zeros(batch.rows, dtype=np.int64)
         for name, size in zip(self.columns, self.shape(batch.domain), strict=True):
@@ -233,12 +299,8 @@ class Histogram:
         self.where.check(facts.domain)
         return of_persons(facts.neighbours, added=_CELL_ADDED, replaced=_CELL_REPLACED)
 
-    def unit(self, facts: Facts) -> Fraction:
-        return Fraction(1)
 
-
-@dataclass(frozen=True, slots=True, init=False)
-class KeyCount:
+class KeyCount(_OverColumns, _Counting):
     """How many rows have each combination of codes that occurs: a Counter of tuples, for domains of any size.
 
     Which keys occur is itself private: only a mechanism that hides rare keys may release from it.
@@ -246,17 +308,8 @@ class KeyCount:
     Theorem.   As for Histogram, over all keys of the domain.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "key-count/1"
-    columns: tuple[str, ...]
-    where: Predicate
-
-    def __init__(self, columns: str | Iterable[str], where: Predicate = EVERYTHING) -> None:
-        object.__setattr__(self, "columns", _names(columns))
-        object.__setattr__(self, "where", predicates((where,))[0])
-
-    @property
-    def monotone(self) -> bool:
-        return True
 
     def partial(self, batch: Batch) -> Counter[Key]:
         mask = self.where.mask(batch)
@@ -272,28 +325,26 @@ class KeyCount:
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         for name in self.columns:
-            if isinstance(facts.domain.column(name), (Vector, Bits, Whole)):
+            if not facts.domain.column(name).coded:
                 raise ParameterError(f"column {name!r} is declared {facts.domain.column(name)!r}: it has no keys")
         self.where.check(facts.domain)
         return of_persons(facts.neighbours, added=_CELL_ADDED, replaced=_CELL_REPLACED)
 
-    def unit(self, facts: Facts) -> Fraction:
-        return Fraction(1)
-
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(_OneNumber):
     """The sum of a Number over the rows that satisfy a predicate, in units of `Number.unit`; missing counts as 0.
 
     What is summed are the values on the grid: clamped to the bounds and rounded down to a step when the rows came in. A
-    coarse step therefore lowers the sum by up to one step a row, which no noise range includes: declare a fine step.
+    coarse step therefore lowers the sum by up to one step per row, which no noise range includes: declare a fine step.
 
     Theorem.   With a = low / unit, b = high / unit: add-remove |d| <= max(|a|, |b|). replace-one |d| <= b - a, or
                max(b, 0) - min(a, 0) when a row may count as 0 (it is missing, or `where` refuses it). range 0.
-               Tight for one row a person when `where` is And() or a condition on other columns.
+               Tight for one row per person when `where` is And() or a condition on other columns.
     """
 
     NAME: ClassVar[str] = "sum/1"
+    counting: ClassVar[Literal[False]] = False
     column: str
     where: Predicate = EVERYTHING
 
@@ -305,31 +356,38 @@ class Sum:
     def monotone(self) -> bool:
         return False
 
+    @property
+    def scope(self) -> frozenset[str]:
+        return self._vector.scope
+
+    @property
+    def _vector(self) -> VectorSum:
+        return VectorSum((self.column,), self.where)
+
     def partial(self, batch: Batch) -> IntArray:
-        return VectorSum((self.column,), self.where).partial(batch).reshape(())
+        return self._vector.partial(batch).reshape(())
 
     def weighted(self, batch: Batch, counts: Codes) -> IntArray:
-        return VectorSum((self.column,), self.where).weighted(batch, counts).reshape(())
+        return self._vector.weighted(batch, counts).reshape(())
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        column = facts.domain.column(self.column)
-        if isinstance(column, Vector) and column.dimension > 1:
-            raise ParameterError(f"column {self.column!r} is a Vector of {column.dimension} numbers: use VectorSum")
-        return VectorSum((self.column,), self.where).sensitivity(facts)
+        width = facts.domain.column(self.column).width
+        if width > 1:
+            raise ParameterError(f"column {self.column!r} is a Vector of {width} numbers: use VectorSum")
+        return self._vector.sensitivity(facts)
 
     def unit(self, facts: Facts) -> Fraction:
-        return VectorSum((self.column,), self.where).unit(facts)
+        return self._vector.unit(facts)
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class VectorSum:
+class VectorSum(_OverColumns):
     """The sums of several Numbers, in their common unit, or the sum of one Vector, in units of its step.
 
     Theorem.   Numbers: coordinate i of a row lies in [a_i, b_i] = [low_i, high_i] / unit, extended to 0 where it may be
                missing. add-remove: |d_i| <= c_i = max(|a_i|, |b_i|), so |d|_1 <= sum c_i, |d|_2^2 <= sum c_i^2,
                |d|_inf <= max c_i, range <= max over i != j of b_i - a_j. replace-one: the same with w_i = b_i - a_i for
                c_i, and range <= the sum of the two largest w_i; if `where` is not And(), the larger of this and of
-               add-remove. Tight for one row a person when `where` is And() or a condition on other columns.
+               add-remove. Tight for one row per person when `where` is And() or a condition on other columns.
                Vector, B = bound_squared, dimension m: add-remove |d|_2^2 <= B, |d|_1 <= floor sqrt(m B), |d|_inf <=
                floor sqrt B, range <= floor sqrt(2 B); replace-one |d|_2^2 <= 4 B and twice the others.
     Proof.     |x|_1 <= sqrt m |x|_2, x_i - x_j <= sqrt 2 |x|_2, and all are integers; a replacement is a difference of
@@ -337,25 +395,23 @@ class VectorSum:
     Edges.     Contributions beyond 2^31 are summed in Python integers. One coordinate has range 0.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "vector-sum/1"
-    columns: tuple[str, ...]
-    where: Predicate
-
-    def __init__(self, columns: str | Iterable[str], where: Predicate = EVERYTHING) -> None:
-        object.__setattr__(self, "columns", _names(columns))
-        object.__setattr__(self, "where", predicates((where,))[0])
 
     @property
     def monotone(self) -> bool:
         return False
 
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        return (sum(domain.column(name).width for name in self.columns),)
+
     def partial(self, batch: Batch) -> IntArray:
-        return self._summed(batch, None)
+        return self._sum(batch, None)
 
     def weighted(self, batch: Batch, counts: Codes) -> IntArray:
-        return self._summed(batch, counts)
+        return self._sum(batch, counts)
 
-    def _summed(self, batch: Batch, counts: Codes | None) -> IntArray:
+    def _sum(self, batch: Batch, counts: Codes | None) -> IntArray:
         mask = None if self.where == EVERYTHING else self.where.mask(batch)
         declared = self._declared(batch.domain)
         if isinstance(declared, Vector):
@@ -366,7 +422,7 @@ class VectorSum:
             _number_sum(batch[name], number, unit=unit, mask=mask, counts=counts)
             for name, number in zip(self.columns, declared, strict=True)
         ]
-        small = all(_largest(number, unit) <= _SMALL for number in declared)
+        small = all(number.magnitude <= _SMALL * unit for number in declared)
         return np.array(sums, dtype=np.int64 if small else object)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
@@ -383,14 +439,22 @@ class VectorSum:
         return declared.unit if isinstance(declared, Vector) else common_unit(number.unit for number in declared)
 
     def _declared(self, domain: Domain) -> Vector | tuple[Number, ...]:
-        found = [domain.column(name) for name in self.columns]
-        if len(found) == 1 and isinstance(found[0], Vector):
-            return found[0]
-        for name, column in zip(self.columns, found, strict=True):
-            if not isinstance(column, Number):
-                advice = "; declare its bounds: Number(low, high, step)" if isinstance(column, AnyNumber) else ""
+        columns = [domain.column(name) for name in self.columns]
+        if len(columns) == 1 and isinstance(columns[0], Vector):
+            return columns[0]
+        for name, column in zip(self.columns, columns, strict=True):
+            if not column.bounded:
+                advice = "; declare its bounds: Number(low, high, step)" if column.ordered and column.coded else ""
                 raise ParameterError(f"column {name!r} is declared {column!r}: it has no bounded sum{advice}")
-        return tuple(column for column in found if isinstance(column, Number))
+        return tuple(column for column in columns if column.bounded)
+
+
+Question = Count | Sum | Histogram
+
+
+def is_question(value: object) -> TypeGuard[Question]:
+    """Whether it is a Count, a Sum or a Histogram."""
+    return isinstance(value, (Count, Sum, Histogram))
 
 
 def listed(query: object) -> Query:
@@ -403,12 +467,9 @@ def listed(query: object) -> Query:
 
 
 def numbers(query: Query, facts: Facts) -> int:
-    """How many numbers the sum of a query has; no array is made to find out."""
-    if isinstance(query, (Count, Sum)):
-        return 1
-    if isinstance(query, Histogram):
-        return math.prod(query.shape(facts.domain))
-    return int(query.partial(Batch.empty(facts.domain)).size)
+    """How many numbers the sum of a query has; no array is made to find out where the query knows its shape."""
+    shape = getattr(query, "shape", None)
+    return int(query.partial(Batch.empty(facts.domain)).size) if shape is None else math.prod(shape(facts.domain))
 
 
 def require_numbers(found: int) -> None:
@@ -422,17 +483,27 @@ def require_numbers(found: int) -> None:
 def of_persons(neighbours: Neighbours, *, added: Sensitivity, replaced: Sensitivity) -> Sensitivity:
     """From one row to a person's rows: the module's docstring has the theorem."""
     rows = neighbours.rows
-    one = added if not neighbours.replace_one else replaced if rows == 1 else _larger(added, replaced)
+    one = added if not neighbours.replace_one else replaced if rows == 1 else added.or_more(replaced)
     return Sensitivity(rows * one.l1, rows * rows * one.l2_squared, rows * one.linf, rows * one.range)
 
 
-def _larger(one: Sensitivity, other: Sensitivity) -> Sensitivity:
-    return Sensitivity(
-        max(one.l1, other.l1),
-        max(one.l2_squared, other.l2_squared),
-        max(one.linf, other.linf),
-        max(one.range, other.range),
-    )
+def person_range(neighbours: Neighbours, *, added: int, replaced: int) -> int:
+    """The range for a person's rows from the ranges of one row's addition and of its replacement."""
+    one, other = (Sensitivity(l1=0, l2_squared=0, linf=0, range=each) for each in (added, replaced))
+    return of_persons(neighbours, added=one, replaced=other).range
+
+
+def alone(function: Callable[[Any], Any], row: Any, otherwise: Any) -> Any:
+    """What a user's function makes of one row. If it fails, `otherwise`; its messages are dropped.
+
+    An error or a warning that depends on a row would tell something about it, unpaid.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return function(row)
+        except (Exception, SystemExit):
+            return otherwise
 
 
 def _vector_sensitivities(vector: Vector) -> tuple[Sensitivity, Sensitivity]:
@@ -451,15 +522,11 @@ def _number_sensitivities(declared: Sequence[Number], *, voidable: bool) -> tupl
     pairs = [(i, j) for i in range(len(declared)) for j in range(len(declared)) if i != j]
     added = _boxed(farthest, spread=max((high[i] - low[j] for i, j in pairs), default=0))
     replaced = _boxed(width, spread=sum(sorted(width)[-2:]) if pairs else 0)
-    return added, _larger(added, replaced) if voidable else replaced
+    return added, added.or_more(replaced) if voidable else replaced
 
 
 def _boxed(sides: Sequence[int], *, spread: int) -> Sensitivity:
     return Sensitivity(sum(sides), sum(side * side for side in sides), max(sides), spread)
-
-
-def _largest(number: Number, unit: Fraction) -> int:
-    return int(max(abs(number.low), abs(number.high)) / unit)
 
 
 def _number_sum(
@@ -484,14 +551,3 @@ def _number_sum(
         rows = int(times.sum(dtype=np.int64))
         upper, lower = (int((part * times).sum(dtype=np.int64)) for part in parts)
     return rows * int(number.low / unit) + ((upper << 31) + lower) * int(number.step / unit)
-
-
-def _names(columns: str | Iterable[str]) -> tuple[str, ...]:
-    names = (columns,) if isinstance(columns, str) else tuple(columns)
-    for name in names:
-        exact.text(columns=name)
-    if not names:
-        raise ParameterError("columns must name at least one column, found none")
-    if len(set(names)) < len(names):
-        raise ParameterError(f"columns must be distinct, found {', '.join(map(repr, names))}")
-    return names

@@ -24,11 +24,11 @@ from discreet.errors import BudgetExceeded, ParameterError, Unproven, Unsupporte
 from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.ledger.opening import check_table
-from discreet.query import EVERYTHING, Count, Histogram, Sum
+from discreet.query import EVERYTHING, Count, Histogram, Question, Sum
 from discreet.rng import Rng
 
 if TYPE_CHECKING:
-    from discreet.answering import AdaptiveAnswers, Answer, Disclosures, Hypothesis, Make, Question, Transcript
+    from discreet.answering import AdaptiveAnswers, Answer, Disclosures, Hypothesis, Make, Transcript
     from discreet.sql import Select
 
 MAX_SYNTHETIC = 2**25
@@ -323,7 +323,7 @@ class Session:
             )
         answering, column = self._adaptive("quantiles are answered"), str(select.column)
         answer = quantile(answering, self.table, column, select.probability or Fraction(1, 2))
-        return replace(answer, value=float(answer.value), unit=f"{column}; the bound in ranks")
+        return replace(answer, value=float(answer.value), unit=f"{column}; the bound in ranks", ranks=True)
 
     def _refuse_above(self, part: Fraction, price: int) -> None:
         _, cap = self.budget()

@@ -80,12 +80,12 @@ def test_sums_with_asymmetric_bounds_keep_their_guarantee(kind):
 @pytest.mark.parametrize(
     "twin",
     [
-        Twin(COUNT, mutants.HALVED_NOISE),
-        Twin(COUNT, mutants.ONE_SIDED_NOISE),
-        Twin(Laplace(Histogram("v"), SCALE), mutants.ADD_REMOVE_PRICE),
-        Twin(Gaussian(Histogram("v"), SCALE), mutants.ADD_REMOVE_PRICE),
-        Twin(ProductLaplace(Histogram("v"), SCALE), mutants.HALVED_NOISE),
-        Twin(CoordinateLaplace(Histogram("v"), SCALE), mutants.HALVED_NOISE),
+        Twin(COUNT, mutants.halved_noise),
+        Twin(COUNT, mutants.one_sided_noise),
+        Twin(Laplace(Histogram("v"), SCALE), mutants.add_remove_price),
+        Twin(Gaussian(Histogram("v"), SCALE), mutants.add_remove_price),
+        Twin(ProductLaplace(Histogram("v"), SCALE), mutants.halved_noise),
+        Twin(CoordinateLaplace(Histogram("v"), SCALE), mutants.halved_noise),
     ],
     ids=lambda twin: twin.mistake.label,
 )
@@ -148,7 +148,7 @@ def test_a_sampled_attack_agrees_and_catches_half_of_the_noise():
     second = sample(wide, people("abb"), REPLACE, runs=8_000, rng=rng)
     claimed = float(wide.guarantee(REPLACE.facts(people("aab"))).pure)
     assert 0.6 < epsilon_lower_bound(first, second) <= claimed
-    broken = Twin(wide, mutants.HALVED_NOISE)
+    broken = Twin(wide, mutants.halved_noise)
     first = sample(broken, people("aab"), REPLACE, runs=8_000, rng=rng)
     second = sample(broken, people("abb"), REPLACE, runs=8_000, rng=rng)
     assert epsilon_lower_bound(first, second) > claimed
@@ -163,7 +163,7 @@ def betrays_zero(value: float) -> bool:
     ("mechanism", "leaks"),
     [
         (Laplace(Sum("x"), Fraction(1, 2)), False),
-        (Twin(Laplace(Sum("x"), Fraction(1, 2)), mutants.TEXTBOOK_FLOATS), True),
+        (Twin(Laplace(Sum("x"), Fraction(1, 2)), mutants.textbook_floats), True),
     ],
     ids=["ours", "textbook floats"],
 )

@@ -20,17 +20,14 @@ from discreet.audit.attacks_on_sessions import (
     NOT_B,
     RENTER,
     A,
-    Asking,
     B,
     C,
+    SessionAttack,
     asking,
-    letters,
-    rows_of_bits,
     toy,
 )
 from discreet.audit.divergence import hockey_stick
-from discreet.audit.laws import Setting, conversation_law, law
-from discreet.audit.mutants import Twin
+from discreet.audit.laws import Setting, conversation_law, law, rows
 from discreet.audit.programs import program_law, pure_finding, renyi_finding, unexplained_step
 from discreet.data import Category, Domain, Number
 from discreet.guarantee import Budget, Neighbours
@@ -39,6 +36,15 @@ from discreet.mechanisms import Above, AboveThreshold, Laplace
 from discreet.query import Equals, Sum
 from discreet.release import converse, release
 from discreet.rng import SeededRng
+
+
+def letters(word):
+    return rows("v", *word)
+
+
+def rows_of_bits(*words):
+    return rows("ab", *words)
+
 
 AAB, ABB = letters("aab"), letters("abb")
 ENOUGH, LITTLE = Budget(40), Budget(25)
@@ -50,7 +56,7 @@ CHANGED = rows_of_bits("11", "10", "00", "00")
 def laws(honest, asked, first, second, setting=LETTERS, *, budget=ENOUGH, slip=None, reach=5, least=1e-4, size=None):
     program = asking(honest, asked, slip)
     how = {"budget": budget, "reach": reach, "least": least, "size": size}
-    return [program_law(program, rows, setting, **how) for rows in (first, second)]
+    return [program_law(program, held, setting, **how) for held in (first, second)]
 
 
 # The machinery.
@@ -200,18 +206,20 @@ def test_a_sum_in_a_session_tells_no_more_than_was_charged():
 
 @pytest.mark.slow  # `discreet audit` runs the same, and a quick test runs that
 @pytest.mark.parametrize(
-    "attack", attacks.told(), ids=lambda each: f"{type(each.honest).__name__}, {each.mistake.label}"
+    "attack", attacks.session_attacks(), ids=lambda each: f"{type(each.honest).__name__}, {each.mistake.label}"
 )
 def test_every_planted_mistake_is_caught_where_the_honest_session_passes(attack):
-    assert not attack.finding(attack.honest).violates
-    assert attack.finding(Twin(attack.honest, attack.mistake)).violates
+    assert not attack.finding().violates
+    assert attack.finding(attack.mistake).violates
 
 
 def test_the_noise_of_a_question_may_not_be_used_for_its_answer():
     """Noise that is never negative, added to a count below its guess: the lowest values show who is not there."""
     honest = toy(BETTER, size=3, updates=1)
-    attack = Asking(honest, LETTERS, letters("bbc"), letters("abc"), attacks.REUSED_NOISE, (A,), ENOUGH, least=1e-5)
-    assert attack.finding(Twin(honest, attack.mistake)).violates
+    attack = SessionAttack(
+        honest, LETTERS, letters("bbc"), letters("abc"), attacks.reused_noise, (A,), ENOUGH, least=1e-5
+    )
+    assert attack.finding(attack.mistake).violates
 
 
 def test_a_guess_after_a_yes_without_budget_is_no_breach():
@@ -220,7 +228,7 @@ def test_a_guess_after_a_yes_without_budget_is_no_breach():
 
     def program(visit):
         answers = honest.answers(visit)
-        attacks.GUESS_WITHOUT_BUDGET.plant(answers)
+        attacks.guess_without_budget.plant(honest, answers)
         visit.plant(Laplace(C, Fraction(1, 33)), 1)  # of 40: what is left pays for a threshold and for no answer
         for question in (B, A):
             visit.ask(answers.answer, question)
@@ -236,21 +244,23 @@ def test_one_sided_noise_inside_the_distance_is_caught_and_two_sided_is_not_a_br
     first, second = letters("b" * 9), letters("b" * 8 + "a")
     for method, caught in ((BETTER, True), (LECTURE, False)):
         honest = toy(method, size=9, theta=3, updates=0)
-        attack = Asking(honest, LETTERS, first, second, attacks.INSIDE_DISTANCE, (A,), ENOUGH, reach=6, least=1e-5)
-        assert attack.finding(Twin(honest, attack.mistake)).violates is caught
+        attack = SessionAttack(
+            honest, LETTERS, first, second, attacks.inside_distance, (A,), ENOUGH, reach=6, least=1e-5
+        )
+        assert attack.finding(attack.mistake).violates is caught
 
 
 @pytest.mark.slow
 def test_keeping_the_first_thresholds_noise_breaks_nothing_as_long_as_every_threshold_is_paid():
     """Known from the sparse vector technique: one threshold noise serves any number of yes, if each is paid."""
     honest = toy(BETTER, size=3, updates=1)
-    attack = Asking(honest, LETTERS, AAB, ABB, attacks.KEPT_THRESHOLD, (A, B), ENOUGH)
-    assert not attack.finding(Twin(honest, attack.mistake)).violates
+    attack = SessionAttack(honest, LETTERS, AAB, ABB, attacks.kept_threshold, (A, B), ENOUGH)
+    assert not attack.finding(attack.mistake).violates
 
 
 def test_where_rows_decide_what_is_done_the_entries_show_it():
     more = rows_of_bits("11", "11", "11", "00")
-    for slip in (None, attacks.PEEKS, attacks.TRUE_UPDATE):
+    for slip in (None, attacks.peeks, attacks.true_update):
         found = laws(RENTER, (BOTH,), FOUR, more, BITS, budget=LITTLE, slip=slip, reach=2, least=1e-2)
         assert (unexplained_step(found) == ()) is (slip is None)
 

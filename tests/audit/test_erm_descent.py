@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.audit.mutants import ADD_REMOVE_PRICE, Mistake, Twin
+from discreet.audit.mutants import Mistake, Twin, add_remove_price
 from discreet.audit.sampled import divergence_lower_bound
 from discreet.data import Facts
 from discreet.erm.descent import Descent
@@ -91,7 +91,7 @@ def _unclipped(honest: Descent, data, rng):
 
 
 TWINS = [
-    (4.0, ADD_REMOVE_PRICE),
+    (4.0, add_remove_price),
     (4.0, Mistake("one step is charged, four are taken", price=_one_step_charged)),
     (0.5, Mistake("the clip is forgotten", run=_unclipped)),
 ]

@@ -199,7 +199,7 @@ def test_a_users_loss_keeps_its_price_whatever_it_returns():
 
 @pytest.mark.parametrize("mechanism", [on_line(Absolute()), RankQuantile("x", "1/2", "0.5"), on_line(Squared())])
 def test_the_rate_of_add_remove_is_caught_under_replace_one(mechanism):
-    twin = Twin(mechanism, mutants.ADD_REMOVE_PRICE)
+    twin = Twin(mechanism, mutants.add_remove_price)
     price = twin.guarantee(BOTH[0].facts(people([0])))
     assert any(
         compare(*(released(twin.honest, rows, BOTH[0]) for rows in pair), price).violates for pair in pairs(BOTH[0], 4)

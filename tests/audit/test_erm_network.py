@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.audit.mutants import ADD_REMOVE_PRICE, Mistake, Twin
+from discreet.audit.mutants import Mistake, Twin, add_remove_price
 from discreet.audit.sampled import divergence_lower_bound, epsilon_lower_bound
 from discreet.erm.features import VectorColumn
 from discreet.erm.network import Network, NeuralDescent
@@ -83,7 +83,7 @@ def test_a_canary_row_is_not_seen_better_than_promised_and_nearly_as_well(relati
 
 
 def test_the_price_of_add_remove_is_caught_under_replace_one():
-    twin = Twin(descent("replace-one"), ADD_REMOVE_PRICE)
+    twin = Twin(descent("replace-one"), add_remove_price)
     assert information(twin.honest, "replace-one", runs=4000) > claimed(twin, "replace-one")
 
 

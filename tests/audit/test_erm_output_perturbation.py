@@ -16,7 +16,7 @@ import pytest
 import discreet as dp
 from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import law
-from discreet.audit.mutants import ADD_REMOVE_PRICE, Mistake, Twin
+from discreet.audit.mutants import Mistake, Twin, add_remove_price
 from discreet.audit.sampled import epsilon_lower_bound
 from discreet.erm import output_perturbation
 from discreet.erm.feasible_sets import Ball, interval
@@ -118,12 +118,12 @@ def test_a_tolerance_that_is_not_paid_is_caught():
 
 @pytest.mark.parametrize("noise", [ProductLaplaceNoise, GaussianNoise])
 def test_the_price_of_add_remove_under_replace_one_is_caught(noise):
-    worst = found(Twin(perturbed(noise), ADD_REMOVE_PRICE))[2]
+    worst = found(Twin(perturbed(noise), add_remove_price))[2]
     if noise is ProductLaplaceNoise:
         assert worst.violates
     else:  # the slack of converting Renyi divergences hides a factor two at few epsilons; the order 1.25 sees it
         p, q, _ = found(perturbed(noise))
-        claimed = Twin(perturbed(noise), ADD_REMOVE_PRICE).guarantee(Two().table(PAIRS["replace-one"][0]).facts)
+        claimed = Twin(perturbed(noise), add_remove_price).guarantee(Two().table(PAIRS["replace-one"][0]).facts)
         honest = perturbed(noise).guarantee(Two().table(PAIRS["replace-one"][0]).facts)
         assert claimed.at(1.25) < kullback_leibler(p, q) <= honest.at(1.25)
 
@@ -200,4 +200,4 @@ def test_a_canary_row_of_a_classifier_is_not_seen_better_than_promised(relation)
     lower = epsilon_lower_bound(first, second)
     assert lower <= claimed
     if relation == "replace-one":  # and so well that half of the price is refuted, though two coordinates are paid for
-        assert lower > ADD_REMOVE_PRICE.price(mechanism, facts).epsilon(0)
+        assert lower > add_remove_price.price(mechanism, facts).epsilon(0)

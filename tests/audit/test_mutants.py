@@ -9,8 +9,8 @@ from discreet.audit import attack, attacks, mutants
 from discreet.audit.mutants import Mistake, Twin
 
 TABLE = dp.Table({"v": ["a", "b", "b"]}, dp.Domain(v=dp.Category("a", "b")), name="made up")
-TWIN = Twin(dp.Laplace(dp.Count(dp.Equals("v", "a")), 10), mutants.HALVED_NOISE)
-TALKING = Twin(dp.AboveThreshold(10, 10), mutants.NEVER_STOPS)
+TWIN = Twin(dp.Laplace(dp.Count(dp.Equals("v", "a")), 10), mutants.halved_noise)
+TALKING = Twin(dp.AboveThreshold(10, 10), mutants.never_stops)
 ASK = dp.Above(dp.Count(dp.Equals("v", "a")), -1000)
 
 
@@ -40,9 +40,9 @@ def test_the_attack_that_users_run_passes_and_would_not_if_a_mechanism_were_brok
     assert all(result.passed for result in results)
     assert {result.name for result in results} >= {"Laplace", "Gaussian", "Exponential", "AboveThreshold"}
     broken = attacks()[0]
-    assert broken.finding(Twin(broken.honest, broken.mistake)).violates
+    assert broken.finding(broken.mistake).violates
     harmless = Mistake("changes nothing")
-    assert not broken.finding(Twin(broken.honest, harmless)).violates
+    assert not broken.finding(harmless).violates
 
 
 def test_every_mistake_has_its_own_words():

@@ -24,12 +24,9 @@ from discreet.audit.search import Pair, climb
 from discreet.data import Category, Domain, Facts, Number, Slice
 from discreet.errors import OutOfRange
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.pac.boxes import SlicedBox
-from discreet.pac.columns import gathered
-from discreet.pac.interior.methods import MinRank
-from discreet.pac.labels import Labels
-from discreet.pac.reorder_slice_compute import (
+from discreet.pac.boxes import (
     ReorderSlice,
+    SlicedBox,
     empty,
     faces,
     few_price,
@@ -39,6 +36,8 @@ from discreet.pac.reorder_slice_compute import (
     positives,
     rising,
 )
+from discreet.pac.interior.methods import MinRank
+from discreet.pac.rules import Labels, gathered
 from discreet.rng import SeededRng
 
 LABELS = Labels("y", "+")
@@ -90,7 +89,7 @@ def lumped(monkeypatch):
         return [(-reach, q**reach / (1 + q)), *inner, (reach, q**reach / (1 + q))]
 
     monkeypatch.setattr(laws, "_one_sided", one_sided)
-    monkeypatch.setattr(laws, "_two_sided", two_sided)
+    monkeypatch.setattr(laws, "laplace_atoms", two_sided)
 
 
 def toys(domain, rows=1):
@@ -273,7 +272,7 @@ def reorder(e_a, *, gap, stretch, rounds, count=1, columns=("x",)):
 @pytest.fixture
 def uncounted(monkeypatch):
     """The noisy count always passes: what is judged is the price of the points alone."""
-    monkeypatch.setattr(laws, "_two_sided", lambda scale, reach: [(100, 1.0)])
+    monkeypatch.setattr(laws, "laplace_atoms", lambda scale, reach: [(100, 1.0)])
 
 
 @dataclass(frozen=True)

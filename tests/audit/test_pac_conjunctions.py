@@ -13,15 +13,14 @@ import pytest
 
 from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, _Remembering, law
-from discreet.audit.mutants import ADD_REMOVE_PRICE, Mistake, Twin
+from discreet.audit.mutants import Mistake, Twin, add_remove_price
 from discreet.audit.search import Pair, climb, start, universe
 from discreet.data import Category, Domain
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.conditions import Conjunction, Literals
 from discreet.pac.conjunctions import FalsifiedLiterals, GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass, population_size
-from discreet.pac.labels import Labels, Mistakes
+from discreet.pac.rules import Conjunction, Labels, Literals, Mistakes
 from discreet.rng import SeededRng
 
 LABELS = Labels("y", 1)
@@ -193,7 +192,7 @@ def positives(ones, zeros, *, mine=1):
 def test_the_scale_of_add_remove_is_caught_under_replace_one():
     """Both counts of a variable move: the loss is twice what was charged."""
     setting = settings(ONE)[0]
-    twin = Twin(NoisyCounts(A, LABELS, 1, 4), ADD_REMOVE_PRICE)
+    twin = Twin(NoisyCounts(A, LABELS, 1, 4), add_remove_price)
     claimed, honest = caught(twin, setting, positives(0, 7))
     assert claimed.violates
     assert not honest.violates
@@ -203,7 +202,7 @@ def test_the_scale_of_add_remove_is_caught_under_replace_one():
 
 def test_the_price_of_add_remove_is_caught_under_replace_one_for_centred_counts():
     claimed, fair = caught(
-        Twin(GaussianCounts(A, LABELS, 1, 1, 2), ADD_REMOVE_PRICE), settings(ONE)[0], positives(0, 3), 8
+        Twin(GaussianCounts(A, LABELS, 1, 1, 2), add_remove_price), settings(ONE)[0], positives(0, 3), 8
     )
     assert claimed.violates
     assert not fair.violates
@@ -255,11 +254,11 @@ def test_the_l2_sensitivity_sqrt_d_is_caught_under_replace_one():
 def test_the_rate_of_add_remove_is_caught_under_replace_one(honest):
     setting = settings(TWO)[0]
     pair = against_never(honest, setting)
-    claimed, fair = caught(Twin(honest, ADD_REMOVE_PRICE), setting, pair)
+    claimed, fair = caught(Twin(honest, add_remove_price), setting, pair)
     assert claimed.violates
     assert not fair.violates
     laws = [law(honest, rows, setting) for rows in (pair.first, pair.second)]
-    assert loss(*laws) > 1.8 * float(Twin(honest, ADD_REMOVE_PRICE).guarantee(setting.facts(pair.first)).pure)
+    assert loss(*laws) > 1.8 * float(Twin(honest, add_remove_price).guarantee(setting.facts(pair.first)).pure)
 
 
 def _exact_counts(honest, data, rng):

@@ -27,9 +27,8 @@ from discreet.data import Category, Domain
 from discreet.guarantee import Neighbours
 from discreet.pac import greedy as greedy_module
 from discreet.pac import hazard_lemma
-from discreet.pac.conditions import Literals
 from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
-from discreet.pac.labels import Labels
+from discreet.pac.rules import Labels, Literals
 from discreet.rng import SeededRng
 
 TOY = Domain(a=Category(0, 1), b=Category(0, 1), y=Category("-", "+"))
@@ -308,7 +307,7 @@ def _replaced(mechanism, steps_=60):
 
 
 def test_the_rate_of_add_remove_is_caught_under_replace_one():
-    twin = Twin(greedy(rounds=1, rate=Fraction(1)), mutants.ADD_REMOVE_PRICE)
+    twin = Twin(greedy(rounds=1, rate=Fraction(1)), mutants.add_remove_price)
     pair, found = _replaced(twin.honest)
     price = twin.guarantee(REPLACE.facts(pair.first))
     assert found > 1.2 * float(price.pure)

@@ -25,10 +25,10 @@ from discreet.audit.search import climb, start
 from discreet.data import Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, stable
-from discreet.pac.columns import gathered, sorted_column
 from discreet.pac.interior.methods import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
 from discreet.pac.interior.prefix import NOWHERE, Ending, digits_apart
 from discreet.pac.interior.rank import code_bits, moved
+from discreet.pac.rules import gathered, sorted_column
 from discreet.rng import SeededRng
 
 REPLACE, ADD = Neighbours("replace-one"), Neighbours("add-remove")
@@ -302,7 +302,7 @@ def caught(twin, setting, first, second, reach=REACH):
 
 def test_ranks_priced_for_add_remove_are_caught_under_replace_one():
     setting = Setting(QUARTERS, REPLACE)
-    twin = Twin(on(MinRank("0.5")), mutants.ADD_REMOVE_PRICE)
+    twin = Twin(on(MinRank("0.5")), mutants.add_remove_price)
     claimed = float(twin.guarantee(setting.facts(people([0]))).pure)
     laws = functools.partial(_point, twin.honest.routine, 4)
     found = worst(laws, twin.honest.guarantee(setting.facts(people([0]))), pairs(REPLACE, 4, 4))

@@ -44,7 +44,7 @@ def test_the_worst_pair_attains_the_guarantee_and_none_beats_it(kind, setting):
 
 def test_the_rate_of_add_remove_is_caught_under_replace_one():
     setting = SETTINGS[0]
-    twin = Twin(Exponential(SCORE, 1), mutants.ADD_REMOVE_PRICE)
+    twin = Twin(Exponential(SCORE, 1), mutants.add_remove_price)
     rows = [{"v": "b"}] * 3
     p, q = (law(twin, [*rows, {"v": v}], setting) for v in ("a", "b"))
     found = compare(p, q, twin.guarantee(setting.facts(rows)))
@@ -58,7 +58,7 @@ def renyi(p, q, order):
 
 def test_permute_and_flip_charged_as_bounded_range_is_caught():
     setting = SETTINGS[0]
-    twin = Twin(PermuteAndFlip(SCORE, 1), mutants.FLIPPED_AS_BOUNDED_RANGE)
+    twin = Twin(PermuteAndFlip(SCORE, 1), mutants.flipped_as_bounded_range)
     claimed = twin.guarantee(setting.facts([{"v": "a"}]))
     honest = twin.honest.guarantee(setting.facts([{"v": "a"}]))
     worst, kept = 0.0, True

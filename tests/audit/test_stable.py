@@ -64,8 +64,8 @@ def test_a_bin_of_the_certain_count_is_shown_often_enough():
 @pytest.mark.parametrize(
     ("mistake", "first", "second", "at_least"),
     [
-        (mutants.PASSES_AT_BOUND, "a", "", 0.06),
-        (mutants.TRUNCATED_EARLY, "a", "", 0.03),
+        (mutants.passes_at_bound, "a", "", 0.06),
+        (mutants.truncated_early, "a", "", 0.03),
     ],
     ids=["passes at bound", "truncated early"],
 )
@@ -78,7 +78,7 @@ def test_off_by_one_is_caught(mistake, first, second, at_least):
 
 
 def test_ties_by_order_of_arrival_are_caught():
-    twin = Twin(StableMode(at(ADD)), mutants.FIRST_SEEN_TIES)
+    twin = Twin(StableMode(at(ADD)), mutants.first_seen_ties)
     p = law(twin, people("abbbb" + "aaa"), ADD)  # a first, 4 and 4
     q = law(twin, people("bbbb" + "aaa"), ADD)  # b first, 3 and 4
     found = max(hockey_stick(p, q, 1.0)[0], hockey_stick(q, p, 1.0)[0])
@@ -90,7 +90,7 @@ def test_ties_by_order_of_arrival_are_caught():
 def test_one_rows_failure_charged_for_two_is_caught_with_the_known_ratio(epsilon, ratio):
     setting = Setting(ONE_COLUMN, Neighbours("add-remove", 2), unit="person")
     honest = StableHistogram(KEYS, 2 / Fraction(epsilon).limit_denominator(10), 5)
-    twin = Twin(honest, mutants.ONE_ROW_PRICE)
+    twin = Twin(honest, mutants.one_row_price)
     two = [{"v": "a", "person": 1}, {"v": "a", "person": 1}]
     p, q = law(honest, two, setting), law(honest, [], setting)
     found = hockey_stick(p, q, epsilon)[0]

@@ -80,14 +80,14 @@ def test_monotone_questions_cost_less_under_add_remove():
 @pytest.mark.parametrize(
     ("mistake", "asks", "at_least"),
     [
-        (mutants.NO_THRESHOLD_NOISE, [Above(A, 3)] * 8, 3.5),
-        (mutants.NO_QUESTION_NOISE, [Above(A, 0), Above(B, 0)], 10),
-        (mutants.NEVER_STOPS, [Above(A, 2), Above(B, 2), Above(A, 2), Above(B, 2)], 2.9),
-        (mutants.RELEASES_NOISY_VALUE, [Above(A, 1)], 10),
-        (mutants.THREE_YES_ONE_PRICE, [Above(A, 2), *[Above(B, 2)] * 3], 3.9),
-        (mutants.REDRAWN_THRESHOLD, [Above(A, 0)] * 4, 3.9),
-        (mutants.MONOTONE_PRICE, [Above(A, 2), Above(B, 2)], 1.99),  # of a claimed 1.5
-        (mutants.OFF_GRID, [Above(A, "0.35"), Above(B, 2)], 2.79),  # 1.4 times the claim
+        (mutants.no_threshold_noise, [Above(A, 3)] * 8, 3.5),
+        (mutants.no_question_noise, [Above(A, 0), Above(B, 0)], 10),
+        (mutants.never_stops, [Above(A, 2), Above(B, 2), Above(A, 2), Above(B, 2)], 2.9),
+        (mutants.releases_noisy_value, [Above(A, 1)], 10),
+        (mutants.three_yes_one_price, [Above(A, 2), *[Above(B, 2)] * 3], 3.9),
+        (mutants.redrawn_threshold, [Above(A, 0)] * 4, 3.9),
+        (mutants.monotone_price, [Above(A, 2), Above(B, 2)], 1.99),  # of a claimed 1.5
+        (mutants.off_grid, [Above(A, "0.35"), Above(B, 2)], 2.79),  # 1.4 times the claim
     ],
     ids=lambda value: getattr(value, "label", ""),
 )

@@ -9,30 +9,25 @@ from typing import Any
 
 import pytest
 
-from discreet.audit import Attack, attacks, name_of
-from discreet.audit.attacks_on_models import Attempts, _given_success, _Once
-from discreet.audit.attacks_on_sessions import MultiplicativeWeights, RentOrBuy
+from discreet.audit import examples
 from discreet.audit.divergence import claims, epsilon_at
-from discreet.audit.laws import Setting, law
+from discreet.audit.laws import Setting
 from discreet.errors import OutOfRange
 from discreet.guarantee import Guarantee, Neighbours
 from tests.examples import RELATIONS, kinds
 
-SESSIONS = {MultiplicativeWeights, RentOrBuy}
-"""Whole programs of several releases, which are attacked besides."""
-
-EXACT = [each for each in attacks() if isinstance(each, (Attack, Attempts)) and not getattr(each, "asks", ())]
-FIRST = list({name_of(each): each for each in reversed(EXACT)}.values())
+EXACT = [each for each in examples() if each.exact]
+FIRST = list({each.name: each for each in reversed(EXACT)}.values())
 """One attack on the exact law of each mechanism."""
 
 
 def test_every_mechanism_of_the_catalogue_is_attacked():
-    assert {type(each.honest) for each in attacks()} - SESSIONS == kinds()
+    assert {type(each.honest) for each in examples()} == kinds()
 
 
 def test_every_mechanism_that_can_be_listed_is_attacked_by_its_exact_law():
     """A descent has too many values and is run; a threshold's law depends on its questions, which the attacks ask."""
-    left = {kind.__name__ for kind in kinds()} - {name_of(each) for each in EXACT}
+    left = {kind.__name__ for kind in kinds()} - {each.name for each in EXACT}
     assert left == {"Descent", "NeuralDescent", "AboveThreshold", "AboveThresholdLaplace"}
 
 
@@ -62,10 +57,7 @@ def split(first: Any, second: Any) -> tuple[list[Any], list[Any], list[Any]]:
 
 
 def laws(each: Any, setting: Setting, tables: Any) -> list[Any]:
-    if isinstance(each, Attempts):
-        once = _Once(each.honest)
-        return [_given_success(law(once, rows, setting, reach=each.reach)) for rows in tables]
-    return [law(each.honest, rows, setting, reach=each.reach) for rows in tables]
+    return [each.law(rows, setting=setting) for rows in tables]
 
 
 def beaten(laws_: Any, price: Guarantee) -> bool:
@@ -73,12 +65,16 @@ def beaten(laws_: Any, price: Guarantee) -> bool:
     return any(epsilon_at(p, q, delta) > epsilon * (1 + 1e-9) + 1e-9 for epsilon, delta in claims(price))
 
 
+def name(each: Any) -> str:
+    return str(each.name)
+
+
 @pytest.mark.parametrize("rows", [1, 2])
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("each", FIRST, ids=name_of)
+@pytest.mark.parametrize("each", FIRST, ids=name)
 def test_no_mechanism_beats_its_price_under_either_relation_for_one_row_or_two(each, relation, rows):
     setting, *tables = persons(each, relation, rows)
-    if rows == 2 and name_of(each) == "ReorderSlice":  # promises nothing to a person of several rows at this noise
+    if rows == 2 and each.name == "ReorderSlice":  # promises nothing to a person of several rows at this noise
         with pytest.raises(OutOfRange):
             each.honest.guarantee(setting.facts(tables[0]))
         return
@@ -98,7 +94,7 @@ FAR_FROM_TIGHT = {
 }
 
 
-@pytest.mark.parametrize("each", [each for each in FIRST if name_of(each) not in FAR_FROM_TIGHT], ids=name_of)
+@pytest.mark.parametrize("each", [each for each in FIRST if each.name not in FAR_FROM_TIGHT], ids=name)
 def test_the_price_of_one_row_would_be_beaten_by_a_person_of_two(each):
     """The test above has power."""
     setting, *tables = persons(each, "replace-one", 2)

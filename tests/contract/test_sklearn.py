@@ -62,10 +62,10 @@ class SignColumns(FiniteClassClassifier):
 
 CHECKED = {
     "logistic": dp.LogisticRegression(
-        epsilon=NO_NOISE, delta=1e-9, row_norm=30, classes="public", solver="descent", max_iter=60, radius=1
+        epsilon=NO_NOISE, delta=1e-9, row_norm=30, classes="public", method="descent", max_iter=60, radius=1
     ),
     "linear": dp.LinearRegression(
-        epsilon=NO_NOISE, delta=1e-9, row_norm=30, target_bound=300, solver="descent", max_iter=100
+        epsilon=NO_NOISE, delta=1e-9, row_norm=30, target_bound=300, method="descent", max_iter=100
     ),
     "network": dp.MLPClassifier((4,), epsilon=NO_NOISE, row_norm=4, classes="public"),
     "scaler": dp.DeclaredScaler((-100, 100)),
@@ -127,9 +127,9 @@ def _score(rows, given):
 JUDGED = [dp.LogisticRegression(epsilon=1, row_norm=2, classes=(0, 1), max_iter=2).fit(X, LABELS) for _ in range(2)]
 LEARNERS = {
     "mean": lambda rows, given: dp.Mean(bounds=(-1, 1), **given).fit(rows["y"]),
-    "mean, exponential": lambda rows, given: dp.Mean(bounds=(-1, 1), solver="exponential", **given).fit(rows["y"]),
+    "mean, exponential": lambda rows, given: dp.Mean(bounds=(-1, 1), method="exponential", **given).fit(rows["y"]),
     "median": lambda rows, given: dp.Median(bounds=(-1, 1), **given).fit(rows["y"]),
-    "quantile, exponential": lambda rows, given: dp.Quantile(0.9, bounds=(-1, 1), solver="exponential", **given).fit(
+    "quantile, exponential": lambda rows, given: dp.Quantile(0.9, bounds=(-1, 1), method="exponential", **given).fit(
         rows["y"]
     ),
     "network": lambda rows, given: dp.MLPClassifier((2,), row_norm=2, classes=(0, 1), **given).fit(
@@ -140,9 +140,9 @@ LEARNERS = {
     "linear, huber": _linear(huber=1),
     "linear, ridge": _linear(ridge=1),
     "selection": lambda rows, given: dp.select(JUDGED, rows["x"], rows["labels"], **given),
-    **{f"logistic, {solver}": _logistic(solver=solver, max_iter=3) for solver in SOLVERS if solver != "exponential"},
+    **{f"logistic, {solver}": _logistic(method=solver, max_iter=3) for solver in SOLVERS if solver != "exponential"},
 }
-SOLVABLE = {"logistic, strongly-convex": _logistic(solver="strongly-convex", ridge=1, max_iter=3)}
+SOLVABLE = {"logistic, strongly-convex": _logistic(method="strongly-convex", ridge=1, max_iter=3)}
 LEARNERS.update(SOLVABLE)
 
 

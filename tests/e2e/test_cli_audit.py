@@ -9,7 +9,7 @@ import pytest
 
 import discreet as dp
 from discreet import audit as auditing
-from discreet.audit import Attack, Result, attacks, attacks_on_models, mutants
+from discreet.audit import Attack, Result, attacks, examples, mutants
 from discreet.audit.divergence import Finding, claims, compare, epsilon_at, epsilon_finding, hockey_stick
 from discreet.audit.laws import Law, law
 from discreet.audit.mutants import Mistake, Twin
@@ -59,7 +59,7 @@ HARMLESS = Mistake("changes nothing")
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize(("columns", "word"), [("140", "NOT CAUGHT"), ("60", "NOT CAUGHT")])
 def test_a_twin_that_is_not_caught_is_exit_code_1(run, monkeypatch, as_json, columns, word):
-    first = auditing._mechanism_attacks()[0]
+    first = examples()[0]
     missed = Attack(first.honest, first.setting, first.first, first.second, HARMLESS)
     monkeypatch.setattr(auditing, "attacks", lambda: (missed,))
     code, out, err = run("audit", *(["--json"] if as_json else []), columns=columns)
@@ -70,8 +70,8 @@ def test_a_twin_that_is_not_caught_is_exit_code_1(run, monkeypatch, as_json, col
 
 @pytest.mark.parametrize("columns", ["140", "60"])
 def test_a_claim_that_is_beaten_is_exit_code_1(run, monkeypatch, columns):
-    first = auditing._mechanism_attacks()[0]
-    broken = Twin(first.honest, mutants.HALVED_NOISE)
+    first = examples()[0]
+    broken = Twin(first.honest, mutants.halved_noise)
     beaten = Attack(
         broken, first.setting, first.first, first.second, Mistake("is broken", run=lambda h, d, r: h.run(d, r))
     )
@@ -105,7 +105,7 @@ def test_what_was_cut_off_counts_against_the_finding():
 @pytest.mark.slow
 def test_both_ways_of_comparing_laws_catch_the_same_twins():
     for each in attacks():
-        if not isinstance(each, Attack) or each.asks:
+        if not isinstance(each, Attack) or not each.exact or each.attempt:
             continue
         for mechanism in (each.honest, Twin(each.honest, each.mistake)):
             p, q = (law(mechanism, rows, each.setting, reach=each.reach) for rows in (each.first, each.second))
@@ -124,8 +124,8 @@ def test_a_pure_claim_is_shown_first_and_one_without_it_at_the_worst_delta():
 
 def test_the_bound_from_runs_is_below_the_claim_and_catches_a_tenth_of_the_noise():
     """False alarms have probability 1e-6; in forty trials the twin's bound was 3.19 to 3.21, and 2 is claimed."""
-    one_step = next(each for each in attacks_on_models.told() if isinstance(each, attacks_on_models.Sampled))
-    honest, broken = one_step.finding(one_step.honest), one_step.finding(Twin(one_step.honest, one_step.mistake))
+    one_step = next(each for each in examples() if each.look)
+    honest, broken = one_step.finding(), one_step.finding(one_step.mistake)
     assert not honest.violates
     assert honest.claimed == broken.claimed == 2
     assert honest.found > 0.5  # the attack is not asleep
@@ -139,10 +139,13 @@ def test_a_result_passes_only_if_the_honest_one_keeps_and_the_twin_breaks_its_cl
     assert not Result("it", "replace-one", beaten, "a mistake", beaten).passed
 
 
+LEARNED = [each for each in examples() if each.look or each.attempt]
+
+
 def test_planted_mistakes_of_learners_are_refused_by_a_real_ledger():
     table = dp.Table({"value": [1, -1]}, dp.Domain(value=dp.Number(-1, 1, step=2)), name="made up")
     ledger = dp.Ledger.in_memory(dp.Budget(50), table)
-    for each in attacks_on_models.told():
+    for each in LEARNED:
         with pytest.raises(dp.NotPrivate, match="broken"):
             dp.release(Twin(each.honest, each.mistake), table, ledger=ledger)
     assert ledger.spent().pure == 0
@@ -150,7 +153,7 @@ def test_planted_mistakes_of_learners_are_refused_by_a_real_ledger():
 
 def test_the_runs_of_a_network_catch_a_tenth_of_its_noise():
     """In forty trials the twin's bound was 3.01 to 3.21, and 2.24 is claimed."""
-    network = next(each for each in attacks_on_models.told() if type(each.honest).__name__ == "NeuralDescent")
-    honest, broken = network.finding(network.honest), network.finding(Twin(network.honest, network.mistake))
+    network = next(each for each in examples() if each.name == "NeuralDescent")
+    honest, broken = network.finding(), network.finding(network.mistake)
     assert not honest.violates
     assert broken.violates

@@ -21,7 +21,7 @@ def opened(tmp_path, budget):
 
 def search(book, **more):
     model = dp.LogisticRegression(
-        epsilon="0.5", row_norm=1.5, classes=(0, 1), ledger=book, size=200, score_epsilon="0.25", solver="descent"
+        epsilon="0.5", row_norm=1.5, classes=(0, 1), ledger=book, size=200, score_epsilon="0.25", method="descent"
     )
     pipeline = make_pipeline(dp.DeclaredScaler((-10, 10)), model)
     grid = {"logisticregression__max_iter": [1, 5]}
@@ -65,7 +65,7 @@ def test_models_are_chosen_with_one_charge_where_a_search_pays_for_every_score(t
     book = opened(tmp_path, dp.Budget(100))
     models = [
         dp.LogisticRegression(
-            epsilon=1, row_norm=15, classes=(0, 1), ledger=book, size=200, solver="descent", max_iter=steps
+            epsilon=1, row_norm=15, classes=(0, 1), ledger=book, size=200, method="descent", max_iter=steps
         ).fit(X[:100], LABELS[:100])
         for steps in (1, 5)
     ]

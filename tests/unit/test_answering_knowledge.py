@@ -77,7 +77,7 @@ def test_each_measured_number_has_a_length_and_each_charge_a_rate():
 
 def test_a_model_has_no_length_but_a_rate():
     session = opened()
-    session.fit(dp.Mean(epsilon=1, solver="exponential"), target="age")
+    session.fit(dp.Mean(epsilon=1, method="exponential"), target="age")
     told = heard(session).at(1)
     assert told.nats == math.inf
     assert 0 < told.rate < math.inf

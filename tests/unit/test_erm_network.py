@@ -510,7 +510,7 @@ def test_more_people_or_more_budget_allow_longer_descents():
 
 
 def test_a_tiny_budget_is_an_ordinary_proposal():
-    budget = dp.Budget("1e-9", "1e-5")
+    budget = dp.Budget("1e-3", "1e-5")
     assert proposed(2, budget).guarantee(Facts(matrix().facts.domain, Neighbours("replace-one"), 2)).within(budget)
 
 

@@ -33,7 +33,7 @@ THREE = np.digitize(Y + RNG.normal(0, 1, 300), [-0.5, 1])
 NORM = 1.5
 
 
-PLAIN = {"epsilon": 1, "row_norm": NORM, "solver": "descent", "max_iter": 5}  # quick to choose, quick to run
+PLAIN = {"epsilon": 1, "row_norm": NORM, "method": "descent", "max_iter": 5}  # quick to choose, quick to run
 
 
 def logistic(**changed):
@@ -136,19 +136,19 @@ def test_no_noise_recovers_the_maximum_likelihood_fit_of_three_classes():
 @pytest.mark.parametrize("solver", ["auto", "laplace", "gaussian", "exponential"])
 def test_no_noise_recovers_the_mean(solver):
     delta = 1e-6 if solver == "gaussian" else 0
-    found = mean(epsilon=NO_NOISE, delta=delta, solver=solver).fit(Y)
+    found = mean(epsilon=NO_NOISE, delta=delta, method=solver).fit(Y)
     assert found.value_ == pytest.approx(Y.mean(), abs=1e-3)
 
 
 def test_little_noise_nearly_recovers_the_mean_and_the_median_by_descent():
-    assert mean(epsilon=1000, solver="descent").fit(Y).value_ == pytest.approx(Y.mean(), abs=0.05)
-    assert quantile(epsilon=1000, solver="descent").fit(Y).value_ == pytest.approx(np.median(Y), abs=0.2)
+    assert mean(epsilon=1000, method="descent").fit(Y).value_ == pytest.approx(Y.mean(), abs=0.05)
+    assert quantile(epsilon=1000, method="descent").fit(Y).value_ == pytest.approx(np.median(Y), abs=0.2)
 
 
 @pytest.mark.parametrize("solver", ["auto", "rank", "exponential"])
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.9])
 def test_no_noise_recovers_a_quantile(solver, q):
-    found = quantile(q=q, epsilon=NO_NOISE, solver=solver).fit(Y)
+    found = quantile(q=q, epsilon=NO_NOISE, method=solver).fit(Y)
     assert np.quantile(Y, q - 0.004) <= found.value_ <= np.quantile(Y, q + 0.004)
 
 
@@ -232,32 +232,32 @@ def test_a_fit_may_ask_for_the_whole_budget_of_its_ledger():
 
 def test_auto_takes_the_smallest_promised_excess_and_says_which_solver_it_was():
     by_hand = {
-        solver: linear(solver=solver, max_iter=None, huber=None).fit(X, Y)
+        solver: linear(method=solver, max_iter=None, huber=None).fit(X, Y)
         for solver in ("descent", "exponential", "output")
     }
-    least = min(by_hand, key=lambda solver: float(by_hand[solver].bound_))
-    found = linear(solver="auto", max_iter=None, huber=None).fit(X, Y)
-    assert found.solver_ == least
-    assert found.bound_ == by_hand[least].bound_
+    least = min(by_hand, key=lambda solver: float(by_hand[solver].promise_))
+    found = linear(method="auto", max_iter=None, huber=None).fit(X, Y)
+    assert found.method_ == least
+    assert found.promise_ == by_hand[least].promise_
     assert found.mechanism_ == by_hand[least].mechanism_
 
 
 def test_the_bound_is_a_promise_or_says_why_there_is_none():
-    promised = linear(epsilon=100, delta=1e-6, max_iter=None).fit(X, Y).bound_
+    promised = linear(epsilon=100, delta=1e-6, max_iter=None).fit(X, Y).promise_
     assert 0 < float(promised) < 100
     assert "excess risk" in str(promised)
-    assert "not convex" in network().fit(X, LABELS).bound_.reason
+    assert "not convex" in network().fit(X, LABELS).promise_.reason
 
 
 def test_the_noise_range_of_a_mean_is_that_of_its_noise():
     found = mean(epsilon=2).fit(Y)
     assert found.noise_range_ == pytest.approx(4 / 2 / 300 * np.log(20), rel=0.01)
-    assert float(found.bound_) == pytest.approx(2 * (4 / 2 / 300) ** 2, rel=1e-4)
+    assert float(found.promise_) == pytest.approx(2 * (4 / 2 / 300) ** 2, rel=1e-4)
     assert quantile().fit(Y).noise_range_ is None
 
 
 def test_add_remove_halves_the_noise_on_the_sum_of_a_mean_which_needs_a_size():
-    shown, hidden = (mean(solver="laplace", **relation).fit(Y) for relation in ({}, ADD_REMOVE))
+    shown, hidden = (mean(method="laplace", **relation).fit(Y) for relation in ({}, ADD_REMOVE))
     assert float(hidden.mechanism_.scale) == pytest.approx(float(shown.mechanism_.scale) / 2, rel=0.01)
     with pytest.raises(dp.ParameterError, match="public size"):
         mean(neighbours="add-remove").fit(Y)
@@ -269,19 +269,19 @@ ADD_REMOVE = {"neighbours": "add-remove", "size": 300}
 @pytest.mark.parametrize("solver", ["laplace", "gaussian"])
 def test_a_sum_divided_by_a_declared_size_promises_nothing_about_a_mean(solver):
     """Right to 1 % the size makes an error of 1 %, thousands of times the noise."""
-    found = mean(solver=solver, delta=1e-6, **ADD_REMOVE | {"size": 303}).fit(np.ones(300))
-    assert found.bound_.excess is None
-    assert "number of rows is private" in found.bound_.reason
+    found = mean(method=solver, delta=1e-6, **ADD_REMOVE | {"size": 303}).fit(np.ones(300))
+    assert found.promise_.excess is None
+    assert "number of rows is private" in found.promise_.reason
     assert found.noise_range_ is None
 
 
 @pytest.mark.parametrize("size", [5_000, 10_100, 30_000])
 def test_the_mean_that_add_remove_takes_does_not_depend_on_the_declared_size(size):
     found = mean(epsilon=20, bounds=(0, 1), neighbours="add-remove", size=size).fit(np.full(10_000, 0.75))
-    assert found.solver_ == "exponential"
+    assert found.method_ == "exponential"
     assert found.value_ == pytest.approx(0.75, abs=0.02)  # 0.375 and 1 by a sum divided by the size
-    assert found.bound_.per == "declared person"
-    assert (found.value_ - 0.75) ** 2 * 10_000 / size <= 25 * float(found.bound_)
+    assert found.promise_.per == "declared person"
+    assert (found.value_ - 0.75) ** 2 * 10_000 / size <= 25 * float(found.promise_)
 
 
 def test_a_plan_takes_for_a_mean_what_the_estimator_takes():
@@ -291,7 +291,7 @@ def test_a_plan_takes_for_a_mean_what_the_estimator_takes():
             planned = dp.plan("mean", budget=budget, size=300, neighbours=relation, domain=domain, target="x")
             given = {"epsilon": budget.epsilon, "delta": budget.delta, "neighbours": relation, "size": 300}
             found = dp.Mean(bounds=(-1, 1), step=Fraction(1, 2**20), **given).fit(np.ones(300))
-            assert (planned.taken.method, planned.taken.error) == (found.solver_, found.bound_.excess)
+            assert (planned.taken.method, planned.taken.error) == (found.method_, found.promise_.excess)
     refused = dp.plan("mean", budget=dp.Budget(1, 1e-6), size=300, neighbours="add-remove").refused
     average = dp.plan("average", budget=dp.Budget(1, 1e-6), size=300, neighbours="add-remove")
     assert {"laplace", "gaussian"} <= {row.method for row in refused}  # as of an average
@@ -301,13 +301,13 @@ def test_a_plan_takes_for_a_mean_what_the_estimator_takes():
 def test_a_quantile_needs_no_public_size_but_promises_nothing_without_one():
     found = quantile(epsilon=NO_NOISE, neighbours="add-remove").fit(Y)
     assert found.value_ == pytest.approx(np.median(Y), abs=0.02)
-    assert "private" in found.bound_.reason
-    assert float(quantile(epsilon=10, neighbours="add-remove", size=300).fit(Y).bound_) < 4
+    assert "private" in found.promise_.reason
+    assert float(quantile(epsilon=10, neighbours="add-remove", size=300).fit(Y).promise_) < 4
 
 
 def test_the_bound_of_a_median_is_about_the_absolute_loss_which_is_twice_the_pinball_loss():
     by_rank, median = quantile(epsilon=10).fit(Y), dp.Median(epsilon=10, bounds=(-2, 2)).fit(Y)
-    assert float(median.bound_) == 2 * float(by_rank.bound_)
+    assert float(median.promise_) == 2 * float(by_rank.promise_)
 
 
 # Ordinary results.
@@ -327,15 +327,15 @@ def test_the_bound_of_a_median_is_about_the_absolute_loss_which_is_twice_the_pin
 def test_odd_rows_are_ordinary_results_and_promise_nothing(make, rows, labels):
     found = make(epsilon="0.01").fit(rows, labels)
     assert len(found.predict(rows)) == len(rows)
-    assert found.bound_.excess is None
-    assert found.bound_.reason
+    assert found.promise_.excess is None
+    assert found.promise_.reason
 
 
 @pytest.mark.parametrize("make", [mean, quantile])
 def test_one_person_has_a_mean_and_a_median_too(make):
     found = make().fit([1e300])
     assert -2 <= found.value_ <= 2
-    assert found.bound_.excess is None
+    assert found.promise_.excess is None
 
 
 def test_rows_beyond_the_norm_count_as_their_projection():
@@ -446,9 +446,9 @@ BAD = {
     "one dimension": (lambda book: logistic(ledger=book).fit(X[:, 0], LABELS), V, "2D"),
     "unequal lengths": (lambda book: logistic(ledger=book).fit(X, LABELS[:9]), V, "not equally long"),
     "a sentence for a flag": (lambda book: linear(fit_intercept="yes", ledger=book).fit(X, Y), P, "True or False"),
-    "unknown solver": (lambda book: logistic(solver="lbfgs", ledger=book).fit(X, LABELS), P, "solver must be one of"),
-    "solver a number": (lambda book: linear(solver=3, ledger=book).fit(X, Y), P, "solver must be one of"),
-    "unknown solver of a mean": (lambda book: mean(solver="lbfgs", ledger=book).fit(Y), P, "solver must be one of"),
+    "unknown solver": (lambda book: logistic(method="lbfgs", ledger=book).fit(X, LABELS), P, "method must be one of"),
+    "solver a number": (lambda book: linear(method=3, ledger=book).fit(X, Y), P, "method must be one of"),
+    "unknown solver of a mean": (lambda book: mean(method="lbfgs", ledger=book).fit(Y), P, "method must be one of"),
     "steps zero": (lambda book: logistic(max_iter=0, ledger=book).fit(X, LABELS), P, "max_iter"),
     "radius zero": (lambda book: logistic(radius=0, ledger=book).fit(X, LABELS), P, "radius"),
     "cap above one": (lambda book: logistic(cap=2, ledger=book).fit(X, LABELS), P, "cap"),
@@ -571,7 +571,7 @@ def test_a_fitted_model_survives_a_pickle_and_its_ledger_is_the_same_file(make, 
     again = pickle.loads(pickle.dumps(found))
     assert (again.predict(X) == found.predict(X)).all()
     assert again.guarantee_ == found.guarantee_
-    assert again.bound_ == found.bound_
+    assert again.promise_ == found.promise_
     assert again.ledger.path == book.path
     again.fit(X, LABELS)
     assert len([body for body in book.entries() if body["kind"] == "charge"]) == 2
@@ -797,9 +797,9 @@ def test_a_sum_over_the_number_of_persons_is_no_mean_of_several_rows_a_person(so
     people = dp.Table(rows, DOMAIN, name="people", unit="person", rows_per_unit=2)
     book = ledger(people, dp.Budget(10**16, 1e-6))
     with pytest.raises(dp.Unproven, match="number of rows, which is private"):
-        dp.Mean(epsilon=1, delta=1e-7, solver=solver, ledger=book).fit(people, "age")
+        dp.Mean(epsilon=1, delta=1e-7, method=solver, ledger=book).fit(people, "age")
     assert book.spent().pure == 0
-    minimised = dp.Mean(epsilon=NO_NOISE, solver="exponential", ledger=book).fit(people, "age")
+    minimised = dp.Mean(epsilon=NO_NOISE, method="exponential", ledger=book).fit(people, "age")
     assert minimised.value_ == pytest.approx(AGE.mean(), abs=1)
 
 

@@ -94,7 +94,7 @@ def no_space(monkeypatch) -> None:
     def refuse(path: Path, text: str) -> None:
         raise LedgerUnavailable(f"{path.name} cannot be written: No space left on device")
 
-    monkeypatch.setattr("discreet.ledger.secret_file.replace_file", refuse)
+    monkeypatch.setattr("discreet.ledger.local.replace_file", refuse)
 
 
 # The end of a conversation.

@@ -20,7 +20,7 @@ import pytest
 from discreet.answering import transcript
 from discreet.answering.transcript import Transcript
 from discreet.catalogue import CATALOGUE as OURS
-from discreet.certificate.certificate import Certificate, certificate, check
+from discreet.certificate import Certificate, certificate, check
 from discreet.data import Category, Domain, Number, Table
 from discreet.errors import (
     ConversationOver,
@@ -206,7 +206,7 @@ def test_nothing_is_written_through_a_file_that_a_neighbour_made(tmp_path, monke
             planted.touch(mode=0o666)
         else:
             planted.symlink_to(victim)
-        monkeypatch.setattr("discreet.ledger.secret_file.remove", lambda path: None)  # the neighbour puts it back
+        monkeypatch.setattr("discreet.ledger.local.remove", lambda path: None)  # the neighbour puts it back
         with pytest.raises(LedgerUnavailable, match="cannot be written"):
             converse(Guess(), people(), ledger=ledger)
         assert planted.read_text() in ("", "mine")
@@ -751,7 +751,7 @@ def test_a_lock_that_cannot_be_had_is_said_in_our_words(tmp_path, monkeypatch, k
     def refuse(descriptor: int, how: int) -> None:
         raise OSError(5, kind)
 
-    monkeypatch.setattr("discreet.ledger.mark.fcntl.flock", refuse)
+    monkeypatch.setattr("discreet.ledger.durable.fcntl.flock", refuse)
     with pytest.raises(LedgerUnavailable):
         release(TENTH, people(), ledger=ledger)
     with pytest.raises(LedgerUnavailable), ledger.store.parts.turns.alone():

@@ -18,11 +18,10 @@ from discreet.data import BitMatrix
 from discreet.estimators import rule_base
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
-from discreet.estimators.rule_base import declared_numbers
+from discreet.estimators.input import Part, declared_numbers
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier, sentence
-from discreet.pac.boxes import BoxRule
-from discreet.pac.conditions import Conjunction, Literals, Thresholds
 from discreet.pac.methods import Promise
+from discreet.pac.rules import BoxRule, Conjunction, Labels, Literals, Thresholds
 from tests.pac_game import assert_honest, clopper_pearson_lower, clopper_pearson_upper, failures, mistakes, most_losses
 
 LITTLE_NOISE = 1000
@@ -134,7 +133,7 @@ def test_little_noise_recovers_a_rule_and_conditions_on_one_column_are_joined():
 
 def test_a_rule_in_words():
     conditions = Thresholds(["age", "region", "smoker"], cuts=73)
-    numbers = {conditions.said(DOMAIN, each): each for each in range(conditions.size(DOMAIN))}
+    numbers = {conditions.in_words(DOMAIN, each): each for each in range(conditions.size(DOMAIN))}
 
     def said(*words, never=False):
         return sentence(Conjunction(conditions, tuple(numbers[each] for each in words), never), DOMAIN)
@@ -207,24 +206,24 @@ def test_auto_takes_a_theorem_where_it_is_good_enough_and_says_so():
     fits = [box(epsilon=1, delta=1e-6, method="auto", alpha=0.05).fit(many, labels) for _ in range(5)]
     for found in fits:
         assert found.method_ == "search"
-        assert found.error_bound_.alpha <= 0.05
-        assert "if a box" in str(found.error_bound_)
+        assert found.promise_.alpha <= 0.05
+        assert "if a box" in str(found.promise_)
     # Each fit may break its promise with probability 0.05; all five do with probability below 1e-6.
-    assert any(1 - found.score(many, labels) <= found.error_bound_.alpha for found in fits)
+    assert any(1 - found.score(many, labels) <= found.promise_.alpha for found in fits)
 
 
 def test_auto_goes_face_by_face_where_no_theorem_is_good_enough_and_says_what_it_would_take():
     found = box(epsilon=1, delta=1e-6, method="auto", alpha=0.05).fit(X, Y)
     assert found.method_ == "faces"
-    assert found.error_bound_.alpha is None
-    assert "are proven to make the error at most 0.05" in str(found.error_bound_)
+    assert found.promise_.alpha is None
+    assert "are proven to make the error at most 0.05" in str(found.promise_)
 
 
 def test_without_a_wanted_promise_auto_goes_face_by_face_however_many_rows_there_are():
     many = np.repeat(X, 60, axis=0)
     found = box(epsilon=1, delta=1e-6, method="auto").fit(many, np.repeat(Y, 60))
     assert found.method_ == "faces"
-    assert "none was asked for; with alpha=0.05" in str(found.error_bound_)
+    assert "none was asked for; with alpha=0.05" in str(found.promise_)
 
 
 @pytest.mark.parametrize("rows", [10_000, 100_000])
@@ -248,17 +247,17 @@ def test_a_box_has_its_bounds_in_the_features_own_values():
 def test_auto_goes_through_all_boxes_of_a_small_declared_grid():
     found = box(epsilon=1, method="auto", step=Fraction(1, 50)).fit(np.repeat(X, 10, axis=0), np.repeat(Y, 10))
     assert found.method_ == "exhaustive"
-    assert found.error_bound_.alpha <= 0.05
+    assert found.promise_.alpha <= 0.05
 
 
 def test_auto_goes_through_all_conjunctions_when_that_is_quick():
     found = conjunction(epsilon=1, method="auto").fit(BITS, TARGET)
     assert found.method_ == "exact"
-    assert found.error_bound_.alpha <= 0.05
+    assert found.promise_.alpha <= 0.05
     wide = RNG.random((400, 300)) < 0.5
     far = conjunction(epsilon=1, delta=1e-6, method="auto", k=4).fit(wide, wide[:, 0])
     assert far.method_ == "practical"
-    assert far.error_bound_.alpha is None
+    assert far.promise_.alpha is None
 
 
 def test_verbose_says_how_long_all_conjunctions_take(capsys):
@@ -270,14 +269,14 @@ def test_verbose_says_how_long_all_conjunctions_take(capsys):
 
 
 def test_a_promise_without_a_theorem_says_so():
-    assert "nothing is proved about the mistakes of 'practical'" in str(rule(method="practical").fit(X, Y).error_bound_)
+    assert "nothing is proved about the mistakes of 'practical'" in str(rule(method="practical").fit(X, Y).promise_)
 
 
 def test_a_promise_about_a_part_of_a_table_is_about_its_rows():
     promise = Promise(0.01, 0.05, "theorem", "the labels are right")
-    part = rule_base.reading.Part(BitMatrix(BITS[:100], TARGET[:100], target=dp.Category(0, 1)), 400)
+    part = Part(BitMatrix(BITS[:100], TARGET[:100], target=dp.Category(0, 1)), 400)
     assert rule_base.of_part(promise, part).alpha == pytest.approx(0.04)
-    small = rule_base.reading.Part(BitMatrix(BITS[:4], TARGET[:4], target=dp.Category(0, 1)), 400)
+    small = Part(BitMatrix(BITS[:4], TARGET[:4], target=dp.Category(0, 1)), 400)
     assert rule_base.of_part(promise, small).alpha is None
     whole = BitMatrix(BITS, TARGET, target=dp.Category(0, 1))
     assert rule_base.of_part(promise, whole) == promise
@@ -285,16 +284,16 @@ def test_a_promise_about_a_part_of_a_table_is_about_its_rows():
 
 def test_under_add_remove_a_promise_supposes_as_many_rows_as_were_declared():
     found = conjunction(epsilon=1, neighbours="add-remove", size=400).fit(BITS, TARGET)
-    assert "if there are 400 rows or more: at most" in str(found.error_bound_)
+    assert "if there are 400 rows or more: at most" in str(found.promise_)
     unknown = conjunction(epsilon=1, neighbours="add-remove").fit(BITS, TARGET)
-    assert "private and none is declared" in str(unknown.error_bound_)
+    assert "private and none is declared" in str(unknown.promise_)
 
 
 @EACH
 def test_add_remove_needs_no_size(make, rows, labels):
     found = make(epsilon=1, delta=1e-6, neighbours="add-remove", method="auto").fit(rows, labels)
     assert str(found.guarantee_).endswith("add-remove: this fit alone")
-    assert found.error_bound_.alpha is None
+    assert found.promise_.alpha is None
 
 
 # What it costs.
@@ -413,8 +412,8 @@ def test_odd_numbers_are_ordinary_results(make, rows, labels):
     for method in ("auto", "faces" if make is box else "practical"):
         found = make(epsilon=1, delta=1e-6, method=method).fit(rows, labels)
         assert len(found.predict(rows)) == len(rows)
-        assert found.error_bound_.alpha is None
-        assert found.error_bound_.reason
+        assert found.promise_.alpha is None
+        assert found.promise_.reason
     assert str(rule_of(found))
 
 
@@ -426,7 +425,7 @@ def test_odd_booleans_are_ordinary_results(rows, labels):
         assert len(found.predict(rows)) == 400
         assert str(found.rule_)
     found = conjunction(epsilon=1, method="auto").fit(rows[:1], labels[:1])
-    assert found.error_bound_.alpha is None
+    assert found.promise_.alpha is None
 
 
 def test_points_outside_the_bounds_are_moved_to_them():
@@ -560,7 +559,7 @@ def test_a_fitted_model_survives_a_pickle(make, rows, labels):
     assert (again.predict(rows) == found.predict(rows)).all()
     assert str(rule_of(again)) == str(rule_of(found))
     assert again.mechanism_ == found.mechanism_
-    assert again.error_bound_ == found.error_bound_
+    assert again.promise_ == found.promise_
 
 
 def old(row):
@@ -586,7 +585,7 @@ def test_a_fitted_model_holds_no_rows():
 class Guess:
     """Learns the right rule in all but one of `lucky` runs."""
 
-    labels = rule_base.Labels("y", 1)
+    labels = Labels("y", 1)
 
     def __init__(self, lucky):
         self.runs, self.lucky = 0, lucky

@@ -53,8 +53,8 @@ def test_a_solver_that_does_not_apply_says_why():
 def test_an_unknown_solver_is_named():
     risk, domain = LOGISTIC
     known = facts(domain)
-    with pytest.raises(dp.ParameterError, match="solver must be one of auto, descent"):
-        choose(risk, facts=known, funds=dp.Funds.of(BUDGET), solver="newton")
+    with pytest.raises(dp.ParameterError, match="method must be one of auto, descent"):
+        choose(risk, facts=known, funds=dp.Funds.of(BUDGET), method="newton")
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,9 @@ def test_a_plan_finds_small_sizes_too(kind):
 def test_for_a_mean_the_names_of_noises_are_noisy_sums_as_the_estimator_takes_them():
     rows = {row.method: row for row in dp.plan("mean", budget=BUDGET, size=1000).rows}
     for name, kind in (("laplace", dp.Laplace), ("gaussian", dp.Gaussian)):
-        fitted = dp.Mean(epsilon=1, delta=1e-6, bounds=(0, 1), solver=name).fit([0.5] * 1000)
+        fitted = dp.Mean(epsilon=1, delta=1e-6, bounds=(0, 1), method=name).fit([0.5] * 1000)
         assert isinstance(rows[name].mechanism, kind)
-        assert rows[name].error == pytest.approx(fitted.bound_.excess, rel=0.02)  # which a ledger prices at one order
+        assert rows[name].error == pytest.approx(fitted.promise_.excess, rel=0.02)  # which a ledger prices at one order
 
 
 def test_a_quantile_is_planned_by_its_percentage():
@@ -178,8 +178,8 @@ def test_the_plan_marks_the_mechanism_that_the_estimator_takes_unasked(people, n
     more = {"features": features} if features else {}
     fitted = estimator(epsilon=dp.Share("1/2"), ledger=ledger, **shape).fit(people, target, **more)
     assert taken.mechanism == fitted.mechanism_
-    assert taken.method == fitted.solver_
-    assert taken.error == fitted.bound_.excess
+    assert taken.method == fitted.method_
+    assert taken.error == fitted.promise_.excess
 
 
 @pytest.mark.parametrize("share", [None, dp.Share(1)], ids=["either book", "share"])
@@ -187,9 +187,9 @@ def test_a_method_of_the_plan_by_its_name_is_the_one_that_is_fitted(people, shar
     ledger = dp.Ledger.in_memory(BUDGET, people)
     planned = dp.plan("logistic", ledger=ledger, share=share, domain=DECLARED, target="sex", features=["age"])
     row = next(row for row in planned.promising if row.method == "exponential")
-    estimator = dp.LogisticRegression(epsilon=share, ledger=ledger, solver="exponential")
+    estimator = dp.LogisticRegression(epsilon=share, ledger=ledger, method="exponential")
     fitted = estimator.fit(people, "sex", features=["age"])
-    assert (row.mechanism, row.error) == (fitted.mechanism_, fitted.bound_.excess)
+    assert (row.mechanism, row.error) == (fitted.mechanism_, fitted.promise_.excess)
 
 
 def test_without_features_all_other_columns_are_planned_for_and_coordinates_are_counted():

@@ -169,9 +169,9 @@ def test_a_plan_promises_what_the_fit_promises(kind, rows, relation):
     planned = dp.plan(kind, ledger=ledger, share="1/2", size=400, domain=domain, target=target)
     model = dp.LogisticRegression if kind == "logistic" else dp.LinearRegression
     fitted = model(epsilon=dp.Share("1/2"), ledger=ledger).fit(table, target)
-    assert (planned.taken.method, planned.taken.error) == (fitted.solver_, fitted.bound_.excess)
-    assert planned.taken.assuming == fitted.bound_.condition
-    assert f"errors are per {fitted.bound_.per}" in planned.units
+    assert (planned.taken.method, planned.taken.error) == (fitted.method_, fitted.promise_.excess)
+    assert planned.taken.assuming == fitted.promise_.condition
+    assert f"errors are per {fitted.promise_.per}" in planned.units
 
 
 def test_a_promise_says_its_unit_and_its_condition():
@@ -231,9 +231,9 @@ def test_too_small_a_size_does_not_make_a_descent_unstable():
     """50,000 rows where 20,000 were declared: 11 against a promise of 0.02 while rates were made for 20,000."""
     rows, targets = np.ones((50_000, 1)), np.zeros(50_000)
     for solver, size in itertools.product(("last", "average", "accelerated"), (20_000, 15_000)):
-        given = {"neighbours": "add-remove", "size": size, "epsilon": 4, "delta": 1e-6, "solver": solver}
+        given = {"neighbours": "add-remove", "size": size, "epsilon": 4, "delta": 1e-6, "method": solver}
         model = dp.LinearRegression(row_norm=1, target_bound=1, huber=None, max_iter=200, **given).fit(rows, targets)
-        assert float(model.predict([[1.0]])[0]) ** 2 <= model.bound_.excess
+        assert float(model.predict([[1.0]])[0]) ** 2 <= model.promise_.excess
 
 
 def test_a_choice_among_models_promises_nothing_where_the_number_of_rows_is_private():

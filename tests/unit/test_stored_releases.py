@@ -13,8 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 import discreet as dp
 from discreet.answering.transcript import Transcript
 from discreet.catalogue import CATALOGUE
-from discreet.certificate.certificate import certificate, check
-from discreet.certificate.export import read_export
+from discreet.certificate import certificate, check, read_export
 from discreet.estimators import base, replay
 from discreet.ledger import charging
 from discreet.ledger.answer_codec import decode
@@ -259,8 +258,8 @@ def fitted(path, kind, **more):
 
 def told(model):
     """What is public about a fitted model."""
-    names = ("value_", "noise_range_", "coef_", "intercept_", "coefs_", "rule_", "bound_", "error_bound_", "method_")
-    found = [repr(getattr(model, name, None)) for name in (*names, "solver_", "n_iter_", "mechanism_", "entry_")]
+    names = ("value_", "noise_range_", "coef_", "intercept_", "coefs_", "rule_", "promise_", "promise_", "method_")
+    found = [repr(getattr(model, name, None)) for name in (*names, "method_", "n_iter_", "mechanism_", "entry_")]
     return [*found, str(model.guarantee_)]
 
 
@@ -338,7 +337,7 @@ def test_two_models_of_one_program_come_back_in_any_order(path):
         ({"epsilon": "0.6"}, "age", None, {}),
         ({"epsilon": dp.Share("1/10")}, "age", None, {}),
         ({"ridge": 1}, "age", None, {}),
-        ({"solver": "output"}, "age", None, {}),
+        ({"method": "output"}, "age", None, {}),
         ({"radius": 2.5}, "age", None, {}),
         ({}, "income", None, {}),
         ({}, "age", ["income"], {}),
@@ -387,7 +386,7 @@ def test_folds_are_never_replayed(tmp_path):
     dp.Ledger.create(tmp_path / "persons.ledger", dp.Budget(500), table).close()
     for _ in range(2):
         with dp.Ledger.open(tmp_path / "persons.ledger") as ledger:
-            how = {"row_norm": 1.5, "classes": (0, 1), "size": 60, "score_epsilon": "1", "solver": "descent"}
+            how = {"row_norm": 1.5, "classes": (0, 1), "size": 60, "score_epsilon": "1", "method": "descent"}
             model = dp.LogisticRegression(epsilon="1", ledger=ledger, **how)
             GridSearchCV(model, {"max_iter": [1, 2]}, cv=KFold(3), error_score="raise").fit(rows, labels)
     found = charges(tmp_path / "persons.ledger")

@@ -25,7 +25,7 @@ from discreet.answering.answer import NO_FORECAST, Answer, Make, frame_of, put_t
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.calibration import Shop, Terms
 from discreet.answering.generalization import FAILURE, Disclosures, drift
-from discreet.answering.linear_query import Question, meaning
+from discreet.answering.linear_query import meaning
 from discreet.answering.multiplicative_weights import ClassicAnswers
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Classic, program
 from discreet.answering.quantiles import quantile

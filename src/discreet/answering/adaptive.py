@@ -42,7 +42,7 @@ import numpy as np
 from discreet.answering.answer import NO_FORECAST, Answer
 from discreet.answering.calibration import Shop, Terms
 from discreet.answering.knowledge import Knowledge
-from discreet.answering.linear_query import Question, constant, linear, meaning, scope_of, shape_of, summed_by
+from discreet.answering.linear_query import constant, linear, meaning, scope_of
 from discreet.answering.measurement import Measured, covers
 from discreet.answering.transcript import SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, choose
@@ -51,7 +51,7 @@ from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
 from discreet.hypothesis import Fit, Hypothesis, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
 from discreet.mechanisms import Far, Gaussian, Laplace, Mechanism
-from discreet.query import Histogram, in_words
+from discreet.query import Histogram, Question
 from discreet.records import Json, record
 from discreet.release import Open, Released, converse, release, reopen
 from discreet.rng import Rng
@@ -73,10 +73,10 @@ def public(inquiry: Inquiry) -> Answer | None:
     """0 for a sum of zeros; the number of all rows, in one group, where it is public."""
     query, answers = inquiry.query, inquiry.answers
     domain, total = answers.facts.domain, answers.shop.total
-    if summed_by(query) is not None:
+    if not query.counting:
         form = linear(query, domain)
         return Answer(np.array(0.0), 0.0, "public") if form is not None and not form.weight.any() else None
-    shape = shape_of(query, domain)
+    shape = query.shape(domain)
     if total is None or not constant(query, domain) or math.prod(shape) > 1:
         return None
     return Answer(np.full(shape, answers.shop.size), 0.0, "public")
@@ -120,7 +120,7 @@ def measure(inquiry: Inquiry) -> Answer:
         purchase = inquiry.purchase()
         if not covers(purchase.query, query, answers.facts.domain):  # public: found before anything is charged
             raise ParameterError("what would be measured does not cover the question: nothing was spent")
-        released = answers.release(purchase, in_words(query.where), request.name)
+        released = answers.release(purchase, query.where.in_words(), request.name)
         price, inquiry.entry = answers.shop.amount(released.price) or 0, released.entry
     else:
         inquiry.entry = request.stored.entry
@@ -266,7 +266,7 @@ class AdaptiveAnswers:
 
     def rounded(self, query: Question, value: Any) -> Any:
         """Whole units of the query."""
-        if summed_by(query) is None:
+        if query.counting:
             return np.round(value).astype(np.int64)
         unit = float(query.unit(self.facts))
         return np.round(np.asarray(value, dtype=np.float64) / unit) * unit
@@ -470,7 +470,7 @@ class AdaptiveAnswers:
 
     def read(self, query: Question, value: Floats, errors: Floats) -> Answer:
         """A workload's answer in whole units of the query; a count is not negative, nor more than a public total."""
-        if summed_by(query) is None:
+        if query.counting:
             value = np.clip(value, 0.0, math.inf if self.shop.total is None else self.shop.total)
         bound = float(np.max(errors)) + float(query.unit(self.facts)) / 2
         return Answer(self.rounded(query, value), bound, "workload")

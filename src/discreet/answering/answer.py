@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from discreet.answering.linear_query import Question, constant, linear
+from discreet.answering.linear_query import constant, linear
 from discreet.data import Facts
 from discreet.errors import ParameterError, UnsupportedQuery
-from discreet.query import Count, Histogram, Sum, in_words, numbers, require_numbers, require_shallow
+from discreet.query import Count, Histogram, Question, Sum, numbers, require_numbers, require_shallow
 from discreet.sql import Select
 
 NO_FORECAST = (
@@ -32,6 +32,7 @@ class Answer:
     unit         of the value: "persons", "rows" if a person may have several, or the column
     population   a bound for the population that the rows were drawn from, as a fraction of the persons, if the owner
                  stated that they are a random sample
+    ranks        whether the error bound is in ranks, as that of a quantile
 
     Inside a session an answer is about one linear query: its value is an array of the shape of the query's numbers,
     and these are known besides:
@@ -49,6 +50,7 @@ class Answer:
     population: float | None = None
     groups: tuple[str, ...] = ()
     testing: bool = False
+    ranks: bool = False
     missed: bool | None = field(default=None, compare=False)
     question: Any = field(default=None, compare=False)
     beta: Fraction | None = field(default=None, compare=False)
@@ -93,7 +95,7 @@ def put_together(select: Select | Question, facts: Facts, text: str = "") -> tup
         part.sensitivity(facts)  # says what is wrong with the question
         require_numbers(numbers(part, facts))
         if constant(part, facts.domain) is False:
-            words = in_words(part.where)
+            words = part.where.in_words()
             never = "the condition is never true"
             if words != "never":
                 never = f"no row of the declared domain satisfies {words}"

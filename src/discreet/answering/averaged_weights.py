@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.answering.linear_query import Question, mentioned, require_linear, shape_of, summed_by
+from discreet.answering.linear_query import require_linear
 from discreet.data import Batch, Codes, Dataset, Domain, Facts, Floats, IntArray
 from discreet.errors import ParameterError
 from discreet.exact import Exact
@@ -24,7 +24,7 @@ from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.hypothesis import Dense
 from discreet.mechanisms import calibrate
-from discreet.query import Count, Histogram, numbers
+from discreet.query import Count, Histogram, Question, numbers
 from discreet.rng import Rng, checked_rate
 
 MAX_CELLS = 2**22
@@ -123,18 +123,18 @@ class AveragedWeights:
 
     def answers(self, questions: Sequence[Question], selections: Any, facts: Facts) -> list[Floats]:
         """The answers to questions that are among the queries, each in its shape."""
-        sizes = [math.prod(shape_of(query, facts.domain)) for query in self.queries]
+        sizes = [math.prod(query.shape(facts.domain)) for query in self.queries]
         flat = np.split(self.averages(selections, facts.domain), np.cumsum(sizes)[:-1])
         known: dict[Question, Floats] = dict(zip(self.queries, flat, strict=True))
         missing = [query for query in questions if query not in known]
         if missing:
             raise ParameterError(f"the release does not answer {missing[0]!r}")
-        return [known[query].reshape(shape_of(query, facts.domain)) for query in questions]
+        return [known[query].reshape(query.shape(facts.domain)) for query in questions]
 
     def error(self, beta: Exact, facts: Facts) -> float:
         """The bound of the theorem, without the term for a number of rows that is not `rows`."""
         log_cells, failure = math.log(cells_of(self.queries, facts.domain)), exact.probability(beta=beta)
-        numbers = sum(math.prod(shape_of(query, facts.domain)) for query in self.queries)
+        numbers = sum(math.prod(query.shape(facts.domain)) for query in self.queries)
         return _error(self.rows, log_cells, numbers, self.rounds, float(self.step), float(self.rate), failure)
 
 
@@ -148,7 +148,7 @@ def averaged_weights(questions: Sequence[Question], facts: Facts, *, funds: Fund
     failure = exact.probability(beta=beta)
     if facts.size is None or facts.neighbours.rows > 1 or not facts.neighbours.replace_one:
         raise ParameterError("averaged weights have a bound only if the number of rows is public: replace-one, one row")
-    if any(map(summed_by, questions)):
+    if not all(query.counting for query in questions):
         raise ParameterError("averaged weights answer counts, not sums")
     queries: Any = tuple(questions)
     log_cells = math.log(cells_of(queries, facts.domain))
@@ -162,7 +162,7 @@ def averaged_weights(questions: Sequence[Question], facts: Facts, *, funds: Fund
     # Pure composition lets the rate fall like 1 / T, zCDP like 1 / sqrt(T): two calibrations tell the rest.
     once, often = (float(best(rounds, 8).rate) for rounds in (1, _MANY))
     most = min(MAX_ROUNDS, 2 ** math.ceil(math.log2(1 + log_cells * rows**2)))
-    numbers = sum(math.prod(shape_of(query, facts.domain)) for query in queries)
+    numbers = sum(math.prod(query.shape(facts.domain)) for query in queries)
 
     def guessed(rounds: int) -> float:
         rate, step = max(once / rounds, often * math.sqrt(_MANY / rounds)), math.sqrt(8 * log_cells / rounds) or 1e-6
@@ -202,7 +202,7 @@ def cells_of(queries: Sequence[Question], domain: Domain) -> int:
 
 
 def _sizes(queries: Sequence[Question], domain: Domain) -> dict[str, int]:
-    names = {name for query in queries for name in mentioned(query)}
+    names = {name for query in queries for name in query.scope}
     columns = {name: domain.column(name) for name in domain.names if name in names}
     for name, column in columns.items():
         if not column.listed:

@@ -52,7 +52,7 @@ def repeated(
 ) -> Gaussian | Laplace | None:
     """The least noise with which so many queries like this one are admitted together; None if none can be drawn."""
     try:
-        return calibrate(lambda noise: kind(query, noise), funds=funds.share(Fraction(1, times)), facts=facts)
+        return calibrate(lambda noise: kind(query, noise), funds=funds, facts=facts, times=times)
     except ParameterError:
         return None
 

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.answering.linear_query import Question, groups_of, linear, shape_of, summed_by
+from discreet.answering.linear_query import linear
 from discreet.answering.measurement import Layers, Measured, SetErrors, noise_bound
 from discreet.data import Facts
 from discreet.errors import ParameterError
@@ -33,7 +33,7 @@ from discreet.mechanisms import (
     Mechanism,
     calibrate,
 )
-from discreet.query import Count, Histogram
+from discreet.query import Count, Histogram, Question
 
 LARGEST_MARGINAL = 2**20
 _GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesis to be wrong by
@@ -101,7 +101,7 @@ class Shop:
 
     def worth(self, question: Question) -> int:
         """By how many of its integers one row moves a question at most: 1 for counts."""
-        if summed_by(question) is None:
+        if question.counting:
             return 1
         return max(1, question.sensitivity(self.facts).linf // self.facts.neighbours.rows)
 
@@ -119,9 +119,9 @@ class Shop:
         """The question itself, with as much noise as its bound allows."""
         if self.terms.alpha is None:
             raise ParameterError("the declared scopes are used up; a session with alpha= answers more questions")
-        log_sets, unit = math.log(math.prod(shape_of(question, self.facts.domain))), question.unit(self.facts)
-        failure = self.failure(order) / (2 if groups_of(question) else 1)
-        room = _ROOM if groups_of(question) or summed_by(question) else 1.0
+        log_sets, unit = math.log(math.prod(question.shape(self.facts.domain))), question.unit(self.facts)
+        failure = self.failure(order) / (2 if question.groups else 1)
+        room = _ROOM if question.groups or not question.counting else 1.0
         reach = room * self.wanted(question) / float(unit) - 0.5
 
         def error(scale: float) -> float:

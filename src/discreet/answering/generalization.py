@@ -31,7 +31,6 @@ import numpy as np
 from scipy.special import gammaln
 
 from discreet import exact
-from discreet.answering.linear_query import summed_by
 from discreet.answering.measurement import Measured
 from discreet.answering.transcript import Transcript, additive_parts
 from discreet.data import Facts, Floats
@@ -201,7 +200,7 @@ def nats(values: Floats, *, guess: Floats | float, scale: float) -> float:
 def length_of(measured: Measured, total: float) -> float:
     """The length of a noisy answer about this many rows: a code around an even spread, however far off the rows are."""
     numbers = measured.value / measured.unit
-    even = 0.0 if summed_by(measured.query) is not None else total / max(2, numbers.size)
+    even = 0.0 if not measured.query.counting else total / max(2, numbers.size)
     return nats(np.round(numbers), guess=even, scale=max(1.0, even, measured.scale / measured.unit))
 
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from discreet.answering.calibration import Shop
-from discreet.answering.linear_query import Question, groups_of, linear, meaning, scope_of, shape_of, summed_by
+from discreet.answering.linear_query import linear, meaning, scope_of
 from discreet.answering.measurement import Measured, group_cells, interval
 from discreet.answering.transcript import Transcript
 from discreet.data import Floats
-from discreet.query import Count, Not
+from discreet.query import Count, Not, Question
 
 
 class Knowledge:
@@ -47,7 +47,7 @@ class Knowledge:
         self._by_meaning[meaning(measured.query, self.domain)].append(measured)
         if measured.marginal:
             self.marginals.append((frozenset(scope), measured))
-        elif groups_of(measured.query):
+        elif measured.query.groups:
             self.groups.append(measured)
         if isinstance(measured.query, Count) and self.shop.total is not None:
             # All rows are public, so a count is also a count of the others, with the same noise.
@@ -72,9 +72,9 @@ class Knowledge:
     def interval(self, question: Question) -> tuple[Floats, Floats]:
         """Where the answer is, by everything measured: on the session's good event each interval holds the truth."""
         # Whatever was measured, a count is not negative, nor more than a public total.
-        shape, most = shape_of(question, self.domain), math.inf if self.shop.total is None else self.shop.total
+        shape, most = question.shape(self.domain), math.inf if self.shop.total is None else self.shop.total
         low, high = np.zeros(shape), np.full(shape, most)
-        if summed_by(question) is not None:
+        if not question.counting:
             form = linear(question, self.domain)
             weights = np.array((-math.inf, math.inf)) if form is None else form.weight
             least, largest = float(weights.min(initial=0.0)), float(weights.max(initial=0.0))

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from discreet.data import Batch, Domain, Floats, Number
 from discreet.errors import ParameterError
 from discreet.hypothesis import Linear, Scope
-from discreet.query import EVERYTHING, Count, Histogram, Sum
+from discreet.query import EVERYTHING, Count, Question
 from discreet.records import canonical, digest, record
 
 MAX_CELLS = 2**22
@@ -35,34 +35,11 @@ MAX_CELLS = 2**22
 MAX_WORK = 2**26
 """Cells times comparisons of a condition that are looked at to list a query; the same holds for more."""
 
-Question = Count | Sum | Histogram
-
-
-def groups_of(query: Question) -> tuple[str, ...]:
-    """The columns that an answer is grouped by."""
-    return getattr(query, "columns", ())
-
-
-def summed_by(query: Question) -> str | None:
-    """The column that a Sum adds up; None for counts."""
-    return getattr(query, "column", None)
-
-
-def shape_of(query: Question, domain: Domain) -> tuple[int, ...]:
-    """The shape of the answer, () for one number."""
-    return query.shape(domain) if isinstance(query, Histogram) else ()
-
-
-def mentioned(query: Question) -> frozenset[str]:
-    """The columns that a query mentions."""
-    summed = summed_by(query)
-    return frozenset((*query.where.columns, *groups_of(query), *(() if summed is None else (summed,))))
-
 
 def scope_of(query: Question, domain: Domain) -> Scope:
     """The columns that a query mentions, in the domain's order."""
-    mentions = mentioned(query)
-    return tuple(name for name in domain.names if name in mentions)
+    mentioned = query.scope
+    return tuple(name for name in domain.names if name in mentioned)
 
 
 def linear(query: Question, domain: Domain) -> Linear | None:
@@ -83,17 +60,17 @@ def require_linear(query: Question, domain: Domain) -> Linear:
 
 
 def _form(query: Question, domain: Domain) -> Linear:
-    scope, outputs, summed = list(scope_of(query, domain)), shape_of(query, domain), summed_by(query)
+    scope, outputs = list(scope_of(query, domain)), query.shape(domain)
     shape = [domain.column(name).size for name in scope]
     batch = all_cells(tuple(scope), domain)
     inside, place, weight = query.where.mask(batch), np.zeros(batch.rows, dtype=np.int64), np.ones(batch.rows)
-    for name, size in zip(groups_of(query), outputs, strict=True):
+    for name, size in zip(query.groups, outputs, strict=True):
         place = place * size + batch[name]
-    if summed is not None:
-        column = domain.column(summed)
+    if not query.counting:
+        column = domain.column(query.column)
         if not column.bounded:
-            raise ParameterError(f"column {summed!r} is declared {column!r}: it has no bounded sum")
-        weight = values_of(column)[batch[summed]]
+            raise ParameterError(f"column {query.column!r} is declared {column!r}: it has no bounded sum")
+        weight = values_of(column)[batch[query.column]]
     tables: list[npt.NDArray[Any]] = [np.where(inside, place, -1), np.where(inside, weight, 0.0)]
     tables = [table.reshape(shape) for table in tables]
     for axis in reversed(range(len(scope))):  # columns that do not matter are left out
@@ -127,8 +104,8 @@ def meaning(query: Question, domain: Domain) -> str:
     form = linear(query, domain)
     if form is None:
         return f"text:{digest(record(query))}"
-    what: dict[str, Any] = {"groups": list(groups_of(query)), "scope": list(form.scope), "unit": summed_by(query) or ""}
-    hashed = hashlib.sha256(canonical(what).encode())
+    unit = "" if query.counting else query.column
+    hashed = hashlib.sha256(canonical({"groups": list(query.groups), "scope": list(form.scope), "unit": unit}).encode())
     hashed.update(form.place.astype(np.int64).tobytes())
     hashed.update(form.weight.tobytes())
     return f"cells:{hashed.hexdigest()}"

@@ -31,19 +31,18 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln, ndtri
+from scipy.special import gammaln
 
-from discreet.answering.linear_query import Question, groups_of, linear, meaning, scope_of
+from discreet.answering.linear_query import linear, meaning, scope_of
 from discreet.data import Codes, Domain, Floats, IntArray, Mask
 from discreet.hypothesis import Linear
-from discreet.query import EVERYTHING, Count, Histogram, Sum
+from discreet.mechanisms import NOISES
+from discreet.query import Question, is_question
 
 _FEW = 512  # layers of a sum, each by itself; of more, neighbours are bounded together
 _GROWTH = 1.01  # the largest number of cells in such a block over the smallest
-_AT_ONCE = 2**12  # errors that are minimised at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,29 +65,25 @@ class Measured:
     @property
     def variance(self) -> float:
         """Of the noise on each number."""
-        return self.scale**2 if self.kind == "gaussian" else 2 * self.scale**2
+        return NOISES[self.kind](self.scale).variance()
 
     @property
     def marginal(self) -> bool:
         """Whether it is the histogram of all rows over some columns: then it proves something about other questions."""
-        return is_marginal(self.query)
+        return self.query.marginal
 
     def form(self, domain: Domain) -> Linear | None:
         return linear(self.query, domain)
 
     def table(self, domain: Domain) -> Floats:
         """A marginal with its axes in the domain's order, as scopes have them."""
-        columns = groups_of(self.query)
+        columns = self.query.groups
         return np.transpose(self.value, [columns.index(name) for name in scope_of(self.query, domain)])
 
     def sum_over(self, scope: tuple[str, ...], domain: Domain) -> Floats:
         """The marginal over some of its columns."""
         dropped = (axis for axis, name in enumerate(scope_of(self.query, domain)) if name not in scope)
         return np.asarray(self.table(domain).sum(axis=tuple(dropped)))
-
-
-def is_marginal(query: Question) -> bool:
-    return bool(groups_of(query)) and query.where == EVERYTHING
 
 
 def interval(
@@ -99,7 +94,7 @@ def interval(
 
     total  the number of rows, if it is public. Half of a histogram's failure is for its own numbers, half for sets.
     """
-    own = failure / 2 if groups_of(measured.query) else failure
+    own = failure / 2 if measured.query.groups else failure
     ends, form = [], linear(question, domain)
     if meaning(measured.query, domain) == meaning(question, domain):
         steps, logs = measured.scale / measured.unit, math.log(measured.value.size)
@@ -122,7 +117,7 @@ def interval(
 def group_cells(measured: Measured, form: Linear, domain: Domain) -> IntArray | None:
     """For a question with one number that counts whole groups of a measured histogram: which. None if it does not."""
     groups = measured.form(domain)
-    if not groups_of(measured.query) or groups is None or not set(form.scope) <= set(groups.scope):
+    if not measured.query.groups or groups is None or not set(form.scope) <= set(groups.scope):
         return None
     if form.outputs != () or not (form.weight[form.place >= 0] == 1).all():
         return None
@@ -135,12 +130,12 @@ def group_cells(measured: Measured, form: Linear, domain: Domain) -> IntArray | 
 
 def covers(measured: object, question: Question, domain: Domain) -> bool:
     """Whether an additive release of the first says something about the second: what `interval` looks for first."""
-    if not isinstance(measured, (Count, Sum, Histogram)):
+    if not is_question(measured):
         return False
     if meaning(measured, domain) == meaning(question, domain):
         return True
     form = linear(question, domain)
-    return is_marginal(measured) and form is not None and set(form.scope) <= set(scope_of(measured, domain))
+    return measured.marginal and form is not None and set(form.scope) <= set(scope_of(measured, domain))
 
 
 def read_off(
@@ -239,53 +234,17 @@ class SetErrors:
         """At least the errors of all sets whose number of cells, never 0, is from counts to most: of t(T, c) the number
         of sets is largest for the c nearest to half of the cells, everything else for c = most."""
         most = counts if most is None else most
-        copies, scale = self.measured.value.size / self.cells, self.measured.scale
+        copies = self.measured.value.size / self.cells
         usual = np.clip(self.cells // 2, counts, most)
         logs = gammaln(self.cells + 1) - gammaln(usual + 1) - gammaln(self.cells - usual + 1)
         logs = logs + np.log(most * (most + 1.0)) + self.columns * math.log(2)
-        spent, noises = math.log(2 / self.failure) + logs, copies * most
-        if self.measured.kind == "gaussian":
-            return np.asarray(scale * np.sqrt(2 * noises * spent))
-        errors, alone = np.empty(len(counts)), noises == 1
-        errors[alone] = [_one_laplace(scale, nats) for nats in spent[alone].tolist()]
-        others = np.flatnonzero(~alone)
-        for start in range(0, len(others), _AT_ONCE):
-            some = others[start : start + _AT_ONCE]
-            errors[some] = _laplace_bounds(scale, noises[some], spent[some])
-        return errors
+        noise = NOISES[self.measured.kind](self.measured.scale)
+        return noise.sum_reach(math.log(2 / self.failure) + logs, copies * most)
 
 
-@lru_cache(maxsize=65536)
 def noise_bound(kind: str, scale: float, *, copies: float, log_sets: float, failure: float) -> float:
-    """With probability 1 - failure none of exp(log_sets) fixed sums of this many noises exceeds this in absolute value.
+    """With probability 1 - failure none of exp(log_sets) fixed sums of `copies` noises exceeds this in absolute value.
 
     scale is in integers of the query; so is the result.
     """
-    if copies <= 0:
-        return 0.0
-    spent = math.log(2 / failure) + log_sets
-    if kind == "gaussian":
-        chernoff = scale * math.sqrt(2 * copies * spent)
-        if copies > 1:
-            return chernoff
-        return min(chernoff, math.ceil(-scale * float(ndtri(math.exp(-spent)))) if spent < 700 else chernoff)
-    if copies == 1:
-        return _one_laplace(scale, spent)
-    return float(_laplace_bounds(scale, np.array([copies]), np.array([spent]))[0])
-
-
-def _one_laplace(scale: float, spent: float) -> float:
-    """The least whole t with P[|X| > t] = 2 q^(t+1) / (1 + q) <= 2 exp(-spent), q = exp(-1/scale)."""
-    return float(max(0, math.ceil(scale * (spent - math.log1p(math.exp(-1 / scale)))) - 1))
-
-
-def _laplace_bounds(scale: float, copies: Floats, spent: Floats) -> Floats:
-    """min over l in (0, 1/scale) of (spent + copies ln M(l)) / l: every l is valid, a fine grid is near the best."""
-    bounds, many, top = np.empty(len(copies)), copies > 50 * spent, 1 / scale
-    for some, parts in ((many, (np.arange(1, 400) / 400) ** 2), (~many, np.arange(1, 1000) / 1000)):
-        if some.any():
-            # ln M(l) at parts of 1/scale, so that it is neither 0 for large scales nor infinite for small ones.
-            rates, base = parts * top, 2 * math.log(-math.expm1(-top))
-            log_m = base - np.log(-np.expm1(rates - top)) - np.log(-np.expm1(-rates - top))
-            bounds[some] = ((spent[some, None] + copies[some, None] * log_m) / (parts / scale)).min(axis=1)
-    return bounds
+    return NOISES[kind](scale).quantile(failure, copies=copies, log_sets=log_sets)

@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet import exact
 from discreet.answering.answer import NO_FORECAST, Answer
-from discreet.answering.linear_query import Question, constant, linear, meaning
+from discreet.answering.linear_query import constant, linear, meaning
 from discreet.answering.multiplicative_weights_parameters import Classic, least_alpha, posed, remade
 from discreet.answering.transcript import SessionRequest, Transcript
 from discreet.data import Dataset, Facts
@@ -28,7 +28,7 @@ from discreet.funds import Price
 from discreet.hypothesis import MAX_DENSE, Dense, Linear
 from discreet.ledger import Ledger
 from discreet.mechanisms import Far
-from discreet.query import Count
+from discreet.query import Count, Question
 from discreet.records import record
 from discreet.release import Open, converse, release, reopen
 from discreet.rng import Rng

@@ -34,7 +34,7 @@ import numpy as np
 
 from discreet.answering.answer import Answer
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.linear_query import Question, mentioned, scope_of
+from discreet.answering.linear_query import scope_of
 from discreet.answering.measurement import Measured
 from discreet.answering.workload import Marginals
 from discreet.data import Facts
@@ -46,7 +46,7 @@ from discreet.ledger.answer_codec import decode, encode
 from discreet.ledger.charging import Stored
 from discreet.ledger.state import Body, answer_text
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace
-from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Question, Sum
 from discreet.records import Json, canonical, digest, record, revive
 
 _READ: dict[str, type] = {
@@ -234,7 +234,7 @@ class Transcript:
                 return SessionRequest(name, stored)
         raise AssertionError("counting has no end")
 
-    def alone(self) -> AbstractContextManager[None]:
+    def alone(self) -> AbstractContextManager[object]:
         """Keeps other sessions from asking through this ledger, so that two which ask the same at once pay once."""
         return self.ledger.store.parts.turns.alone()
 
@@ -259,7 +259,7 @@ class Transcript:
             same = frozenset(name for name in now.domain if now.domain[name] == before.domain.get(name))
             self._kept[facts_hash] = same if before.edition == now.edition else None
         kept = self._kept[facts_hash]
-        names = (question.column,) if isinstance(question, RankQuantile) else mentioned(question)
+        names = (question.column,) if isinstance(question, RankQuantile) else question.scope
         return kept is not None and kept.issuperset(names)
 
     # One entry each.
@@ -368,7 +368,7 @@ class Transcript:
         for entry, group in itertools.groupby(state["measured"], key=lambda place: place[0]):
             parts, end = additive_parts(self.ledger.entry(entry)["mechanism"]), self.ledger.store.end_of(entry)
             assert end is not None
-            values = _values(end[1])
+            values = _values(end)
             for _, part, order in group:
                 self._learn(parts[part], values[part], entry=entry, order=order, part=part)
         self._seen = self._stored = state["seq"]

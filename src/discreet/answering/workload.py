@@ -42,19 +42,18 @@ import numpy as np
 
 from discreet import exact
 from discreet.answering.averaged_weights import AveragedWeights, Together, averaged_weights
-from discreet.answering.linear_query import Question, linear, mentioned, require_linear, scope_of, shape_of, summed_by
-from discreet.answering.measurement import Measured, is_marginal, noise_bound
+from discreet.answering.linear_query import linear, require_linear, scope_of
+from discreet.answering.measurement import Measured, noise_bound
 from discreet.data import Dataset, Facts, Floats
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.hypothesis import Linear, fit
-from discreet.mechanisms import GaussianNoise, LaplaceNoise, Mechanism, calibrate
-from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Sum, numbers
+from discreet.mechanisms import NOISES, Mechanism, calibrate, in_units
+from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Question, is_question, numbers
 from discreet.rng import Rng
 
-KINDS = ("gaussian", "laplace")
 _INNER = Fraction(5, 7)  # the scale for a scope inside another: half of the variance
 
 
@@ -77,7 +76,7 @@ class Marginals:
 
     def __init__(self, queries: Iterable[Question], scales: Iterable[Exact], kind: str = "gaussian") -> None:
         parts = tuple(queries)
-        wrong = [type(query).__name__ for query in parts if not isinstance(query, (Count, Sum, Histogram))]
+        wrong = [type(query).__name__ for query in parts if not is_question(query)]
         if wrong or not parts:
             raise ParameterError(
                 f"queries must be one or more Counts, Sums and Histograms, found {wrong[0] if wrong else 'none'}"
@@ -85,12 +84,9 @@ class Marginals:
         widths = tuple(exact.positive(scale=scale) for scale in scales)
         if len(widths) != len(parts):
             raise ParameterError(f"there must be one scale for each of {len(parts)} queries, found {len(widths)}")
-        if kind not in KINDS:
+        if kind not in NOISES:
             raise ParameterError(f'kind must be "gaussian" or "laplace", found {kind!r}')
         exact.freeze(self, queries=parts, scales=widths, kind=kind)
-
-    def _noise(self, scale: Fraction) -> GaussianNoise | LaplaceNoise:
-        return GaussianNoise(scale) if self.kind == "gaussian" else LaplaceNoise(scale)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         parts = Counter(
@@ -99,7 +95,7 @@ class Marginals:
         )
         total = Guarantee.nothing(facts.neighbours)
         for (moved, unit, scale), times in parts.items():
-            one = self._noise(scale).guarantee(moved, unit=unit, dimension=1, neighbours=facts.neighbours)
+            one = NOISES[self.kind](scale).guarantee(moved, unit=unit, dimension=1, neighbours=facts.neighbours)
             total = total + one * times
         return total
 
@@ -109,13 +105,10 @@ class Marginals:
     def run(self, data: Dataset, rng: Rng) -> tuple[Any, ...]:
         sums, released, start = data.exact_sum(Together(self.queries).partial), [], 0
         for query, scale in zip(self.queries, self.scales, strict=True):
-            shape, unit = shape_of(query, data.facts.domain), query.unit(data.facts)
+            shape, unit = query.shape(data.facts.domain), query.unit(data.facts)
             stop = start + math.prod(shape)
-            noisy: Any = sums[start:stop].reshape(shape) + self._noise(scale).draw(shape, unit=unit, rng=rng)
-            if shape == ():  # as the additive mechanisms release it: an int where the unit is whole, else a float
-                steps = int(noisy) * unit.numerator
-                noisy = steps if unit.denominator == 1 else steps / unit.denominator
-            released.append(noisy)
+            noise = NOISES[self.kind](scale).draw(shape, unit=unit, rng=rng)
+            released.append(in_units(sums[start:stop].reshape(shape) + noise, unit))
             start = stop
         return tuple(released)
 
@@ -147,7 +140,8 @@ class Way:
 def choose(questions: Sequence[Question], facts: Facts, *, funds: Funds, beta: Exact) -> list[Way]:
     """All ways to answer the questions within the funds, least bound first; those that cannot be used last."""
     asked, failure = distinct(questions, facts), exact.probability(beta=beta)
-    methods = ("marginals", "histogram") if all(map(is_marginal, asked)) else ("marginals", "questions", "histogram")
+    questions_too = () if all(query.marginal for query in asked) else ("questions",)
+    methods = ("marginals", *questions_too, "histogram")
     cells = math.prod(facts.domain.column(column).size for column in _columns(asked, facts))
 
     def noisy(method: str, kind: str) -> Way:
@@ -162,7 +156,7 @@ def choose(questions: Sequence[Question], facts: Facts, *, funds: Funds, beta: E
             return Way(name, None, math.inf, f"{mechanism.numbers(facts):,} numbers are too many for one release")
         return Way(name, mechanism, bound(asked, mechanism, facts, beta=failure))
 
-    ways = [noisy(method, kind) for method in methods for kind in KINDS]
+    ways = [noisy(method, kind) for method in methods for kind in NOISES]
     try:
         weights = averaged_weights(asked, facts, funds=funds, beta=failure)
         ways.append(Way("weights", weights, weights.error(failure, facts)))
@@ -176,7 +170,7 @@ def distinct(questions: Sequence[Question], facts: Facts) -> tuple[Question, ...
     if not questions:
         raise ParameterError("a workload needs at least one question, found none")
     for query in questions:
-        if not isinstance(query, (Count, Sum, Histogram)):
+        if not is_question(query):
             raise ParameterError(f"a question is a Count, a Sum or a Histogram, found {type(query).__name__}")
         query.sensitivity(facts)
         if linear(query, facts.domain) is None:
@@ -279,7 +273,7 @@ class Reading:
 
 def readings_of(questions: Sequence[Question], mechanism: Marginals, facts: Facts, beta: Fraction) -> list[Reading]:
     """For each question the part of the release from which it is read best."""
-    log_numbers = math.log(sum(math.prod(shape_of(query, facts.domain)) for query in questions))
+    log_numbers = math.log(sum(math.prod(query.shape(facts.domain)) for query in questions))
 
     def noise(place: int, copies: float) -> float:
         """The bound for a sum of this many noises of a part."""
@@ -321,8 +315,7 @@ def readings_of(questions: Sequence[Question], mechanism: Marginals, facts: Fact
         ways = [
             reading(place, query, form)
             for place, part in enumerate(mechanism.queries)
-            if part == query
-            or (part.where == EVERYTHING and not summed_by(part) and set(form.scope) <= mentioned(part))
+            if part == query or (part.where == EVERYTHING and part.counting and set(form.scope) <= part.scope)
         ]
         if not ways:
             raise ParameterError(f"the release says nothing about {query!r}")

@@ -116,10 +116,5 @@ def epsilon_finding(p: Law, q: Law, guarantee: Guarantee) -> Finding:
     findings = [
         Finding(claimed, epsilon_at(p, q, delta), claimed, "epsilon", delta) for claimed, delta in claims(guarantee)
     ]
-    first = guarantee.pure is not None
-    ranked = enumerate(findings)
-    return max(ranked, key=lambda each: (each[1].violates, first and each[0] == 0, _finite(each[1].ratio)))[1]
-
-
-def _finite(ratio: float) -> float:
-    return 0.0 if math.isinf(ratio) else ratio
+    pure = None if guarantee.pure is None else findings[0]
+    return max(findings, key=lambda one: (one.violates, one is pure, one.ratio if one.ratio < math.inf else 0.0))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -65,6 +65,12 @@ class Setting:
         return self.table(rows).facts
 
 
+def rows(names: Iterable[str], *words: Any) -> tuple[Row, ...]:
+    """Rows from words: a word has a value for each column, digits are numbers. rows("xy", "0+", "3-") are two rows."""
+    values = (((int(value) if str(value).isdigit() else value) for value in word) for word in words)
+    return tuple(dict(zip(names, held, strict=True)) for held in values)
+
+
 class Branching(Rng):
     """Randomness that follows one path through the tree of all draws."""
 
@@ -88,21 +94,22 @@ class Branching(Rng):
     def _draw(self, atoms: Sequence[Atom], size: Any) -> Any:
         if size is None:
             return self._follow(atoms)
-        shape = (size,) if isinstance(size, int) else tuple(size)
-        drawn = [self._follow(atoms) for _ in range(math.prod(shape))]
-        return np.array(drawn, dtype=np.int64).reshape(shape)
+        drawn = [self._follow(atoms) for _ in range(int(np.prod(size)))]
+        return np.array(drawn, dtype=np.int64).reshape(size)
 
     def laplace(self, scale: Fraction, size: Any = None) -> Any:
-        return self._draw(_two_sided(float(scale), self.reach), size)
+        return self._draw(laplace_atoms(float(scale), self.reach), size)
 
     def truncated_laplace(self, scale: Fraction, bound: int, size: Any = None) -> Any:
-        return self._draw(_conditioned(_two_sided(float(scale), bound)), size)
+        atoms = laplace_atoms(float(scale), bound)
+        total = math.fsum(p for _, p in atoms)
+        return self._draw([(k, p / total) for k, p in atoms], size)
 
     def geometric(self, scale: Fraction, size: Any = None) -> Any:
-        return self._draw(_one_sided(float(scale), self.reach), size)
+        return self._draw(geometric_atoms(float(scale), self.reach), size)
 
     def gaussian(self, variance: Fraction, size: Any = None) -> Any:
-        return self._draw(_bell(float(variance), self.reach), size)
+        return self._draw(gaussian_atoms(float(variance), self.reach), size)
 
     def integers(self, bound: int, size: Any = None) -> Any:
         return self._draw([(k, 1 / bound) for k in range(bound)], size)
@@ -136,8 +143,13 @@ def sample(mechanism: Mechanism, rows: Sequence[Row], setting: Setting, *, runs:
 
 def law(mechanism: Mechanism, rows: Sequence[Row], setting: Setting, *, reach: int = 40) -> Law:
     """The exact law of what the mechanism releases on these made-up rows."""
+    return run_law(mechanism.run, rows, setting, reach=reach)
+
+
+def run_law(run: Callable[[Dataset, Any], Any], rows: Sequence[Row], setting: Setting, *, reach: int) -> Law:
+    """The exact law of what this function of a table and randomness returns."""
     table = setting.table(rows)
-    return _collect((_key(released), p) for released, p in _branches(lambda rng: mechanism.run(table, rng), reach))
+    return _collect((countable(released), p) for released, p in _branches(lambda rng: run(table, rng), reach))
 
 
 def conversation_law(
@@ -149,7 +161,9 @@ def conversation_law(
     number of questions, not exponentially.
     """
     table = _Remembering(setting.table(rows))
-    alive = _merge(((), _key(state), p) for state, p in _branches(lambda rng: conversation.begin(table, rng), reach))
+    alive = _merge(
+        ((), countable(state), p) for state, p in _branches(lambda rng: conversation.begin(table, rng), reach)
+    )
     over: list[tuple[Hashable, float]] = []
     for ask in asks:
         steps: list[tuple[Any, Any, float]] = []
@@ -157,9 +171,9 @@ def conversation_law(
             step = functools.partial(conversation.step, state, ask, table)
             for (after, answer), chance in _branches(step, reach):
                 if after is None:
-                    over.append(((*answers, _key(answer)), p * chance))
+                    over.append(((*answers, countable(answer)), p * chance))
                 else:
-                    steps.append(((*answers, _key(answer)), _key(after), p * chance))
+                    steps.append(((*answers, countable(answer)), countable(after), p * chance))
         alive = _merge(steps)
     return _collect([*over, *((answers, p) for (answers, _), p in alive.items())])
 
@@ -214,35 +228,41 @@ def _merge(steps: Any) -> dict[tuple[Any, Any], float]:
     return merged
 
 
-def _key(released: Any) -> Hashable:
-    """An outcome as something that can be counted."""
-    if isinstance(released, np.ndarray):
-        return tuple(released.ravel().tolist())
-    return tuple(_key(each) for each in released) if isinstance(released, (tuple, list)) else released
+def countable(outcome: Any) -> Hashable:
+    """An outcome as something that can be counted: arrays and lists become tuples, values their fields."""
+    match outcome:
+        case int() | str() | None:
+            return outcome
+        case np.ndarray():
+            return tuple(outcome.ravel().tolist())
+        case tuple() | list():
+            return tuple(map(countable, outcome))
+        case dict():
+            return tuple((key, countable(value)) for key, value in outcome.items())
+        case object(__dataclass_fields__=fields):
+            return type(outcome).__name__, *(countable(getattr(outcome, name)) for name in fields)
+        case Hashable():
+            return outcome
+    return repr(outcome)
 
 
 @functools.lru_cache(maxsize=256)
-def _one_sided(scale: float, reach: int) -> list[Atom]:
+def geometric_atoms(scale: float, reach: int) -> list[Atom]:
     q = math.exp(-1 / scale)
     return [(k, (1 - q) * q**k) for k in range(reach + 1)]
 
 
 @functools.lru_cache(maxsize=256)
-def _two_sided(scale: float, reach: int) -> list[Atom]:
+def laplace_atoms(scale: float, reach: int) -> list[Atom]:
     q = math.exp(-1 / scale)
     return [(k, (1 - q) / (1 + q) * q ** abs(k)) for k in range(-reach, reach + 1)]
 
 
 @functools.lru_cache(maxsize=256)
-def _bell(variance: float, reach: int) -> list[Atom]:
+def gaussian_atoms(variance: float, reach: int) -> list[Atom]:
     far = max(reach, math.ceil(40 * math.sqrt(variance)))
     total = math.fsum(math.exp(-k * k / (2 * variance)) for k in range(-far, far + 1))
     return [(k, math.exp(-k * k / (2 * variance)) / total) for k in range(-reach, reach + 1)]
-
-
-def _conditioned(atoms: list[Atom]) -> list[Atom]:
-    total = math.fsum(p for _, p in atoms)
-    return [(value, p / total) for value, p in atoms]
 
 
 def _coin(p: float) -> list[Atom]:

@@ -19,20 +19,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from discreet.audit.divergence import Finding
-from discreet.audit.laws import Atom, Branching, Law, Row, Setting
+from discreet.audit.laws import Atom, Branching, Law, Row, Setting, countable
 from discreet.data import Table
 from discreet.errors import BudgetExceeded, ConversationOver
-from discreet.funds import NANO, NOTHING, Books, Price
+from discreet.funds import NANO, NOTHING, Price
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
-from discreet.ledger.state import Body
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.records import canonical
 from discreet.release import release
@@ -43,10 +42,9 @@ Program = Callable[["Visit"], None]
 _NOT_SEEN = frozenset(
     ("hash", "id", "nonce", "previous", "process", "time", "version", "who", "witness")
 )  # differ in any two runs
-_REFUSALS = (BudgetExceeded, ConversationOver)
 
 
-class Seen(NamedTuple):
+class Outcome(NamedTuple):
     """One outcome: what the program noted, the ledger's entries, and what was charged for what was not planted."""
 
     noted: tuple[Hashable, ...]
@@ -66,17 +64,17 @@ class Visit:
 
     def note(self, what: Any) -> None:
         """Something that the analyst sees besides the ledger."""
-        self._noted.append(_key(what))
+        self._noted.append(countable(what))
 
     def ask(self, ask: Callable[..., Any], *arguments: Any) -> Any:
         """Note what this call gives, or which refusal; the refusal's type is the answer then."""
         try:
-            found = ask(*arguments)
-        except _REFUSALS as refusal:
+            answer = ask(*arguments)
+        except (BudgetExceeded, ConversationOver) as refusal:
             self.note(type(refusal).__name__)
             return type(refusal)
-        self.note(found)
-        return found
+        self.note(answer)
+        return answer
 
     def plant(self, mechanism: Gaussian | Laplace, value: Any) -> None:
         """A release of the past that happened to give this value, in the query's integers.
@@ -89,10 +87,11 @@ class Visit:
 
     # What the search looks at.
 
-    def seen(self) -> Seen:
+    def seen(self) -> Outcome:
         self._read()
-        spent, before = _spent(self.ledger.spent()), self._before
-        return Seen(tuple(self._noted), tuple(self._entries), spent.less(before))
+        books = self.ledger.spent()
+        spent = Price(books.renyi, books.pure, books.failure).less(self._before)
+        return Outcome(tuple(self._noted), tuple(self._entries), spent)
 
     def moment(self) -> tuple[int, int]:
         """Changes whenever the analyst or the ledger learns something."""
@@ -107,7 +106,7 @@ class Visit:
 
     def _read(self) -> None:
         for body in self.ledger.entries(after=self._last):
-            self._entries.append(_public(body))
+            self._entries.append(canonical({key: value for key, value in body.items() if key not in _NOT_SEEN}))
             self._last = body["seq"]
 
 
@@ -128,8 +127,7 @@ def program_law(
     least  paths of smaller probability are cut off, and counted as missing
     merge  False: for programs that keep secrets elsewhere than in the ledger's conversations
     """
-    table = setting.table(rows, size=size)
-    return _Search(program, table, budget, reach, merge).law(least)
+    return _Paths(program, setting.table(rows, size=size), budget, reach, merge).law(least)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +140,7 @@ class _Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class _Paths:
     """All paths of one program on one table."""
 
     program: Program
@@ -162,14 +160,14 @@ class _Search:
                 else:
                     first, so_far = met.get(stop.key, (stop, 0.0))
                     met[stop.key] = (first, so_far + p)
-            alive = [each for stop, p in met.values() for each in self.after(stop, p, least)]
+            alive = [
+                (self.walk((*stop.path, place)), p * chance)
+                for stop, p in met.values()
+                for place, (_, chance) in enumerate(stop.atoms or ())
+                if p * chance > least
+            ]
         mass = {seen: math.fsum(parts) for seen, parts in finished.items()}
         return Law(mass, max(1e-15, 1 - math.fsum(mass.values())))
-
-    def after(self, stop: _Stop, p: float, least: float) -> list[tuple[_Stop, float]]:
-        """Every draw that may come next, and where it leads."""
-        chances = ((place, p * chance) for place, (_, chance) in enumerate(stop.atoms or ()))
-        return [(self.walk((*stop.path, place)), chance) for place, chance in chances if chance > least]
 
     def walk(self, path: tuple[int, ...]) -> _Stop:
         """Run the program along a path, to its end or to the first draw that the path does not decide."""
@@ -215,7 +213,7 @@ class _Path(Branching):
 
 
 class _Fixed(Rng):
-    """Noise that is known beforehand."""
+    """Noise that is known in advance."""
 
     private: ClassVar[bool] = False
 
@@ -234,29 +232,30 @@ class _Fixed(Rng):
 
 def pure_finding(p: Law, q: Law) -> Finding:
     """The outcome that tells most, against what was charged in it: it violates the claim, or comes nearest to it."""
-    findings = [_told(outcome, *pair) for pair in ((p, q), (q, p)) for outcome in pair[0].mass]
-    return max(findings, key=lambda each: (each.violates, each.ratio, each.found), default=Finding(0, 0, 0, "loss"))
 
+    def finding(outcome: Any, here: Law, there: Law) -> Finding:
+        ratio = here.mass[outcome] / (there.mass.get(outcome, 0.0) + there.missing)
+        claimed = math.inf if outcome.spent.pure is None else outcome.spent.pure / NANO
+        return Finding(0.0, max(0.0, math.log(ratio)) if ratio > 0 else 0.0, claimed, "loss")
 
-def _told(outcome: Any, p: Law, q: Law) -> Finding:
-    ratio = p.mass[outcome] / (q.mass.get(outcome, 0.0) + q.missing)
-    claimed = math.inf if outcome.spent.pure is None else outcome.spent.pure / NANO
-    return Finding(0.0, max(0.0, math.log(ratio)) if ratio > 0 else 0.0, claimed, "loss")
+    findings = [finding(outcome, *pair) for pair in ((p, q), (q, p)) for outcome in pair[0].mass]
+    return max(findings, key=lambda one: (one.violates, one.ratio, one.found), default=Finding(0, 0, 0, "loss"))
 
 
 def renyi_finding(p: Law, q: Law, order: float) -> Finding:
-    """A certain lower bound on the Renyi divergence of this order, either way, against the most that was charged."""
+    """A certain lower bound on the Renyi divergence of this order, either way, against the most that was charged.
+
+    Every term is a lower bound: an outcome has at least its listed mass in one law, and at most `missing` more in the
+    other.
+    """
     charged = [outcome.spent.renyi for law in (p, q) for outcome in law.mass]  # type: ignore[attr-defined]
-    claimed = math.inf if None in charged else max(each or 0 for each in charged) / NANO
-    return Finding(order, max(_renyi(p, q, order), _renyi(q, p, order)), claimed, "loss")
-
-
-def _renyi(p: Law, q: Law, order: float) -> float:
-    """Every term is a lower bound: an outcome has at least its listed mass in p, and at most `missing` more in q."""
-    total = math.fsum(
-        mass**order * (q.mass.get(outcome, 0.0) + q.missing) ** (1 - order) for outcome, mass in p.mass.items()
-    )
-    return max(0.0, math.log(total) / (order - 1)) if total > 0 else 0.0
+    claimed = math.inf if None in charged else max(price or 0 for price in charged) / NANO
+    bounds = [0.0]
+    for here, there in ((p, q), (q, p)):
+        other = {outcome: there.mass.get(outcome, 0.0) + there.missing for outcome in here.mass}
+        total = math.fsum(mass**order * other[outcome] ** (1 - order) for outcome, mass in here.mass.items())
+        bounds.append(math.log(total) / (order - 1) if total > 0 else 0.0)
+    return Finding(order, max(bounds), claimed, "loss")
 
 
 def unexplained_step(laws: Iterable[Law]) -> tuple[str, ...]:
@@ -266,39 +265,13 @@ def unexplained_step(laws: Iterable[Law]) -> tuple[str, ...]:
     release, or a threshold's yes against the one entry that follows its no. At the end what was noted must be the same.
     """
     follows: dict[tuple[str, ...], set[str]] = {}
-    for outcome in (each for law in laws for each in law.mass):
+    for outcome in (outcome for law in laws for outcome in law.mass):
         entries = outcome.entries  # type: ignore[attr-defined]
         for place, entry in enumerate(entries):
             follows.setdefault(entries[:place], set()).add(entry)
         follows.setdefault(entries, set()).add(repr(outcome))
-    return next((prefix for prefix, found in follows.items() if not _explained(found)), ())
-
-
-def _explained(found: set[str]) -> bool:
-    kinds = sorted(json.loads(each)["kind"] if each.startswith("{") else "end" for each in found)
-    return len(found) == 1 or set(kinds) == {"answer"} or (len(found) == 2 and "top" in kinds)
-
-
-# Small things.
-
-
-def _spent(books: Books) -> Price:
-    return Price(books.renyi, books.pure, books.failure)
-
-
-def _public(body: Body) -> str:
-    """An entry without what differs between any two runs."""
-    return canonical({key: value for key, value in body.items() if key not in _NOT_SEEN})
-
-
-def _key(what: Any) -> Hashable:
-    """What was seen as something that can be counted."""
-    if isinstance(what, np.ndarray):
-        return _key(what.tolist())
-    if isinstance(what, dict):
-        return tuple((key, _key(value)) for key, value in what.items())
-    if isinstance(what, (tuple, list)):
-        return tuple(_key(each) for each in what)
-    if is_dataclass(what) and not isinstance(what, type):
-        return type(what).__name__, *(_key(getattr(what, field.name)) for field in fields(what))
-    return what if isinstance(what, Hashable) else repr(what)
+    for prefix, entries in follows.items():
+        kinds = {json.loads(entry)["kind"] if entry.startswith("{") else "end" for entry in entries}
+        if len(entries) > 1 and kinds != {"answer"} and not (len(entries) == 2 and "top" in kinds):
+            return prefix
+    return ()

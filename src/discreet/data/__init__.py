@@ -15,13 +15,13 @@ private attributes only; a dataset prints its declaration, never its rows, and r
     table.py     Table, Matrix                         columns.py    frames to typed values (narwhals)
     parquet.py   ParquetTable                          files.py      files to frames (duckdb, pyarrow)
     persons.py   which rows of a person are kept       grid.py       features to integer vectors
-    ingest.py    what the datasets share at ingest     packed.py     BitMatrix, Integers
+    ingest.py    what the datasets share at ingest     matrix.py     BitMatrix, Integers
     distinct.py  DistinctRows, the same sums from the distinct rows of a table
 
 Other packages import from here, not from the modules; the array types of `discreet.arrays` are here too.
 """
 
-from discreet.arrays import Codes, Floats, IntArray, Ints, Mask, Words
+from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, common_ones, packed, unpacked
 from discreet.data.columns import Frame, quietly, read
 from discreet.data.distinct import DistinctRows
 from discreet.data.domain import (
@@ -41,10 +41,10 @@ from discreet.data.domain import (
     spell,
 )
 from discreet.data.encoding import encode
-from discreet.data.files import Scan, parquet_types
+from discreet.data.files import Scan, parquet_types, write_parquet
 from discreet.data.grid import grid_rows, shrunk
 from discreet.data.ingest import FIRST_EDITION, checked_edition, require_columns
-from discreet.data.packed import WORD, BitMatrix, Integers, common_ones, packed, unpacked
+from discreet.data.matrix import BitMatrix, Integers
 from discreet.data.parquet import ParquetTable
 from discreet.data.rows import (
     MAX_ROWS,
@@ -116,4 +116,5 @@ __all__ = [
     "spell",
     "sum_of",
     "unpacked",
+    "write_parquet",
 ]

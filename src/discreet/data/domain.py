@@ -28,6 +28,7 @@ so that a type checker knows what a column has once it was asked (`if not column
     label(code)  what a code stands for              labels()   all of them, in order
     text(code)   the same as a person writes it      width      integers of a row: 1, or the dimension of a Vector
     magnitude    the largest absolute value          empty()    the codes of no rows
+    plain(...)   many codes as a user's function sees them
 
 How values meet levels. Text matches text levels only. Whole numbers (also floats and decimals that are whole) match the
 equal whole-number level; booleans match the equal boolean level. When there is no level of its own kind, a boolean
@@ -50,6 +51,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
+from discreet.arrays import Codes, Floats, Mask, unpacked
 from discreet.errors import ParameterError, SchemaError
 
 Level = str | int | bool
@@ -103,6 +105,10 @@ class _AnyColumn:
         """The codes of no rows."""
         return np.zeros(0, dtype=np.int64)
 
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> Any:
+        """What the codes of these rows stand for, as a user's function sees them; None where a value is missing."""
+        raise NotImplementedError
+
 
 class _Ordered(_AnyColumn):
     """A column whose codes are in the order of their values."""
@@ -124,6 +130,9 @@ class _Ordered(_AnyColumn):
     def text(self, code: int) -> str:
         """The value of a code as a person writes it."""
         return spell(self.value(code))
+
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> list[float | None]:
+        return [None if code == self.missing_code else float(self.value(code)) for code in codes.tolist()]
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
@@ -208,6 +217,9 @@ class Category(_AnyColumn):
         """The level of a code as a person writes it."""
         return str(self.value(code))
 
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> list[Level | None]:
+        return [None if code == self.missing_code else self.levels[code] for code in codes.tolist()]
+
     def lookup(self) -> dict[tuple[str, Level], int]:
         """The code of each level, found by (kind, level): kinds are "text", "whole" and "boolean"."""
         return {_kinded(level): code for code, level in enumerate(self.levels)}
@@ -287,8 +299,10 @@ class Number(_Ordered):
         """The largest number of which low and step, and so every value, are whole multiples."""
         return common_unit((self.low, self.step))
 
-    def codes(self, values: Sequence[int | Fraction]) -> list[int | None]:
-        """The codes of many exact values at once; None for one that is not on the grid."""
+    def codes(self, values: Sequence[Any]) -> list[int | None]:
+        """The codes of many exact values at once; None for one that is not on the grid, and for all beside a text."""
+        if any(type(each) not in (int, Fraction) for each in values):
+            return [None] * len(values)
         if self.step == 1 and self.low.denominator == 1:  # the usual grid, and most of what many values are asked for
             low, high = int(self.low), int(self.high)
             return [int(each) - low if low <= each <= high and each.denominator == 1 else None for each in values]
@@ -364,7 +378,7 @@ class AnyNumber(_Ordered):
     def text(self, code: int) -> str:
         return f"{float(self.value(code)):.6g}"
 
-    def codes(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    def codes(self, values: Floats) -> Codes:
         """The codes of floats none of which is NaN, elementwise."""
         finite = np.nan_to_num(values)
         size = np.abs(finite).view(np.int64) >> 2
@@ -425,6 +439,9 @@ class Vector(_AnyColumn):
     def empty(self) -> npt.NDArray[Any]:
         return np.zeros((0, self.dimension), dtype=np.int64)
 
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> Floats:
+        return codes * float(self.step)
+
     def __repr__(self) -> str:
         return f"Vector({self.dimension}, norm={spell(self.norm)}, step={spell(self.step)})"
 
@@ -451,6 +468,9 @@ class Bits(_AnyColumn):
 
     def empty(self) -> npt.NDArray[Any]:
         return np.zeros((self.dimension, 0), dtype=np.uint64)
+
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> Mask:
+        return unpacked(codes, rows).T
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ with larger ones sums in Python integers, or asks `Facts.require_room` before an
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
@@ -138,6 +139,12 @@ class Batch:
             return column.empty()
 
         return Batch(domain, 0, nothing)
+
+    def plain_rows(self) -> Iterator[dict[str, Any]]:
+        """The rows one at a time, as a user's function sees them: {column: level, number, vector or booleans}."""
+        columns = {name: column.plain(self.stored(name), self.rows) for name, column in self.domain.items()}
+        for place in range(self.rows):
+            yield {name: copy.copy(values[place]) for name, values in columns.items()}
 
     def __repr__(self) -> str:
         return "Batch(private rows)"

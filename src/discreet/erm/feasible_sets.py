@@ -137,12 +137,9 @@ class BallBox:
         inside = Ball(self.radius)
         if inside.contains(box.project(point)):
             return box.project(point)
-        small, large = 0.0, _norm(point) / float(self.radius)  # at `large` even the ball alone suffices
-        while True:
-            middle = (small + large) / 2
-            if middle in (small, large):
-                return inside.project(box.project(point / (1 + large)))
-            small, large = (small, middle) if inside.contains(box.project(point / (1 + middle))) else (middle, large)
+        enough = _norm(point) / float(self.radius)  # with this much scaling the ball alone suffices
+        scaling = exact.least(lambda x: inside.contains(box.project(point / (1 + x))), 0.0, enough)
+        return inside.project(box.project(point / (1 + scaling)))
 
     def contains(self, point: Floats, slack: float = 0.0) -> bool:
         return Ball(self.radius).contains(point, slack) and Box(self.low, self.high).contains(point, slack)

@@ -24,17 +24,14 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from discreet import exact
 from discreet.data import (
     Batch,
-    Category,
     Dataset,
     Domain,
     Facts,
@@ -50,7 +47,7 @@ from discreet.erm.features import STEPS, blocks
 from discreet.erm.losses import Custom, Loss, Softmax
 from discreet.erm.risk import Constants, Risk, needs_moments
 from discreet.errors import ParameterError
-from discreet.query import Sensitivity, of_persons
+from discreet.query import Sensitivity, alone, of_persons
 
 Partial = Callable[[Batch], IntArray]
 
@@ -309,35 +306,7 @@ def _difference_grid(risk: Risk, domain: Domain, target_steps: int) -> Fraction:
 def _custom_sum(loss: Custom, w: Floats, vector: Vector, batch: Batch) -> Ints:
     """A user's function, row by row so that no row sees another; a row where it fails or is not finite counts as 0."""
     found = np.zeros((batch.rows, vector.dimension))
-    for index, row in enumerate(rows_of(batch)):
+    for index, row in enumerate(batch.plain_rows()):
         found[index] = alone(lambda row: np.array(loss.gradient(w.copy(), row), float).reshape(len(w)), row, np.nan)
     found[~np.isfinite(found).all(axis=1)] = 0.0
     return np.asarray(grid_rows(found, vector).sum(axis=0, dtype=np.int64))
-
-
-def alone(function: Callable[[Any], Any], row: Any, otherwise: Any) -> Any:
-    """What a user's function makes of one row. If it fails, `otherwise`; and nothing that it says is heard.
-
-    An error or a warning that depends on a row would tell something about it, unpaid.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return function(row)
-        except (Exception, SystemExit):
-            return otherwise
-
-
-def rows_of(batch: Batch) -> Any:
-    """The rows of a batch one at a time, as a user's function sees them: {column: level, number or vector}."""
-    columns = {name: (batch.domain.column(name), batch[name]) for name in batch.domain.names}
-    for index in range(batch.rows):
-        yield {name: _plain(column, codes[index]) for name, (column, codes) in columns.items()}
-
-
-def _plain(column: Any, code: Any) -> Any:
-    if isinstance(column, Vector):
-        return code * float(column.step)
-    if code == column.missing_code:
-        return None
-    return column.value(int(code)) if isinstance(column, Category) else float(column.value(int(code)))

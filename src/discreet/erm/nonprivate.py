@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from discreet import exact
 from discreet.arrays import Floats
 from discreet.erm.feasible_sets import Ball, BallBox, Box, FeasibleSet, shrink
 from discreet.erm.losses import Custom, Hinge, Loss, Pinball, Softmax
@@ -138,8 +139,7 @@ def _bisected(loss: Loss, X: Floats, y: Labels, feasible: FeasibleSet, regulariz
         return float(risk_gradient(loss, X, y, np.array([w]), regularizer)[0])
 
     steepest = max(abs(slope(low)), abs(slope(high)))
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (low, middle) if slope(middle) >= 0 else (middle, high)
+    low, high = exact.narrow(lambda w: slope(w) >= 0, low, high)
     values = {w: risk_value(loss, X, y, np.array([w]), regularizer) for w in (low, high)}
     best = min(values, key=values.__getitem__)
     return Minimum(np.array([best]), values[best], steepest * (high - low))
@@ -371,11 +371,9 @@ def _farthest(feasible: FeasibleSet, direction: Floats) -> Floats:
     if isinstance(feasible, Box) or feasible.contains(corner):
         return np.asarray(corner)
     # The farthest point is clip(t * direction) at the t where it leaves the ball: past that the ball binds.
-    small, large, radius = 0.0, float(np.abs(corner).max() / np.abs(direction[direction != 0]).min()), feasible.radius
-    while small < (middle := (small + large) / 2) < large:
-        outside = float(np.linalg.norm(np.clip(middle * direction, low, high))) > radius
-        small, large = (small, middle) if outside else (middle, large)
-    return np.clip(small * direction, low, high)
+    large, radius = float(np.abs(corner).max() / np.abs(direction[direction != 0]).min()), feasible.radius
+    times = exact.most(lambda t: float(np.linalg.norm(np.clip(t * direction, low, high))) <= radius, 0.0, large)
+    return np.clip(times * direction, low, high)
 
 
 def _sides(feasible: Box | BallBox, dimension: int) -> tuple[Floats, Floats]:

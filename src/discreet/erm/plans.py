@@ -1,6 +1,6 @@
 """Plans for learners: what every solver promises for a budget and a size, and the size that a promise needs.
 
-The problems are those of the estimators (`posed`). A row's name is what `solver=` of the estimator takes, and the row
+The problems are those of the estimators (`posed`). A row's name is what `method=` of the estimator takes, and the row
 that is marked is the one that it takes unasked. That need not be the smallest promise: the exponential mechanism in
 several dimensions is slow, so it is taken by name only (`choose`).
 """
@@ -37,7 +37,7 @@ _LARGEST = 2**36  # persons: a size that is not found below this is not offered
 
 
 def methods(kind: str) -> tuple[str, ...]:
-    """What a plan of this kind lists, and `solver=` of its estimator takes."""
+    """What a plan of this kind lists, and `method=` of its estimator takes."""
     if kind == "network":
         return ()
     ranks = ("rank",) if kind in RANKED else ()
@@ -51,7 +51,7 @@ def rows(kind: str, asked: Asked) -> list[Row]:
         return [_network(asked)]
     risk, domain = problem(kind, asked)
     if asked.facts.size is None and asked.alpha is None:
-        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
+        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
     made = [_row(solver, risk, domain, asked) for solver in methods(kind)]
     taken = _taken_at_all(kind, risk, domain, asked, made)
     return [dataclasses.replace(row, taken=row.method == taken) for row in made]

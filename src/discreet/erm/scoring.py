@@ -22,9 +22,8 @@ import numpy.typing as npt
 
 from discreet.data import Batch, Category, Domain, Facts, Floats, IntArray, Number, Vector
 from discreet.erm.features import STEPS, Declared, VectorColumn, blocks
-from discreet.erm.gradient import alone
 from discreet.errors import ParameterError
-from discreet.query import Sensitivity, of_persons
+from discreet.query import Sensitivity, alone, of_persons
 
 _FINE = 2**30  # the longest row of integer weights: times rows of 2^15 every sum of products is below 2^53
 

@@ -55,7 +55,7 @@ def offer(solver: str, risk: Risk, *, facts: Facts, funds: Funds, steps: int | N
         perturbed = output_perturbation.propose(risk, facts=facts, funds=funds)
         return Offer(solver, perturbed, output_perturbation.promise(perturbed, facts))
     if solver not in SOLVERS:
-        raise ParameterError(f"solver must be one of auto, {', '.join(SOLVERS)}; found {solver!r}")
+        raise ParameterError(f"method must be one of auto, {', '.join(SOLVERS)}; found {solver!r}")
     noise = _NOISES.get(solver)
     schedule = Average if noise is not None else descent.SCHEDULES.get(solver)
     found = descent.propose(risk, facts=facts, funds=funds, noise=noise, schedule=schedule, steps=steps)
@@ -75,10 +75,10 @@ def offers(
     return tuple(found)
 
 
-def choose(risk: Risk, *, facts: Facts, funds: Funds, solver: str = "auto", steps: int | None = None) -> Offer:
+def choose(risk: Risk, *, facts: Facts, funds: Funds, method: str = "auto", steps: int | None = None) -> Offer:
     """The offer to take: the named solver's, or the one that promises most; descent if nobody promises anything."""
-    if solver != "auto":
-        return offer(solver, risk, facts=facts, funds=funds, steps=steps)
+    if method != "auto":
+        return offer(method, risk, facts=facts, funds=funds, steps=steps)
     first = offer("descent", risk, facts=facts, funds=funds, steps=steps)
     # Without ridge, output perturbation with Gaussian noise promises about the root of what descent does, in units of
     # diameter times slope: less, whenever either says anything. With ridge or with pure noise either may win.

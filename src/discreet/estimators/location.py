@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import AnyNumber, Dataset, Number
+from discreet.data import AnyNumber, Dataset, Domain, Number
 from discreet.erm.exponential.bounds import RankQuantile, promise
 from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
@@ -39,14 +39,14 @@ class Mean(PrivateEstimator):
     epsilon, delta  what it may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
     bounds          a pair (low, high), from public knowledge; values beyond are moved to the bound
     step            values are rounded down to steps of this from low; (high - low) / 2^30 unless it is given
-    solver          "auto": a noisy sum divided by the public number of rows, whose expected squared error is that of
+    method          "auto": a noisy sum divided by the public number of rows, whose expected squared error is that of
                     the noise, the less noisy of "laplace" and "gaussian"; or another name of
                     `discreet.erm.solvers.SOLVERS`, such as "exponential" (lecture 9) or "descent" (lecture 10)
     neighbours, size, ledger, allowance  as in LinearRegression. Under add-remove the number of rows is private: "auto"
                     is then "exponential", whose value does not depend on the declared size. "laplace" and "gaussian"
                     divide by that size, so they promise nothing; a session's SELECT AVG(...) divides by a noisy count
 
-    Learned: value_, noise_range_ (95 %; None if the release is not a mean plus noise), guarantee_, bound_, solver_,
+    Learned: value_, noise_range_ (95 %; None if the release is not a mean plus noise), guarantee_, promise_, method_,
     mechanism_, entry_, replayed_.
 
     fit(x) takes a list, an array or a series; fit(table, "age") a column of a table with its ledger, whose declaration
@@ -55,7 +55,7 @@ class Mean(PrivateEstimator):
 
     bounds: Any = None
     step: Any = None
-    solver: str = "auto"
+    method: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Mean:
         """Fit to the values x, or to a table and the name of a column."""
@@ -70,7 +70,7 @@ class Median(PrivateEstimator):
 
     bounds: Any = None
     step: Any = None
-    solver: str = "auto"
+    method: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Median:
         """Fit to the values x, or to a table and the name of a column."""
@@ -83,7 +83,7 @@ class Median(PrivateEstimator):
 class Quantile(PrivateEstimator):
     """The q-quantile of a column under differential privacy, 0 < q < 1.
 
-    solver  "auto" or "rank": the exponential mechanism on ranks, which asks how many rows are on the wrong side; or
+    method  "auto" or "rank": the exponential mechanism on ranks, which asks how many rows are on the wrong side; or
             another name of `discreet.erm.solvers.SOLVERS` on the pinball loss, which asks how far they are
 
     The other parameters and what is learned are those of Mean. The value is one of the grid: low + k * step. A column
@@ -93,7 +93,7 @@ class Quantile(PrivateEstimator):
     q: Any = field(default=0.5, kw_only=False)
     bounds: Any = None
     step: Any = None
-    solver: str = "auto"
+    method: str = "auto"
 
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Quantile:
         """Fit to the values x, or to a table and the name of a column."""
@@ -117,7 +117,7 @@ class Column:
         if isinstance(self.number, AnyNumber):
             raise ParameterError(
                 f"column {self.name!r} is declared {self.number!r}: without bounds only the ranks of a quantile are "
-                'private, solver="auto" or "rank"; suggest_bounds finds bounds'
+                'private, method="auto" or "rank"; suggest_bounds finds bounds'
             )
         return self.number.low, self.number.high
 
@@ -132,9 +132,9 @@ def _fit(estimator: Any, x: Any, name: Any, loss: Loss) -> None:
     table = reading.is_table(x)
     column = _table_column(estimator, terms, x, name) if table else _values(estimator, terms, x, name)
     where = books(terms, column.data, about=column.name if table else None)
-    taken = _offer(estimator.solver, column, loss, where)
+    taken = _offer(estimator.method, column, loss, where)
     got = charged(estimator, terms, where, taken.mechanism, column.data)
-    estimator.solver_, estimator.bound_ = taken.solver, taken.promise
+    estimator.method_, estimator.promise_ = taken.solver, taken.promise
     estimator.value_, estimator.noise_range_ = _value(got, column)
 
 
@@ -163,7 +163,9 @@ def _values(estimator: Any, terms: Any, x: Any, name: Any) -> Column:
     step = 2 * half / reading.GRID if estimator.step is None else exact.positive(step=estimator.step)
     number = Number(-half, half, step=step)  # around 0, where a sum moves least
     values = _one_dimensional(x)
-    return Column(reading.column(terms, values - float(middle), number), "x", number, middle)
+    return Column(
+        reading.table_of(terms, {"x": values - float(middle)}, Domain(x=number), len(values)), "x", number, middle
+    )
 
 
 def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
@@ -192,7 +194,7 @@ def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
     if isinstance(loss, Squared) and solver in ("laplace", "gaussian"):
         return _noisy_sum(solver, column, where.funds)
     risk = Risk(loss, Constant(), column.name, interval(low, high))
-    found = choose(risk, facts=column.data.facts, funds=where.funds, solver=solver)
+    found = choose(risk, facts=column.data.facts, funds=where.funds, method=solver)
     assert found.promise is not None
     return Offer(found.solver, found.mechanism, per_row(found.promise, reading.share_of(column.data)))
 

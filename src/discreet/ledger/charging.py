@@ -17,7 +17,7 @@ from discreet.ledger.ledger import Ledger
 from discreet.ledger.opening import check_table
 from discreet.ledger.process import code_version, who
 from discreet.ledger.sidecar import claim
-from discreet.ledger.state import Body, price_from, price_record
+from discreet.ledger.state import Body, answer_text, price_from, price_record
 from discreet.ledger.store import Store, Writer
 from discreet.records import Json, canonical, digest
 
@@ -76,28 +76,30 @@ class Stored:
 
 def stored(ledger: Ledger, request: str) -> Stored | None:
     """The charge with this request id, if there is one. Charges of processes that are gone are burned first."""
-    found = _requested(ledger, request)
-    if found is not None and found.pending:
+    known = _requested(ledger, request)
+    if known is not None and known.pending:
         ledger.store.burn_orphans()
         with ledger.store.writing(marked=False):
             pass  # burns what this process abandoned
-        found = _requested(ledger, request)
-    return found
+        known = _requested(ledger, request)
+    return known
 
 
 def _requested(ledger: Ledger, request: str) -> Stored | None:
-    asked = ledger.store.asked(request)
-    if asked is None:
-        return None
+    with ledger.store.reading():
+        charge = ledger.store.charge_of(request)
+        if charge is None:
+            return None
+        end = ledger.store.end_of(charge["seq"])
     return Stored(
-        entry=asked.charge,
-        hash=asked.hash,
-        price=price_from(asked.body["price"]),
-        mechanism=asked.body["mechanism"],
-        facts_hash=asked.body["facts_hash"],
-        within=asked.body.get("within"),
-        answer=asked.answer,
-        burned=asked.burned,
+        entry=charge["seq"],
+        hash=charge["hash"],
+        price=price_from(charge["price"]),
+        mechanism=charge["mechanism"],
+        facts_hash=charge["facts_hash"],
+        within=charge.get("within"),
+        answer=answer_text(end) if end is not None and end["kind"] == "answer" else None,
+        burned=end is not None and end["kind"] != "answer",
     )
 
 
@@ -107,22 +109,38 @@ def charge(ledger: Ledger, purchase: Purchase, *, made: list[Receipt] | None = N
     made  gets the receipt of a new charge before that is durable: an interrupt may come before it is returned
     """
     price, (facts, facts_hash) = ledger.price(purchase.guarantee), ledger.recorded(purchase.data.facts)
-    if purchase.request is not None:
+    request, source = purchase.request, purchase.data.source
+    if request is not None:
         ledger.store.burn_orphans()
     with ledger.store.writing() as writer:
-        state, source = writer.state, purchase.data.source
+        state = writer.state
         check_table(state, purchase.data)
-        found = None if purchase.request is None else _requested(ledger, purchase.request)
-        if found is not None:
-            return _replayed(found, purchase.mechanism, facts_hash)
+        known = None if request is None else _requested(ledger, request)
+        if known is not None:
+            return _replayed(known, purchase.mechanism, facts_hash)
         if not state.admits(price, purchase.allowance):
-            raise _exceeded(ledger, price, purchase.allowance)
+            left = ledger.remaining(allowance=purchase.allowance)
+            whose = "" if purchase.allowance is None else f" under the allowance {purchase.allowance!r}"
+            raise BudgetExceeded(asked=str(price), remaining=f"{left.amounts()}{whose}", fits=left.fits(price))
         if source is not None and ledger.path is not None:
             claim(source, ledger.id)
         if facts_hash not in state.facts:
             writer.append("facts", {"facts": facts, "facts_hash": facts_hash})
-        body = _body(purchase, price, facts_hash)
-        entry = writer.append("charge", {**body, "process": ledger.store.parts.alive.name()})
+        body: Body = {
+            "mode": purchase.mode,
+            "mechanism": purchase.mechanism,
+            "facts_hash": facts_hash,
+            "price": price_record(price),
+            "allowance": purchase.allowance,
+            "request": request,
+            "memo": purchase.memo,
+            "who": who(),
+            "version": code_version(),
+            "process": ledger.store.parts.alive.name(),
+        }
+        if purchase.within is not None:
+            body["within"] = purchase.within
+        entry = writer.append("charge", body)
         receipt = Receipt(entry, state.hash, price)
         if made is not None:
             made.append(receipt)
@@ -230,26 +248,10 @@ def end(ledger: Ledger, entry: int) -> None:
 
 def conversation_charge(ledger: Ledger, entry: int) -> Body:
     """The charge of a conversation, as it was recorded."""
-    body, _ = ledger.store.entry(entry)
+    body = ledger.store.entry(entry)
     if body["kind"] != "charge" or body["mode"] != "conversation":
         raise ParameterError(f"entry {entry} is not the charge of a conversation")
     return body
-
-
-def _body(purchase: Purchase, price: Price, facts_hash: str) -> Body:
-    limits: Body = {} if purchase.within is None else {"within": purchase.within}
-    return {
-        **limits,
-        "mode": purchase.mode,
-        "mechanism": purchase.mechanism,
-        "facts_hash": facts_hash,
-        "price": price_record(price),
-        "allowance": purchase.allowance,
-        "request": purchase.request,
-        "memo": purchase.memo,
-        "who": who(),
-        "version": code_version(),
-    }
 
 
 def _finish(ledger: Ledger, kind: str, receipt: Receipt, fields: Body) -> None:
@@ -261,19 +263,13 @@ def _finish(ledger: Ledger, kind: str, receipt: Receipt, fields: Body) -> None:
         raise
 
 
-def _replayed(found: Stored, mechanism: Json, facts_hash: str) -> Receipt:
-    if digest(found.mechanism) != digest(mechanism):
+def _replayed(known: Stored, mechanism: Json, facts_hash: str) -> Receipt:
+    if digest(known.mechanism) != digest(mechanism):
         raise ParameterError("this request id was used for another mechanism")
-    if found.facts_hash != facts_hash:
+    if known.facts_hash != facts_hash:
         raise ParameterError("this request id was used for a table with other facts")
-    if found.burned:
+    if known.burned:
         raise ParameterError("this request was charged and its run was interrupted: use a new request id and pay again")
-    if found.answer is None:
+    if known.answer is None:
         raise LedgerUnavailable("this request is being run now, by a process that is alive: try again later")
-    return Receipt(found.entry, found.hash, found.price, found.answer)
-
-
-def _exceeded(ledger: Ledger, price: Price, allowance: str | None) -> BudgetExceeded:
-    left = ledger.remaining(allowance=allowance)
-    whose = "" if allowance is None else f" under the allowance {allowance!r}"
-    return BudgetExceeded(asked=str(price), remaining=f"{left.amounts()}{whose}", fits=left.fits(price))
+    return Receipt(known.entry, known.hash, known.price, known.answer)

@@ -1,17 +1,22 @@
-"""Small files that are whole or absent, durable when the call returns, and accessible to their owner alone."""
+"""Files and locks of a ledger: small files that are whole or absent, durable when the call returns; all of them are
+accessible to their owner alone."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import TracebackType
 
 from discreet.errors import LedgerUnavailable
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_LONGEST_PAUSE = 0.002  # seconds between two attempts at a lock
 
 
 def create_file(path: Path, text: str) -> bool:
@@ -38,6 +43,81 @@ def read_own(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         refuse_strangers(os.fstat(descriptor), path.name)
         return file.read()
+
+
+def open_own(path: Path | str, what: str) -> int:
+    """The descriptor of a file that only its owner may use; file and directory are created if they are missing."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        try:
+            descriptor = os.open(path, flags, 0o600)
+        except FileNotFoundError:
+            make_directory(Path(path).parent)
+            descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        raise LedgerUnavailable(f"{what} cannot be opened: {error.strerror}") from None
+    try:
+        refuse_strangers(os.fstat(descriptor), what)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+class FileLock:
+    """The lock of a file, for the length of a `with` block; the file is created if it is missing.
+
+    The lock is an flock: opening and closing other files does not release it. It is released explicitly, because a
+    process that was forked meanwhile has inherited the file.
+
+    patience  seconds to wait, since a stopped process may hold the lock
+    done      asked while waiting: once it is true the lock is not needed any more, and `taken` is False
+    """
+
+    def __init__(
+        self, path: Path | str, what: str, *, patience: float = 60.0, done: Callable[[], bool] | None = None
+    ) -> None:
+        self._path, self._what, self._patience, self._done = path, what, patience, done
+        self.descriptor, self.taken = -1, False
+
+    def __enter__(self) -> FileLock:
+        self.descriptor = open_own(self._path, self._what)
+        try:
+            self.taken = wait_for_lock(self.descriptor, fcntl.LOCK_EX, self._what, self._patience, self._done)
+        except BaseException:
+            os.close(self.descriptor)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self.taken:
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+        finally:
+            os.close(self.descriptor)
+
+
+def wait_for_lock(
+    descriptor: int, kind: int, what: str, patience: float = 60.0, done: Callable[[], bool] | None = None
+) -> bool:
+    """Wait for a lock; whether it was taken. See `FileLock`."""
+    last, pause = None, _LONGEST_PAUSE / 16
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            last = last or time.monotonic() + patience
+            if time.monotonic() > last:
+                raise LedgerUnavailable(f"{what} is locked by another process: try again later") from None
+        except OSError as error:
+            raise LedgerUnavailable(f"{what} cannot be locked: {error.strerror}") from None
+        time.sleep(pause)
+        pause = min(_LONGEST_PAUSE, 2 * pause)
+        if done is not None and done():
+            return False
 
 
 def refuse_strangers(found: os.stat_result, name: str) -> None:

@@ -18,13 +18,14 @@ from discreet.exact import Exact
 from discreet.funds import NOTHING, Books, Caps, Funds, Price, price_of, remaining_books, spent_books
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger.durable import remove
-from discreet.ledger.mark import Mark, mark_file, name_digest, new_witness, state_directory
+from discreet.ledger.local import file_parts, memory_parts
+from discreet.ledger.mark import mark_file, state_directory
 from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
-from discreet.ledger.parts import file_parts, memory_parts
+from discreet.ledger.place import Mark, name_digest
 from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar
 from discreet.ledger.sqlite import SqlitePlace, copied
 from discreet.ledger.state import Allowance, Body, Header, State, price_from, price_record, seen_by
-from discreet.ledger.store import Store, mark_of, utc_now
+from discreet.ledger.store import Store, mark_of, new_witness, utc_now
 from discreet.mechanisms import Conversation, Mechanism
 from discreet.records import Json, canonical, digest, record, revive
 
@@ -237,8 +238,7 @@ class Ledger:
 
     def entries(self, *, after: int = 0) -> Iterator[Body]:
         """All entries in order, or those after one, each checked: public parameters, prices, answers; never rows."""
-        for row, body in self.store.entries_after(after) if after else self.store.entries():
-            yield {"seq": row.seq, "hash": row.hash.decode("ascii"), **self.store.resolved(row.seq, body)}
+        return self.store.entries(after=after)
 
     def length(self) -> int:
         """How many entries there are."""
@@ -247,13 +247,11 @@ class Ledger:
 
     def latest(self, kind: str, *, most: int | None = None) -> list[Body]:
         """The newest entries of a kind, oldest of them first; all of them unless `most` says otherwise."""
-        found = self.store.latest(kind, self.length() if most is None else most)
-        return [{"seq": seq, **self.store.resolved(seq, body)} for seq, body in found]
+        return self.store.latest(kind, self.length() if most is None else most)
 
     def entry(self, seq: int) -> Body:
         """One entry, checked against the one before it."""
-        body, found = self.store.entry(seq)
-        return {"seq": seq, "hash": found, **self.store.resolved(seq, body)}
+        return self.store.entry(seq)
 
     def __repr__(self) -> str:
         where = "in memory" if self.path is None else self.path.name
@@ -290,9 +288,12 @@ class Ledger:
         is the newest copy of the ledger, which nobody but its owner can know.
         """
         with self.store.writing(against_mark=False) as writer:
-            if not self.store.contradicted(writer):
+            try:
+                writer.check_mark()
+            except LedgerCorrupt:
+                mark = writer.readable_mark()
+            else:
                 return
-            mark = self.store.readable_mark(writer)
             if mark is None and not adopt:
                 raise LedgerMismatch(
                     "there is no readable mark here, so nothing shows what this ledger has spent elsewhere; "
@@ -358,8 +359,8 @@ class Ledger:
 
     def _facts(self, state: State, facts_hash: str) -> Facts:
         if facts_hash not in self._known_facts:
-            body, _ = self.store.entry(state.facts[facts_hash])
-            self._known_facts[facts_hash] = revive(body["facts"], _FACTS_CLASSES)
+            recorded = self.store.entry(state.facts[facts_hash])["facts"]
+            self._known_facts[facts_hash] = revive(recorded, _FACTS_CLASSES)
         return self._known_facts[facts_hash]
 
 
@@ -401,8 +402,7 @@ class _Priced:
         expected, found = self._known[key], price_from(body["price"])
         if expected is None:
             return False
-        same = (expected.pure, expected.failure) == (found.pure, found.failure)
-        if not same or not _nearly(expected.renyi, found.renyi):  # the Renyi float may differ in its last bits
+        if not expected.agrees(found):
             raise LedgerCorrupt(body["seq"], f"the price {expected}", str(found))
         return True
 
@@ -430,12 +430,6 @@ def _proved_names(state: State, mark: Mark | None) -> Json:
             spent = mark.named.get(name_digest(name), NOTHING) + allowance.spent.less(before.spent)
         proved[name] = price_record(spent.joined(allowance.spent))
     return proved
-
-
-def _nearly(one: int | None, other: int | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return abs(one - other) <= 1 + one // 10**12
 
 
 def _redacted(body: Body) -> Body:

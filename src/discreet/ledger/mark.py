@@ -13,8 +13,11 @@ every entry carries it, from the first one on, so one can tell which part of a l
 Group commit. A write transaction holds the lock of <id>.turns from before it reads the mark until its entries are
 committed and recorded there as `ahead`. It waits for the disk without that lock, in two stages that serve all waiting
 writers together. The holder of <id>.syncs syncs the log for every entry that is committed by then. The holder of the
-mark's lock moves the mark to the last synced entry and syncs it, while the next writer syncs the log. <id>.turns
-records how far each stage has come; it orders the processes of one boot and is ignored after a reboot.
+mark's lock moves the mark to the last synced entry and syncs it, while the next writer syncs the log. <id>.turns has a
+slot for the last commit and one for each stage, which says how far that stage has come; it orders the processes of one
+boot and is ignored after a reboot.
+
+A slot is parsed once: `MarkFile` remembers the last text of each slot, read or written, and what it says.
 """
 
 from __future__ import annotations
@@ -23,67 +26,22 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from discreet.errors import LedgerCorrupt, LedgerUnavailable
 from discreet.funds import Price
-from discreet.ledger.durable import make_directory, refuse_strangers, sync_directory
+from discreet.ledger.durable import FileLock, open_own, sync_directory, wait_for_lock
+from discreet.ledger.place import Mark
 from discreet.ledger.process import boot
 
 SLOT = 2048
-_PATIENCE = 60.0  # seconds
-_LONGEST_WAIT = 0.002  # seconds between two looks at a lock
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """How far a ledger had come: its last entry and the sums after it.
-
-    named  what was spent in each name, by the name's digest; None if the names did not fit
-    """
-
-    seq: int
-    hash: str
-    spent: Price
-    witness: str
-    named: dict[str, Price] | None = None
-
-
-def name_digest(name: str) -> str:
-    """What stands for an allowance's name in a mark."""
-    return hashlib.sha256(name.encode("utf-8")).hexdigest()[:16]
-
-
-class Held(Protocol):
-    """The mark while its writer holds the turn: writers to other copies of the same ledger wait."""
-
-    def read(self) -> Mark | None: ...
-    def ahead(self) -> Mark | None: ...
-    def commit(self, mark: Mark) -> None: ...
-    def reset(self, mark: Mark) -> None: ...
-
-
-class Witness(Protocol):
-    """The high-water mark of one ledger, kept apart from the ledger.
-
-    read    the mark; None if there is none; LedgerCorrupt if it is damaged
-    held    the same under a lock. `ahead` is the last commit under this mark, durable or not; `commit` notes another;
-            `reset` puts the mark to an entry, wherever it was
-    settle  returns when everything up to this entry is durable: the log by `sync`, and the mark if so asked
-    """
-
-    def read(self) -> Mark | None: ...
-    def held(self) -> AbstractContextManager[Held]: ...
-    def settle(self, seq: int, sync: Callable[[], None], *, marked: bool) -> None: ...
-
-
-_Newest = tuple[int, Mark] | None
+_AHEAD, _LOGGED, _MARKED = 0, 1, 2  # slots of <id>.turns
+_WHAT = "the high-water mark"
+_Slot = tuple[bytes, Mark | None]
 _sync_data = getattr(os, "fdatasync", os.fsync)  # not every system has the cheaper one
 
 
@@ -92,56 +50,82 @@ class MarkFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._turns = path.with_name(f"{path.name}.turns")
-        self._syncs = path.with_name(f"{path.name}.syncs")
-        self._last: tuple[bytes, _Newest] = (b"", None)
+        self._name, self._turns, self._syncs = str(path), f"{path}.turns", f"{path}.syncs"
+        self._last: tuple[bytes, tuple[int, Mark] | None] = (b"", None)
+        self._noted: dict[int, _Slot] = {}
 
     def read(self) -> Mark | None:
         """The newest mark, or None if none was written; LedgerCorrupt if there is one but neither slot is whole."""
         try:
-            with _os_errors("cannot be read"):
-                descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise _unusable("read", error) from None
         try:
-            with _os_errors("cannot be read"):
-                found = self._newest(descriptor)
-                if found is None and os.fstat(descriptor).st_size:  # perhaps it is being written: look with writers out
-                    _lock(descriptor, fcntl.LOCK_SH)
-                    found = self._newest(descriptor)
-                return self._whole(descriptor, found)
+            newest = self._newest(descriptor)
+            if newest is None and os.fstat(descriptor).st_size:  # perhaps it is being written: look with writers out
+                wait_for_lock(descriptor, fcntl.LOCK_SH, _WHAT)
+                newest = self._newest(descriptor)
+                if newest is None:
+                    raise LedgerCorrupt(None, "a whole high-water mark", f"a damaged one in {self.path.name}")
+            return None if newest is None else newest[1]
+        except OSError as error:
+            raise _unusable("read", error) from None
         finally:
             os.close(descriptor)
 
     @contextmanager
     def held(self) -> Iterator[HeldFile]:
-        """The mark, held while this process commits.
-
-        The lock is an flock on the file, so opening and closing other files does not release it. It is released
-        explicitly, because a process forked meanwhile has inherited it.
-        """
-        with _opened(self._turns) as turns, _locked(turns):
-            yield HeldFile(self, turns)
+        """The mark, held while this process commits."""
+        with FileLock(self._turns, _WHAT) as turns:
+            yield HeldFile(self, turns.descriptor)
 
     def settle(self, seq: int, sync: Callable[[], None], *, marked: bool) -> None:
         """Return when every entry up to this one is durable in the log, and in the mark if `marked`.
 
         The process that gets the lock of a stage serves all waiting processes; the others find their entry served.
         """
-        with _opened(self._turns) as turns, _os_errors("cannot be written"):
-            with _opened(self._syncs) as syncs, _locked(syncs, lambda: _logged(turns) >= seq) as mine:
-                if mine:
-                    ahead = _reached(turns, _AHEAD, seq)  # read before the log is synced: all of it was committed
-                    sync()
-                    _pwrite(turns, _slot(ahead, boot())[0], _LOGGED)
-            if not marked:
-                return
-            with _opened(self.path) as mark, _locked(mark, lambda: _marked(turns) >= seq) as mine:
-                if mine:
-                    logged = _reached(turns, _LOGGED, seq)
-                    self._raise(mark, logged)
-                    _sync_data(mark)
-                    _pwrite(turns, _numbered(logged.seq), _MARKED)
+        turns = open_own(self._turns, _WHAT)
+
+        def sync_log(_: int) -> _Slot:
+            ahead = self._reached(turns, _AHEAD, seq)  # read before the log is synced: all of it was committed
+            sync()
+            return ahead
+
+        def move_mark(descriptor: int) -> _Slot:
+            logged = self._reached(turns, _LOGGED, seq)
+            newest, mark = self._newest(descriptor), logged[1]
+            assert mark is not None
+            if newest is None or newest[1].seq < mark.seq:
+                self._write(descriptor, 0 if newest is None else 1 - newest[0], mark)
+            if newest is None:
+                sync_directory(self.path.parent)
+            _sync_data(descriptor)
+            return logged
+
+        try:
+            self._stage(self._syncs, turns, _LOGGED, seq, sync_log)
+            if marked:
+                self._stage(self._name, turns, _MARKED, seq, move_mark)
+        except OSError as error:
+            raise _unusable("written", error) from None
+        finally:
+            os.close(turns)
+
+    def _stage(self, path: str, turns: int, slot: int, seq: int, serve: Callable[[int], _Slot]) -> None:
+        """Bring one slot of the turns up to this entry, under the lock of a file; or wait until another process has.
+
+        serve  the work of the stage: returns the slot that says how far it has come
+        """
+
+        def done() -> bool:
+            mark = self._note(turns, slot)[1]
+            return mark is not None and mark.seq >= seq
+
+        with FileLock(path, _WHAT, done=done) as lock:
+            if lock.taken and not done():
+                self._write_note(turns, slot, serve(lock.descriptor))
 
     def write_first(self, mark: Mark) -> None:
         """The mark of a ledger that is being made: durable before the ledger can be found."""
@@ -149,43 +133,32 @@ class MarkFile:
             held.commit(mark)
             held.reset(mark)
 
-    def _raise(self, descriptor: int, mark: Mark) -> None:
-        """Move the mark up to this entry; leave it if it is further already."""
-        newest = self._newest(descriptor)
-        if newest is None or newest[1].seq < mark.seq:
-            self._write(descriptor, 0 if newest is None else 1 - newest[0], mark)
-        if newest is None:
-            sync_directory(self.path.parent)
-
     def reset(self, mark: Mark, turns: int) -> None:
         """Set the mark to this durable entry, also backwards, while no process is in either stage."""
-        with (
-            _opened(self._syncs) as syncs,
-            _locked(syncs),
-            _opened(self.path) as descriptor,
-            _locked(descriptor),
-            _os_errors("cannot be written"),
-        ):
-            for slot in (0, 1):
-                self._write(descriptor, slot, mark)
-            os.fsync(descriptor)
-            _pwrite(turns, _slot(mark, boot())[0], _LOGGED)
-            _pwrite(turns, _numbered(mark.seq), _MARKED)
-            sync_directory(self.path.parent)
-            for above in self.path.parents[1:3]:  # which may be new too, made by a process that was interrupted
-                with contextlib.suppress(PermissionError):
-                    sync_directory(above)
+        with FileLock(self._syncs, _WHAT), FileLock(self._name, _WHAT) as lock:
+            try:
+                for slot in (0, 1):
+                    self._write(lock.descriptor, slot, mark)
+                os.fsync(lock.descriptor)
+                for slot in (_LOGGED, _MARKED):
+                    self._write_note(turns, slot, _slot(mark, boot()))
+                sync_directory(self.path.parent)
+                for above in self.path.parents[1:3]:  # which may be new too, made by a process that was interrupted
+                    with contextlib.suppress(PermissionError):
+                        sync_directory(above)
+            except OSError as error:
+                raise _unusable("written", error) from None
 
     def _write(self, descriptor: int, slot: int, mark: Mark) -> None:
-        """Fill one slot, and remember what the file holds now."""
+        """Fill one slot of the mark, and remember what the file holds now."""
         text, mark = _slot(mark)
-        _pwrite(descriptor, text, slot * SLOT)
+        _pwrite(descriptor, text, slot)
         halves = [self._last[0][:SLOT], self._last[0][SLOT:]]
         halves[slot] = text
         self._last = (b"".join(halves), (slot, mark))
 
-    def _newest(self, descriptor: int) -> _Newest:
-        """The whole slot with the highest entry, and its number; what was parsed once is not parsed again."""
+    def _newest(self, descriptor: int) -> tuple[int, Mark] | None:
+        """The whole slot of the mark with the highest entry: its number, and what it says."""
         held = os.pread(descriptor, 2 * SLOT, 0)
         if held != self._last[0]:
             slots = ((number, _parsed(held[number * SLOT : (number + 1) * SLOT])) for number in (0, 1))
@@ -193,112 +166,71 @@ class MarkFile:
             self._last = (held, max(whole, key=lambda each: each[1].seq, default=None))
         return self._last[1]
 
-    def _whole(self, descriptor: int, found: _Newest) -> Mark | None:
-        """The mark that was found; None if the file is empty: its writer was interrupted, or is about to write it."""
-        if found is None and os.fstat(descriptor).st_size:
-            raise LedgerCorrupt(None, "a whole high-water mark", f"a damaged one in {self.path.name}")
-        return None if found is None else found[1]
+    def _note(self, turns: int, slot: int) -> _Slot:
+        """A slot of the turns; it says None if it is not of this boot, or is being written."""
+        text = os.pread(turns, SLOT, slot * SLOT)
+        note = self._noted.get(slot)
+        if note is None or note[0] != text:
+            note = self._noted[slot] = (text, _parsed(text, boot()))
+        return note
+
+    def _write_note(self, turns: int, slot: int, note: _Slot) -> None:
+        _pwrite(turns, note[0], slot)
+        self._noted[slot] = note
+
+    def _reached(self, turns: int, slot: int, seq: int) -> _Slot:
+        """A slot of the turns that has come at least to this entry; read again if it is just being written."""
+        for _ in range(1000):
+            note = self._note(turns, slot)
+            if note[1] is not None and note[1].seq >= seq:
+                return note
+            time.sleep(0.0001)
+        raise LedgerUnavailable(
+            "another copy of this ledger took its place, or its turns were removed: nothing was released"
+        )
 
 
 class HeldFile:
-    """The mark of one ledger, while nobody else commits under it."""
+    """The mark of one ledger, while no other process commits under it; as `place.Held`."""
 
     def __init__(self, marks: MarkFile, turns: int) -> None:
         self._marks, self._turns = marks, turns
 
     def read(self) -> Mark | None:
-        """The mark, as `MarkFile.read`."""
         return self._marks.read()
 
     def ahead(self) -> Mark | None:
         """The last commit under this mark in this boot; it may not be durable yet."""
-        with _os_errors("cannot be read"):
-            return _noted(self._turns, _AHEAD)
+        try:
+            return self._marks._note(self._turns, _AHEAD)[1]
+        except OSError as error:
+            raise _unusable("read", error) from None
 
     def commit(self, mark: Mark) -> None:
         """Say how far the ledger has come. What is durable of it is `settle`'s."""
-        with _os_errors("cannot be written"):
-            _pwrite(self._turns, _slot(mark, boot())[0], _AHEAD)
+        try:
+            self._marks._write_note(self._turns, _AHEAD, _slot(mark, boot()))
+        except OSError as error:
+            raise _unusable("written", error) from None
 
     def reset(self, mark: Mark) -> None:
         """Put the mark to this entry, wherever it was: for a new ledger, and after a reconciliation."""
         self._marks.reset(mark, self._turns)
 
 
-# Locks.
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    """A file that only its owner may use, created if it is missing; always closed, and so unlocked."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    with _os_errors("cannot be written"):
-        try:
-            descriptor = os.open(path, flags, 0o600)
-        except FileNotFoundError:
-            make_directory(path.parent)
-            descriptor = os.open(path, flags, 0o600)
-    try:
-        refuse_strangers(os.fstat(descriptor), f"the high-water mark {path.name}")
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _locked(descriptor: int, done: Callable[[], bool] = lambda: False) -> Iterator[bool]:
-    """Hold the lock; yields False if the work was done by another process meanwhile."""
-    if not _lock(descriptor, fcntl.LOCK_EX, done):
-        yield False
-        return
-    try:
-        yield not done()
-    finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-def _lock(descriptor: int, kind: int, done: Callable[[], bool] = lambda: False) -> bool:
-    """Wait for the lock, at most _PATIENCE seconds, for a stopped process may hold it. False once `done`."""
-    last, pause = time.monotonic() + _PATIENCE, _LONGEST_WAIT / 16
-    while True:
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() > last:
-                raise LedgerUnavailable("the high-water mark is locked by another process: try again later") from None
-        except OSError as error:
-            raise LedgerUnavailable(f"the high-water mark cannot be locked: {error.strerror}") from None
-        time.sleep(pause)
-        pause = min(_LONGEST_WAIT, 2 * pause)
-        if done():
-            return False
-
-
-@contextmanager
-def _os_errors(trouble: str) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise LedgerUnavailable(f"the high-water mark {trouble}: {error.strerror}") from None
+def _unusable(verb: str, error: OSError) -> LedgerUnavailable:
+    return LedgerUnavailable(f"{_WHAT} cannot be {verb}: {error.strerror}")
 
 
 # Where marks are.
 
 
-def new_witness() -> str:
-    """A random name for a mark."""
-    return secrets.token_hex(8)
-
-
 def state_directory(chosen: str | os.PathLike[str] | None = None) -> Path:
     """Where marks are kept: as given, or DISCREET_STATE, or discreet/ in the user's state directory."""
+    if chosen is None:
+        chosen = os.environ.get("DISCREET_STATE") or None
     if chosen is not None:
         return Path(os.path.abspath(chosen))  # the process may change its directory later
-    if os.environ.get("DISCREET_STATE"):
-        return Path(os.path.abspath(os.environ["DISCREET_STATE"]))
     base = os.environ.get("XDG_STATE_HOME")
     try:
         return Path(os.path.abspath(base) if base else Path.home() / ".local" / "state") / "discreet"
@@ -310,100 +242,51 @@ def mark_file(state_dir: Path, ledger_id: str) -> MarkFile:
     return MarkFile(state_dir / "marks" / ledger_id)
 
 
-# Slots: the mark has two of them; the file of turns has the last commit, and how far log and mark are durable.
-
-_AHEAD, _LOGGED, _MARKED = 0, SLOT, 2 * SLOT
+# Slots. Words: in the turns the boot; entry, its hash, the three sums ("-" is a closed book), the witness, and after a
+# "+" the sums of each name; then the checksum of all of these.
 
 
 def _slot(mark: Mark, *first: str) -> tuple[bytes, Mark]:
     """The text of a slot and what it says; what does not fit is left out so that it says no less."""
-    words = _spelled(mark, *first)
-    if len(words) >= SLOT:
+    text = _spelled(mark, *first)
+    if len(text) >= SLOT:
         mark = replace(mark, named=None)
-        words = _spelled(mark, *first)
-    if len(words) >= SLOT:  # sums of more than 800 digits: a closed book says at least as much
+        text = _spelled(mark, *first)
+    if len(text) >= SLOT:  # sums of more than 800 digits: a closed book says at least as much
         mark = replace(mark, spent=Price(None, None, mark.spent.failure))
-        words = _spelled(mark, *first)
-    return words.ljust(SLOT - 1) + b"\n", mark
+        text = _spelled(mark, *first)
+    return text.ljust(SLOT - 1) + b"\n", mark
 
 
 def _spelled(mark: Mark, *first: str) -> bytes:
-    """Words: entry, its hash, the three sums, the witness, and the sums of each name; then the checksum of these."""
     named = () if mark.named is None else ("+", *(f"{name}:{_sums(each, ':')}" for name, each in mark.named.items()))
-    words = (*first, str(mark.seq), mark.hash, _sums(mark.spent, " "), mark.witness, *named)
-    return _checked(" ".join(words))
+    text = " ".join((*first, str(mark.seq), mark.hash, _sums(mark.spent, " "), mark.witness, *named)).encode("ascii")
+    return text + b" " + hashlib.sha256(text).hexdigest().encode("ascii")
 
 
 def _sums(spent: Price, between: str) -> str:
-    """The three sums; "-" is a closed book."""
     amounts = ("-" if amount is None else str(amount) for amount in (spent.renyi, spent.pure))
     return between.join((*amounts, str(spent.failure)))
 
 
-def _price(renyi: str, pure: str, failure: str) -> Price:
-    return Price(None if renyi == "-" else int(renyi), None if pure == "-" else int(pure), int(failure))
-
-
-def _checked(words: str) -> bytes:
-    held = words.encode("ascii")
-    return held + b" " + hashlib.sha256(held).hexdigest().encode("ascii")
-
-
-def _words(slot: bytes) -> list[str] | None:
-    """The words of a slot, or None if its checksum does not say so."""
-    held, _, checksum = slot.rstrip(b" \n").rpartition(b" ")
-    if not held or hashlib.sha256(held).hexdigest().encode("ascii") != checksum:
+def _parsed(slot: bytes, *first: str) -> Mark | None:
+    """What a slot says; None if its checksum does not agree, or it does not begin with these words."""
+    text, _, checksum = slot.rstrip(b" \n").rpartition(b" ")
+    words = text.decode("ascii", "replace").split(" ")
+    whole = hashlib.sha256(text).hexdigest().encode("ascii") == checksum
+    if not whole or tuple(words[: len(first)]) != first or len(words) < len(first) + 6:
         return None
-    return held.decode("ascii").split(" ")
-
-
-def _parsed(slot: bytes) -> Mark | None:
-    words = _words(slot)
-    return None if words is None else _mark(words)
-
-
-def _mark(words: list[str]) -> Mark:
-    seq, head, renyi, pure, failure, witness, *rest = words
+    seq, head, renyi, pure, failure, witness, *rest = words[len(first) :]
     named = None
     if rest:  # marks of before version 0.2 have no names
         named = {name: _price(*sums) for name, *sums in (each.split(":") for each in rest[1:])}
     return Mark(int(seq), head, _price(renyi, pure, failure), witness, named)
 
 
-def _noted(turns: int, place: int) -> Mark | None:
-    """A mark that stands in the file of turns; None if there is none of this boot, or it is being written."""
-    words = _words(os.pread(turns, SLOT, place))
-    return None if words is None or len(words) < 7 or words[0] != boot() else _mark(words[1:])
+def _price(renyi: str, pure: str, failure: str) -> Price:
+    return Price(None if renyi == "-" else int(renyi), None if pure == "-" else int(pure), int(failure))
 
 
-def _reached(turns: int, place: int, seq: int) -> Mark:
-    """A mark that has come at least so far; read again if it is just being written."""
-    for _ in range(1000):
-        found = _noted(turns, place)
-        if found is not None and found.seq >= seq:
-            return found
-        time.sleep(_LONGEST_WAIT / 16)
-    raise LedgerUnavailable(
-        "another copy of this ledger took its place, or its turns were removed: nothing was released"
-    )
-
-
-def _logged(turns: int) -> int:
-    """How far the log is durable, as far as this boot knows."""
-    found = _noted(turns, _LOGGED)
-    return 0 if found is None else found.seq
-
-
-def _marked(turns: int) -> int:
-    """How far the mark is durable, as far as this boot knows."""
-    words = _words(os.pread(turns, SLOT, _MARKED))
-    return 0 if words is None or len(words) != 2 or words[0] != boot() else int(words[1])
-
-
-def _numbered(seq: int) -> bytes:
-    return _checked(f"{boot()} {seq}").ljust(SLOT - 1) + b"\n"
-
-
-def _pwrite(descriptor: int, text: bytes, place: int) -> None:
-    if os.pwrite(descriptor, text, place) != len(text):
+def _pwrite(descriptor: int, text: bytes, slot: int) -> None:
+    if os.pwrite(descriptor, text, slot * SLOT) != len(text):
         raise OSError(0, "the high-water mark was written only in part")

@@ -3,8 +3,8 @@
     Place    rows of entries, one writer at a time        SQLite: sqlite.py
     Witness  the high-water mark                          a file: mark.py
     Alive    whether the process of a charge still runs   pid and boot: process.py
-    Turns    one session at a time                        flock: asking.py
-    Secrets  thresholds of open conversations             a file: secret_file.py
+    Turns    one session at a time                        flock: local.py
+    Secrets  thresholds of open conversations             a file: local.py
 
 A place knows nothing of budgets; `store.py` holds the rules that all places share. A power cut may lose entries that
 were not synced, but if an entry survives, all entries before it survive.
@@ -12,13 +12,15 @@ were not synced, but if an entry survives, all entries before it survive.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+import hashlib
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.ledger.mark import Witness
+from discreet.funds import Price
 from discreet.ledger.state import Row
 from discreet.records import Json
 
@@ -26,7 +28,7 @@ from discreet.records import Json
 class Look(Protocol):
     """One snapshot of the entries.
 
-    rows       those after an entry, in order; at most so many
+    rows       those after an entry, in order; at most `limit`
     row        one of them; None if there is none
     first      the lowest number of an entry; None if there are no entries
     requested  the number of the charge with this request id
@@ -76,6 +78,53 @@ class Place(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a ledger had come: its last entry and the sums after it.
+
+    witness  the random name of the mark
+    named    what was spent in each name, by the name's digest; None if the names did not fit
+    """
+
+    seq: int
+    hash: str
+    spent: Price
+    witness: str
+    named: dict[str, Price] | None = None
+
+
+@functools.lru_cache(maxsize=1024)
+def name_digest(name: str) -> str:
+    """What stands for an allowance's name in a mark."""
+    return hashlib.sha256(name.encode("utf-8")).hexdigest()[:16]
+
+
+class Held(Protocol):
+    """The mark while its writer holds the turn: writers to other copies of the same ledger wait.
+
+    ahead   the last commit under this mark, durable or not          commit  notes another
+    reset   puts the mark to an entry, wherever it was
+    """
+
+    def read(self) -> Mark | None: ...
+    def ahead(self) -> Mark | None: ...
+    def commit(self, mark: Mark) -> None: ...
+    def reset(self, mark: Mark) -> None: ...
+
+
+class Witness(Protocol):
+    """The high-water mark of one ledger, kept apart from the ledger.
+
+    read    the mark; None if there is none; LedgerCorrupt if it is damaged
+    held    the same under a lock
+    settle  returns when everything up to this entry is durable: the log by `sync`, and the mark if so asked
+    """
+
+    def read(self) -> Mark | None: ...
+    def held(self) -> AbstractContextManager[Held]: ...
+    def settle(self, seq: int, sync: Callable[[], None], *, marked: bool) -> None: ...
+
+
 class Alive(Protocol):
     """The process that wrote a charge, and whether it has certainly ended."""
 
@@ -86,7 +135,7 @@ class Alive(Protocol):
 class Turns(Protocol):
     """Mutual exclusion of sessions: at most one is inside `alone`."""
 
-    def alone(self) -> AbstractContextManager[None]: ...
+    def alone(self) -> AbstractContextManager[object]: ...
 
 
 class Secrets(Protocol):
@@ -112,14 +161,3 @@ class Parts:
     secrets: Secrets
     path: Path | None = None
     state_dir: Path | None = None
-
-
-def chunks(look: Callable[[], AbstractContextManager[Look]], *, after: int, size: int = 1000) -> Iterator[list[Row]]:
-    """All rows after an entry, some at a time, each time from a snapshot of its own: entries are never changed."""
-    while True:
-        with look() as now:
-            rows = now.rows(after=after, limit=size)
-        if not rows:
-            return
-        yield rows
-        after = rows[-1].seq

@@ -28,10 +28,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
+from discreet.errors import DiscreetError, LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
 from discreet.ledger.durable import refuse_strangers, remove, sync_directory
 from discreet.ledger.place import Look
-from discreet.ledger.state import Row
+from discreet.ledger.state import Row, printable
 
 BUSY_SECONDS = 60.0
 _OLDEST = (3, 35, 0)
@@ -49,11 +49,12 @@ _TABLES = {
 # SQLite's result codes that say "not now": permission, busy, locked, memory, read-only, interrupted, i/o, full, cannot
 # open, protocol, too big. Anything else, while our fixed statements run, means that the file is not what we wrote.
 _NOT_NOW = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15, 18))
+_TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 _sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 @dataclass(slots=True)
-class _Home:
+class _Connection:
     """What one process holds of a place: its connection, the files it was opened on, and the log's descriptor.
 
     whole     the file has all tables
@@ -61,7 +62,7 @@ class _Home:
     """
 
     connection: sqlite3.Connection | None = None
-    files: tuple[int | None, ...] = ()
+    files: list[int | None] = field(default_factory=list)
     log: int | None = None
     whole: bool = False
     unsynced: bool = False
@@ -75,7 +76,7 @@ class SqlitePlace:
         self.path = path
         self._names = () if path is None else (str(path), f"{path}-wal")
         self._owner, self._closed = os.getpid(), False
-        self._homes: dict[int, _Home] = {}
+        self._homes: dict[int, _Connection] = {}
         weakref.finalize(self, _let_go, self._homes)
 
     @property
@@ -87,40 +88,43 @@ class SqlitePlace:
     @contextmanager
     def look(self) -> Iterator[SqliteRows]:
         """One snapshot."""
-        with _sqlite_errors():
+        try:
             connection = self._connected()
-            _roll_back(connection)  # what an interrupt may have left open
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")  # what an interrupt may have left open
             try:
                 connection.execute("BEGIN")
                 yield SqliteRows(connection)
             finally:
-                _roll_back(connection)
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+        except _TROUBLE as error:
+            raise _translated(error) from error
 
     @contextmanager
     def write(self) -> Iterator[SqliteRows]:
         """The only writer; committed on leaving the block, undone by an error."""
         home = self._home()
-        with _sqlite_errors():
+        try:
             connection = self._connected()
             try:
-                _roll_back(connection)
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
                 connection.execute("BEGIN IMMEDIATE")
-                if not home.whole:
-                    self._make_tables(connection)
+                if not home.whole:  # a new ledger, or one of an earlier version
+                    here = _tables(connection)
+                    for made in (made for name, made in _TABLES.items() if name not in here):
+                        connection.execute(f"CREATE {made}")
                 yield SqliteRows(connection)
                 connection.execute("COMMIT")
             except BaseException:
-                _roll_back(connection)
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
                 raise
-            home.whole = True
-            self._check_files(home)
-
-    def _make_tables(self, connection: sqlite3.Connection) -> None:
-        """What a new ledger lacks, or one of an earlier version."""
-        here = _tables(connection)
-        for name, made in _TABLES.items():
-            if name not in here:
-                connection.execute(f"CREATE {made}")
+        except _TROUBLE as error:
+            raise _translated(error) from error
+        home.whole = True
+        self._check_files(home)
 
     def sync(self) -> None:
         """Make every earlier commit durable.
@@ -136,18 +140,33 @@ class SqlitePlace:
                 if home.log is not None:
                     _sync_data(home.log)
                 elif self.path is not None:
-                    _sync_by_name(f"{self.path}-wal")
+                    self._sync_by_name()
         except OSError as error:
             home.unsynced = True
-            raise LedgerUnavailable(f"the ledger cannot be used now: {error.strerror}; nothing was released") from None
+            raise _unusable(error) from None
 
     def check(self, look: Look) -> None:
         """SQLite's own checks."""
-        connection = self._connected()
-        with _sqlite_errors():
-            found = [_text(row[0]) for row in connection.execute("PRAGMA integrity_check")]
-        if found != ["ok"]:
-            raise LedgerCorrupt(None, "a sound SQLite file", "; ".join(found[:3]))
+        try:
+            faults = [printable(row[0]) for row in self._connected().execute("PRAGMA integrity_check")]
+        except _TROUBLE as error:
+            raise _translated(error) from error
+        if faults != ["ok"]:
+            raise LedgerCorrupt(None, "a sound SQLite file", "; ".join(faults[:3]))
+
+    def _sync_by_name(self) -> None:
+        """Sync a log whose connection was closed after the commit, for example before a fork.
+
+        If there is no log, the last connection that closed has copied it into the file and synced the file.
+        """
+        try:
+            descriptor = os.open(f"{self.path}-wal", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            _sync_data(descriptor)
+        finally:
+            os.close(descriptor)
 
     # Files.
 
@@ -166,8 +185,10 @@ class SqlitePlace:
     def publish(self, path: Path) -> None:
         """Give a new ledger its name: it was not there before, and is whole and durable from now on."""
         assert self.path is not None
-        with _sqlite_errors():
+        try:
             ((busy, left, _),) = self._connected().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except _TROUBLE as error:
+            raise _translated(error) from error
         self.close()
         if busy or left or os.path.exists(f"{self.path}-wal"):  # its log has another name, and would be lost
             raise LedgerUnavailable(f"{path.name} cannot be created: its log could not be emptied")
@@ -206,12 +227,14 @@ class SqlitePlace:
             return
         _let_go(self._homes)
 
-    def _home(self) -> _Home:
+    def _home(self) -> _Connection:
         if self.path is None and os.getpid() != self._owner:
             raise LedgerUnavailable("a ledger in memory belongs to the process that made it; use one in a file")
         if self.path is None and self._closed:
             raise LedgerUnavailable("this ledger in memory was closed: it is gone")
-        return self._homes.setdefault(os.getpid(), _Home())
+        pid = os.getpid()
+        home = self._homes.get(pid)
+        return self._homes.setdefault(pid, _Connection()) if home is None else home
 
     def _connected(self) -> sqlite3.Connection:
         """The connection, as long as the files it was opened on are the ones that lie there."""
@@ -220,25 +243,27 @@ class SqlitePlace:
             if self.path is not None:
                 _check_name(self.path)
             connection = _connect(self.path)
-            home.log = None if self.path is None else _log(self.path, connection)  # without it nothing is durable
-            home.connection, home.files = connection, self._inodes()
+            if self.path is not None:
+                try:
+                    home.log = os.open(f"{self.path}-wal", os.O_RDWR | os.O_CLOEXEC)
+                except OSError as error:  # without it nothing is durable
+                    connection.close()
+                    raise _unusable(error) from None
+            home.connection, home.files = connection, [_inode(name) for name in self._names]
             home.whole = home.unsynced = False
         self._check_files(home)
         return home.connection
 
-    def _check_files(self, home: _Home) -> None:
-        if self._inodes() != home.files:
+    def _check_files(self, home: _Connection) -> None:
+        if [_inode(name) for name in self._names] != home.files:
             raise LedgerRolledBack(None, "the files that were opened", "others in their place (open the ledger again)")
 
-    def _inodes(self) -> tuple[int | None, ...]:
-        return tuple(_inode(name) for name in self._names)
 
-
-@dataclass(frozen=True, slots=True)
 class SqliteRows:
     """The rows of one transaction."""
 
-    connection: sqlite3.Connection
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
 
     def rows(self, *, after: int, limit: int) -> list[Row]:
         return self._rows("WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
@@ -278,11 +303,11 @@ class SqliteRows:
         if table not in _tables(self.connection):  # a ledger of an earlier version
             return None
         found = self.connection.execute(f"SELECT text FROM {table} WHERE {key} = ?", (value,)).fetchone()
-        return None if found is None else _text(found[0])
+        return None if found is None else printable(found[0])
 
     def append(self, row: Row) -> None:
-        request = None if row.request is None else row.request.decode("utf-8")
-        columns = (row.seq, _text(row.kind), request, row.charge, _text(row.body), _text(row.hash))
+        texts = [None if each is None else each.decode("utf-8") for each in (row.kind, row.request, row.body, row.hash)]
+        columns = (row.seq, texts[0], texts[1], row.charge, texts[2], texts[3])
         self.connection.execute(f"INSERT INTO entries({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)", columns)
 
     def hold(self, digest: str, text: str) -> None:
@@ -292,9 +317,7 @@ class SqliteRows:
         self.connection.execute("INSERT OR REPLACE INTO kept(name, text) VALUES (?, ?)", (name, text))
 
     def _rows(self, where: str, *arguments: object) -> list[Row]:
-        return [
-            Row(*columns) for columns in self.connection.execute(f"SELECT {_COLUMNS} FROM entries {where}", arguments)
-        ]
+        return list(map(Row._make, self.connection.execute(f"SELECT {_COLUMNS} FROM entries {where}", arguments)))
 
 
 def copied(path: Path) -> SqlitePlace:
@@ -331,7 +354,7 @@ def _check_name(path: Path) -> None:
         finished(path)
         found = os.stat(path)
     except OSError as error:
-        raise LedgerUnavailable(f"the ledger cannot be used now: {error.strerror}; nothing was released") from None
+        raise _unusable(error) from None
     if found.st_nlink > 1:
         raise LedgerUnavailable(f"{path.name} has several names (hard links): two logs would be two budgets")
     refuse_strangers(found, path.name)
@@ -340,7 +363,7 @@ def _check_name(path: Path) -> None:
             refuse_strangers(os.lstat(f"{path}{suffix}"), f"{path.name}{suffix}")
 
 
-def _let_go(homes: dict[int, _Home]) -> None:
+def _let_go(homes: dict[int, _Connection]) -> None:
     """Close what this process opened; after a fork the parent's connections are not ours to close."""
     home = homes.get(os.getpid())
     if home is None:
@@ -352,35 +375,6 @@ def _let_go(homes: dict[int, _Home]) -> None:
         if home.log is not None:
             os.close(home.log)
             home.log = None
-
-
-def _sync_by_name(log: str) -> None:
-    """Sync a log whose connection was closed after the commit, for example before a fork.
-
-    If there is no log, the last connection that closed has copied it into the file and synced the file.
-    """
-    try:
-        descriptor = os.open(log, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return
-    try:
-        _sync_data(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _log(path: Path, connection: sqlite3.Connection) -> int:
-    """The log of a connection, to be synced; the connection is closed if there is none."""
-    try:
-        return os.open(f"{path}-wal", os.O_RDWR | os.O_CLOEXEC)
-    except OSError as error:
-        connection.close()
-        raise LedgerUnavailable(f"the ledger cannot be used now: {error.strerror}; nothing was released") from None
-
-
-def _roll_back(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
 
 
 def _connect(path: Path | None) -> sqlite3.Connection:
@@ -395,7 +389,7 @@ def _connect(path: Path | None) -> sqlite3.Connection:
         connection.text_factory = bytes  # a damaged file may hold what is not text
         ((mode,),) = connection.execute("PRAGMA journal_mode=WAL")
         if path is not None and mode != b"wal":
-            raise LedgerUnavailable(f"this disk cannot hold a ledger: SQLite's log is {_text(mode)!r} there, not 'wal'")
+            raise LedgerUnavailable(f"this disk cannot hold a ledger: SQLite's log is {mode!r} there, not b'wal'")
         connection.execute("PRAGMA synchronous=NORMAL")  # `sync` does the rest
         connection.execute("PRAGMA fullfsync=ON")  # without it macOS does not wait for the disk
         connection.execute("PRAGMA wal_autocheckpoint=100")  # a short log is overwritten in place: its sync is cheaper
@@ -407,23 +401,23 @@ def _connect(path: Path | None) -> sqlite3.Connection:
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
-    return {_text(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    return {printable(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
 
 
-@contextmanager
-def _sqlite_errors() -> Iterator[None]:
-    """SQLite's errors as ours: the ledger cannot be used now, or its file is damaged."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", None)
-        if code is not None and code & 0xFF in _NOT_NOW:
-            raise LedgerUnavailable(f"the ledger cannot be used now: {error}; nothing was released") from error
-        if code is not None and code & 0xFF == sqlite3.SQLITE_NOTADB:
-            raise LedgerCorrupt(None, "a ledger", "a file that is not one, or is damaged at its start") from error
-        raise LedgerCorrupt(None, "a ledger", str(error)) from error
-    except UnicodeDecodeError:  # of a message of SQLite's that quotes what is damaged
-        raise LedgerCorrupt(None, "a ledger", "a file whose tables have other names") from None
+def _translated(error: Exception) -> DiscreetError:
+    """An error of SQLite's as ours: the ledger cannot be used now, or its file is damaged."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None and code & 0xFF in _NOT_NOW:
+        return LedgerUnavailable(f"the ledger cannot be used now: {error}; nothing was released")
+    if code is not None and code & 0xFF == sqlite3.SQLITE_NOTADB:
+        return LedgerCorrupt(None, "a ledger", "a file that is not one, or is damaged at its start")
+    if type(error) is UnicodeDecodeError:  # of a message of SQLite's that quotes what is damaged
+        return LedgerCorrupt(None, "a ledger", "a file whose tables have other names")
+    return LedgerCorrupt(None, "a ledger", str(error))
+
+
+def _unusable(error: OSError) -> LedgerUnavailable:
+    return LedgerUnavailable(f"the ledger cannot be used now: {error.strerror}; nothing was released")
 
 
 def _inode(path: str) -> int | None:
@@ -431,7 +425,3 @@ def _inode(path: str) -> int | None:
         return os.stat(path).st_ino
     except FileNotFoundError:
         return None
-
-
-def _text(value: object) -> str:
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else repr(value)

@@ -33,7 +33,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.data import Identity
 from discreet.errors import LedgerCorrupt, ParameterError
@@ -45,8 +45,7 @@ GENESIS = "0" * 64
 Body = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One entry as it is stored; bytes, because a damaged file may hold anything."""
 
     seq: int
@@ -140,6 +139,10 @@ class State:
             raise ParameterError(f"the ledger has no allowance called {name!r}; allow(name, share=) makes one")
         return self.allowances[name]
 
+    def allow(self, name: str, share: Fraction, spent: Price) -> None:
+        """Set an allowance; the mapping is replaced, not changed."""
+        self.allowances = {**self.allowances, name: Allowance(share, spent)}
+
 
 def advance(state: State, row: Row) -> Body:
     """Add one entry to the state, or raise LedgerCorrupt; returns the entry's body."""
@@ -150,10 +153,8 @@ def advance(state: State, row: Row) -> Body:
     if kind not in _FOLDS:
         raise LedgerCorrupt(row.seq, "a known kind of entry", str(kind))
     try:
-        _FOLDS[kind](state, row.seq, body)
+        _FOLDS[kind](state, row, body)
         state.seq, state.hash = row.seq, row.hash.decode("ascii")
-        if kind == "charge":
-            _note_charge(state, row.seq, body)
         if body["witness"] is not None:
             state.witnessed[body["witness"]] = Seen(state.spent, state.allowances)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
@@ -184,24 +185,29 @@ def checked_body(state: State, row: Row) -> Body:
     """The parsed body, after checking its place in the chain and every column against it."""
     if row.seq != state.seq + 1:
         raise LedgerCorrupt(state.seq + 1, f"entry {state.seq + 1}", f"entry {row.seq}")
-    expected = chained(state.hash, row.body if isinstance(row.body, bytes) else b"")
+    expected = chained(state.hash, row.body if type(row.body) is bytes else b"")
     if row.hash != expected.encode("ascii"):
-        raise LedgerCorrupt(row.seq, f"hash {expected}", f"hash {_shown(row.hash)}")
+        raise LedgerCorrupt(row.seq, f"hash {expected}", f"hash {printable(row.hash)}")
     try:
-        body = json.loads(row.body)
-        columns = (body["kind"].encode("ascii"), body.get("request"), body.get("charge"), body["previous"])
-        request = None if columns[1] is None else columns[1].encode("utf-8")
+        body = dict(json.loads(str(row.body, "ascii")))
+        request = body.get("request")
+        columns = (
+            body["kind"].encode("ascii"),
+            None if request is None else request.encode("utf-8"),
+            body.get("charge"),
+            body["previous"],
+        )
         body["witness"]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise LedgerCorrupt(row.seq, "a body that is a JSON object with kind and previous", "another text") from None
-    found = (row.kind, row.request, row.charge, state.hash)
-    if found != (columns[0], request, columns[2], columns[3]):
+    if columns != (row.kind, row.request, row.charge, state.hash):
         raise LedgerCorrupt(row.seq, "columns equal to the body", "columns that differ from it")
-    return dict(body)
+    return body
 
 
-def _shown(value: object) -> str:
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else repr(value)
+def printable(value: object) -> str:
+    """A column as text, whatever a damaged file holds there."""
+    return value.decode("ascii", "replace") if type(value) is bytes else repr(value)
 
 
 def price_record(price: Price) -> Json:
@@ -236,18 +242,24 @@ def _fraction(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _open(state: State, seq: int, body: Body) -> None:
+def _require(right: object, seq: int, expected: str, found: str = "another") -> None:
+    if not right:
+        raise LedgerCorrupt(seq, expected, found)
+
+
+def fold_open(state: State, row: Row, body: Body) -> None:
     budget = Budget(_fraction(body["epsilon"]), _fraction(body["delta"]))
     share = _fraction(body["failure_share"])
-    stored = body["caps"]
     order = None if body["order"] is None else _fraction(body["order"])
-    price_from(stored)  # whole numbers
-    caps = Caps(stored["renyi"], stored["pure"], stored["failure"])
-    most = caps_at(order, budget, share)
-    if (caps.pure, caps.failure) != (most.pure, most.failure) or not _at_most(caps.renyi, most.renyi):
-        raise LedgerCorrupt(seq, f"caps {most}", f"caps {caps}")
-    if not re.fullmatch("[0-9a-f]{32}", body["id"]):
-        raise LedgerCorrupt(seq, "an id of 32 hexadecimal digits", "another")
+    stored = price_from(body["caps"])  # whole numbers
+    caps, most = Caps(stored.renyi, body["caps"]["pure"], stored.failure), caps_at(order, budget, share)
+    # The Renyi cap is a float rounded down: another machine may differ in its last bits, and not by more than that.
+    near = caps.renyi is None
+    if caps.renyi is not None and most.renyi is not None:
+        near = 0 <= caps.renyi <= most.renyi + 2 + most.renyi // 10**11
+    same = (caps.pure, caps.failure) == (most.pure, most.failure)
+    _require(near and same, row.seq, f"caps {most}", f"caps {caps}")
+    _require(re.fullmatch("[0-9a-f]{32}", body["id"]), row.seq, "an id of 32 hexadecimal digits")
     who = body["identity"]
     relation = Neighbours(who["relation"], who["rows"])
     identity = Identity(who["table"], relation, who["unit"], who.get("rehearsal", False) is True)
@@ -257,93 +269,72 @@ def _open(state: State, seq: int, body: Body) -> None:
     state.size = body["size"]
 
 
-def _at_most(stored: int | None, computed: int | None) -> bool:
-    """A cap is a float rounded down: another machine may differ in its last bits, and not by more than that."""
-    if stored is None or computed is None:
-        return stored is None
-    return 0 <= stored <= computed + 2 + computed // 10**11
-
-
-def _facts(state: State, seq: int, body: Body) -> None:
-    if digest(body["facts"]) != body["facts_hash"]:
-        raise LedgerCorrupt(seq, f"facts with hash {digest(body['facts'])}", f"hash {body['facts_hash']}")
-    size = body["facts"]["size"]
+def fold_facts(state: State, row: Row, body: Body) -> None:
+    facts_hash = digest(body["facts"])
+    _require(facts_hash == body["facts_hash"], row.seq, f"facts with hash {facts_hash}", f"hash {body['facts_hash']}")
     if state.opened.identity.neighbours.replace_one:
-        if state.size not in (None, size):
-            raise LedgerCorrupt(seq, f"size {state.size}", f"size {size}")
+        size = body["facts"]["size"]
+        _require(state.size in (None, size), row.seq, f"size {state.size}", f"size {size}")
         state.size = size
-    state.facts[body["facts_hash"]] = seq
-    state.current_facts = body["facts_hash"]
+    state.facts[facts_hash] = row.seq
+    state.current_facts = facts_hash
 
 
-def _allow(state: State, seq: int, body: Body) -> None:
+def fold_allow(state: State, row: Row, body: Body) -> None:
     share = _fraction(body["share"])
-    if not 0 < share <= 1:
-        raise LedgerCorrupt(seq, "a share in (0, 1]", str(share))
-    before = state.allowances.get(body["allowance"])
-    _name(state, body["allowance"], Allowance(share, before.spent if before else NOTHING))
+    _require(0 < share <= 1, row.seq, "a share in (0, 1]", str(share))
+    before = state.allowances.get(body["allowance"], Allowance(share))
+    state.allow(body["allowance"], share, before.spent)
 
 
-def _name(state: State, name: str, allowance: Allowance) -> None:
-    state.allowances = {**state.allowances, name: allowance}
-
-
-def _charge(state: State, seq: int, body: Body) -> None:
-    price, allowance = price_from(body["price"]), body["allowance"]
-    if 0 in (price.renyi, price.pure):
-        raise LedgerCorrupt(seq, "a price of at least one unit", "a price of 0")
-    if body["facts_hash"] not in state.facts:
-        raise LedgerCorrupt(seq, "facts that an earlier entry holds", f"hash {body['facts_hash']}")
-    if body["request"] is not None and body["request"] in state.requests:
-        raise LedgerCorrupt(seq, "a new request id", "one that was charged already")
-    if allowance is not None and allowance not in state.allowances:
-        raise LedgerCorrupt(seq, "an allowance that an earlier entry made", "another")
+def fold_charge(state: State, row: Row, body: Body) -> None:
+    price, allowance, request = price_from(body["price"]), body["allowance"], body["request"]
+    _require(0 not in (price.renyi, price.pure), row.seq, "a price of at least one unit", "a price of 0")
+    known = body["facts_hash"] in state.facts
+    _require(known, row.seq, "facts that an earlier entry holds", f"hash {body['facts_hash']}")
+    fresh = request is None or request not in state.requests
+    _require(fresh, row.seq, "a new request id", "one that was charged already")
+    _require(allowance is None or allowance in state.allowances, row.seq, "an allowance that an earlier entry made")
     if not state.admits(price, allowance):
-        raise LedgerCorrupt(seq, "a charge within the caps", str(price))
+        raise LedgerCorrupt(row.seq, "a charge within the caps", str(price))
     state.spent = state.spent + price
     if allowance is not None:
         named = state.allowances[allowance]
-        _name(state, allowance, Allowance(named.share, named.spent + price))
-
-
-def _note_charge(state: State, seq: int, body: Body) -> None:
-    """Remember what later entries may refer to; after the state knows the charge's hash."""
+        state.allow(allowance, named.share, named.spent + price)
     if body["mode"] == "conversation":
-        state.conversations[seq] = state.hash
+        state.conversations[row.seq] = row.hash.decode("ascii")
         return
     process = {key: body["process"][key] for key in ("pid", "start", "boot", "space")}
-    state.pending[seq] = Pending(process, state.hash)
-    if body["request"] is not None:
-        state.requests.add(body["request"])
+    state.pending[row.seq] = Pending(process, row.hash.decode("ascii"))
+    if request is not None:
+        state.requests.add(request)
 
 
-def _answer(state: State, seq: int, body: Body) -> None:
-    _check_answer(seq, body["answer"])
-    if state.pending.pop(body["charge"], None) is None:
-        raise LedgerCorrupt(seq, "an answer to a pending charge", f"one to entry {body['charge']}")
+def fold_answer(state: State, row: Row, body: Body) -> None:
+    _check_answer(row.seq, body["answer"])
+    pending = state.pending.pop(body["charge"], None)
+    _require(pending, row.seq, "an answer to a pending charge", f"one to entry {body['charge']}")
 
 
-def _burn(state: State, seq: int, body: Body) -> None:
+def fold_burn(state: State, row: Row, body: Body) -> None:
     charge = body["charge"]
-    if state.pending.pop(charge, None) is None and state.conversations.pop(charge, None) is None:
-        raise LedgerCorrupt(seq, "the end of a pending charge or an open conversation", f"one of entry {charge}")
+    ended = state.pending.pop(charge, None) or state.conversations.pop(charge, None)
+    _require(ended, row.seq, "the end of a pending charge or an open conversation", f"one of entry {charge}")
 
 
-def _end(state: State, seq: int, body: Body) -> None:
-    if state.conversations.pop(body["charge"], None) is None:
-        raise LedgerCorrupt(seq, "the end of an open conversation", f"one of entry {body['charge']}")
+def fold_end(state: State, row: Row, body: Body) -> None:
+    ended = state.conversations.pop(body["charge"], None)
+    _require(ended, row.seq, "the end of an open conversation", f"one of entry {body['charge']}")
 
 
-def _said(state: State, seq: int, body: Body) -> None:
-    if not all(isinstance(body[key], str) for key in ("facts_hash", "meaning", "manner")):
-        raise LedgerCorrupt(seq, "texts", "another")
-    _check_answer(seq, body["answer"])
+def fold_said(state: State, row: Row, body: Body) -> None:
+    _require(all(type(body[key]) is str for key in ("facts_hash", "meaning", "manner")), row.seq, "texts")
+    _check_answer(row.seq, body["answer"])
 
 
 def _check_answer(seq: int, answer: Any) -> None:
-    held = isinstance(answer, dict) and re.fullmatch("[0-9a-f]{64}", answer["sha256"]) and type(answer["bytes"]) is int
-    if not isinstance(answer, str) and not held:
-        raise LedgerCorrupt(seq, "an answer that is text, or the hash of one", "another")
+    held = type(answer) is dict and re.fullmatch("[0-9a-f]{64}", answer["sha256"]) and type(answer["bytes"]) is int
+    _require(held or type(answer) is str, seq, "an answer that is text, or the hash of one")
 
 
 LARGE = 2**16
@@ -353,31 +344,31 @@ LARGE = 2**16
 def large(body: Body) -> str | None:
     """The hash of the entry's answer, if that lies beside the entries."""
     answer = body.get("answer")
-    return str(answer["sha256"]) if isinstance(answer, dict) else None
+    return str(answer["sha256"]) if type(answer) is dict else None
 
 
 def answer_text(body: Body) -> str:
-    """The answer of an entry as it was stored; a long one was put into the body by whoever read it."""
-    return str(body["answer_text"] if isinstance(body["answer"], dict) else body["answer"])
+    """The answer of an entry as it was stored; the reader of a long one has put it into the body."""
+    return str(body["answer_text"] if large(body) else body["answer"])
 
 
 def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def _reconcile(state: State, seq: int, body: Body) -> None:
-    proved = price_from(body["proved"])
-    state.spent = reconciled(state, proved, body["mark_witness"])
+def fold_reconcile(state: State, row: Row, body: Body) -> None:
+    state.spent = reconciled(state, price_from(body["proved"]), body["mark_witness"])
     for name, stored in body.get("allowances", {}).items():  # entries from before version 0.2 have none
         named = state.allowances[name]
-        _name(state, name, Allowance(named.share, named.spent.joined(price_from(stored))))
+        state.allow(name, named.share, named.spent.joined(price_from(stored)))
     state.conversations.clear()  # the ends of some may be among the entries that were lost
 
 
-def _fold(state: State, seq: int, body: Body) -> None:
-    if body["format"] == FORMAT and body["state"] != digest(state_record(state)):
-        raise LedgerCorrupt(seq, "the digest of what the entries add up to", "another")
-    state.folded = seq
+def fold_fold(state: State, row: Row, body: Body) -> None:
+    if body["format"] == FORMAT:
+        right = body["state"] == digest(state_record(state))
+        _require(right, row.seq, "the digest of what the entries add up to")
+    state.folded = row.seq
 
 
 def reconciled(state: State, proved: Price, witness: str | None) -> Price:
@@ -456,16 +447,16 @@ def _allowances_from(stored: Any) -> dict[str, Allowance]:
     return {name: Allowance(_fraction(share), price_from(spent)) for name, (share, spent) in stored.items()}
 
 
-_FOLDS: dict[str, Callable[[State, int, Body], None]] = {
-    "open": _open,
-    "facts": _facts,
-    "allow": _allow,
-    "charge": _charge,
-    "answer": _answer,
-    "burn": _burn,
-    "top": _end,
-    "close": _end,
-    "reconcile": _reconcile,
-    "fold": _fold,
-    "said": _said,
+_FOLDS: dict[str, Callable[[State, Row, Body], None]] = {
+    "open": fold_open,
+    "facts": fold_facts,
+    "allow": fold_allow,
+    "charge": fold_charge,
+    "answer": fold_answer,
+    "burn": fold_burn,
+    "top": fold_end,
+    "close": fold_end,
+    "reconcile": fold_reconcile,
+    "fold": fold_fold,
+    "said": fold_said,
 }

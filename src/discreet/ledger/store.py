@@ -1,9 +1,12 @@
 """Transactions on a ledger: the rules that every place of entries shares.
 
 A transaction folds the entries that other processes added into the state and checks the state against the mark. It
-folds its own entries the same way before it writes them, so it never writes an entry that a reader would refuse. A
-write returns when its entries are durable, and the mark as well if `marked`; `Witness.settle` serves all waiting
-writers together.
+folds its own entries the same way before it writes them, so it never writes an entry that a reader would refuse.
+
+The order of a write: wait for the mark's turn; begin; fold what is new; check the state against the mark and the last
+commit under it; fold and insert the entries; commit; note the commit under the mark's turn; let go of the turn; sync
+the log; move the mark and sync it, if `marked`; return. `Witness.settle` does the last part for all waiting writers
+together.
 
 A long ledger is not read from its start: every FOLD_EVERY entries the state is stored beside a fold entry that holds
 its digest.
@@ -26,8 +29,7 @@ from typing import Any
 
 from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
 from discreet.funds import NOTHING
-from discreet.ledger.mark import Held, Mark, Witness, name_digest, new_witness
-from discreet.ledger.place import Look, Parts, Secrets, Write, chunks
+from discreet.ledger.place import Held, Look, Mark, Parts, Secrets, Witness, Write, name_digest
 from discreet.ledger.state import (
     FORMAT,
     GENESIS,
@@ -36,10 +38,10 @@ from discreet.ledger.state import (
     Row,
     State,
     advance,
-    answer_text,
     checked_body,
     folded,
     large,
+    printable,
     row_of,
     state_record,
     text_hash,
@@ -49,8 +51,10 @@ from discreet.records import canonical, digest
 FOLD_EVERY = 1000
 """Entries between two stored states."""
 
+_CHUNK = 1000  # rows that are read at a time
 _FOLD = "fold"
 _UNTIMED = ("answer", "burn", "top", "close")  # their times would tell how long something ran
+_NO_MARK = nullcontext()
 
 
 def utc_now() -> str:
@@ -62,6 +66,7 @@ class _Home:
     """The state of a ledger in one process.
 
     mark         read before the open snapshot was taken, so that it cannot be ahead of the snapshot
+    damage       what is wrong with the mark, if it could not be read
     transaction  the open transaction's state and rows, if there is one
     """
 
@@ -69,24 +74,10 @@ class _Home:
     state: State | None = None
     abandoned: set[tuple[int, str]] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
-    mark: Mark | LedgerCorrupt | None = None
+    mark: Mark | None = None
+    damage: LedgerCorrupt | None = None
     transaction: tuple[State, Look] | None = None
     writing: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request id that was charged: the charge's entry, hash and body, and its outcome.
-
-    answer  the stored text; None if there is none
-    burned  the run was interrupted: there will never be an answer
-    """
-
-    charge: int
-    hash: str
-    body: Body
-    answer: str | None
-    burned: bool
 
 
 class Store:
@@ -119,9 +110,13 @@ class Store:
             if home.transaction is not None:
                 yield home.transaction
                 return
-            home.mark = self._mark_now()
+            witness, home.mark, home.damage = self._witness(), None, None
+            try:
+                home.mark = None if witness is None else witness.read()
+            except LedgerCorrupt as damaged:
+                home.damage = damaged
             with self.parts.place.look() as look:
-                home.transaction = (self._caught_up(home, look), look)
+                home.transaction = (_caught_up(home, look), look)
                 try:
                     yield home.transaction
                 finally:
@@ -133,40 +128,30 @@ class Store:
 
         marked  the mark is durable too: for whatever must never be forgotten
         """
-        home, witness = self._home(), self._witness()
-        with self._committing(home, witness, against_mark) as writer:
-            yield writer
-        if writer.appended and witness is not None:
-            try:
-                witness.settle(writer.last, self.parts.place.sync, marked=marked)
-            except BaseException:
-                for charge in writer.charged:
-                    self.abandon(*charge)
-                raise
-
-    @contextmanager
-    def _committing(self, home: _Home, witness: Witness | None, against_mark: bool) -> Iterator[Writer]:
-        """A write transaction, up to its commit."""
+        home, witness, writer = self._home(), self._witness(), None
         with home.lock:
             if home.writing:
                 raise LedgerUnavailable("this thread is inside a turn of a conversation; finish it first")
-            writer, abandoned = None, frozenset(home.abandoned)
+            abandoned = sorted(home.abandoned)
             home.writing = True
             try:
-                with nullcontext() if witness is None else witness.held() as held:
+                with _NO_MARK if witness is None else witness.held() as held:
                     with self.parts.place.write() as write:
-                        state = self._caught_up(home, write)
-                        mark = self._checked(state, write, held) if against_mark else None
-                        name = mark.witness if mark else None if held is None else new_witness()
-                        writer = Writer(write, state, now=self.now, witness=name, held=held)
+                        state = _caught_up(home, write)
+                        writer = Writer(write, state, self.now, held, against_mark=against_mark)
                         home.transaction = (state, write)
-                        _burn(abandoned, writer)
+                        for charge, charge_hash in abandoned:
+                            writer.burn(charge, charge_hash, "the charge could not be finished")
                         yield writer
-                        if self.parts.place.durable:
+                        if writer.appended and self.parts.place.durable:
                             writer.store_state()
-                        writer.last = state.seq
-                    if held is not None and writer.appended:
-                        self._note(held, writer)
+                    if writer.appended and held is not None:
+                        mark = mark_of(state, writer.witness)
+                        held.commit(mark)
+                        if writer.resets_mark:  # a mark is reset only to what is durable
+                            self.parts.place.sync()
+                            held.reset(mark)
+                last = state.seq
             except BaseException:
                 if writer is None or writer.appended:
                     home.state = None  # it may hold what the place does not: fold again
@@ -174,16 +159,14 @@ class Store:
                 raise
             finally:
                 home.writing, home.transaction = False, None
-            home.abandoned -= abandoned
-
-    def _note(self, held: Held, writer: Writer) -> None:
-        """Say under the mark's lock what was committed; a mark is reset only to what is durable."""
-        assert writer.witness is not None
-        mark = mark_of(writer.state, writer.witness)
-        held.commit(mark)
-        if writer.resets_mark:
-            self.parts.place.sync()
-            held.reset(mark)
+            home.abandoned.difference_update(abandoned)
+        if writer.appended and witness is not None:
+            try:
+                witness.settle(last, self.parts.place.sync, marked=marked)
+            except BaseException:
+                with home.lock:
+                    home.abandoned.update(writer.charged)
+                raise
 
     def abandon(self, charge: int, charge_hash: str) -> None:
         """Remember that this charge of this process will not be answered: it is burned with the next write."""
@@ -203,164 +186,108 @@ class Store:
     def burn_orphans(self) -> None:
         """Burn the charges whose process is gone."""
         with self.reading() as state:
-            orphans = {charge: found for charge, found in state.pending.items() if self.parts.alive.gone(found.process)}
-        if not orphans:
-            return
-        with self.writing() as writer:
-            for charge, found in orphans.items():
-                if writer.state.pending.get(charge) == found:
-                    writer.append(
-                        "burn", {"charge": charge, "reason": "its process ended before the answer was stored"}
-                    )
+            orphans = {charge: each for charge, each in state.pending.items() if self.parts.alive.gone(each.process)}
+        if orphans:
+            with self.writing() as writer:
+                for charge, pending in orphans.items():
+                    writer.burn(charge, pending.hash, "its process ended before the answer was stored")
 
-    # Entries.
+    # Entries. A body that is handed out has the number and the hash of its entry, and its answer's text.
 
-    def entry(self, seq: int) -> tuple[Body, str]:
-        """The body of one entry and its hash, checked against the entry before it."""
+    def entry(self, seq: int) -> Body:
+        """One entry, checked against the entry before it."""
         with self.looking() as (_, look):
             return _entry(look, seq)
 
-    def entries(self) -> Iterator[tuple[Row, Body]]:
-        """All entries, read from the place now, each checked and folded as it is handed out."""
-        state = State()
-        for rows in chunks(self._look, after=state.seq):
-            for row in rows:
-                yield row, advance(state, row)
+    def entries(self, *, after: int = 0) -> Iterator[Body]:
+        """All entries, or those after one, each read and checked as it is handed out.
 
-    def entries_after(self, seq: int) -> Iterator[tuple[Row, Body]]:
-        """The entries after this one, each checked against the one before it; what came earlier was folded already."""
-        with self._look() as look:
-            before = look.row(seq) if seq else None
-        if seq and before is None:
-            raise LedgerRolledBack(seq, f"entry {seq}", "fewer entries")
-        state = State(seq=seq, hash=GENESIS if before is None else _text(before.hash))
-        for rows in chunks(self._look, after=seq):
+        From the first one on, each is also folded. Each chunk is a snapshot of its own: entries are never changed.
+        """
+        state, check = State(), advance
+        if after:
+            with self._look() as look:
+                before = look.row(after)
+            if before is None:
+                raise LedgerRolledBack(after, f"entry {after}", "fewer entries")
+            state, check = State(seq=after, hash=printable(before.hash)), checked_body
+        while True:
+            with self._look() as look:
+                rows = look.rows(after=state.seq, limit=_CHUNK)
+            if not rows:
+                return
             for row in rows:
-                body = checked_body(state, row)
-                state.seq, state.hash = row.seq, _text(row.hash)
-                yield row, body
+                body = check(state, row)
+                state.seq, state.hash = row.seq, row.hash.decode("ascii")
+                if large(body) is None:
+                    yield {"seq": row.seq, "hash": state.hash, **body}
+                else:
+                    with self._look() as look:
+                        whole = _whole(look, row, body)
+                    yield whole
 
-    def latest(self, kind: str, limit: int) -> list[tuple[int, Body]]:
+    def latest(self, kind: str, limit: int) -> list[Body]:
         """The newest entries of a kind, oldest of them first, each checked against the entry before it."""
         with self.looking() as (_, look):
-            return [(row.seq, _entry(look, row.seq)[0]) for row in reversed(look.latest(kind, limit))]
+            return [_entry(look, row.seq) for row in reversed(look.latest(kind, limit))]
 
     def count(self, kind: str) -> int:
         """How many entries of a kind there are."""
         with self.looking() as (_, look):
             return look.count(kind)
 
-    def asked(self, request: str) -> Asked | None:
-        """What became of a request id; None if it was never charged."""
+    def charge_of(self, request: str) -> Body | None:
+        """The charge with this request id; None if it was never charged."""
         with self.looking() as (_, look):
             charge = look.requested(request)
-            if charge is None:
-                return None
-            body, charge_hash = _entry(look, charge)
-            end = look.end(charge)
-            ended = None if end is None else _resolved(look, _entry(look, end.seq)[0], end.seq)
-            answer = answer_text(ended) if ended is not None and ended["kind"] == "answer" else None
-            return Asked(charge, charge_hash, body, answer, ended is not None and answer is None)
+            return None if charge is None else _entry(look, charge)
 
-    def end_of(self, charge: int) -> tuple[int, Body] | None:
+    def end_of(self, charge: int) -> Body | None:
         """The entry that ended a charge: its answer, or that there will be none."""
         with self.looking() as (_, look):
             end = look.end(charge)
-            return None if end is None else (end.seq, _resolved(look, _entry(look, end.seq)[0], end.seq))
-
-    def resolved(self, seq: int, body: Body) -> Body:
-        """The body with its answer's text, if that lies beside the entries."""
-        if large(body) is None:
-            return body
-        with self.looking() as (_, look):
-            return _resolved(look, body, seq)
+            return None if end is None else _entry(look, end.seq)
 
     def said(self, meaning: str) -> list[int]:
         """The numbers of the sayings with this meaning, newest first."""
         with self.looking() as (_, look):
             return look.said(meaning)
 
-    def keep(self, name: str, text: str) -> None:
-        """Keep a text under a name: a cache beside the entries, which nothing may rely on."""
-        with self.writing(marked=False) as writer:
-            writer.keep(name, text)
-
     def kept(self, name: str) -> str | None:
-        """The text that was kept, if it is still there."""
+        """The text that was kept under a name, if it is still there: a cache, which nothing may rely on."""
         with self.looking() as (_, look):
             return look.kept(name)
 
-    def refold(self) -> State:
-        """Everything again from the place: its own checks, the whole chain, the mark."""
+    def refold(self) -> None:
+        """Check everything again from the place: its own checks, the whole chain, the mark."""
         with self.looking() as (_, look):
             self.parts.place.check(look)
             state = State()
-            for seq, body in _fold_on(state, look):
-                _resolved(look, body, seq)
+            for row in _rows(look, after=0):
+                _whole(look, row, advance(state, row))
             self.check_mark(state)
-            return state
 
     # The mark.
 
-    def check_mark(self, state: State) -> Mark | None:
-        """The mark, if the entries go at least as far and agree with it; None if none was ever left."""
+    def check_mark(self, state: State) -> None:
+        """LedgerRolledBack unless the entries go at least as far as the mark and agree with it."""
         with self.looking() as (_, look):
-            mark = self._home().mark
-            if isinstance(mark, LedgerCorrupt):
-                raise mark
+            home = self._home()
+            if home.damage is not None:
+                raise home.damage
             if self._witness() is not None:
-                _agree(state, look, mark)
-            return mark
-
-    def contradicted(self, writer: Writer) -> bool:
-        """Whether the mark, or what was committed under it, says something else than the entries."""
-        with self.looking() as (state, look):
-            try:
-                self._checked(state, look, writer.held)
-            except LedgerCorrupt:
-                return True
-            return False
-
-    def readable_mark(self, writer: Writer) -> Mark | None:
-        """The mark, or the last commit under it, whether or not the entries agree; None if it is missing or damaged.
-
-        A committed charge counts before it is durable, because its process may answer it at any moment.
-        """
-        if writer.held is None:
-            return None
-        try:
-            mark, ahead = writer.held.read(), writer.held.ahead()
-        except LedgerCorrupt:
-            return None
-        return ahead if mark is not None and ahead is not None and ahead.seq > mark.seq else mark
-
-    def _checked(self, state: State, look: Look, held: Held | None) -> Mark | None:
-        """The mark, checked against the entries; the last commit under it, durable or not, is checked too."""
-        if held is None:
-            return None
-        mark, ahead = held.read(), held.ahead()
-        _agree(state, look, mark)
-        if ahead is not None:
-            _agree(state, look, ahead)
-        return mark
+                _agree(state, look, home.mark)
 
     def _witness(self) -> Witness | None:
         """The ledger's mark; None in memory and while a ledger is being created."""
         if self._known_witness is None:
-            with self._home().lock, self._look() as look:
+            with self._look() as look:
                 opening = look.row(1)
             if opening is not None:
                 state = State()
                 advance(state, opening)
                 self._known_witness = self.parts.witness(state.opened.id)
         return self._known_witness
-
-    def _mark_now(self) -> Mark | LedgerCorrupt | None:
-        witness = self._witness()
-        try:
-            return None if witness is None else witness.read()
-        except LedgerCorrupt as damaged:
-            return damaged
 
     # Inside.
 
@@ -379,7 +306,9 @@ class Store:
                 self.parts.place.rest()
 
     def _home(self) -> _Home:
-        return self._homes.setdefault(os.getpid(), _Home())
+        pid = os.getpid()
+        home = self._homes.get(pid)
+        return self._homes.setdefault(pid, _Home()) if home is None else home
 
     @contextmanager
     def _look(self) -> Iterator[Look]:
@@ -392,48 +321,33 @@ class Store:
                 with self.parts.place.look() as look:
                     yield look
 
-    def _caught_up(self, home: _Home, look: Look) -> State:
-        """Fold the entries that are new, after checking that the last known one is still there."""
-        state, home.state = home.state, None
-        if state is None:
-            state = _begun(look)
-        elif state.seq:
-            last = look.row(state.seq)
-            if last is None or _text(last.hash) != state.hash:
-                raise LedgerRolledBack(state.seq, f"hash {state.hash} at entry {state.seq}", "another or none")
-        for _ in _fold_on(state, look):
-            pass
-        home.state = state
-        return state
-
 
 class Writer:
     """One write transaction: appends entries, folding each one before it is written.
 
-    last  the last entry of the transaction, once it is over
+    witness      the name of the mark that the entries carry
+    resets_mark  the mark is put to the last entry, wherever it was
+    charged      the charges of this transaction, by number and hash
     """
 
     def __init__(
-        self, write: Write, state: State, *, now: Callable[[], str], witness: str | None, held: Held | None
+        self, write: Write, state: State, now: Callable[[], str], held: Held | None, *, against_mark: bool
     ) -> None:
         self.state = state
-        self.witness = witness
-        self.held = held
-        self.appended = False
-        self.resets_mark = False
+        self.appended = self.resets_mark = False
         self.charged: list[tuple[int, str]] = []
-        self.last = 0
-        self._write = write
-        self._now = now
+        self._write, self._now, self._held = write, now, held
+        mark = self.check_mark() if against_mark else None
+        self.witness = mark.witness if mark else None if held is None else new_witness()
 
     def append(self, kind: str, fields: Body) -> int:
         """Write one entry; returns its number."""
-        time = None if kind in _UNTIMED else _coarse(self._now())
+        time = None if kind in _UNTIMED else f"{self._now()[:13]}:00:00Z"  # a finer time would tell how long a run took
         chain = {"kind": kind, "previous": self.state.hash, "time": time, "witness": self.witness}
         if kind not in ("open", "facts"):  # so that no two copies of a ledger ever write the same entry
             chain["nonce"] = secrets.token_hex(8)
         answer = fields.get("answer")
-        if isinstance(answer, str) and len(answer) > LARGE:
+        if answer is not None and len(answer) > LARGE:
             self._write.hold(text_hash(answer), answer)
             fields = {**fields, "answer": {"sha256": text_hash(answer), "bytes": len(answer.encode("utf-8"))}}
         row = row_of(self.state, {**fields, **chain})
@@ -441,19 +355,48 @@ class Writer:
         advance(self.state, row)
         self._write.append(row)
         if kind == "charge":
-            self.charged.append((row.seq, _text(row.hash)))
+            self.charged.append((row.seq, self.state.hash))
         return row.seq
+
+    def burn(self, charge: int, charge_hash: str, reason: str) -> None:
+        """Record that a charge will never be answered, if it is pending."""
+        pending = self.state.pending.get(charge)
+        if pending is not None and pending.hash == charge_hash:
+            self.append("burn", {"charge": charge, "reason": reason})
 
     def keep(self, name: str, text: str) -> None:
         """Keep a text beside the entries: a cache."""
         self._write.keep(name, text)
 
     def store_state(self) -> None:
-        """Store the state every so many entries, with an entry that vouches for it."""
-        if self.appended and self.state.seq - self.state.folded >= FOLD_EVERY:
+        """Store the state every FOLD_EVERY entries, with an entry that vouches for it."""
+        if self.state.seq - self.state.folded >= FOLD_EVERY:
             stored = state_record(self.state)
             self.append("fold", {"format": FORMAT, "state": digest(stored)})
             self.keep(_FOLD, canonical(stored))
+
+    def check_mark(self) -> Mark | None:
+        """The mark, checked against the entries; the last commit under it, durable or not, is checked too."""
+        if self._held is None:
+            return None
+        mark, ahead = self._held.read(), self._held.ahead()
+        _agree(self.state, self._write, mark)
+        if ahead is not None and ahead != mark:
+            _agree(self.state, self._write, ahead)
+        return mark
+
+    def readable_mark(self) -> Mark | None:
+        """The mark, or the last commit under it, whether or not the entries agree; None if it is missing or damaged.
+
+        A committed charge counts before it is durable, because its process may answer it at any moment.
+        """
+        if self._held is None:
+            return None
+        try:
+            mark, ahead = self._held.read(), self._held.ahead()
+        except LedgerCorrupt:
+            return None
+        return ahead if mark is not None and ahead is not None and ahead.seq > mark.seq else mark
 
 
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
@@ -468,18 +411,16 @@ def _before_fork() -> None:
 os.register_at_fork(before=_before_fork)
 
 
-def mark_of(state: State, witness: str) -> Mark:
+def new_witness() -> str:
+    """A random name for a mark."""
+    return secrets.token_hex(8)
+
+
+def mark_of(state: State, witness: str | None) -> Mark:
     """The mark of a ledger that has come this far."""
+    assert witness is not None
     named = {name_digest(name): each.spent for name, each in state.allowances.items() if each.spent != NOTHING}
     return Mark(state.seq, state.hash, state.spent, witness, named)
-
-
-def _burn(abandoned: frozenset[tuple[int, str]], writer: Writer) -> None:
-    """Burn what this process charged and could not finish: its mark or its answer could not be written."""
-    for charge, charge_hash in sorted(abandoned):
-        pending = writer.state.pending.get(charge)
-        if pending is not None and pending.hash == charge_hash:
-            writer.append("burn", {"charge": charge, "reason": "the charge could not be finished"})
 
 
 def _agree(state: State, look: Look, mark: Mark | None) -> None:
@@ -493,8 +434,24 @@ def _agree(state: State, look: Look, mark: Mark | None) -> None:
     if (mark.seq, mark.hash) == (state.seq, state.hash):
         return
     row = look.row(mark.seq)
-    if row is None or _text(row.hash) != mark.hash:
+    if row is None or printable(row.hash) != mark.hash:
         raise LedgerRolledBack(mark.seq, f"hash {mark.hash} at entry {mark.seq}", "another entry in its place")
+
+
+def _caught_up(home: _Home, look: Look) -> State:
+    """Fold the entries that are new, after checking that the last known one is still there."""
+    state, home.state = home.state, None
+    if state is None:
+        state = _begun(look)
+    rows = _rows(look, after=max(0, state.seq - 1))
+    if state.seq:
+        last = next(rows, None)
+        if last is None or (last.seq, printable(last.hash)) != (state.seq, state.hash):
+            raise LedgerRolledBack(state.seq, f"hash {state.hash} at entry {state.seq}", "another or none")
+    for row in rows:
+        advance(state, row)
+    home.state = state
+    return state
 
 
 def _begun(look: Look) -> State:
@@ -503,41 +460,33 @@ def _begun(look: Look) -> State:
     if first not in (None, 1):
         raise LedgerCorrupt(1, "entry 1", f"entry {first}")
     text, opening = look.kept(_FOLD), look.row(1)
-    if text is None or opening is None:
-        return State()
-    found = folded(opening, text, look.row)
-    return State() if found is None else found
+    return State() if text is None or opening is None else folded(opening, text, look.row) or State()
 
 
-def _fold_on(state: State, look: Look) -> Iterator[tuple[int, Body]]:
-    while rows := look.rows(after=state.seq, limit=1000):
-        for row in rows:
-            yield row.seq, advance(state, row)
+def _rows(look: Look, *, after: int) -> Iterator[Row]:
+    """All rows of a snapshot after an entry."""
+    while rows := look.rows(after=after, limit=_CHUNK):
+        yield from rows
+        if len(rows) < _CHUNK:
+            return
+        after = rows[-1].seq
 
 
-def _resolved(look: Look, body: Body, seq: int) -> Body:
-    """The body with its answer's text, after checking that against its hash."""
-    digest = large(body)
-    if digest is None:
-        return body
-    text = look.held(digest)
-    if text is None or text_hash(text) != digest:
-        raise LedgerCorrupt(seq, f"an answer with hash {digest}", "another or none")
-    return {**body, "answer_text": text}
-
-
-def _entry(look: Look, seq: int) -> tuple[Body, str]:
+def _entry(look: Look, seq: int) -> Body:
     row, before = look.row(seq), look.row(seq - 1)
     if row is None:
         raise ParameterError(f"the ledger has no entry {seq}")
-    state = State(seq=seq - 1, hash=GENESIS if before is None else _text(before.hash))
-    return checked_body(state, row), _text(row.hash)
+    state = State(seq=seq - 1, hash=GENESIS if before is None else printable(before.hash))
+    return _whole(look, row, checked_body(state, row))
 
 
-def _coarse(time: str) -> str:
-    """The hour: a finer time would tell how long a run took."""
-    return f"{time[:13]}:00:00Z"
-
-
-def _text(value: bytes) -> str:
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else repr(value)
+def _whole(look: Look, row: Row, body: Body) -> Body:
+    """The body with its entry's number and hash, and with a long answer's text, checked against its hash."""
+    body = {"seq": row.seq, "hash": printable(row.hash), **body}
+    answer_hash = large(body)
+    if answer_hash is None:
+        return body
+    text = look.held(answer_hash)
+    if text is None or text_hash(text) != answer_hash:
+        raise LedgerCorrupt(row.seq, f"an answer with hash {answer_hash}", "another or none")
+    return {**body, "answer_text": text}

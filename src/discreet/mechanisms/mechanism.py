@@ -26,8 +26,10 @@ class Mechanism(Protocol):
     run        draws the release. The result is made of ints, floats, texts, None, tuples and integer or float arrays,
                so that it can be stored and returned again byte for byte. It never raises because of the rows.
 
-    A mechanism that sums a query with many numbers also has numbers(facts): how many a run holds at once. Too many are
-    refused before the charge (`query.require_numbers`).
+    Two methods are optional. A mechanism that sums a query with many numbers has numbers(facts): how many a run holds
+    at once; too many are refused before the charge (`query.require_numbers`). A mechanism that adds noise to numbers
+    has noise_range(probability, facts): the distance that one number's noise keeps with this probability, in the
+    column's units; `Released.noise_range` and plans ask for it.
     """
 
     def guarantee(self, facts: Facts) -> Guarantee: ...
@@ -62,12 +64,15 @@ class Looking(Protocol):
 Priced = TypeVar("Priced", bound=Mechanism | Conversation)
 
 
-def calibrate(make: Callable[[Fraction], Priced], *, funds: Funds, facts: Facts, precision: int = 20) -> Priced:
+def calibrate(
+    make: Callable[[Fraction], Priced], *, funds: Funds, facts: Facts, times: int = 1, precision: int = 20
+) -> Priced:
     """The mechanism with the least noise that is within the funds.
 
     make   builds the mechanism from its noise: a scale, a standard deviation, one over an epsilon; more noise must
            never cost more.
     funds  `ledger.funds()`, or `Funds.of(budget)`.
+    times  how many releases like this one the funds pay for together.
 
     Theorem.   The result is admitted, and `make` with 1 - 2^-precision times its noise is not, or is less than the
                samplers draw. Both are checked by evaluation, not by a formula that could be loose.
@@ -78,7 +83,7 @@ def calibrate(make: Callable[[Fraction], Priced], *, funds: Funds, facts: Facts,
     def fits(noise: Fraction) -> bool:
         """Whether less noise should be tried: this much is admitted, or is more than can be drawn."""
         try:
-            return funds.admits(make(noise).guarantee(facts))
+            return funds.admits(times * make(noise).guarantee(facts))
         except OutOfRange as error:
             return error.too_much
 
@@ -88,7 +93,7 @@ def calibrate(make: Callable[[Fraction], Priced], *, funds: Funds, facts: Facts,
         low, high = (low, middle) if fits(middle) else (middle, high)
     mechanism = make(high)
     try:
-        admitted = funds.admits(mechanism.guarantee(facts))
+        admitted = funds.admits(times * mechanism.guarantee(facts))
     except OutOfRange:
         admitted = False
     if not admitted:

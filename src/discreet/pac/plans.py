@@ -25,12 +25,11 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms import calibrate
 from discreet.pac import all_boxes, all_conjunctions, choose, conjunctions
-from discreet.pac.conditions import Literals
 from discreet.pac.finite import FiniteClass, Predictions, empirical_size
 from discreet.pac.interior import methods as interior
-from discreet.pac.labels import Labels
 from discreet.pac.methods import USELESS, Method, Refused, named
 from discreet.pac.rank_bounds import RankBounds
+from discreet.pac.rules import Labels, Literals
 from discreet.plan import IMAGINED, Asked, Row
 
 Methods = list[Method | Refused]
@@ -62,7 +61,7 @@ def rows(kind: str, asked: Asked) -> list[Row]:
     if kind == "interior" and asked.alpha is not None:
         raise ParameterError("an interior point is found or not: a plan for it takes no alpha")
     if kind != "interior" and asked.facts.size is None and asked.alpha is None:
-        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
+        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
     row = _interior_row if kind == "interior" else _row
     posed = _POSED[kind](asked)
     unasked = {each.name for each in posed.unasked}

@@ -284,7 +284,7 @@ def _tried(risk: Risk | CustomLoss, facts: Facts) -> list[int]:
         if passes * rows > _WORK:
             raise ParameterError(
                 f"about {passes} passes over {rows} rows are too many: solve it by gradient descent "
-                '(solver="descent") or output perturbation (solver="output")'
+                '(method="descent") or output perturbation (method="output")'
             )
         sides = sides_of(risk.feasible, problem.over.dimension)
         most = min(_MOST_POINTS, *(max(1, int((high - low) / problem.over.grid) - 1) for low, high in sides))

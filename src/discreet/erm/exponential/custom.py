@@ -13,9 +13,9 @@ from discreet import exact
 from discreet.data import Batch, Dataset, Facts, Floats, Ints
 from discreet.erm.exponential.grid_points import Lattice
 from discreet.erm.feasible_sets import FeasibleSet
-from discreet.erm.gradient import alone, rows_of
 from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
+from discreet.query import alone
 from discreet.records import record
 from discreet.rng import Rng
 
@@ -90,7 +90,7 @@ class CustomProblem:
     def summed(self, batch: Batch, points: Floats) -> Ints:
         """The sums over a batch of the integers of its rows, each computed alone."""
         total = np.zeros(len(points), dtype=np.int64)
-        for row in rows_of(batch):
+        for row in batch.plain_rows():
             total += self._steps(points, row)
         return total
 

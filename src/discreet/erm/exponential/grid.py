@@ -24,20 +24,20 @@ from discreet.erm.exponential.cell_sampler import Cells, Mesh, Point, Tangent
 from discreet.erm.exponential.custom import CustomLoss, CustomProblem
 from discreet.erm.exponential.grid_points import Lattice
 from discreet.erm.exponential.integer_loss import SlopeHeights, SquaredHeights
-from discreet.erm.exponential.line import person_range
 from discreet.erm.gradient import Pass
 from discreet.erm.losses import Custom, Softmax
 from discreet.erm.risk import Lasso, Risk, needs_moments, public_size
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
+from discreet.query import person_range
 from discreet.rng import Rng, checked_rate
 
 MOST_AXES, MOST_AXES_LISTED = 5, 3
 MOST_POINTS = 2**22  # on an axis
 MOST_LISTED = 2**22  # points of a grid that is listed
 MOST_WORK = 2**36  # losses that are computed for it
-_ADVICE = 'solve it by gradient descent (solver="descent") or output perturbation (solver="output")'
+_ADVICE = 'solve it by gradient descent (method="descent") or output perturbation (method="output")'
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -26,7 +26,7 @@ from discreet.erm.risk import Ridge, Risk, public_size
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.query import Sensitivity, of_persons
+from discreet.query import person_range
 from discreet.rng import Rng, checked_rate
 
 Below = Callable[[int], PowerSums]
@@ -240,12 +240,6 @@ class Line:
 def _in_units(number: Number) -> tuple[Fraction, Fraction]:
     """The low bound and the step as whole multiples of the number's unit."""
     return number.low / number.unit, number.step / number.unit
-
-
-def person_range(neighbours: Neighbours, *, added: int, replaced: int) -> int:
-    """The range for a person's rows from the ranges of one row's addition and of its replacement."""
-    one, other = (Sensitivity(l1=0, l2_squared=0, linf=0, range=each) for each in (added, replaced))
-    return of_persons(neighbours, added=one, replaced=other).range
 
 
 def _integer_loss(risk: Risk, number: Number) -> tuple[_Corner | _Bowl, Fraction]:

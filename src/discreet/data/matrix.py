@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Codes, Words
+from discreet.arrays import WORD, Codes, Words, packed
 from discreet.data.columns import float_rows, read
 from discreet.data.domain import Bits, Category, Domain, Whole
 from discreet.data.encoding import encode
@@ -24,38 +24,7 @@ from discreet.data.slices import slices_of
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 
-WORD = 64
 _BLOCK = 2**20  # rows in a batch: a whole number of words
-_CACHED = 2**16  # words that are worked on together, so that they stay in the cache
-
-
-def packed(mask: npt.NDArray[np.bool_]) -> Words:
-    """Booleans, along the last axis, as bits of words; the last word is filled with zeros."""
-    filled = np.packbits(mask, axis=-1, bitorder="little")
-    missing = -filled.shape[-1] % (WORD // 8)
-    if missing:
-        filled = np.pad(filled, [(0, 0)] * (filled.ndim - 1) + [(0, missing)])
-    return np.ascontiguousarray(filled).view("<u8")
-
-
-def unpacked(words: Words, rows: int) -> npt.NDArray[np.bool_]:
-    """The first `rows` bits along the last axis."""
-    found = np.ascontiguousarray(words).view(np.uint8)
-    return np.unpackbits(found, axis=-1, count=rows, bitorder="little").astype(np.bool_, copy=False)
-
-
-def common_ones(lines: Words, mask: Words) -> npt.NDArray[np.int64]:
-    """How many ones each line has in common with the mask."""
-    found = np.empty(len(lines), dtype=np.int64)
-    together = max(1, _CACHED // max(1, len(mask)))
-    both = np.empty((together, len(mask)), dtype=np.uint64)
-    ones = np.empty(both.shape, dtype=np.uint8)
-    for start in range(0, len(lines), together):
-        part = lines[start : start + together]
-        np.bitwise_and(part, mask, out=both[: len(part)])
-        np.bitwise_count(both[: len(part)], out=ones[: len(part)])
-        found[start : start + together] = ones[: len(part)].sum(axis=1, dtype=np.uint32)
-    return found
 
 
 class BitMatrix:

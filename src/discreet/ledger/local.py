@@ -1,0 +1,121 @@
+"""A ledger on this machine: one SQLite file with its mark, its session lock and its secrets; or memory.
+
+*Session lock.* Of all processes that ask through one ledger, only one looks, decides and charges at a time. Privacy
+needs no such lock: every charge is a transaction of its own. It keeps two analysts who ask the same question at the
+same moment from paying for it twice. The file `<ledger>.asking` is empty and may be deleted when no session asks.
+
+*Secrets.* The states of open conversations, noisy thresholds, must survive a restart and must not be read.
+`<ledger>.secret`, mode 0600, is a JSON object with the states, by the hash of the conversation's charge, and their
+checksum. It is rewritten as a whole, atomically, and only while the ledger's write lock is held. A state that is
+missing, or a file that cannot be understood or is not as its checksum says, means that the conversation is over;
+drawing a new threshold would be a second run of a mechanism that was paid once. A ledger in memory keeps the states in
+memory. A file that others own or may read is refused: it would not be secret.
+
+A copy of the secrets restored from earlier is not detected. For AboveThreshold that changes nothing: its state never
+changes while it is open, and its end is in the ledger; if the ledger is restored too, `reconcile` ends all
+conversations.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import AbstractContextManager, nullcontext, suppress
+from glob import escape
+from pathlib import Path
+
+from discreet.errors import LedgerUnavailable
+from discreet.ledger.durable import FileLock, read_own, remove, replace_file
+from discreet.ledger.mark import mark_file
+from discreet.ledger.place import Parts
+from discreet.ledger.process import LocalProcesses
+from discreet.ledger.sqlite import SqlitePlace
+from discreet.records import Json, canonical, digest
+
+_PATIENCE = 300.0  # seconds: another session may be fitting a large hypothesis
+
+
+def file_parts(path: Path, state_dir: Path) -> Parts:
+    """A ledger in this file, with its mark in this directory."""
+    return Parts(
+        place=SqlitePlace(path),
+        witness=lambda ledger_id: mark_file(state_dir, ledger_id),
+        alive=LocalProcesses(),
+        turns=FileTurns(path),
+        secrets=SecretFile(path),
+        path=path,
+        state_dir=state_dir,
+    )
+
+
+def memory_parts() -> Parts:
+    """A ledger that lives as long as this process."""
+    place = SqlitePlace(None)
+    place.create()
+    return Parts(place, lambda ledger_id: None, LocalProcesses(), FileTurns(None), SecretFile(None))
+
+
+class FileTurns:
+    """Turns by the lock of one file; a ledger in memory (None) belongs to one process, which never waits."""
+
+    def __init__(self, ledger: Path | None) -> None:
+        self._path = None if ledger is None else ledger.with_name(ledger.name + ".asking")
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Wait until no other session of this ledger is inside."""
+        return nullcontext() if self._path is None else FileLock(self._path, self._path.name, patience=_PATIENCE)
+
+
+class SecretFile:
+    """The secrets beside one ledger."""
+
+    def __init__(self, ledger: Path | None) -> None:
+        self._path = None if ledger is None else ledger.with_name(ledger.name + ".secret")
+        self._memory: dict[str, Json] = {}
+
+    def get(self, charge_hash: str) -> Json:
+        """The state of the conversation with this charge; None if it is not here."""
+        return self.all().get(charge_hash)
+
+    def keep(self, charge_hash: str, state: Json) -> None:
+        """Replace the state, durably."""
+        self._write({**self.all(), charge_hash: state})
+
+    def forget(self, charge_hash: str) -> None:
+        """Remove the state, as well as can be. Never raises: a failure at the last answer would be that answer.
+
+        If the file cannot be rewritten (no space) it is removed or emptied, and with it all the others. If not even
+        that can be done, the end that the ledger records has to do.
+        """
+        try:
+            states = self.all()
+            if states.pop(charge_hash, None) is not None:
+                self._write(states)
+        except LedgerUnavailable:
+            for drop in (os.unlink, lambda path: os.truncate(path, 0)):
+                with suppress(OSError):
+                    drop(str(self._path))
+                    return
+
+    def _write(self, states: dict[str, Json]) -> None:
+        if self._path is None:
+            self._memory = states
+        else:
+            for interrupted in self._path.parent.glob(f".{escape(self._path.name)}.*.new"):
+                remove(interrupted)  # of a writer that died; we hold the lock
+            replace_file(self._path, canonical({"check": digest(states), "states": states}))
+
+    def all(self) -> dict[str, Json]:
+        """The states of all open conversations; none, if they are not as their checksum says."""
+        if self._path is None:
+            return self._memory
+        try:
+            held = json.loads(read_own(self._path))
+        except (FileNotFoundError, ValueError, RecursionError):
+            return {}
+        except OSError as error:
+            raise LedgerUnavailable(f"{self._path.name} cannot be read: {error.strerror}") from None
+        if type(held) is not dict or held.keys() != {"check", "states"}:
+            return held if type(held) is dict else {}  # files of before version 0.2 have no checksum
+        states = held["states"]
+        return states if type(states) is dict and digest(states) == held["check"] else {}
