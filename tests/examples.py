@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
-from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.marginals import Marginals
+from discreet.answering import AveragedWeights, Marginals
 from discreet.audit import examples
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential
-from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Huber, Logistic, Squared
@@ -35,6 +34,7 @@ from discreet.mechanisms import (
     LaplaceNoise,
     Mechanism,
     ProductLaplaceNoise,
+    RankQuantile,
 )
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions

@@ -6,12 +6,11 @@ keep the old one readable.
 
 from __future__ import annotations
 
-from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.workload import Marginals
+from discreet.answering import AveragedWeights, Marginals
 from discreet.data import AnyNumber, Bits, Category, Domain, Facts, Number, Vector, Whole
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential
-from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, BallBox, Box
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Softmax, Squared
@@ -36,6 +35,7 @@ from discreet.mechanisms import (
     PermuteAndFlip,
     ProductLaplace,
     ProductLaplaceNoise,
+    RankQuantile,
     StableHistogram,
     StableMode,
 )

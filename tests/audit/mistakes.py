@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answering.transcript import Given
+from discreet.answering import Answer
 from discreet.audit.attacks_on_sessions import MultiplicativeWeights, _truth
 from discreet.audit.mutants import Mistake, mistake
 from discreet.data import Dataset, Facts
@@ -67,7 +67,7 @@ def one_row_price(honest: Any, facts: Facts) -> Guarantee:
 @mistake("keeps the first threshold's noise for the next", "plant")  # costs accuracy only
 def kept_threshold(session: MultiplicativeWeights, answers: Any) -> None:
     """Every threshold after the first is charged, and gets the noise of the first."""
-    honest, secrets = answers._threshold, answers.ledger.store.secrets
+    honest, secrets = answers.threshold, answers.ledger.store.secrets
 
     def threshold() -> tuple[Any, int]:
         talk, paid = honest()
@@ -77,13 +77,13 @@ def kept_threshold(session: MultiplicativeWeights, answers: Any) -> None:
             secrets.keep(name, held.get("first", held[name]))
         return talk, paid
 
-    answers._threshold = threshold
+    answers.threshold = threshold
 
 
 @mistake("answers with the noise of its question", "plant")
 def reused_noise(session: MultiplicativeWeights, answers: Any) -> None:
     """The answer after a yes is the value that was compared; its charge is there, its own noise is not used."""
-    secrets, honest = answers.ledger.store.secrets, answers._measured
+    secrets, honest = answers.ledger.store.secrets, answers.measure
 
     def step(threshold: Any, state: Any, ask: Far, data: Dataset, rng: Rng) -> tuple[Any, Any]:
         noise = int(rng.geometric(threshold.question_scale))
@@ -91,24 +91,24 @@ def reused_noise(session: MultiplicativeWeights, answers: Any) -> None:
         above = ask.margin(data) + noise - state >= 0
         return (None if above else state), above
 
-    def measured(question: Count, updates: int, paid: int) -> Given:
-        given: Given = honest(question, updates, paid)
+    def measured(question: Count, updates: int, paid: int) -> Answer:
+        given: Answer = honest(question, updates, paid)
         return replace(given, value=_truth(answers, question) + secrets.get("noise"))
 
     session.spoil_threshold(answers, Mistake("keeps its noise", step=step))
-    answers._measured = measured
+    answers.measure = measured
 
 
 @mistake("gives its guess after a yes that it cannot pay for", "plant")  # costs accuracy only
 def guess_without_budget(session: MultiplicativeWeights, answers: Any) -> None:
     """After a yes that leaves nothing to pay a measurement with, the guess is given."""
-    honest = answers._measured
+    honest = answers.measure
 
     def measured(question: Count, updates: int, paid: int) -> Any:
         try:
             return honest(question, updates, paid)
         except BudgetExceeded:
             guess = np.array(answers.weights.guess(question))
-            return answers._say(question, Given(guess, float(answers.program.near), "hypothesis", paid))
+            return answers.say(question, Answer(guess, float(answers.program.near), "hypothesis", paid))
 
-    answers._measured = measured
+    answers.measure = measured

@@ -17,13 +17,12 @@ from typing import Any
 from discreet.data import Domain, Facts
 from discreet.erm import network, solvers
 from discreet.erm.exponential.bounds import promise
-from discreet.erm.exponential.line import RankQuantile
 from discreet.erm.losses import Absolute, Pinball, Squared
 from discreet.erm.posed import LOCATION, RANKED, problem, unit_vectors, vectors
 from discreet.erm.promise import mean_promise
 from discreet.erm.risk import Risk
 from discreet.errors import NothingFits, ParameterError
-from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
+from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, RankQuantile, calibrate
 from discreet.plan import PURE, Asked, Row
 from discreet.query import Sum
 
@@ -51,7 +50,7 @@ def rows(kind: str, asked: Asked) -> list[Row]:
         return [_network(asked)]
     risk, domain = problem(kind, asked)
     if asked.facts.size is None and asked.alpha is None:
-        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
+        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
     made = [_row(solver, risk, domain, asked) for solver in methods(kind)]
     taken = _taken_at_all(kind, risk, domain, asked, made)
     return [dataclasses.replace(row, taken=row.method == taken) for row in made]
