@@ -27,12 +27,12 @@ from discreet.data import Facts
 from discreet.erm.exponential.custom import MOST_LISTED, CustomLoss
 from discreet.erm.exponential.grid import GridExponential, LinearProblem
 from discreet.erm.exponential.grid_points import Cover
-from discreet.erm.exponential.line import Line, LineExponential, RankQuantile
+from discreet.erm.exponential.line import Line, LineExponential
 from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, public_size
 from discreet.errors import ParameterError
 from discreet.funds import Funds
-from discreet.mechanisms import calibrate
+from discreet.mechanisms import RankQuantile, calibrate
 
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 
