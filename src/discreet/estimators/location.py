@@ -19,19 +19,6 @@ from discreet.estimators import input as reading
 from discreet.estimators.base import Fit, PrivateEstimator, refuse, terms_of
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.method import choose
-from discreet.erm.exponential.bounds import promise
-from discreet.erm.feasible_sets import interval
-from discreet.erm.features import Constant
-from discreet.erm.losses import Absolute, Loss, Pinball, Squared
-from discreet.erm.promise import Promise, mean_promise
-from discreet.erm.risk import Risk, public_size
-from discreet.erm.solvers import Offer, choose
-from discreet.errors import ParameterError, Unproven
-from discreet.estimators.base import Books, PrivateEstimator, books, charged, per_row, refuse, terms_of
-from discreet.funds import Funds
-from discreet.guarantee import Neighbours
-from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, RankQuantile, calibrate
-from discreet.query import Sum
 from discreet.release import Released
 
 

@@ -23,26 +23,16 @@ import contextlib
 import math
 from dataclasses import dataclass
 
-from discreet.data import Facts, Number
-from discreet.erm.exponential.custom import CustomLoss
-from discreet.erm.exponential.grid import MOST_LISTED, GridExponential, LinearProblem, problem_of
-from discreet.erm.exponential.grid_points import Lattice, sides_of
-from discreet.erm.exponential.line import Line, LineExponential, RankQuantile
-from discreet.erm.feasible_sets import Ball, BallBox, FeasibleSet
-from discreet.erm.features import Constant
-from discreet.erm.losses import Absolute, Huber, Pinball, Squared
-from discreet.erm.risk import Risk, needs_moments, public_size
-from discreet.errors import ParameterError
-from discreet.funds import Funds
-from discreet.mechanisms import calibrate
-from discreet.method import Promise
+from discreet.data import Facts
 from discreet.erm.exponential.custom import MOST_LISTED, CustomLoss
 from discreet.erm.exponential.grid import GridExponential, LinearProblem
 from discreet.erm.exponential.grid_points import Cover
 from discreet.erm.exponential.line import Line, LineExponential
-from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, public_size
+from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.mechanisms import RankQuantile, calibrate
+from discreet.method import Promise
 
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 
@@ -155,7 +145,7 @@ def _tails(mechanism: LineExponential | GridExponential, facts: Facts) -> list[T
 def _rank_promise(mechanism: RankQuantile, facts: Facts, beta: float | None) -> Promise:
     column = facts.domain.column(mechanism.column)
     theorem = "finitely many points, ranks"
-    if not isinstance(column, Number):
+    if not column.bounded:
         return Promise(None, theorem, "a column without bounds has no bounded loss", beta)
     width, q = float(column.high - column.low), float(max(mechanism.q, 1 - mechanism.q))
     tail = Tail(theorem, 1, math.log(column.steps + 1))
