@@ -20,7 +20,7 @@ from discreet.audit import examples
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential
-from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Huber, Logistic, Squared
@@ -35,11 +35,11 @@ from discreet.mechanisms import (
     LaplaceNoise,
     Mechanism,
     ProductLaplaceNoise,
+    RankQuantile,
 )
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.boxes import BoxRule, SlicedBox
-from discreet.pac.conditions import Literals, Thresholds
+from discreet.pac.boxes import ReorderSlice, SlicedBox
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
@@ -47,9 +47,8 @@ from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
 from discreet.pac.interior.methods import InteriorPoint
 from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
 from discreet.pac.interior.rank import BinarySearch, MinRank
-from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.rank_bounds import RankBounds
-from discreet.pac.reorder_slice_compute import ReorderSlice
+from discreet.pac.rules import BoxRule, Labels, Literals, Mistakes, Thresholds
 from discreet.rng import SeededRng
 
 ROWS = 300

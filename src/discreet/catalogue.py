@@ -11,7 +11,7 @@ from discreet.answering.workload import Marginals
 from discreet.data import AnyNumber, Bits, Category, Domain, Facts, Number, Vector, Whole
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential
-from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, BallBox, Box
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Softmax, Squared
@@ -36,23 +36,22 @@ from discreet.mechanisms import (
     PermuteAndFlip,
     ProductLaplace,
     ProductLaplaceNoise,
+    RankQuantile,
     StableHistogram,
     StableMode,
 )
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.boxes import BoxRule, SlicedBox
-from discreet.pac.conditions import Conjunction, Literals, Thresholds
+from discreet.pac.boxes import ReorderSlice, SlicedBox
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
-from discreet.pac.finite import FiniteClass, FunctionRule, Predictions, Where
+from discreet.pac.finite import FiniteClass, Predictions
 from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
 from discreet.pac.interior.methods import InteriorPoint
 from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
 from discreet.pac.interior.rank import BinarySearch, MinRank
-from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.rank_bounds import RankBounds
-from discreet.pac.reorder_slice_compute import ReorderSlice
+from discreet.pac.rules import BoxRule, Conjunction, FunctionRule, Labels, Literals, Mistakes, Thresholds, Where
 from discreet.query import (
     Among,
     And,

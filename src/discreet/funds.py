@@ -60,6 +60,14 @@ class Price:
         """What remains of this sum when a part of it is taken out; a closed book stays closed."""
         return Price(_minus(self.renyi, part.renyi), _minus(self.pure, part.pure), max(0, self.failure - part.failure))
 
+    def agrees(self, charged: Price) -> bool:
+        """Whether a charge has this price, computed again; the Renyi value is a float, whose last bits may differ."""
+        if (self.pure, self.failure) != (charged.pure, charged.failure):
+            return False
+        if self.renyi is None or charged.renyi is None:
+            return self.renyi is charged.renyi
+        return abs(self.renyi - charged.renyi) <= 1 + self.renyi // 10**12
+
     def record(self) -> dict[str, int | None]:
         """The amounts as JSON: integers in nano-units of epsilon and Renyi, in units of 1e-18 of failure."""
         return _record(self.renyi, self.pure, self.failure)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from discreet import example
-from discreet.certificate.certificate import Certificate, certificate
+from discreet.certificate import Certificate, certificate
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
 from discreet.mechanisms import Laplace

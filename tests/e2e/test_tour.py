@@ -30,7 +30,7 @@ from rich.console import Console
 import discreet as dp
 from discreet import cli, example
 from discreet.catalogue import CATALOGUE
-from discreet.certificate.certificate import Certificate, check
+from discreet.certificate import Certificate, check
 from discreet.session import Session
 
 SIZE = 5912

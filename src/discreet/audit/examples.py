@@ -24,7 +24,7 @@ from discreet.audit.mutants import Mistake, mistake
 from discreet.data import Category, Dataset, Domain, Facts, Number
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential, problem_of
-from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Huber
@@ -45,22 +45,21 @@ from discreet.mechanisms import (
     PermuteAndFlip,
     ProductLaplace,
     ProductLaplaceNoise,
+    RankQuantile,
     StableHistogram,
     StableMode,
 )
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.boxes import SlicedBox
-from discreet.pac.conditions import Literals
+from discreet.pac.boxes import ReorderSlice, SlicedBox, empty, positives
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
-from discreet.pac.finite import FiniteClass, Where
+from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.greedy_boxes import EIGHTHS, FIRST, Cost, CountedFaces, FaceByFace
 from discreet.pac.interior.methods import InteriorPoint
 from discreet.pac.interior.rank import MinRank
-from discreet.pac.labels import Labels
 from discreet.pac.rank_bounds import RankBounds
-from discreet.pac.reorder_slice_compute import ReorderSlice, empty, positives
+from discreet.pac.rules import Labels, Literals, Where
 from discreet.query import Count, Equals, Histogram, KeyCount, Not
 from discreet.rng import Rng
 

@@ -31,6 +31,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.output import Lines
 from discreet.cli.price_view import Receipt, receipt
+from discreet.cli.progress import conjunction_progress
 from discreet.cli.training import source_line, train
 from discreet.describe import one_line
 from discreet.errors import DiscreetError, ParameterError
@@ -93,17 +94,18 @@ def learn(
         return made
 
     others: Lines = [source_line(columns, features is not None), *([] if save is None else [("saved", str(save))])]
-    train(
-        at,
-        learner,
-        target,
-        columns,
-        save=save,
-        force=force,
-        record=record,
-        show=lambda made, paid: _show(at, schema, made, paid, others),
-        text=f"learning a {kind}",
-    )
+    with conjunction_progress():
+        train(
+            at,
+            learner,
+            target,
+            columns,
+            save=save,
+            force=force,
+            record=record,
+            show=lambda made, paid: _show(at, schema, made, paid, others),
+            text=f"learning a {kind}",
+        )
     if stopped:
         raise stopped[0]
 

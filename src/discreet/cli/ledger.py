@@ -184,8 +184,7 @@ def verify(path: Path | None, certificate_path: Path | None, export_path: Path |
         discreet ledger verify people.toml
     """
     from discreet.catalogue import CATALOGUE
-    from discreet.certificate.certificate import Certificate, check
-    from discreet.certificate.export import read_export
+    from discreet.certificate import Certificate, check, read_export
 
     if (path is None) == (export_path is None):
         raise ParameterError("verify what? Name a ledger or its schema, or give --export FILE (one of the two)")
@@ -219,7 +218,7 @@ def certificate(path: Path, entry: int, out: Path | None, with_answer: bool) -> 
     \b
         discreet ledger show people.toml
     """
-    from discreet.certificate.certificate import certificate as certify
+    from discreet.certificate import certificate as certify
 
     made = certify(ledger_at(path), entry, with_answer=with_answer)
     if out is None:

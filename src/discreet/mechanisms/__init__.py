@@ -3,6 +3,7 @@
     mechanism   what a mechanism and a conversation are; calibrate, the least noise that fits
     noise       the laws of integer noise: what they cost, how they are drawn, how far they reach
     additive    integer noise on a sum: Laplace, Gaussian, ProductLaplace, CoordinateLaplace
+    rank        a quantile of a column: RankQuantile; Unimodal, the exact sampler behind it
     selection   one candidate by its score: Exponential, PermuteAndFlip
     threshold   adaptive yes/no questions for one price: AboveThreshold, AboveThresholdLaplace
     stable      counts over a domain too large to list: StableHistogram, StableMode
@@ -10,23 +11,28 @@
 Other packages import from here, not from the modules.
 """
 
-from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, Noisy, ProductLaplace, in_units
 from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, calibrate
 from discreet.mechanisms.noise import (
+    NOISES,
     CoordinateLaplaceNoise,
     GaussianNoise,
     LaplaceNoise,
     Noise,
     ProductLaplaceNoise,
+    gaussian_reach,
 )
+from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
 
 __all__ = [
+    "NOISES",
     "Above",
     "AboveThreshold",
     "AboveThresholdLaplace",
+    "ColumnSums",
     "Conversation",
     "CoordinateLaplace",
     "CoordinateLaplaceNoise",
@@ -39,11 +45,17 @@ __all__ = [
     "Looking",
     "Mechanism",
     "Noise",
+    "Noisy",
     "PermuteAndFlip",
+    "PowerSums",
     "ProductLaplace",
     "ProductLaplaceNoise",
+    "RankQuantile",
     "StableHistogram",
     "StableMode",
+    "Unimodal",
     "calibrate",
-    "within",
+    "first",
+    "gaussian_reach",
+    "in_units",
 ]
