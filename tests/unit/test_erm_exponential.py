@@ -15,10 +15,9 @@ from scipy.special import gammaincc
 import discreet as dp
 from discreet.data import Domain, Facts
 from discreet.erm.exponential.bounds import Tail, convex_tail, lecture_tail, promise, propose
-from discreet.erm.exponential.cell_sampler import Mesh
 from discreet.erm.exponential.custom import CustomLoss, CustomProblem
 from discreet.erm.exponential.grid import GridExponential, problem_of
-from discreet.erm.exponential.grid_points import Lattice
+from discreet.erm.exponential.grid_points import Lattice, Mesh
 from discreet.erm.exponential.line import Line, LineExponential
 from discreet.erm.feasible_sets import Ball, BallBox, Box
 from discreet.erm.features import Constant, Declared, VectorColumn
@@ -621,9 +620,9 @@ def test_on_a_line_the_promise_is_one_over_the_rate_and_on_a_coarse_one_a_little
 def test_nothing_is_promised_when_the_centre_is_as_good():
     few = column([0.0, 1.0])
     found = promise(LineExponential(on_line(Absolute()), "0.1"), few.facts)
-    assert found.excess is None
+    assert found.bound is None
     assert "no better" in str(found)
-    assert promise(RankQuantile("x", "0.5", "0.1"), few.facts).excess is None
+    assert promise(RankQuantile("x", "0.5", "0.1"), few.facts).bound is None
 
 
 def test_a_users_loss_is_promised_something_over_the_grid_and_over_the_set_if_it_is_lipschitz():

@@ -33,7 +33,12 @@ _BLOCK = 2**16  # entries of the rows' vectors in a block: half a megabyte of fl
 
 
 class Features(Protocol):
-    """Public rules that make integer vectors of rows; `fill` writes those of some rows of a batch, as exact floats."""
+    """Public rules that make integer vectors of rows; `fill` writes those of some rows of a batch, as exact floats.
+
+    single  the vector is (1): the problem is about one number
+    """
+
+    single: ClassVar[bool]
 
     def dimension(self, domain: Domain) -> int: ...
     def bound_squared(self, domain: Domain) -> int: ...
@@ -49,6 +54,7 @@ class Constant:
     """The vector (1) for every row."""
 
     NAME: ClassVar[str] = "constant-feature/1"
+    single: ClassVar[bool] = True
 
     def dimension(self, domain: Domain) -> int:
         return 1
@@ -77,6 +83,7 @@ class VectorColumn:
     """A Vector column as it is, and the intercept after it."""
 
     NAME: ClassVar[str] = "vector-feature/1"
+    single: ClassVar[bool] = False
     column: str = "x"
     intercept: bool = True
 
@@ -124,6 +131,7 @@ class Declared:
     """
 
     NAME: ClassVar[str] = "declared-features/1"
+    single: ClassVar[bool] = False
     columns: tuple[str, ...]
     norm: Fraction
     intercept: bool

@@ -40,13 +40,14 @@ import numpy.typing as npt
 from discreet import exact
 from discreet.data import Batch, Category, Dataset, Domain, Facts, Floats, IntArray, Ints
 from discreet.erm.features import STEPS, Constant, Declared, VectorColumn, blocks
-from discreet.erm.gradient import lengths
+from discreet.erm.gradient import class_slopes, lengths
 from discreet.erm.promise import Promise
 from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
+from discreet.method import Promise
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, SeededRng
 
@@ -295,13 +296,8 @@ def _forward(rows: Floats, layers: list[Floats]) -> tuple[list[Floats], Floats]:
 
 
 def _missed(margins: Floats, labels: Ints) -> Floats:
-    """(p - e_y) * STEPS with p from integers: floor(STEPS e_k / sum e), e_k from the table of exp."""
-    below = margins.max(axis=1, keepdims=True) - margins
-    table = _exp_table()
-    grown = table[np.minimum(below / _BIN, len(table) - 1).astype(np.int32)]
-    share: Floats = np.floor(grown * STEPS / grown.sum(axis=1, keepdims=True))
-    share[np.arange(len(share)), labels] -= STEPS
-    return share
+    """(p - e_y) * STEPS with p from integers."""
+    return class_slopes(margins / _BIN, labels, _exp_table())
 
 
 def _backward(missed: Floats, inputs: list[Floats], layers: list[Floats]) -> list[Floats]:

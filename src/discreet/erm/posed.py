@@ -138,5 +138,5 @@ def _units(kind: str, risk: Risk, asked: Asked) -> str:
         those = f"those of {one_line(risk.target)}" if declared else "of targets in [-1, 1]"
         bend = f"{float(risk.loss.threshold):.4g}"
         return f"{those}, squared (a miss beyond {bend} counts linearly); {ball}"
-    nothing = "ln 2 = 0.69" if isinstance(risk.loss, Logistic) else f"ln {risk.loss.classes}"  # type: ignore[union-attr]
+    nothing = "ln 2 = 0.69" if isinstance(risk.loss, Logistic) else f"ln {risk.loss.margins}"
     return f"of the logistic loss, {nothing} where nothing is known; {ball}"

@@ -30,10 +30,10 @@ from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import LaplaceNoise, calibrate, gaussian_reach
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac import all_conjunctions
 from discreet.pac.all_conjunctions import AllConjunctions, check_problem
 from discreet.pac.finite import CHECKED, FiniteClass, empirical_size
-from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.rules import Conjunction, Labels, Literals
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, checked_scale, checked_variance
@@ -364,28 +364,24 @@ def _normal_quantile(probability: float) -> float:
     return -float(ndtri(probability)) * (1 + CHECKED)
 
 
-def methods(
-    literals: Literals, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds
-) -> list[Method | Refused]:
+def methods(literals: Literals, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds) -> Methods:
     """The methods of this module and the exact exponential mechanism, for targets of at most k literals."""
     d = check_problem(literals, labels, k, facts.domain)
     sure = float(exact.probability(beta=beta))
-    assuming = f"some conjunction of at most {k} literals is right about every row"
+    assuming = f"if some conjunction of at most {k} literals is right about every row"
 
     def lecture() -> Method:
         noisy = calibrate(lambda scale: NoisyCounts(literals, labels, scale, 0), funds=funds, facts=facts)
         threshold = lecture_threshold(noisy.scale, d, sure)
         made = replace(noisy, threshold=Fraction(threshold))
-        theorem = "noisy counts (lecture 12, take 1)"
-        return Method(
-            LECTURE, theorem, assuming, sure, lambda alpha: lecture_size(threshold, d, alpha), lambda alpha: made
-        )
+        claim = wrong_rows("noisy counts (lecture 12, take 1)", sure, assuming)
+        return Method(LECTURE, claim, lambda alpha: lecture_size(threshold, d, alpha), lambda alpha: made)
 
     def counts() -> Method:
         made, wrong = _best_counts(literals, labels, k, d=d, sure=sure, facts=facts, funds=funds)
         kind = "Gaussian" if isinstance(made, GaussianCounts) else "Laplace"
-        theorem = f"counts through differences, {kind} noise"
-        return Method(COUNTS, theorem, assuming, sure, lambda alpha: counts_size(wrong, alpha), lambda alpha: made)
+        claim = wrong_rows(f"counts through differences, {kind} noise", sure, assuming)
+        return Method(COUNTS, claim, lambda alpha: counts_size(wrong, alpha), lambda alpha: made)
 
     def everything() -> Method:
         made = _all_conjunctions(literals, labels, k, facts, funds)
@@ -394,19 +390,16 @@ def methods(
         def needed(alpha: float) -> int:
             return empirical_size(log_class, alpha, sure, rate)
 
+        theorem, imagined = "exponential mechanism over all conjunctions", ""
         try:
             made.guarantee(facts)
-        except ParameterError as refused:
-            raise ParameterError(f"{refused}; {needed(0.1):,} rows would make the error at most 0.1") from None
-        theorem = "exponential mechanism over all conjunctions"
-        return Method(EXACT, theorem, "", sure, needed, lambda alpha: made, best_of=best_of(k))
+        except ParameterError as too_long:
+            theorem = "exponential mechanism over all"
+            imagined = f"{too_long}; {needed(0.1):,} rows would make the error at most 0.1"
+        claim = wrong_rows(theorem, sure, best_of=f"all conjunctions of at most {k} literals")
+        return Method(EXACT, claim, needed, lambda alpha: made, imagined=imagined)
 
-    return listed([(LECTURE, lecture), (COUNTS, counts), (EXACT, everything)])
-
-
-def best_of(k: int) -> str:
-    """Whom the exponential mechanism is compared with."""
-    return f"all conjunctions of at most {k} literals"
+    return Methods({LECTURE: lecture, COUNTS: counts, EXACT: everything})
 
 
 def _all_conjunctions(literals: Literals, labels: Labels, k: int, facts: Facts, funds: Funds) -> AllConjunctions:

@@ -7,7 +7,7 @@ of values for which success is promised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -19,15 +19,14 @@ from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, calibrate
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
 from discreet.pac.interior.rank import BinarySearch, MinRank, Routine, Size, TwoTo, code_bits
 from discreet.pac.interior.splits import PairSplit, PrefixSplit, pair_split, prefix_split
-from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.rules import Ordered, ordered, sorted_column
 from discreet.rng import Rng
 
 __all__ = [
-    "NAMES",
     "USUAL",
     "BinarySearch",
     "InteriorPoint",
@@ -43,7 +42,6 @@ __all__ = [
 
 USUAL = ("exponential", "binary-search", "prefix")
 """What `auto` chooses among: pair-prefix pays only on domains whose elements nobody can write down."""
-NAMES = (*USUAL, "pair-prefix")
 
 _MOST = 2**62
 _MOST_COMPARISONS = 2**40
@@ -82,9 +80,7 @@ class InteriorPoint:
         return self.routine.point(sorted_column(data, self.column), column.points, rng)
 
 
-def methods(
-    *, facts: Facts, column: str, beta: Exact, funds: Funds, names: Sequence[str] = NAMES
-) -> list[Method | Refused]:
+def methods(*, facts: Facts, column: str, beta: Exact, funds: Funds) -> Methods:
     """Ways to an interior point of this column, each with the least noise that is admitted.
 
     The error alpha has no meaning here: `needed` is the number of values for which the point is interior with
@@ -99,10 +95,7 @@ def methods(
         "prefix": problem.prefix,
         "pair-prefix": problem.pair_prefix,
     }
-    for name in names:
-        if name not in makers:
-            raise ParameterError(f"method must be one of auto, {', '.join(NAMES)}; found {name!r}")
-    return listed([(name, makers[name]) for name in names])
+    return Methods(makers, usual=lambda: USUAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,4 +170,4 @@ class _Problem:
         mechanism, needed = InteriorPoint(self.column, routine), routine.needed(self.size, self.beta)
         if needed > _MOST:
             raise ParameterError("it needs more than 2**62 values")
-        return Method(name, theorem, "", self.beta, lambda alpha: needed, lambda alpha: mechanism)
+        return Method(name, wrong_rows(theorem, self.beta), lambda alpha: needed, lambda alpha: mechanism)
