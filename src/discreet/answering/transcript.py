@@ -38,7 +38,6 @@ from discreet.answering.linear_query import scope_of
 from discreet.answering.measurement import Measured
 from discreet.answering.workload import Marginals
 from discreet.data import Facts
-from discreet.erm.exponential.line import RankQuantile
 from discreet.errors import LedgerCorrupt, ParameterError
 from discreet.hypothesis import Scope
 from discreet.ledger import Ledger, charging
