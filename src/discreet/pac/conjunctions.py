@@ -29,7 +29,7 @@ from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import calibrate
+from discreet.mechanisms import LaplaceNoise, calibrate, gaussian_reach
 from discreet.pac import all_conjunctions
 from discreet.pac.all_conjunctions import AllConjunctions, check_problem
 from discreet.pac.finite import CHECKED, FiniteClass, empirical_size
@@ -212,7 +212,7 @@ class GaussianCounts:
 
     def total_margin(self, probability: float) -> int:
         """An integer that the noise of the total reaches with at most this probability < 1/2."""
-        return 1 + math.ceil(_normal_quantile(probability) * math.sqrt(self.total_variance))
+        return gaussian_reach(math.sqrt(self.total_variance), math.log(probability))
 
     def sum_margin(self, d: int, probability: float) -> int:
         """A bound on the absolute noises of d differences together, but for this probability.
@@ -281,7 +281,7 @@ class LaplaceCounts:
 
     def total_margin(self, probability: float) -> int:
         """An integer that the noise of the total reaches with at most this probability < 1/2."""
-        return 1 + math.ceil(float(self.total_scale) * math.log(1 / (2 * probability)) * (1 + CHECKED))
+        return LaplaceNoise(self.total_scale).reach(math.log(probability))
 
     def sum_margin(self, d: int, probability: float) -> int:
         """A bound on the absolute noises of d differences together, but for this probability.
