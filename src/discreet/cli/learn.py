@@ -157,7 +157,7 @@ def _certified(
     found: Opened, model: Any, target: str, epsilon: Any
 ) -> tuple[dict[str, Any] | None, BaseException | None]:
     """A certificate, or what stopped it: the rule is paid for and must be shown anyway."""
-    from discreet.pac.mistake_bound import worded
+    from discreet.pac.mistake_bound import bound_in_words
 
     if epsilon is None:
         return None, None
@@ -168,7 +168,7 @@ def _certified(
     except (DiscreetError, KeyboardInterrupt) as stopped:
         return None, stopped
     return {
-        "said": worded(bought.rows, bought.error, bought.beta),
+        "said": bound_in_words(bought.rows, bought.error, bought.beta),
         "rows": bought.rows,
         "error": bought.error,
         "probability": 1 - bought.beta,

@@ -16,7 +16,7 @@ from discreet.estimators.base import FitGuarantee, Terms, books, terms_of
 from discreet.exact import Exact
 from discreet.guarantee import Neighbours
 from discreet.ledger import Ledger
-from discreet.pac.interior import methods
+from discreet.pac import interior
 from discreet.pac.methods import Method, best, named
 from discreet.pac.rules import ordered
 from discreet.release import Released
@@ -113,8 +113,8 @@ def _read(terms: Terms, values: Any, bits: int | None, column: str | None) -> tu
 
 
 def _method(terms: Terms, data: Dataset, name: str, beta: Fraction, method: str, about: str | None) -> Method:
-    names = methods.USUAL if method == "auto" else (method,)
-    found = methods.methods(
+    names = interior.USUAL if method == "auto" else (method,)
+    found = interior.methods(
         facts=data.facts, column=name, beta=beta, funds=books(terms, data, about=about).funds, names=names
     )
     return best(found) or named(found, names[0])

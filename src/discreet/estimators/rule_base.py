@@ -43,7 +43,7 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms import Laplace
 from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, named
-from discreet.pac.mistake_bound import certificate_of, certifying, worded
+from discreet.pac.mistake_bound import bound_in_words, bound_of, noisy_mistakes
 from discreet.pac.rules import Labels, Mistakes, Rule
 
 STEPS = 10**5
@@ -427,16 +427,16 @@ class Certified:
     replayed: bool = False
 
     def __str__(self) -> str:
-        return f"{worded(self.rows, self.error, self.beta)}. Cost: {self.guarantee}"
+        return f"{bound_in_words(self.rows, self.error, self.beta)}. Cost: {self.guarantee}"
 
 
 def certified(estimator: Any, read_rows: Callable[[Terms], Examples], *, epsilon: Any, beta: Any) -> Certified:
     """Release a bound on the number of mistakes, for epsilon: from the ledger or, without one, priced alone."""
     terms, budget = terms_of(estimator), Budget(exact.positive(epsilon=epsilon))
     allowed, rows = exact.probability(beta=beta), read_rows(terms)
-    mechanism = certifying(estimator.rule_.rule, rows.labels, epsilon=budget.epsilon, facts=rows.facts)
+    mechanism = noisy_mistakes(estimator.rule_.rule, rows.labels, epsilon=budget.epsilon, facts=rows.facts)
     found, book = released(mechanism, rows.data, terms, table=rows.table, memo="certificate", alone=budget)
-    got = certificate_of(found, mechanism, rows.facts, beta=allowed)
+    got = bound_of(found, mechanism, rows.facts, beta=allowed)
     entry = None if terms.ledger is None else got.entry
     share = reading.share_of(rows.data)
     several = rows.facts.neighbours.rows > 1  # then the number of rows is private
