@@ -8,6 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from discreet import composition, exact, rng
+from discreet.certificate import Certificate, certificate
 from discreet.data import Category, Dataset, Domain, Facts, Matrix, Number, ParquetTable, Table, Vector
 from discreet.errors import (
     BudgetExceeded,
@@ -93,6 +94,7 @@ __all__ = [
     "Budget",
     "BudgetExceeded",
     "Category",
+    "Certificate",
     "ConjunctionClassifier",
     "ConversationOver",
     "CoordinateLaplace",
@@ -149,6 +151,7 @@ __all__ = [
     "Vector",
     "VectorSum",
     "calibrate",
+    "certificate",
     "composition",
     "converse",
     "exact",

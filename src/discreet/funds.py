@@ -60,6 +60,14 @@ class Price:
         """What remains of this sum when a part of it is taken out; a closed book stays closed."""
         return Price(_minus(self.renyi, part.renyi), _minus(self.pure, part.pure), max(0, self.failure - part.failure))
 
+    def agrees(self, charged: Price) -> bool:
+        """Whether a charge has this price, computed again; the Renyi value is a float, whose last bits may differ."""
+        if (self.pure, self.failure) != (charged.pure, charged.failure):
+            return False
+        if self.renyi is None or charged.renyi is None:
+            return self.renyi is charged.renyi
+        return abs(self.renyi - charged.renyi) <= 1 + self.renyi // 10**12
+
     def record(self) -> dict[str, int | None]:
         """The amounts as JSON: integers in nano-units of epsilon and Renyi, in units of 1e-18 of failure."""
         return _record(self.renyi, self.pure, self.failure)
@@ -289,14 +297,18 @@ class Books:
         limit = f", with a failure of at most {self.failure / ATTO:.3g}" if self.caps.failure else ""
         return f"What would fit: {' or '.join(parts)}{limit}."
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """A line for each book: what is spent or left, and its cap."""
         word = "left" if self.remaining else "spent"
         lines = [f"pure epsilon: {_of(self.pure, self.caps.pure, word)}"]
         if self.caps.renyi is not None:
             lines.insert(0, f"Renyi at order {self.order}: {_of(self.renyi, self.caps.renyi, word)}")
         if self.caps.failure:
             lines.append(f"failure: {self.failure / ATTO:.3g} of {self.caps.failure / ATTO:.3g} {word}")
-        return "; ".join(lines)
+        return lines
+
+    def __str__(self) -> str:
+        return "; ".join(self.lines())
 
 
 def spent_books(spent: Price, caps: Caps, order: Fraction | None) -> Books:

@@ -26,6 +26,7 @@ from discreet.errors import ParameterError
 Json = None | bool | int | str | list["Json"] | dict[str, "Json"]
 
 _FRACTION = re.compile(r"-?[0-9]+/[0-9]+\Z")
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
 def record(value: object) -> Json:
@@ -68,7 +69,7 @@ def revive(json_value: Json, catalogue: Mapping[str, type]) -> Any:
 
 def canonical(json_value: Json) -> str:
     """The one spelling of a JSON value."""
-    return json.dumps(json_value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return _ENCODER.encode(json_value)
 
 
 def digest(json_value: Json) -> str:

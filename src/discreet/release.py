@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, TypeVar
 
-from discreet.certificate.certificate import Certificate, certified_by
 from discreet.data import Dataset, Facts
 from discreet.errors import DiscreetError, LedgerMismatch, NotPrivate, ParameterError
 from discreet.funds import NOTHING, Price
@@ -65,10 +64,6 @@ class Released:
                 f"{type(self.mechanism).__name__} adds no noise to a number: its docstring has its accuracy"
             )
         return float(stated(probability, self.facts))
-
-    def certificate(self, ledger: Ledger) -> Certificate:
-        """What this release promises, for people who do not have the ledger."""
-        return certified_by(ledger, self.entry, self.hash)
 
     def __str__(self) -> str:
         return f"{self.value}{' (NOT PRIVATE: a testing ledger)' if self.testing else ''}"

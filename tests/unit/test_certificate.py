@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import discreet as dp
-from discreet.certificate.certificate import Certificate, _filled_in, certificate, check
-from discreet.certificate.export import read_export
-from discreet.certificate.statement import gathered, stated
+from discreet.certificate import Certificate, Evidence, certificate, check, read_export
+from discreet.certificate.certificate import complete
 from discreet.erm.descent import Descent
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import Constant
@@ -202,10 +201,10 @@ def test_only_charges_and_answers_of_sessions_have_certificates(ledger):
 def test_a_release_makes_its_own_certificate_and_not_anothers(ledger):
     book, other = Ledger.in_memory(MIXED, people()), Ledger.in_memory(MIXED, people())
     got = release(OLDER, people(), ledger=book)
-    assert got.certificate(book) == certificate(book, 3)
+    assert certificate(book, got) == certificate(book, 3)
     release(OLDER, people(), ledger=other)
     with pytest.raises(LedgerMismatch, match="another ledger"):
-        got.certificate(other)
+        certificate(other, got)
 
 
 def test_a_ledger_behind_its_mark_certifies_nothing(tmp_path):
@@ -326,8 +325,8 @@ def test_a_redacted_export_cannot_tell_queries_of_one_price_apart_and_the_ledger
 def forged(claimed: Certificate, mechanism: Any, redacted: list[str]) -> Certificate:
     """The certificate that follows from a redacted export and a record of one's own: every field is made to fit."""
     said = edited(claimed, ("mechanism",), mechanism)
-    bodies = _filled_in(read_export(redacted)[0], said)
-    return Certificate.of(stated(gathered(bodies, said.record["entry"], len(bodies)), with_answer=False))
+    bodies = complete(read_export(redacted)[0], said)
+    return Certificate.of(Evidence.among(bodies, said.record["entry"], len(bodies)).statement())
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import pytest
 from discreet.answering import transcript
 from discreet.answering.transcript import Transcript
 from discreet.catalogue import CATALOGUE as OURS
-from discreet.certificate.certificate import Certificate, certificate, check
+from discreet.certificate import Certificate, certificate, check
 from discreet.data import Category, Domain, Number, Table
 from discreet.errors import (
     ConversationOver,

@@ -13,8 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dp
-from discreet.certificate.certificate import certificate, check
-from discreet.certificate.export import read_export
+from discreet.certificate import certificate, check, read_export
 from discreet.data import Dataset, Facts
 from discreet.errors import LedgerCorrupt
 from discreet.guarantee import Guarantee, renyi_to_epsilon

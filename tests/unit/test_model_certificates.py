@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.certificate.certificate import certificate, check
+from discreet.certificate import certificate, check
 from discreet.rehearsal import made_up
 
 DOMAIN = dp.Domain(x=dp.Number(0, 1, step="0.01"), y=dp.Category("no", "yes"))

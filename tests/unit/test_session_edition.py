@@ -264,7 +264,7 @@ def test_a_schema_declares_an_edition_and_has_one_by_default(tmp_path):
 
 
 def test_a_certificate_names_the_edition():
-    from discreet.certificate.certificate import certificate
+    from discreet.certificate import certificate
 
     table = people([1] * 1000, "2026-11")
     ledger = book(table)

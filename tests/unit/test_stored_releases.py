@@ -13,8 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 import discreet as dp
 from discreet.answering.transcript import Transcript
 from discreet.catalogue import CATALOGUE
-from discreet.certificate.certificate import certificate, check
-from discreet.certificate.export import read_export
+from discreet.certificate import certificate, check, read_export
 from discreet.estimators import base, replay
 from discreet.ledger import charging
 from discreet.ledger.answer_codec import decode

@@ -1,13 +1,13 @@
 """Release certificates: what one entry of a ledger promises, for people who do not have the ledger.
 
-    made = certificate(ledger, released.entry)
+    made = certificate(ledger, released)           # or the number of an entry
     print(made.to_json())
     check(Certificate.read(text), ledger)          # or against the lines of `discreet ledger export`
 
-A certificate is a function of the ledger's entries up to its head, the last entry at the time it was made, so
-whoever has the ledger can make it again and compare every field: that is what `check` does. It is not signed. Its
-digest finds damage, and is a short name for it; anybody can make another certificate with another digest. What it
-proves and what it does not: docs/certificates.md.
+A certificate is a function of the ledger's entries up to its head, the last entry at the time it was made, so a holder
+of the ledger can make it again and compare every field: that is what `check` does. It is not signed. Its digest finds
+damage, and is a short name for it; anybody can make another certificate with another digest. What it proves and what it
+does not: docs/certificates.md.
 
 Numbers that are not whole are texts: fractions are exact, decimals are rounded up.
 """
@@ -18,17 +18,25 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from discreet import exact
-from discreet.certificate.export import different, of_an_export, read_export
-from discreet.certificate.statement import FORMAT, gathered, in_ledger, readable, stated
+from discreet.certificate.export import read_export, shape_errors, unique_keys
+from discreet.certificate.statement import FORMAT, Evidence, catalogue, readable
 from discreet.errors import LedgerMismatch, ParameterError
-from discreet.ledger import Ledger
-from discreet.ledger.state import Body
+from discreet.ledger import Body, Ledger
 from discreet.records import Json, canonical, digest
 
 _ROUNDED = ("alone.epsilon", "original.renyi")  # floats: another machine may differ in their last bits
+
+
+class Charged(Protocol):
+    """Something that a ledger charged: the number of its entry, and the entry's hash."""
+
+    @property
+    def entry(self) -> int: ...
+    @property
+    def hash(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +54,20 @@ class Certificate:
     def read(text: str) -> Certificate:
         """The certificate in this text. Whether it is true is for `check` to say."""
         try:
-            found = json.loads(text, object_pairs_hook=different)
-            spelled = canonical(found)
-        except (ValueError, RecursionError) as error:
-            why = str(error) if isinstance(error, ParameterError) else "it is not JSON"
-            raise ParameterError(f"this is no certificate: {why}") from None
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            what = found.get("format") if isinstance(found, dict) else None
-            raise ParameterError(f"this is no certificate: expected the format {FORMAT!r}, found {_short(what)}")
+            parsed = json.loads(text, object_pairs_hook=unique_keys)
+            spelled = canonical(parsed)
+        except ParameterError as error:
+            raise ParameterError(f"this is no certificate: {error}") from None
+        except (ValueError, RecursionError):
+            raise ParameterError("this is no certificate: it is not JSON") from None
+        found = parsed.get("format") if type(parsed) is dict else None
+        if found != FORMAT:
+            raise ParameterError(f"this is no certificate: expected the format {FORMAT!r}, found {_short(found)}")
         return Certificate(spelled)
 
     @property
     def record(self) -> dict[str, Any]:
-        return dict(json.loads(self.text, object_pairs_hook=different))
+        return dict(json.loads(self.text, object_pairs_hook=unique_keys))
 
     def to_json(self) -> str:
         """For files and eyes; the digest is of the canonical spelling (sorted keys, no spaces) without itself."""
@@ -75,22 +84,19 @@ class Certificate:
         )
 
 
-def certificate(ledger: Ledger, entry: int, *, with_answer: bool = False) -> Certificate:
+def certificate(ledger: Ledger, charge: int | Charged, *, with_answer: bool = False) -> Certificate:
     """The certificate of a charge (a release, a fitted model, a conversation) or of an answer that a session gave.
 
+    charge       what `release` returned, a model's `guarantee_`, or the number of an entry
     with_answer  put the released value in it, and not only its digest
     """
     if ledger.rolled_back():
         raise LedgerMismatch("this ledger does not agree with its high-water mark: reconcile it, then certify")
-    return Certificate.of(stated(in_ledger(ledger, entry), with_answer=with_answer))
-
-
-def certified_by(ledger: Ledger, entry: int, entry_hash: str) -> Certificate:
-    """The certificate of an entry with this hash; another ledger is refused."""
-    made = certificate(ledger, entry)
-    if made.record["entry_hash"] != entry_hash:
+    entry_hash = getattr(charge, "hash", None)
+    evidence = Evidence.of(ledger, getattr(charge, "entry", charge))
+    if isinstance(entry_hash, str) and evidence.body["hash"] != entry_hash:
         raise LedgerMismatch("this was released through another ledger")
-    return made
+    return Certificate.of(evidence.statement(with_answer=with_answer))
 
 
 def check(claimed: Certificate, against: Ledger | Iterable[str]) -> str:
@@ -102,14 +108,14 @@ def check(claimed: Certificate, against: Ledger | Iterable[str]) -> str:
         raise ParameterError(f"expected a Certificate, found a {type(claimed).__name__}: Certificate.read(text)")
     if isinstance(against, Ledger):
         against.verify()
-        return _checked(claimed, list(against.entries()), _IN_THE_LEDGER)
+        return _compare(claimed, list(against.entries()), _IN_THE_LEDGER)
     if isinstance(against, str):
         raise ParameterError("expected a Ledger or the lines of an export, found one text: give text.splitlines()")
     bodies, whole = read_export(against)
-    with of_an_export():
+    with shape_errors():
         if whole:
-            return _checked(claimed, bodies, _IN_THE_EXPORT)
-        return _checked(claimed, _filled_in(bodies, claimed), _IN_THE_REDACTED_EXPORT)
+            return _compare(claimed, bodies, _IN_THE_EXPORT)
+        return _compare(claimed, complete(bodies, claimed), _IN_THE_REDACTED_EXPORT)
 
 
 _NEVER = (
@@ -141,16 +147,24 @@ _NO_PRICE = "that an answer of a session costs nothing"
 # Comparing.
 
 
-def _checked(claimed: Certificate, bodies: Sequence[Body], words: str) -> str:
+def _compare(claimed: Certificate, bodies: Sequence[Body], words: str) -> str:
     said = claimed.record
     own, head = said.pop("digest", None), said.get("head")
     if bodies[0]["id"] != said.get("ledger"):
         raise LedgerMismatch(f"this certificate is of the ledger {_short(said.get('ledger'))}, not {bodies[0]['id']}")
-    found = gathered(bodies, said.get("entry"), head.get("entry") if isinstance(head, dict) else None)
-    expected = json.loads(canonical(stated(found, with_answer="answer" in said)))
-    price = _price_words(expected)
-    if words == _IN_THE_REDACTED_EXPORT and price == _AS_CHARGED:
-        _refuse_unreadable(expected)
+    evidence = Evidence.among(bodies, said.get("entry"), head.get("entry") if type(head) is dict else None)
+    expected = json.loads(canonical(evidence.statement(with_answer="answer" in said)))
+    price = _PRICED if expected["alone"]["priced_again"] else _AS_CHARGED
+    if expected["status"] == "said":
+        price = _NO_PRICE
+    if words == _IN_THE_REDACTED_EXPORT and price == _AS_CHARGED and expected["mechanism"]["name"] in catalogue():
+        # Nothing but its price ties the certificate's record to a redacted entry: a record without one could say
+        # anything. Mechanisms under other names are not discreet's, and no version can read them.
+        raise LedgerMismatch(
+            f"the certificate's record of {_short(expected['mechanism']['name'])} in entry {expected['entry']} cannot "
+            "be priced again, so a redacted export proves nothing about it: check it against the ledger or an export "
+            "with --everything"
+        )
     differing = list(_differences(said, expected, "")) or _differences(own, digest(said), "digest")
     shown = [f"{name} is {_short(theirs)}, expected {_short(ours)}" for name, theirs, ours in differing]
     if shown:
@@ -159,87 +173,58 @@ def _checked(claimed: Certificate, bodies: Sequence[Body], words: str) -> str:
     return f"The certificate of entry {said['entry']} is true to the entries. {words.format(price=price)}"
 
 
-def _price_words(expected: dict[str, Any]) -> str:
-    """What was done about the price."""
-    if expected["status"] == "said":
-        return _NO_PRICE
-    return _PRICED if expected["alone"]["priced_again"] else _AS_CHARGED
-
-
-def _refuse_unreadable(expected: dict[str, Any]) -> None:
-    """Nothing but its price ties the certificate's record to a redacted entry: a record without one could say anything.
-
-    Mechanisms under other names are somebody else's, which no version can read.
-    """
-    from discreet.catalogue import CATALOGUE
-
-    name = expected["mechanism"]["name"]
-    if name in CATALOGUE:
-        raise LedgerMismatch(
-            f"the certificate's record of {_short(name)} in entry {expected['entry']} cannot be priced again, so a "
-            "redacted export proves nothing about it: check it against the ledger or an export with --everything"
-        )
-
-
 _ABSENT = object()
 
 
 def _differences(said: Any, expected: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """The fields that differ, each by its whole name."""
-    if isinstance(said, dict) and isinstance(expected, dict):
+    """The fields that differ, each by its whole name. Floats may come from two machines."""
+    if type(said) is not type(expected):
+        yield path, said, expected
+    elif type(said) is dict:
         for key in sorted(said.keys() | expected.keys()):
             place = f"{path}.{key}" if path else key
             yield from _differences(said.get(key, _ABSENT), expected.get(key, _ABSENT), place)
-    elif isinstance(said, list) and isinstance(expected, list) and len(said) == len(expected):
+    elif type(said) is list and len(said) == len(expected):
         for number, (one, other) in enumerate(zip(said, expected, strict=True), 1):
             yield from _differences(one, other, f"{path}.{number}")
-    elif type(said) is not type(expected) or (said != expected and not (path in _ROUNDED and _near(said, expected))):
-        yield path, said, expected
+    elif said != expected:
+        try:
+            near = path in _ROUNDED and math.isclose(float(said), float(expected), rel_tol=1e-12)
+            if not near or repr(float(said)) != said:
+                yield path, said, expected
+        except ValueError:
+            yield path, said, expected
 
 
-def _near(one: str, other: str) -> bool:
-    """Two floats that may come from two machines."""
-    try:
-        return repr(float(one)) == one and math.isclose(float(one), float(other), rel_tol=1e-12)
-    except ValueError:
-        return False
-
-
-def _filled_in(bodies: list[Body], claimed: Certificate) -> list[Body]:
+def complete(bodies: list[Body], claimed: Certificate) -> list[Body]:
     """A redacted export with the certificate's own mechanism or question, if that fits what the export shows of it."""
-    said = claimed.record
-    entry, mechanism = said.get("entry"), said.get("mechanism")
-    if type(entry) is not int or not 1 <= entry <= len(bodies) or bodies[entry - 1]["kind"] not in _FILLED:
+    entry, mechanism = claimed.record.get("entry"), claimed.record.get("mechanism")
+    if type(entry) is not int or not 1 <= entry <= len(bodies) or bodies[entry - 1]["kind"] not in _ASKED:
         return bodies
     body = bodies[entry - 1]
     shown = body["mechanism"] if body["kind"] == "charge" else {}
-    if not isinstance(mechanism, dict) or not _shows(shown, mechanism):
+    if type(mechanism) is not dict or not _shows(shown, mechanism):
         raise LedgerMismatch(f"the certificate's mechanism is not the one that entry {entry} of the export shows")
-    if body["kind"] == "said" and not readable(mechanism, _facts_of(bodies, body)):
+    known = (each for each in bodies if each["kind"] == "facts" and each["facts_hash"] == body["facts_hash"])
+    facts = next((each["facts"] for each in known), None)
+    if body["kind"] == "said" and not readable(mechanism, facts):
         raise LedgerMismatch(f"the certificate's mechanism is no question about the table of entry {entry}")
-    return [*bodies[: entry - 1], {**body, _FILLED[body["kind"]]: mechanism}, *bodies[entry:]]
+    return [*bodies[: entry - 1], {**body, _ASKED[body["kind"]]: mechanism}, *bodies[entry:]]
 
 
-def _facts_of(bodies: Sequence[Body], body: Body) -> Json:
-    found = (each for each in bodies if each["kind"] == "facts" and each["facts_hash"] == body["facts_hash"])
-    return next((each["facts"] for each in found), None)
-
-
-_FILLED = {"charge": "mechanism", "said": "question"}
+_ASKED = {"charge": "mechanism", "said": "question"}
 
 
 def _shows(redacted: Json, whole: Json) -> bool:
     """Whether the first is the second with some keys left out."""
-    if isinstance(redacted, dict) and isinstance(whole, dict):
+    if type(redacted) is dict and type(whole) is dict:
         return all(key in whole and _shows(each, whole[key]) for key, each in redacted.items())
-    if isinstance(redacted, list) and isinstance(whole, list):
+    if type(redacted) is list and type(whole) is list:
         return len(redacted) == len(whole) and all(map(_shows, redacted, whole))
     return type(redacted) is type(whole) and redacted == whole
 
 
 def _short(value: object) -> str:
-    """Somebody's value in a message: short, and on one line."""
-    if value is _ABSENT:
-        return "absent"
-    text = ascii(value)
+    """A foreign value in a message: short, and on one line."""
+    text = "absent" if value is _ABSENT else ascii(value)
     return text if len(text) <= 70 else text[:67] + "..."

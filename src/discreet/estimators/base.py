@@ -22,7 +22,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from discreet import exact
-from discreet.certificate.certificate import Certificate, certified_by
+from discreet.certificate import Certificate, Evidence, certificate
 from discreet.data import Dataset
 from discreet.erm.promise import Promise
 from discreet.errors import ParameterError
@@ -49,6 +49,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     ledger: Any = None
     allowance: Any = None
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True  # noise is drawn from the operating system; there is no seed
+        return tags
+
 
 @dataclass(frozen=True, slots=True)
 class FitGuarantee:
@@ -59,14 +64,14 @@ class FitGuarantee:
     scope: str
     entry: int = field(repr=False)
     hash: str = field(repr=False, compare=False)
-    alone: Certificate | None = field(default=None, repr=False, compare=False)
+    alone: Evidence | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
     def of(got: Released | MistakeBound, budget: Budget, terms: Terms, ledger: Ledger, what: str) -> FitGuarantee:
         """What a release promises: `what` alone, or as an entry of the ledger that the terms name."""
         if terms.ledger is None:
-            made = certified_by(ledger, got.entry, got.hash)
-            return FitGuarantee(got.guarantee, budget, f"this {what} alone", got.entry, got.hash, made)
+            evidence = Evidence.of(ledger, got.entry).without_answer()
+            return FitGuarantee(got.guarantee, budget, f"this {what} alone", got.entry, got.hash, evidence)
         scope = f"entry {got.entry} of the ledger of {terms.name!r}"
         return FitGuarantee(got.guarantee, budget, scope, got.entry, got.hash)
 
@@ -76,10 +81,10 @@ class FitGuarantee:
         ledger  where it was charged; a fit alone needs none
         """
         if self.alone is not None:
-            return self.alone
+            return Certificate.of(self.alone.statement())
         if ledger is None:
             raise ParameterError(f"this is {self.scope}: give that ledger")
-        return certified_by(ledger, self.entry, self.hash)
+        return certificate(ledger, self)
 
     @property
     def neighbours(self) -> Neighbours:

@@ -28,5 +28,6 @@ know.
 """
 
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.state import Body, answer_text, large, price_from, text_hash
 
-__all__ = ["Ledger"]
+__all__ = ["Body", "Ledger", "answer_text", "large", "price_from", "text_hash"]

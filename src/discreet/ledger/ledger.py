@@ -402,8 +402,7 @@ class _Priced:
         expected, found = self._known[key], price_from(body["price"])
         if expected is None:
             return False
-        same = (expected.pure, expected.failure) == (found.pure, found.failure)
-        if not same or not _nearly(expected.renyi, found.renyi):  # the Renyi float may differ in its last bits
+        if not expected.agrees(found):
             raise LedgerCorrupt(body["seq"], f"the price {expected}", str(found))
         return True
 
@@ -431,12 +430,6 @@ def _proved_names(state: State, mark: Mark | None) -> Json:
             spent = mark.named.get(name_digest(name), NOTHING) + allowance.spent.less(before.spent)
         proved[name] = price_record(spent.joined(allowance.spent))
     return proved
-
-
-def _nearly(one: int | None, other: int | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return abs(one - other) <= 1 + one // 10**12
 
 
 def _redacted(body: Body) -> Body:

@@ -76,24 +76,22 @@ def write_opening(store: Store, opening: Body, table: Dataset | Identity, *, wit
 
 def check_table(state: State, data: Dataset) -> None:
     """LedgerMismatch unless identity, relation and (under replace-one) size are the ledger's."""
-    expected, found = state.opened.identity, data.identity
-    for word, ours, theirs in (
-        ("the table", expected.name, found.name),
-        ("the relation", str(expected.neighbours), str(found.neighbours)),
-        ("the facts' relation", str(expected.neighbours), str(data.facts.neighbours)),
-        ("the unit", expected.unit, found.unit),
-        ("a row", _rows(expected), _rows(found)),
-    ):
-        if ours != theirs:
-            raise LedgerMismatch(f"{word} of this ledger is {ours!r}, found {theirs!r}")
-    if expected.neighbours.replace_one and state.size not in (None, data.facts.size):
-        raise LedgerMismatch(f"this ledger is for {state.size} persons, found {data.facts.size}: another table")
+    expected, found, facts = state.opened.identity, data.identity, data.facts
+    if (expected, expected.neighbours) != (found, facts.neighbours):
+        for word, ours, theirs in (
+            ("the table", expected.name, found.name),
+            ("the relation", str(expected.neighbours), str(found.neighbours)),
+            ("the facts' relation", str(expected.neighbours), str(facts.neighbours)),
+            ("the unit", expected.unit, found.unit),
+            ("a row", _ROW[expected.rehearsal], _ROW[found.rehearsal]),
+        ):
+            if ours != theirs:
+                raise LedgerMismatch(f"{word} of this ledger is {ours!r}, found {theirs!r}")
+    if expected.neighbours.replace_one and state.size not in (None, facts.size):
+        raise LedgerMismatch(f"this ledger is for {state.size} persons, found {facts.size}: another table")
 
 
-def _rows(identity: Identity) -> str:
-    return "made up for a rehearsal" if identity.rehearsal else "about a real person"
-
-
+_ROW = {True: "made up for a rehearsal", False: "about a real person"}
 LONGEST_NAME = 200
 """Characters of a request id or of an allowance's name."""
 LONGEST_MEMO = 1_000

@@ -232,7 +232,9 @@ class SqlitePlace:
             raise LedgerUnavailable("a ledger in memory belongs to the process that made it; use one in a file")
         if self.path is None and self._closed:
             raise LedgerUnavailable("this ledger in memory was closed: it is gone")
-        return self._homes.setdefault(os.getpid(), _Connection())
+        pid = os.getpid()
+        home = self._homes.get(pid)
+        return self._homes.setdefault(pid, _Connection()) if home is None else home
 
     def _connected(self) -> sqlite3.Connection:
         """The connection, as long as the files it was opened on are the ones that lie there."""

@@ -189,7 +189,7 @@ def checked_body(state: State, row: Row) -> Body:
     if row.hash != expected.encode("ascii"):
         raise LedgerCorrupt(row.seq, f"hash {expected}", f"hash {printable(row.hash)}")
     try:
-        body = dict(json.loads(row.body))
+        body = dict(json.loads(str(row.body, "ascii")))
         request = body.get("request")
         columns = (
             body["kind"].encode("ascii"),
