@@ -20,7 +20,7 @@ from discreet.audit import examples
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential
-from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Huber, Logistic, Squared
@@ -35,6 +35,7 @@ from discreet.mechanisms import (
     LaplaceNoise,
     Mechanism,
     ProductLaplaceNoise,
+    RankQuantile,
 )
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions

@@ -11,7 +11,7 @@ from discreet.answering.workload import Marginals
 from discreet.data import AnyNumber, Bits, Category, Domain, Facts, Number, Vector, Whole
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential
-from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, BallBox, Box
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Softmax, Squared
@@ -36,6 +36,7 @@ from discreet.mechanisms import (
     PermuteAndFlip,
     ProductLaplace,
     ProductLaplaceNoise,
+    RankQuantile,
     StableHistogram,
     StableMode,
 )

@@ -22,12 +22,13 @@ from discreet.data import Category, Domain, Number
 from discreet.erm.exponential.cell_sampler import _Offer
 from discreet.erm.exponential.custom import CustomLoss
 from discreet.erm.exponential.grid import GridExponential, problem_of
-from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, Box
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Hinge, Huber, Pinball, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.guarantee import Guarantee, Neighbours
+from discreet.mechanisms import RankQuantile
 
 LEVELS = 4
 NUMBERS = Domain(x=Number(0, LEVELS, step=1))

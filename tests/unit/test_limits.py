@@ -19,7 +19,7 @@ from discreet.answering.marginals import Marginals
 from discreet.answering.measurement import Layers, Measured, SetErrors, covers
 from discreet.errors import DiscreetError, ParameterError, SchemaError
 from discreet.mechanisms import CoordinateLaplace, ProductLaplace
-from discreet.query import _code
+from discreet.predicate import _code
 from discreet.rng import SeededRng
 from discreet.schema import Schema
 from discreet.session import MAX_SYNTHETIC, synthetic_rows

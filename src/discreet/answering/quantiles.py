@@ -10,8 +10,8 @@ from typing import Any
 from discreet.answering.adaptive import Answers
 from discreet.answering.transcript import Given
 from discreet.data import Dataset, Number
-from discreet.erm.exponential.line import RankQuantile
 from discreet.errors import ParameterError
+from discreet.mechanisms import RankQuantile
 from discreet.records import record
 from discreet.release import release
 

@@ -37,14 +37,13 @@ from discreet.answering.linear_query import Question, mentioned, scope_of
 from discreet.answering.measurement import Measured
 from discreet.answering.workload import Marginals
 from discreet.data import Facts, Floats
-from discreet.erm.exponential.line import RankQuantile
 from discreet.errors import LedgerCorrupt, ParameterError
 from discreet.hypothesis import Scope
 from discreet.ledger import Ledger, charging
 from discreet.ledger.answer_codec import decode, encode
 from discreet.ledger.charging import Stored
 from discreet.ledger.state import Body, answer_text
-from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace, RankQuantile
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
 from discreet.records import Json, canonical, digest, record, revive
 

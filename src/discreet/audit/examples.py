@@ -24,7 +24,7 @@ from discreet.audit.mutants import Mistake, mistake
 from discreet.data import Category, Dataset, Domain, Facts, Number
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential, problem_of
-from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Huber
@@ -45,6 +45,7 @@ from discreet.mechanisms import (
     PermuteAndFlip,
     ProductLaplace,
     ProductLaplaceNoise,
+    RankQuantile,
     StableHistogram,
     StableMode,
 )

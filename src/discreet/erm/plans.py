@@ -17,13 +17,12 @@ from typing import Any
 from discreet.data import Domain, Facts
 from discreet.erm import network, solvers
 from discreet.erm.exponential.bounds import promise
-from discreet.erm.exponential.line import RankQuantile
 from discreet.erm.losses import Absolute, Pinball, Squared
 from discreet.erm.posed import LOCATION, RANKED, problem, unit_vectors, vectors
 from discreet.erm.promise import mean_promise
 from discreet.erm.risk import Risk
 from discreet.errors import NothingFits, ParameterError
-from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
+from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, RankQuantile, calibrate
 from discreet.plan import PURE, Asked, Row
 from discreet.query import Sum
 

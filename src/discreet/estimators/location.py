@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import AnyNumber, Dataset, Domain, Number
-from discreet.erm.exponential.bounds import RankQuantile, promise
+from discreet.erm.exponential.bounds import promise
 from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
 from discreet.erm.losses import Absolute, Loss, Pinball, Squared
@@ -24,7 +24,7 @@ from discreet.estimators import input as reading
 from discreet.estimators.base import Books, PrivateEstimator, books, charged, per_row, refuse, terms_of
 from discreet.funds import Funds
 from discreet.guarantee import Neighbours
-from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
+from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, RankQuantile, calibrate
 from discreet.query import Sum
 from discreet.release import Released
 

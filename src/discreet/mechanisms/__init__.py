@@ -3,6 +3,7 @@
     mechanism   what a mechanism and a conversation are; calibrate, the least noise that fits
     noise       the laws of integer noise: what they cost, how they are drawn, how far they reach
     additive    integer noise on a sum: Laplace, Gaussian, ProductLaplace, CoordinateLaplace
+    rank        a quantile of a column: RankQuantile; Unimodal, the exact sampler behind it
     selection   one candidate by its score: Exponential, PermuteAndFlip
     threshold   adaptive yes/no questions for one price: AboveThreshold, AboveThresholdLaplace
     stable      counts over a domain too large to list: StableHistogram, StableMode
@@ -21,6 +22,7 @@ from discreet.mechanisms.noise import (
     ProductLaplaceNoise,
     gaussian_reach,
 )
+from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
@@ -30,6 +32,7 @@ __all__ = [
     "Above",
     "AboveThreshold",
     "AboveThresholdLaplace",
+    "ColumnSums",
     "Conversation",
     "CoordinateLaplace",
     "CoordinateLaplaceNoise",
@@ -44,11 +47,15 @@ __all__ = [
     "Noise",
     "Noisy",
     "PermuteAndFlip",
+    "PowerSums",
     "ProductLaplace",
     "ProductLaplaceNoise",
+    "RankQuantile",
     "StableHistogram",
     "StableMode",
+    "Unimodal",
     "calibrate",
+    "first",
     "gaussian_reach",
     "in_units",
 ]

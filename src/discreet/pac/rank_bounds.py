@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from discreet import exact
 from discreet.data import AnyNumber, Dataset, Facts, Number
-from discreet.erm.exponential.line import RankQuantile
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
+from discreet.mechanisms import RankQuantile
 from discreet.pac.rules import ordered
 from discreet.rng import Rng
 

@@ -28,7 +28,7 @@ from discreet.data import Facts, Number
 from discreet.erm.exponential.custom import CustomLoss
 from discreet.erm.exponential.grid import MOST_LISTED, GridExponential, LinearProblem, problem_of
 from discreet.erm.exponential.grid_points import Lattice, sides_of
-from discreet.erm.exponential.line import Line, LineExponential, RankQuantile
+from discreet.erm.exponential.line import Line, LineExponential
 from discreet.erm.feasible_sets import Ball, BallBox, FeasibleSet
 from discreet.erm.features import Constant
 from discreet.erm.losses import Absolute, Huber, Pinball, Squared
@@ -36,7 +36,7 @@ from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, needs_moments, public_size
 from discreet.errors import ParameterError
 from discreet.funds import Funds
-from discreet.mechanisms import calibrate
+from discreet.mechanisms import RankQuantile, calibrate
 
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 

@@ -1,12 +1,11 @@
 """The exponential mechanism on a line: problems of one number, released as a point of the column's own grid.
 
     LineExponential(risk, rate)        P[w] proportional to exp(-rate * (sum of losses at w + n * regularizer(w)))
-    RankQuantile(column, q, rate)      P[w] proportional to exp(-rate * by how many rows w misses being a q-quantile)
 
 The height of a point, what its probability falls with, is an exact integer: the loss of a whole number of steps is a
 whole number of a public unit, and the sum over the rows follows from how many codes lie below the point and what these
-codes and their squares add up to (`unimodal`). Heights fall down to the best point and rise after it, so they can be
-drawn from exactly, on grids of up to 2^62 points. Proofs: docs/proofs/grid_exponential.md.
+codes and their squares add up to (`mechanisms.rank`). Heights fall down to the best point and rise after it, so they
+can be drawn from exactly, on grids of up to 2^62 points. Proofs: docs/proofs/grid_exponential.md.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from discreet import exact
-from discreet.data import AnyNumber, Dataset, Domain, Facts, Number, common_unit
-from discreet.erm.exponential.line_sampler import ColumnSums, PowerSums, Unimodal, first
+from discreet.data import Dataset, Facts, Number, common_unit
 from discreet.erm.feasible_sets import Ball, BallBox, FeasibleSet
 from discreet.erm.features import Constant
 from discreet.erm.losses import Absolute, Huber, Pinball, Squared
@@ -26,6 +24,7 @@ from discreet.erm.risk import Ridge, Risk, public_size
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
+from discreet.mechanisms import ColumnSums, PowerSums, Unimodal, first
 from discreet.query import person_range
 from discreet.rng import Rng, checked_rate
 
@@ -80,59 +79,6 @@ class LineExponential:
 
         best = first(line.low, line.high, rising)
         return Unimodal(heights, best, line.low, line.high, self.rate * line.unit)
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class RankQuantile:
-    """Release a value of a column's grid that is near its q-quantile in rank. Rows where it is missing do not count.
-
-    Theorem.   The height of w is by how many rows it misses: max(0, #{x < w} - q n, q n - #{x <= w}), n the number of
-               rows, private or not. One row's replacement changes all heights by at most 1 up or down, its addition by
-               at most max(q, 1 - q). So with r = 2 (replace-one) or 2 max(q, 1 - q) (add-remove), k times that for a
-               person of k rows, the release has bounded range rate * r: (rate * r)-DP, ((rate * r)^2 / 8)-zCDP.
-    Accuracy.  P[w misses by x rows or more] <= (points of the grid / points that miss by 0) * exp(-rate x).
-    Edges.     A value that many rows share is as good a quantile as any between them. No rows: uniform on the grid.
-    Reference. Lecture 9, the median; [Smi11]; docs/proofs/grid_exponential.md.
-    """
-
-    NAME: ClassVar[str] = "rank-quantile/1"
-    column: str
-    q: Fraction
-    rate: Fraction
-
-    def __init__(self, column: str, q: Exact, rate: Exact) -> None:
-        exact.freeze(self, column=exact.text(column=column), q=exact.probability(q=q), rate=exact.positive(rate=rate))
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        _ordered(facts.domain, self.column)
-        part, whole = self.q.numerator, self.q.denominator
-        step = checked_rate(self.rate / whole)
-        checked_rate(step * whole * facts.rows_bound)
-        span = step * person_range(facts.neighbours, added=2 * max(part, whole - part), replaced=2 * whole)
-        return Guarantee.of_bounded_range(span, neighbours=facts.neighbours)
-
-    def run(self, data: Dataset, rng: Rng) -> float:
-        return float(_ordered(data.facts.domain, self.column).value(self.sampler(data).draw(rng)))
-
-    def sampler(self, data: Dataset) -> Unimodal:
-        """The exact law on these rows. Not private: for the inside of `run`, and for audits on made-up rows."""
-        number = _ordered(data.facts.domain, self.column)
-        size = number.size - number.missing
-        part, whole = self.q.numerator, self.q.denominator
-        column = ColumnSums(data, self.column, 0, size)
-
-        def enough(codes: Sequence[int]) -> list[bool]:
-            column.learn(code + 1 for code in codes)
-            wanted = part * column.below(size)[0]
-            return [whole * column.below(code + 1)[0] >= wanted for code in codes]
-
-        def heights(codes: Sequence[int]) -> list[int]:
-            column.learn(end for code in codes for end in (code, code + 1))
-            wanted = part * column.below(size)[0]
-            below = [(column.below(code)[0], column.below(code + 1)[0]) for code in codes]
-            return [max(0, whole * less - wanted, wanted - whole * upto) for less, upto in below]
-
-        return Unimodal(heights, first(0, size - 1, enough), 0, size - 1, self.rate / whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,10 +227,3 @@ def interval_of(feasible: FeasibleSet) -> tuple[Fraction, Fraction]:
     if isinstance(feasible, BallBox):
         return max(feasible.low[0], -feasible.radius), min(feasible.high[0], feasible.radius)
     return feasible.low[0], feasible.high[0]
-
-
-def _ordered(domain: Domain, name: str) -> Number | AnyNumber:
-    column = domain.column(name)
-    if not isinstance(column, (Number, AnyNumber)):
-        raise ParameterError(f"column {name!r} is declared {column!r}: a quantile needs a Number")
-    return column
