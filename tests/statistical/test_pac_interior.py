@@ -17,8 +17,8 @@ from discreet.data import Domain, Facts, Whole
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms import GaussianNoise, LaplaceNoise
+from discreet.method import Method
 from discreet.pac.interior import BinarySearch, MinRank, methods, score_runs
-from discreet.pac.methods import Method
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest
 

@@ -439,7 +439,7 @@ def test_an_excess_that_the_centre_already_has_is_not_promised():
     risk = Risk(Logistic(), FEATURES, "y", Ball(10))
     budget = dp.Funds.of(dp.Budget("0.01"))
     found = promise(propose(risk, facts=data.facts, funds=budget), data.facts)
-    assert found.excess is None
+    assert found.bound is None
     assert "no better than the centre" in str(found)
     assert float(found) == math.inf
 
@@ -449,7 +449,7 @@ def test_a_promise_says_what_it_rests_on():
     data = matrix(Logistic(), x, y)
     risk = Risk(Logistic(), FEATURES, "y", Ball(2), Ridge("1/10"))
     found = promise(propose(risk, facts=data.facts, funds=Funds.of(dp.Budget(1))), data.facts)
-    assert found.excess is not None
+    assert found.bound is not None
     assert str(found).startswith("excess risk <= ")
     assert "output perturbation, ProductLaplaceNoise" in str(found)
 

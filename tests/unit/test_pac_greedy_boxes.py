@@ -15,10 +15,10 @@ from discreet.data import Facts, ParquetTable
 from discreet.errors import OutOfRange
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours
+from discreet.method import Method
 from discreet.pac import all_boxes, greedy_boxes, mistake_bound
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.greedy_boxes import Cost, CountedFaces, FaceByFace
-from discreet.pac.methods import Method
 from discreet.pac.mistake_bound import certify, hidden_mistakes
 from discreet.pac.rules import BoxRule, Labels
 from discreet.records import record, revive
@@ -387,7 +387,7 @@ def test_faces_promises_nothing_and_spends_all_whatever_the_size():
     for size in (1000, 10**9):
         offer = found.offer(size)
         assert isinstance(offer.mechanism, CountedFaces)
-        assert offer.promise.alpha is None
+        assert offer.promise.bound is None
         assert "nothing is proved" in str(offer.promise)
     price = found.mechanism(0.5).guarantee(facts)
     assert price.within(Budget(1, "1e-6"))
@@ -398,7 +398,7 @@ def test_what_face_by_face_proves_is_offered_under_its_own_name():
     found, _ = method_of(greedy_boxes, 3, 10, name="faces-proven")
     many = found.offer(found.needed(0.1))
     assert isinstance(many.mechanism, FaceByFace)
-    assert many.promise.alpha == pytest.approx(0.1, rel=0.002)
+    assert many.promise.bound == pytest.approx(0.1, rel=0.002)
 
 
 @pytest.mark.parametrize(("d", "bits", "rows"), [(5, 32, 4.5e3), (10, 32, 8.9e3), (30, 32, 2.7e4), (100, 32, 8.9e4)])
@@ -413,12 +413,12 @@ def test_all_boxes_of_many_columns_are_a_row_of_the_plan_only(d, bits, rows):
 
 def test_all_boxes_of_a_small_grid_are_promised_for_the_grid_itself():
     found, facts = method_of(all_boxes, 2, 5)
-    assert found.best_of == "all boxes of the declared grid"
+    assert found.claim.best_of == "all boxes of the declared grid"
     count = (32 * 33 // 2) ** 2 + 1
     assert found.needed(0.1) == math.ceil((math.log(count) - math.log(0.05)) / (0.5 * 0.1) * (1 + 1e-9))
     assert found.mechanism(0.1).guarantee(facts).within(Budget(1, "1e-6"))
     coarse, _ = method_of(all_boxes, 2, 20)
-    assert coarse.best_of == "all boxes of a grid of 64 cells in each column"
+    assert coarse.claim.best_of == "all boxes of a grid of 64 cells in each column"
 
 
 # --- all boxes --------------------------------------------------------------------------------------------------------

@@ -28,13 +28,13 @@ from discreet.data import Dataset, Facts, Floats
 from discreet.erm.feasible_sets import shrink
 from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Custom
-from discreet.erm.promise import Promise
 from discreet.erm.risk import Constants, Risk, needs_moments, public_size
 from discreet.erm.schedules import Accelerated, Average, Last, Schedule, StronglyConvex
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
+from discreet.method import Promise
 from discreet.rng import Rng
 
 _WORK = 2**28  # entries of the features that all passes together may read, beyond the first 64 passes

@@ -41,12 +41,12 @@ from discreet import exact
 from discreet.data import Batch, Category, Dataset, Domain, Facts, Floats, IntArray, Ints
 from discreet.erm.features import STEPS, Constant, Declared, VectorColumn, blocks
 from discreet.erm.gradient import lengths
-from discreet.erm.promise import Promise
 from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
+from discreet.method import Promise
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, SeededRng
 

@@ -29,7 +29,6 @@ from discreet.erm.feasible_sets import Ball, BallBox, shrink
 from discreet.erm.features import blocks
 from discreet.erm.losses import Custom, Huber, Softmax, Squared
 from discreet.erm.nonprivate import accelerated
-from discreet.erm.promise import Promise
 from discreet.erm.risk import Constants, Lasso, Ridge, Risk, public_size
 from discreet.errors import ParameterError
 from discreet.exact import Exact
@@ -43,6 +42,7 @@ from discreet.mechanisms import (
     ProductLaplaceNoise,
     calibrate,
 )
+from discreet.method import Promise
 from discreet.query import Sensitivity
 from discreet.rng import Rng
 

@@ -31,9 +31,9 @@ from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import LaplaceNoise, calibrate, gaussian_reach
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.all_conjunctions import AllConjunctions, check_problem, conjunctions
 from discreet.pac.finite import CHECKED, FiniteClass, empirical_size
-from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.rules import Conjunction, Labels, Literals
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, checked_scale, checked_variance
@@ -349,22 +349,18 @@ def counts_size(wrong: int, alpha: float) -> int:
     return math.ceil(wrong / Fraction(alpha))
 
 
-def methods(
-    literals: Literals, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds
-) -> list[Method | Refused]:
+def methods(literals: Literals, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds) -> Methods:
     """The methods of this module and the exact exponential mechanism, for targets of at most k literals."""
     d = check_problem(literals, labels, k, facts.domain)
     sure = float(exact.probability(beta=beta))
-    assuming = f"some conjunction of at most {k} literals is right about every row"
+    assuming = f"if some conjunction of at most {k} literals is right about every row"
 
     def lecture() -> Method:
         noisy = calibrate(lambda scale: NoisyCounts(literals, labels, scale, 0), funds=funds, facts=facts)
         threshold = lecture_threshold(noisy.scale, d, sure)
         made = replace(noisy, threshold=Fraction(threshold))
-        theorem = "noisy counts (lecture 12, take 1)"
-        return Method(
-            LECTURE, theorem, assuming, sure, lambda alpha: lecture_size(threshold, d, alpha), lambda alpha: made
-        )
+        claim = wrong_rows("noisy counts (lecture 12, take 1)", sure, assuming)
+        return Method(LECTURE, claim, lambda alpha: lecture_size(threshold, d, alpha), lambda alpha: made)
 
     def counts() -> Method:
         """Gaussian noise if the budget admits any and it promises more, otherwise Laplace noise."""
@@ -380,8 +376,8 @@ def methods(
             kinds["Gaussian"] = tuned(gaussian, k=k, d=d, beta=sure)
         kind = min(kinds, key=lambda kind: kinds[kind][1])
         made, wrong = kinds[kind]
-        theorem = f"counts through differences, {kind} noise"
-        return Method(COUNTS, theorem, assuming, sure, lambda alpha: counts_size(wrong, alpha), lambda alpha: made)
+        claim = wrong_rows(f"counts through differences, {kind} noise", sure, assuming)
+        return Method(COUNTS, claim, lambda alpha: counts_size(wrong, alpha), lambda alpha: made)
 
     def everything() -> Method:
         # With the largest rate that is admitted: a list of two rules has the same price, and is never too long.
@@ -392,16 +388,13 @@ def methods(
         def needed(alpha: float) -> int:
             return empirical_size(log_class, alpha, sure, float(rate))
 
+        theorem, imagined = "exponential mechanism over all conjunctions", ""
         try:
             made.guarantee(facts)
-        except ParameterError as refused:
-            raise ParameterError(f"{refused}; {needed(0.1):,} rows would make the error at most 0.1") from None
-        theorem = "exponential mechanism over all conjunctions"
-        return Method(EXACT, theorem, "", sure, needed, lambda alpha: made, best_of=best_of(k))
+        except ParameterError as too_long:
+            theorem = "exponential mechanism over all"
+            imagined = f"{too_long}; {needed(0.1):,} rows would make the error at most 0.1"
+        claim = wrong_rows(theorem, sure, best_of=f"all conjunctions of at most {k} literals")
+        return Method(EXACT, claim, needed, lambda alpha: made, imagined=imagined)
 
-    return listed([(LECTURE, lecture), (COUNTS, counts), (EXACT, everything)])
-
-
-def best_of(k: int) -> str:
-    """Whom the exponential mechanism is compared with."""
-    return f"all conjunctions of at most {k} literals"
+    return Methods({LECTURE: lecture, COUNTS: counts, EXACT: everything})

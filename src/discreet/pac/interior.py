@@ -35,7 +35,7 @@ import functools
 import itertools
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
@@ -50,7 +50,7 @@ from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, calibrate, stable
-from discreet.pac.methods import Method, Refused, listed
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.rules import Ordered, ordered, sorted_column
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, checked_rate, checked_scale
@@ -60,7 +60,6 @@ Values = npt.NDArray[Any]
 
 USUAL = ("exponential", "binary-search", "prefix")
 """What is chosen among by default: pair-prefix pays only on domains whose elements are too long to be written down."""
-NAMES = (*USUAL, "pair-prefix")
 
 NOWHERE = 0
 """The point that is released when no prefix passes: a constant, so that it says nothing more."""
@@ -678,9 +677,7 @@ class InteriorPoint:
         return self.routine.point(sorted_column(data, self.column), column.points, rng)
 
 
-def methods(
-    *, facts: Facts, column: str, beta: Exact, funds: Funds, names: Sequence[str] = NAMES
-) -> list[Method | Refused]:
+def methods(*, facts: Facts, column: str, beta: Exact, funds: Funds) -> Methods:
     """Ways to an interior point of this column, each with the least noise that is admitted.
 
     The error alpha has no meaning here: `needed` is the number of values for which the point is interior with
@@ -694,10 +691,7 @@ def methods(
         "prefix": problem.prefix,
         "pair-prefix": problem.pair_prefix,
     }
-    for name in names:
-        if name not in makers:
-            raise ParameterError(f"method must be one of auto, {', '.join(NAMES)}; found {name!r}")
-    return listed([(name, makers[name]) for name in names])
+    return Methods(makers, usual=lambda: USUAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -750,4 +744,4 @@ class InteriorProblem:
         mechanism, needed = InteriorPoint(self.column, routine), routine.needed(self.size, self.beta)
         if needed > _LARGEST:
             raise ParameterError("it needs more than 2**62 values")
-        return Method(name, theorem, "", self.beta, lambda alpha: needed, lambda alpha: mechanism)
+        return Method(name, wrong_rows(theorem, self.beta), lambda alpha: needed, lambda alpha: mechanism)

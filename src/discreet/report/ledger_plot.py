@@ -301,7 +301,7 @@ def left(ledger: Ledger, counts: Sequence[int] = (1, 10, 100, 1_000)) -> Plot:
 
 def _range(kind: type[Laplace] | type[Gaussian], ledger: Ledger, size: int | None, many: int) -> float | None:
     """The noise range of each of so many counts that take all that is left; None if they do not fit."""
-    from discreet.answering.beforehand import repeated
+    from discreet.plan.questions import repeated
 
     facts = Facts(Domain(it=Category("no", "yes")), ledger.identity.neighbours, size)
     noise = repeated(kind, Count(Equals("it", "yes")), many, ledger.funds(), facts)

@@ -158,7 +158,7 @@ def _places(total: int) -> list[int]:
 
 def _each(kind: Any, budget: Budget, facts: Facts, questions: int, beta: Fraction) -> float | None:
     """Within how many persons so many counts all are, with probability 1 - beta, if the budget is for all of them."""
-    from discreet.answering.beforehand import direct_error, repeated
+    from discreet.plan.questions import direct_error, repeated
 
     noise = repeated(kind, _COUNT, questions, Funds.of(budget), facts)
     return None if noise is None else float(direct_error(noise, beta, questions, facts))

@@ -32,11 +32,11 @@ from discreet.erm.exponential.line import Line, LineExponential
 from discreet.erm.feasible_sets import Ball, BallBox, FeasibleSet
 from discreet.erm.features import Constant
 from discreet.erm.losses import Absolute, Huber, Pinball, Squared
-from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, needs_moments, public_size
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.mechanisms import RankQuantile, calibrate
+from discreet.method import Promise
 
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 
