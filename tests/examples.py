@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
-from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.marginals import Marginals
+from discreet.answering import AveragedWeights, Marginals
 from discreet.audit import examples
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent

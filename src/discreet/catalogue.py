@@ -6,8 +6,7 @@ keep the old one readable.
 
 from __future__ import annotations
 
-from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.workload import Marginals
+from discreet.answering import AveragedWeights, Marginals
 from discreet.data import AnyNumber, Bits, Category, Domain, Facts, Number, Vector, Whole
 from discreet.erm.descent import Descent
 from discreet.erm.exponential.grid import GridExponential

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.answering.adaptive import Answers
-from discreet.answering.multiplicative_weights import BETTER, LECTURE
+from discreet.answering import BETTER, LECTURE
+from discreet.answering.adaptive import AdaptiveAnswers
 from discreet.audit import attacks_on_sessions as attacks
 from discreet.audit import search
 from discreet.audit.attacks_on_sessions import (
@@ -176,7 +176,7 @@ def test_a_new_session_for_every_question_is_the_same_program():
 
         return program_law(program, FOUR, BITS, budget=LITTLE, reach=3, least=1e-2).mass
 
-    assert asked(lambda visit: Answers(visit.table, visit.ledger, RENTER.terms, rng=visit.rng)) == asked(None)
+    assert asked(lambda visit: AdaptiveAnswers(visit.table, visit.ledger, RENTER.terms, rng=visit.rng)) == asked(None)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import discreet as dp
+from discreet import exact
 from discreet.catalogue import CATALOGUE
 from discreet.erm import output_perturbation
 from discreet.erm.feasible_sets import Ball, BallBox, Box, interval
@@ -149,7 +150,7 @@ def test_the_sensitivity_of_the_integers_is_the_theorem_s(relation):
 
 def test_every_number_of_the_sensitivity_is_rounded_up():
     for value in (Fraction(2), Fraction(3, 7), Fraction(10**30, 7), Fraction(7, 10**30), Fraction(4)):
-        root = output_perturbation._root_up(value)
+        root = exact.root_up(value)
         assert value <= root**2 <= value * (1 + Fraction(1, 2**38))
         short = output_perturbation._short_up(value)
         assert value <= short <= value * (1 + Fraction(1, 2**18))

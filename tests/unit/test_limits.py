@@ -15,8 +15,8 @@ import discreet as dp
 from discreet.answering import adaptive, calibration
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.linear_query import MAX_WORK, all_cells, linear
-from discreet.answering.marginals import Marginals
 from discreet.answering.measurement import Layers, Measured, SetErrors, covers
+from discreet.answering.workload import Marginals
 from discreet.errors import DiscreetError, ParameterError, SchemaError
 from discreet.mechanisms import CoordinateLaplace, ProductLaplace
 from discreet.predicate import _code
@@ -61,7 +61,7 @@ def test_declared_scopes_answer_about_a_category_of_one_level_and_charge_once(re
 
 def test_a_purchase_that_does_not_cover_its_question_is_refused_before_the_charge(monkeypatch):
     session = opened(dp.Domain(age=dp.Number(0, 9, step=1)), {"age": [1] * 100})
-    monkeypatch.setattr(adaptive.Answers, "_purchase", lambda *_: dp.Gaussian(dp.Count(), 5))
+    monkeypatch.setattr(adaptive.Inquiry, "purchase", lambda *_: dp.Gaussian(dp.Count(), 5))
     with pytest.raises(ParameterError, match="does not cover the question"):
         session.ask("SELECT COUNT(*) FROM people WHERE age = 3")
     assert session.ledger.spent().renyi == 0

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.workload import Marginals
+from discreet.answering import AveragedWeights, Marginals
 from discreet.audit import mutants
 from discreet.audit.attacks import Attack
 from discreet.audit.laws import Setting, rows
