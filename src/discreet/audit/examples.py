@@ -55,8 +55,7 @@ from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.greedy_boxes import EIGHTHS, FIRST, Cost, CountedFaces, FaceByFace
-from discreet.pac.interior.methods import InteriorPoint
-from discreet.pac.interior.rank import MinRank
+from discreet.pac.interior import InteriorPoint, MinRank
 from discreet.pac.rank_bounds import RankBounds
 from discreet.pac.rules import Labels, Literals, Where
 from discreet.query import Count, Equals, Histogram, KeyCount, Not
