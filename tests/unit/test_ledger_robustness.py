@@ -1,4 +1,4 @@
-"""What an attack on the ledger broke once: second budgets, secrets, interrupted creations, double counting, growth."""
+"""The ledger under copies, other users, interrupted creations, concurrent writers and growth."""
 
 from __future__ import annotations
 
