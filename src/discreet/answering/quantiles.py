@@ -9,10 +9,6 @@ from fractions import Fraction
 from discreet.answering.adaptive import AdaptiveAnswers
 from discreet.answering.answer import Answer
 from discreet.data import Dataset
-from discreet.erm.exponential.line import RankQuantile
-from discreet.answering.adaptive import Answers
-from discreet.answering.transcript import Given
-from discreet.data import Dataset, Number
 from discreet.errors import ParameterError
 from discreet.mechanisms import RankQuantile
 from discreet.records import record

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answering import BETTER, LECTURE, AdaptiveAnswers, Answer, Classic, ClassicAnswers, Terms, meaning
+from discreet.answering import BETTER, LECTURE, AdaptiveAnswers, Answer, Classic, ClassicAnswers, SessionTerms, meaning
 from discreet.answering.adaptive import SOURCES, Inquiry
 from discreet.audit.divergence import Finding
 from discreet.audit.laws import Row, Setting, rows
@@ -24,7 +24,7 @@ from discreet.data import Category, Dataset, Domain
 from discreet.errors import BudgetExceeded, ConversationOver
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Neighbours
-from discreet.hypothesis import Fit, fit
+from discreet.hypothesis import FittedHypothesis, fit
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far, Laplace
 from discreet.query import Among, And, Count, Equals, Histogram, Not, Or, Question
 from discreet.rng import Rng
@@ -89,7 +89,7 @@ class RentOrBuy:
     saved  what a threshold would have saved so far, in nano-units: 0 if none is to be opened
     """
 
-    terms: Terms
+    terms: SessionTerms
     past: tuple[tuple[str, tuple[int, ...]], ...] = ()
     saved: int = 0
 
@@ -122,7 +122,7 @@ class RentOrBuy:
         answers.sources = (*SOURCES[:-1], measure)
 
     def learn_truth(self, answers: Any) -> None:
-        def fit_truth(known: int) -> Fit:
+        def fit_truth(known: int) -> FittedHypothesis:
             measured = answers.transcript.measured[:known]
             exact = [replace(one, value=_truth(answers, one.query) * one.unit) for one in measured]
             return fit(exact, answers.facts.domain, total=answers.shop.total)
@@ -303,7 +303,7 @@ def toy(method: str, *, size: int, theta: Exact = 1, updates: int = 2, kind: str
     )
 
 
-RENTER = RentOrBuy(Terms(Fraction(49, 100), Fraction(9, 10), 2), (("a", (2, 2)), ("b", (2, 2))), 10**13)
+RENTER = RentOrBuy(SessionTerms(Fraction(49, 100), Fraction(9, 10), 2), (("a", (2, 2)), ("b", (2, 2))), 10**13)
 """Has 4 persons and hypotheses for two columns; thinks that a threshold is worth its price."""
 
 

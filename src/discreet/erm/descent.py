@@ -25,10 +25,6 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Dataset, Facts, Floats
-from discreet.erm.feasible_sets import shrink
-from discreet.erm.gradient import pass_over
-from discreet.erm.losses import Custom
-from discreet.erm.risk import Constants, Risk, needs_moments, public_size
 from discreet.erm.gradient import Pass, pass_over
 from discreet.erm.promise import Promise
 from discreet.erm.risk import Constants, Risk, public_size

@@ -40,7 +40,6 @@ import numpy.typing as npt
 from discreet import exact
 from discreet.data import Batch, Category, Dataset, Domain, Facts, Floats, IntArray, Ints
 from discreet.erm.features import STEPS, Constant, Declared, VectorColumn, blocks
-from discreet.erm.gradient import lengths
 from discreet.erm.gradient import class_slopes, lengths
 from discreet.erm.promise import Promise
 from discreet.erm.risk import public_size

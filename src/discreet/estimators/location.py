@@ -14,24 +14,12 @@ from discreet.data import AnyNumber, Dataset, Domain, Number
 from discreet.erm.location import Location, methods
 from discreet.erm.losses import Absolute, Pinball, Squared
 from discreet.erm.risk import public_size
+from discreet.erm.solvers import choose
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import Fit, PrivateEstimator, refuse, terms_of
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.method import choose
-from discreet.erm.exponential.bounds import promise
-from discreet.erm.feasible_sets import interval
-from discreet.erm.features import Constant
-from discreet.erm.losses import Absolute, Loss, Pinball, Squared
-from discreet.erm.promise import Promise, mean_promise
-from discreet.erm.risk import Risk, public_size
-from discreet.erm.solvers import Offer, choose
-from discreet.errors import ParameterError, Unproven
-from discreet.estimators.base import Books, PrivateEstimator, books, charged, per_row, refuse, terms_of
-from discreet.funds import Funds
-from discreet.guarantee import Neighbours
-from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, RankQuantile, calibrate
-from discreet.query import Sum
 from discreet.release import Released
 
 

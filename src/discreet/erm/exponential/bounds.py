@@ -24,25 +24,16 @@ import math
 from dataclasses import dataclass
 
 from discreet.data import Facts, Number
-from discreet.erm.exponential.custom import CustomLoss
-from discreet.erm.exponential.grid import MOST_LISTED, GridExponential, LinearProblem, problem_of
-from discreet.erm.exponential.grid_points import Lattice, sides_of
-from discreet.erm.exponential.line import Line, LineExponential, RankQuantile
-from discreet.erm.feasible_sets import Ball, BallBox, FeasibleSet
-from discreet.erm.features import Constant
-from discreet.erm.losses import Absolute, Huber, Pinball, Squared
-from discreet.erm.risk import Risk, needs_moments, public_size
-from discreet.errors import ParameterError
-from discreet.funds import Funds
-from discreet.mechanisms import calibrate
-from discreet.method import Promise
 from discreet.erm.exponential.custom import MOST_LISTED, CustomLoss
-from discreet.erm.exponential.grid import GridExponential, LinearProblem
+from discreet.erm.exponential.grid import MOST_LISTED, GridExponential, LinearProblem
 from discreet.erm.exponential.grid_points import Cover
-from discreet.erm.exponential.line import Line, LineExponential
+from discreet.erm.exponential.line import Line, LineExponential, RankQuantile
 from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, public_size
+from discreet.errors import ParameterError
+from discreet.funds import Funds
 from discreet.mechanisms import RankQuantile, calibrate
+from discreet.method import Promise
 
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 
