@@ -26,7 +26,6 @@ import numpy as np
 from discreet import exact
 from discreet.data import Dataset, Facts, Floats
 from discreet.erm.gradient import Pass, pass_over
-from discreet.erm.promise import Promise
 from discreet.erm.risk import Constants, Risk, public_size
 from discreet.erm.schedules import Accelerated, Average, Last, Schedule, StronglyConvex
 from discreet.errors import ParameterError

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Category, Domain, Floats, Number
+from discreet.data import Domain, Floats, Number
 from discreet.erm.features import Features
 from discreet.errors import ParameterError
 from discreet.exact import Exact
@@ -65,7 +65,7 @@ class Loss:
 
     @property
     def slope_bound(self) -> Fraction:
-        raise NotImplementedError
+        return Fraction(1)
 
     def dimension_of(self, features: Features, domain: Domain) -> int:
         """How many numbers a solution has."""
@@ -78,7 +78,7 @@ class Loss:
     def check_target(self, domain: Domain, name: str) -> None:
         """ParameterError unless the loss can use the declared target."""
         column, classes = domain.column(name), max(2, self.margins)
-        if not isinstance(column, Category) or column.size != classes:
+        if not column.categorical or column.size != classes:
             raise ParameterError(
                 f"{type(self).__name__} needs a target with {classes} declared classes; {name!r} is declared {column!r}"
             )
@@ -179,7 +179,7 @@ class DifferenceLoss(ScalarLoss):
 
     def number(self, domain: Domain, name: str) -> Number:
         column = domain.column(name)
-        if not isinstance(column, Number) or column.missing:
+        if not column.bounded or column.missing:
             raise ParameterError(
                 f"{type(self).__name__} needs a target with bounds that is never missing, "
                 f"Number(low, high, step); {name!r} is declared {column!r}"
@@ -259,35 +259,54 @@ class Huber(DifferenceLoss):
         return IntegerBowl(p, r, p // r), number.step**2 / r**2
 
 
+class QuantileLoss(DifferenceLoss):
+    """k times (1 - q) u above and -q u below; its minimiser over the numbers is the q-quantile."""
+
+    __slots__ = ()
+
+    def quantile(self) -> tuple[Fraction, int]:
+        """(q, k)."""
+        raise NotImplementedError
+
+    def as_pinball(self) -> tuple[Fraction, int] | None:
+        return self.quantile()
+
+    @property
+    def pieces(self) -> tuple[Piece, Piece]:
+        q, times = self.quantile()
+        return (float(times * (1 - q)), 0.0), (-float(times * q), 0.0)
+
+    def value(self, u: Floats) -> Floats:
+        (up, _), (down, _) = self.pieces
+        return np.maximum(up * u, down * u)
+
+    def slope(self, u: Floats) -> Floats:
+        (up, _), (down, _) = self.pieces
+        return np.where(u > 0, up, np.where(u < 0, down, 0.0))
+
+    @property
+    def slope_bound(self) -> Fraction:
+        q, times = self.quantile()
+        return times * max(q, 1 - q)
+
+    def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
+        q, times = self.quantile()
+        part, whole = q.numerator, q.denominator
+        return IntegerCorner(whole - part, part), times * number.step / whole
+
+
 @dataclass(frozen=True, slots=True)
-class Absolute(DifferenceLoss):
+class Absolute(QuantileLoss):
     """|u|: its minimiser over the numbers is the median."""
 
     NAME: ClassVar[str] = "absolute/1"
 
-    def value(self, u: Floats) -> Floats:
-        return np.abs(u)
-
-    def slope(self, u: Floats) -> Floats:
-        return np.sign(u)
-
-    @property
-    def slope_bound(self) -> Fraction:
-        return Fraction(1)
-
-    @property
-    def pieces(self) -> tuple[Piece, Piece]:
-        return (1.0, 0.0), (-1.0, 0.0)
-
-    def as_pinball(self) -> tuple[Fraction, int] | None:
+    def quantile(self) -> tuple[Fraction, int]:
         return Fraction(1, 2), 2
-
-    def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
-        return IntegerCorner(1, 1), number.step
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Pinball(DifferenceLoss):
+class Pinball(QuantileLoss):
     """(1 - q) u above, -q u below: its minimiser over the numbers is the q-quantile."""
 
     NAME: ClassVar[str] = "pinball/1"
@@ -296,26 +315,8 @@ class Pinball(DifferenceLoss):
     def __init__(self, q: Exact) -> None:
         exact.freeze(self, q=exact.probability(q=q))
 
-    def value(self, u: Floats) -> Floats:
-        return np.maximum(float(1 - self.q) * u, -float(self.q) * u)
-
-    def slope(self, u: Floats) -> Floats:
-        return np.where(u > 0, float(1 - self.q), np.where(u < 0, -float(self.q), 0.0))
-
-    @property
-    def slope_bound(self) -> Fraction:
-        return max(self.q, 1 - self.q)
-
-    @property
-    def pieces(self) -> tuple[Piece, Piece]:
-        return (float(1 - self.q), 0.0), (-float(self.q), 0.0)
-
-    def as_pinball(self) -> tuple[Fraction, int] | None:
+    def quantile(self) -> tuple[Fraction, int]:
         return self.q, 1
-
-    def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
-        part, whole = self.q.numerator, self.q.denominator
-        return IntegerCorner(whole - part, part), number.step / whole
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -370,10 +371,6 @@ class Hinge(MarginLoss):
         return np.where(u < 1, -1.0, 0.0)
 
     @property
-    def slope_bound(self) -> Fraction:
-        return Fraction(1)
-
-    @property
     def pieces(self) -> tuple[Piece, Piece]:
         return (-1.0, 1.0), (0.0, 0.0)
 
@@ -404,10 +401,6 @@ class Softmax(Loss):
     @property
     def margins(self) -> int:
         return self.classes
-
-    @property
-    def slope_bound(self) -> Fraction:
-        return Fraction(1)
 
     def row_values(self, margins: Floats, y: Targets) -> Floats:
         return self.value(margins, y.astype(np.int64))

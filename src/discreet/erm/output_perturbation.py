@@ -28,7 +28,6 @@ from discreet.data import Batch, Dataset, Facts, Floats, IntArray
 from discreet.erm.features import blocks
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
-from discreet.erm.promise import Promise
 from discreet.erm.risk import Constants, Risk, public_size
 from discreet.errors import ParameterError
 from discreet.exact import Exact

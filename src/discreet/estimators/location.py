@@ -14,7 +14,6 @@ from discreet.data import AnyNumber, Dataset, Domain, Number
 from discreet.erm.location import Location, methods
 from discreet.erm.losses import Absolute, Pinball, Squared
 from discreet.erm.risk import public_size
-from discreet.erm.solvers import choose
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import Fit, PrivateEstimator, refuse, terms_of

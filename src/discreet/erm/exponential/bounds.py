@@ -23,12 +23,11 @@ import contextlib
 import math
 from dataclasses import dataclass
 
-from discreet.data import Facts, Number
+from discreet.data import Facts
 from discreet.erm.exponential.custom import MOST_LISTED, CustomLoss
-from discreet.erm.exponential.grid import MOST_LISTED, GridExponential, LinearProblem
+from discreet.erm.exponential.grid import GridExponential, LinearProblem
 from discreet.erm.exponential.grid_points import Cover
-from discreet.erm.exponential.line import Line, LineExponential, RankQuantile
-from discreet.erm.promise import Promise
+from discreet.erm.exponential.line import Line, LineExponential
 from discreet.erm.risk import Risk, public_size
 from discreet.errors import ParameterError
 from discreet.funds import Funds
@@ -146,7 +145,7 @@ def _tails(mechanism: LineExponential | GridExponential, facts: Facts) -> list[T
 def _rank_promise(mechanism: RankQuantile, facts: Facts, beta: float | None) -> Promise:
     column = facts.domain.column(mechanism.column)
     theorem = "finitely many points, ranks"
-    if not isinstance(column, Number):
+    if not column.bounded:
         return Promise(None, theorem, "a column without bounds has no bounded loss", beta)
     width, q = float(column.high - column.low), float(max(mechanism.q, 1 - mechanism.q))
     tail = Tail(theorem, 1, math.log(column.steps + 1))
