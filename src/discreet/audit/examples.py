@@ -27,18 +27,6 @@ from discreet.guarantee import Guarantee, Neighbours
 from discreet.pac.boxes import empty, positives
 from discreet.pac.greedy import Falsified
 from discreet.pac.greedy_boxes import EIGHTHS, FIRST, Cost
-from discreet.mechanisms import Above, AboveThreshold, AboveThresholdLaplace, CoordinateLaplace, Exponential, Gaussian, Laplace, LaplaceNoise, PermuteAndFlip, ProductLaplace, ProductLaplaceNoise, RankQuantile, StableHistogram, StableMode
-from discreet.pac.all_boxes import AllBoxes
-from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.boxes import ReorderSlice, SlicedBox, empty, positives
-from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
-from discreet.pac.finite import FiniteClass
-from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
-from discreet.pac.greedy_boxes import EIGHTHS, FIRST, Cost, CountedFaces, FaceByFace
-from discreet.pac.interior import InteriorPoint, MinRank
-from discreet.pac.rank_bounds import RankBounds
-from discreet.pac.rules import Labels, Literals, Where
-from discreet.query import Count, Equals, Histogram, KeyCount, Not
 from discreet.rng import Rng
 
 c = SimpleNamespace(**{kind.__name__: kind for kind in CATALOGUE.values()})
