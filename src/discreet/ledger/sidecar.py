@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 from discreet.errors import LedgerMismatch, LedgerUnavailable
-from discreet.ledger.durable import create_file
+from discreet.ledger.durable import create_file, os_errors
 from discreet.records import canonical
 
 
@@ -55,10 +55,8 @@ def disown(source: Path, ledger_id: str) -> bool:
 
 
 def _require_one_name(source: Path) -> None:
-    try:
+    with os_errors(f"{source.name} cannot be looked at"):
         names = os.stat(source).st_nlink
-    except OSError as error:
-        raise LedgerUnavailable(f"{source.name} cannot be looked at: {error.strerror}") from None
     if names > 1:
         raise LedgerMismatch(
             f"{source.name} has several names (hard links), and each could have a ledger: copy the file, or remove "
@@ -68,8 +66,7 @@ def _require_one_name(source: Path) -> None:
 
 def _named(path: Path) -> object:
     try:
-        return json.loads(path.read_bytes())["ledger"]
-    except OSError as error:
-        raise LedgerUnavailable(f"{path.name} cannot be read: {error.strerror}") from None
+        with os_errors(f"{path.name} cannot be read"):
+            return json.loads(path.read_bytes())["ledger"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
