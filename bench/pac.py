@@ -26,9 +26,8 @@ from bench.erm_growth import Found, apart, measured
 from discreet.data import BitMatrix
 from discreet.funds import Funds
 from discreet.pac import all_conjunctions, choose
-from discreet.pac.conditions import Literals
-from discreet.pac.labels import Labels
 from discreet.pac.methods import Method
+from discreet.pac.rules import Labels, Literals
 
 EPSILONS = (0.1, 1.0)
 FITS, PEER_FITS = 20, 3
@@ -193,7 +192,7 @@ def _conjunction_line(method: Method, k: int, literals: Literals, data: BitMatri
     offer = method.offer(data.facts.size)
     seconds, numbers = _released(offer.mechanism, data)
     promised = "none" if offer.promise.alpha is None else f"{offer.promise.alpha:.3f}"
-    said = " and ".join(literals.said(data.facts.domain, number) for number in sorted(set(numbers))[:6])
+    said = " and ".join(literals.in_words(data.facts.domain, number) for number in sorted(set(numbers))[:6])
     more = f" and {len(set(numbers)) - 6} more" if len(set(numbers)) > 6 else ""
     return f"| {method.name}, {k} | {seconds:.2f} | {seconds / floor:.0f} | {promised} | {said}{more} |"
 

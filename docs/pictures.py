@@ -14,7 +14,7 @@ from pathlib import Path
 import discreet as dp
 from discreet import report
 from discreet.estimators.rule_base import LearnedRule
-from discreet.pac.boxes import BoxRule
+from discreet.pac.rules import BoxRule
 from discreet.rehearsal import made_up
 from discreet.report.plot import Plot, shown
 
@@ -44,7 +44,7 @@ def budget() -> Plot:
 def box() -> Plot:
     domain = dp.Domain(age=dp.Number(0, 120, step=1), visits=dp.Number(0, 50, step=1))
     rule = BoxRule(("age", "visits"), (54, 3), (81, 50))
-    learned = LearnedRule(rule, domain, rule.said(domain))
+    learned = LearnedRule(rule, domain, rule.sentence(domain))
     return report.box(learned, truth={"age": (55, 80), "visits": (3, 50)})
 
 

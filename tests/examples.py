@@ -38,8 +38,7 @@ from discreet.mechanisms import (
 )
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.boxes import BoxRule, SlicedBox
-from discreet.pac.conditions import Literals, Thresholds
+from discreet.pac.boxes import ReorderSlice, SlicedBox
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
@@ -47,9 +46,8 @@ from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
 from discreet.pac.interior.methods import InteriorPoint
 from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
 from discreet.pac.interior.rank import BinarySearch, MinRank
-from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.rank_bounds import RankBounds
-from discreet.pac.reorder_slice_compute import ReorderSlice
+from discreet.pac.rules import BoxRule, Labels, Literals, Mistakes, Thresholds
 from discreet.rng import SeededRng
 
 ROWS = 300

@@ -20,7 +20,7 @@ from scipy.stats import binom
 
 from discreet.data import Dataset
 from discreet.mechanisms import Mechanism
-from discreet.pac.labels import Labels, Mistakes, Rule
+from discreet.pac.rules import Labels, Mistakes, Rule
 from discreet.rng import Rng
 
 FALSE_ALARM = 1e-6

@@ -56,6 +56,16 @@ class SchemaError(DiscreetError):
     """A column or a level is not declared, or a column does not hold what was declared."""
 
 
+class UndeclaredLevels(SchemaError):
+    """A column holds levels that are not declared."""
+
+    def __init__(self, column: str) -> None:
+        super().__init__(
+            f'column {column!r} holds levels that are not declared; declare them, or other="..." would take them'
+        )
+        self.column = column
+
+
 @dataclass(eq=False)
 class UnsupportedQuery(DiscreetError):
     """The question is outside the language that is answered."""

@@ -24,12 +24,9 @@ from discreet.audit.search import Pair, climb
 from discreet.data import Category, Domain, Facts, Number, Slice
 from discreet.errors import OutOfRange
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.pac.boxes import SlicedBox
-from discreet.pac.columns import gathered
-from discreet.pac.interior.methods import MinRank
-from discreet.pac.labels import Labels
-from discreet.pac.reorder_slice_compute import (
+from discreet.pac.boxes import (
     ReorderSlice,
+    SlicedBox,
     empty,
     faces,
     few_price,
@@ -39,6 +36,8 @@ from discreet.pac.reorder_slice_compute import (
     positives,
     rising,
 )
+from discreet.pac.interior.methods import MinRank
+from discreet.pac.rules import Labels, gathered
 from discreet.rng import SeededRng
 
 LABELS = Labels("y", "+")

@@ -18,10 +18,9 @@ from discreet.audit.search import Pair, climb, start, universe
 from discreet.data import Category, Domain
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.conditions import Conjunction, Literals
 from discreet.pac.conjunctions import FalsifiedLiterals, GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass, population_size
-from discreet.pac.labels import Labels, Mistakes
+from discreet.pac.rules import Conjunction, Labels, Literals, Mistakes
 from discreet.rng import SeededRng
 
 LABELS = Labels("y", 1)

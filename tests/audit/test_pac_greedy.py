@@ -27,9 +27,8 @@ from discreet.data import Category, Domain
 from discreet.guarantee import Neighbours
 from discreet.pac import greedy as greedy_module
 from discreet.pac import hazard_lemma
-from discreet.pac.conditions import Literals
 from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
-from discreet.pac.labels import Labels
+from discreet.pac.rules import Labels, Literals
 from discreet.rng import SeededRng
 
 TOY = Domain(a=Category(0, 1), b=Category(0, 1), y=Category("-", "+"))

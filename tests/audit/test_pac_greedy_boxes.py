@@ -21,9 +21,8 @@ from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import Laplace
 from discreet.pac import greedy_boxes
 from discreet.pac.all_boxes import AllBoxes
-from discreet.pac.boxes import BoxRule
 from discreet.pac.greedy_boxes import Cost, CountedFaces, FaceByFace
-from discreet.pac.labels import Labels, Mistakes
+from discreet.pac.rules import BoxRule, Labels, Mistakes
 from discreet.rng import SeededRng
 
 LABELS = Labels("y", "yes")
@@ -48,7 +47,7 @@ class Weighed:
     def run(self, data, rng):
         cost = Cost(self.eighths, greedy_boxes.EIGHTHS)
         rate = self.honest.rate / cost.range(Neighbours(data.facts.neighbours.kind))
-        return greedy_boxes._learned(data, self.honest.columns, LABELS, lambda _: (cost, rate), rng)
+        return greedy_boxes.learn_faces(data, self.honest.columns, LABELS, lambda _: (cost, rate), rng)
 
 
 @dataclass
@@ -214,16 +213,16 @@ def test_the_rate_of_add_remove_is_caught_under_replace_one(mechanism, ratio):
 
 def _order_by_rows(honest: FaceByFace, data: Any, rng: Any) -> Any:
     """Begins with the upper face if there are more positives than negatives, else with the lower one."""
-    negatives, positives = greedy_boxes._counts(data, honest.labels).tolist()
+    negatives, positives = greedy_boxes.class_counts(data, honest.labels).tolist()
     return _ordered(honest, data, rng, upper=positives > negatives)
 
 
 def _ordered(honest: FaceByFace, data: Any, rng: Any, *, upper: bool) -> Any:
     cost, low, high = Cost.of(honest.weight), 0, 1
-    box = greedy_boxes._Current(honest.columns, (0,), (1,), (2,))
-    tally = greedy_boxes._tally(data, box, 0, honest.labels)
+    box = greedy_boxes.CurrentBox(honest.columns, (0,), (1,), (2,))
+    tally = greedy_boxes.tally_values(data, box, 0, honest.labels)
     for side in (upper, not upper):
-        low, high = greedy_boxes._moved(tally, low, high, side, cost, honest.rate / cost.positive, rng)
+        low, high = greedy_boxes.move_face(tally, low, high, side, cost, honest.rate / cost.positive, rng)
         if low > high:
             return greedy_boxes.empty(1)
     return np.array([low]), np.array([high])
@@ -239,7 +238,7 @@ def _twice(honest: FaceByFace, data: Any, rng: Any) -> Any:
 def _at_rows_only(honest: FaceByFace, data: Any, rng: Any) -> Any:
     """Of positions that cost the same, only the one at a row's own value."""
     cost = Cost.of(honest.weight)
-    tally = greedy_boxes._tally(data, greedy_boxes._Current(honest.columns, (0,), (1,), (2,)), 0, honest.labels)
+    tally = greedy_boxes.tally_values(data, greedy_boxes.CurrentBox(honest.columns, (0,), (1,), (2,)), 0, honest.labels)
     if not len(tally.values):
         return greedy_boxes.empty(1)
     cut = np.concatenate([[0], tally.positives.cumsum()])
@@ -250,7 +249,7 @@ def _at_rows_only(honest: FaceByFace, data: Any, rng: Any) -> Any:
 
 def _weight_by_rows(honest: CountedFaces, data: Any, rng: Any) -> Any:
     """A light weight where positives are at least as many as negatives, a heavy one elsewhere: by exact counts."""
-    negatives, positives = greedy_boxes._counts(data, honest.labels).tolist()
+    negatives, positives = greedy_boxes.class_counts(data, honest.labels).tolist()
     return Weighed(honest, 16 if positives >= negatives else 512).run(data, rng)
 
 

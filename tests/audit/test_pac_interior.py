@@ -25,10 +25,10 @@ from discreet.audit.search import climb, start
 from discreet.data import Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, stable
-from discreet.pac.columns import gathered, sorted_column
 from discreet.pac.interior.methods import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
 from discreet.pac.interior.prefix import NOWHERE, Ending, digits_apart
 from discreet.pac.interior.rank import code_bits, moved
+from discreet.pac.rules import gathered, sorted_column
 from discreet.rng import SeededRng
 
 REPLACE, ADD = Neighbours("replace-one"), Neighbours("add-remove")

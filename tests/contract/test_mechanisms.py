@@ -21,8 +21,8 @@ from discreet.catalogue import CATALOGUE
 from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.errors import OutOfRange
 from discreet.mechanisms import Conversation, Mechanism
+from discreet.pac.boxes import ReorderSlice
 from discreet.pac.greedy import SelfDeleting
-from discreet.pac.reorder_slice_compute import ReorderSlice
 from discreet.records import canonical, record, revive
 from discreet.rng import SeededRng
 from tests.examples import (

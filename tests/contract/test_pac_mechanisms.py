@@ -9,13 +9,12 @@ import pytest
 import discreet as dp
 from discreet.mechanisms import GaussianNoise
 from discreet.pac.all_boxes import AllBoxes
-from discreet.pac.boxes import SlicedBox
+from discreet.pac.boxes import ReorderSlice, SlicedBox
 from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
 from discreet.pac.interior.methods import InteriorPoint
 from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
 from discreet.pac.interior.rank import BinarySearch, MinRank
 from discreet.pac.rank_bounds import RankBounds
-from discreet.pac.reorder_slice_compute import ReorderSlice
 from tests.contract.test_mechanisms import drawn
 from tests.examples import BOX, DOMAIN, LABELS, LEARNERS, columns, nobody
 

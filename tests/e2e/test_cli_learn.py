@@ -422,11 +422,11 @@ def _asked(learned) -> np.ndarray:
 def _learned(rule):
     from discreet.estimators.rule_base import LearnedRule
 
-    return LearnedRule(rule, SMALL, rule.said(SMALL))
+    return LearnedRule(rule, SMALL, rule.sentence(SMALL))
 
 
 def test_the_condition_of_every_rule_of_two_conditions_means_the_rule():
-    from discreet.pac.conditions import Conjunction, Thresholds
+    from discreet.pac.rules import Conjunction, Thresholds
 
     conditions = Thresholds(SMALL.names, 8)
     rows, count = _everything(), conditions.size(SMALL)
@@ -434,14 +434,13 @@ def test_the_condition_of_every_rule_of_two_conditions_means_the_rule():
     for one in range(count):
         for other in range(one + 1):
             rule = Conjunction(conditions, (one, other))
-            assert (_asked(_learned(rule)) == rule.mask(rows)).all(), rule.said(SMALL)
-            assert covers(_learned(rule)) == Fraction(int(rule.mask(rows).sum()), rows.rows), rule.said(SMALL)
+            assert (_asked(_learned(rule)) == rule.mask(rows)).all(), rule.sentence(SMALL)
+            assert covers(_learned(rule)) == Fraction(int(rule.mask(rows).sum()), rows.rows), rule.sentence(SMALL)
 
 
 def test_the_condition_of_every_box_and_conjunction_means_the_rule():
     from discreet.cli.rule_view import sentence
-    from discreet.pac.boxes import BoxRule
-    from discreet.pac.conditions import Conjunction, Literals
+    from discreet.pac.rules import BoxRule, Conjunction, Literals
 
     rows = _everything()
     sides = [(low, high) for low in range(3) for high in range(3)]
@@ -449,8 +448,8 @@ def test_the_condition_of_every_box_and_conjunction_means_the_rule():
     literals = Literals(("old", "sex"))
     pairs = [(one, other) for one in range(4) for other in range(4)]
     for rule in [*boxes, *(Conjunction(literals, pair) for pair in pairs), Conjunction(literals, ())]:
-        assert (_asked(_learned(rule)) == rule.mask(rows)).all(), rule.said(SMALL)
-        assert covers(_learned(rule)) == Fraction(int(rule.mask(rows).sum()), rows.rows), rule.said(SMALL)
+        assert (_asked(_learned(rule)) == rule.mask(rows)).all(), rule.sentence(SMALL)
+        assert covers(_learned(rule)) == Fraction(int(rule.mask(rows).sum()), rows.rows), rule.sentence(SMALL)
     assert covers(_learned(Conjunction(literals, (), never=True))) == 0
     assert sentence(_learned(Conjunction(literals, (0, 3)))) == "old = True and sex = F"
     assert sentence(_learned(Conjunction(literals, (0, 1)))) == "never"

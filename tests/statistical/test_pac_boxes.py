@@ -12,9 +12,9 @@ import pytest
 from discreet.data import Category, Domain, Facts, Number, Table
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
-from discreet.pac.boxes import BoxRule, SlicedBox, methods
-from discreet.pac.labels import Labels
+from discreet.pac.boxes import SlicedBox, methods
 from discreet.pac.methods import Method, named
+from discreet.pac.rules import BoxRule, Labels
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, mistakes, most_losses
 

@@ -13,10 +13,9 @@ from discreet.data import BitMatrix, Bits, Category, Domain, Facts
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac.all_conjunctions import Listing, PackedRows
-from discreet.pac.conditions import Conjunction, Literals
 from discreet.pac.conjunctions import COUNTS, EXACT, LECTURE, methods, tuned
-from discreet.pac.labels import Labels
 from discreet.pac.methods import named
+from discreet.pac.rules import Conjunction, Labels, Literals
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
 

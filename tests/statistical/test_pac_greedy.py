@@ -10,10 +10,9 @@ import pytest
 from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Table
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
-from discreet.pac.conditions import Conjunction, Literals, Thresholds
 from discreet.pac.greedy import GreedySelection, methods, practical
-from discreet.pac.labels import Labels
 from discreet.pac.methods import named
+from discreet.pac.rules import Conjunction, Labels, Literals, Thresholds
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
 

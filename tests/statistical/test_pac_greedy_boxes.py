@@ -12,9 +12,8 @@ import discreet as dp
 from discreet.funds import Funds
 from discreet.guarantee import Budget
 from discreet.pac import all_boxes, greedy_boxes
-from discreet.pac.boxes import BoxRule
-from discreet.pac.labels import Labels
 from discreet.pac.mistake_bound import certify, hidden
+from discreet.pac.rules import BoxRule, Labels
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
 

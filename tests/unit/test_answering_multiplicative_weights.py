@@ -94,7 +94,7 @@ def test_the_better_one_keeps_its_failures_within_beta(size, alpha, questions, p
     failures = found.thresholds * math.exp(-(above_z + 1) / float(found.threshold.threshold_scale))
     failures += questions * math.exp(-(above_nu + 1) / float(found.threshold.question_scale))
     q = math.exp(-1 / float(found.scale))
-    laplace, gaussian = 2 * q ** (found.error + 1) / (1 + q), 2 * norm.sf(found.error / float(found.scale))
+    laplace, gaussian = 2 * q ** (found.error + 1) / (1 + q), 2 * norm.sf((found.error + 0.5) / float(found.scale))
     failures += found.updates * (laplace if pure else gaussian)
     assert 0.99 * 0.05 <= failures <= 0.05
     assert found.near <= alpha * size

@@ -107,7 +107,7 @@ def test_the_tally_of_comparisons_is_the_one_that_was_counted():
     assert [ours, even, peers] == counted
     assert all_of_them == sum(counted)
     said = " ".join(README.read_text().split())
-    assert f"Of {all_of_them} comparisons ours is better in {ours}, a peer in {peers}:" in said
+    assert f"Of {all_of_them} comparisons discreet is better in {ours}, a peer in {peers}:" in said
     beside = " ".join(COMPARISON.read_text().split())
     assert f"all {all_of_them} comparisons, with the {peers} that a peer wins" in beside
 

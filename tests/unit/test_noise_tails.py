@@ -12,16 +12,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet.pac.conditions import Literals
+from discreet.pac.labels import Labels, Mistakes
+from scipy.special import ndtri
 
 import discreet as dp
 from discreet.answering.measurement import noise_bound
-from discreet.mechanisms import stable
-from discreet.pac.conditions import Literals
+from discreet.mechanisms import GaussianNoise, LaplaceNoise, gaussian_reach, stable
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, lecture_threshold
-from discreet.pac.interior.rank import _gaussian_reached, reached
-from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.mistake_bound import certifying, hidden
 from discreet.pac.rank_bounds import RankBounds
+from discreet.pac.rules import Labels, Literals, Mistakes
 from discreet.query import Count, Sum
 from tests.examples import LABELS, RULES, facts
 
@@ -99,6 +100,54 @@ def test_a_window_splits_beta_over_the_threshold_and_all_questions(scale, beta, 
     assert 2 * laplace(z, scale) + 2 * questions * laplace(nu, 2 * scale) <= number(beta)
 
 
+# The laws themselves: every tail and quantile in the library is one of these.
+
+GRID = [Fraction(1, 3), Fraction(1, 2), Fraction(1), Fraction(5, 3), Fraction(7, 2), Fraction(11), Fraction(40)]
+FAILURES = [0.5, 0.1, 0.05, 1e-3, 1e-6, 1e-9]
+
+
+@pytest.mark.parametrize("scale", GRID, ids=str)
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("unit", [Fraction(1), Fraction(1, 4)])
+def test_the_quantile_of_laplace_noise_is_the_least_that_holds(scale, failure, unit):
+    noise = LaplaceNoise(scale * unit)
+    found = noise.quantile(failure, unit=unit)
+    assert found == least(lambda t: 2 * laplace(t + 1, scale), Fraction(failure), first=0)
+    for steps in (1, 2, int(found) + 1):
+        assert noise.tail(steps, unit=unit) == pytest.approx(float(laplace(steps, scale)), rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", GRID, ids=str)
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("unit", [Fraction(1), Fraction(1, 4)])
+def test_the_quantile_of_gaussian_noise_holds_and_is_not_wider_than_any_known_formula(scale, failure, unit):
+    noise, s = GaussianNoise(scale * unit), float(scale)
+    found = noise.quantile(failure, unit=unit)
+    assert 2 * gaussian(int(found) + 1, s) <= failure
+    normal, log_one_side = -float(ndtri(failure / 2)), math.log(2 / failure)
+    assert found <= math.ceil(s * normal)
+    assert found <= s * math.sqrt(2 * log_one_side)
+    assert found <= math.ceil(s * max(1.0, normal) + 0.5) - 1
+    for steps in (1, 2, int(found) + 1):
+        assert gaussian(steps, s) <= noise.tail(steps, unit=unit) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise])
+@pytest.mark.parametrize("failure", FAILURES[1:])
+@pytest.mark.parametrize("steps", [1, 7, 300])
+def test_the_largest_scale_for_a_quantile_has_it_and_a_larger_one_has_not(kind, failure, steps):
+    scale = kind.scale_for(steps, failure)
+    assert kind(scale * (1 - 1e-9)).quantile(failure) <= steps
+    assert kind(scale * (1 + 1e-6)).quantile(failure) > steps
+
+
+@pytest.mark.parametrize("kind", [LaplaceNoise, GaussianNoise])
+def test_noise_always_reaches_0_and_no_noises_add_up_to_0(kind):
+    assert (kind(3).tail(0), kind(3).tail(-2)) == (1, 1)
+    assert kind(3).reach(math.log(0.9)) == 1
+    assert kind(3).quantile(0.1, copies=0) == 0
+
+
 # Certificates, interior points.
 
 
@@ -112,13 +161,13 @@ def test_a_certificate_hides_no_mistake_more_than_its_beta_allows(scale, beta):
 @scaled
 @failing
 def test_what_laplace_noise_reaches(scale, beta):
-    assert reached(scale, math.log(beta)) == least(lambda m: laplace(m, scale), beta)
+    assert LaplaceNoise(scale).reach(math.log(beta)) == least(lambda m: laplace(m, scale), beta)
 
 
 @pytest.mark.parametrize("scale", [0.7, 1.0, 3.5, 40.0])
 @pytest.mark.parametrize("beta", [0.1, 1e-3, 1e-8])
 def test_what_gaussian_noise_reaches(scale, beta):
-    found = _gaussian_reached(scale, math.log(beta))
+    found = gaussian_reach(scale, math.log(beta))
     assert gaussian(found, scale) <= beta
     assert gaussian(found - 2, scale) > beta
 

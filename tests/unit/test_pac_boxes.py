@@ -21,11 +21,23 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger.answer_codec import decode, encode
 from discreet.mechanisms import LaplaceNoise
-from discreet.pac.boxes import FEW, BoxRule, SlicedBox, methods, population_size
+from discreet.pac.boxes import (
+    FEW,
+    EpsilonDelta,
+    ReorderSlice,
+    SlicedBox,
+    empty,
+    few_price,
+    kappa,
+    methods,
+    padded,
+    population_size,
+    reordered,
+    rising,
+)
 from discreet.pac.interior.methods import BinarySearch, MinRank, PrefixSearch
-from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.methods import Method, Refused, named
-from discreet.pac.reorder_slice_compute import Block, ReorderSlice, empty, few_price, kappa, padded, reordered, rising
+from discreet.pac.rules import BoxRule, Labels, Mistakes
 from discreet.records import record, revive
 from discreet.rng import SeededRng
 
@@ -101,16 +113,18 @@ def test_a_box_holds_the_rows_between_its_faces_and_no_missing_value():
 def test_a_box_reads_as_a_sentence(columns, low, high, sentence):
     rule = BoxRule(columns, low, high)
     rule.check(PEOPLE)
-    assert rule.said(PEOPLE) == sentence
+    assert rule.sentence(PEOPLE) == sentence
     assert revive(record(rule), {BoxRule.NAME: BoxRule}) == rule
 
 
 def test_the_sentence_has_other_names_and_values_of_every_kind_of_number():
-    assert BoxRule(("age",), (2,), (10,)).said(PEOPLE, names=["years"]) == "years >= 0.2"
+    assert BoxRule(("age",), (2,), (10,)).sentence(PEOPLE, names=["years"]) == "years >= 0.2"
     code = int(PEOPLE["height"].codes(np.array([2.5]))[0])
-    assert BoxRule.full(("height",), PEOPLE).said(PEOPLE) == "always"
-    assert BoxRule(("height",), (code,), (BoxRule.full(("height",), PEOPLE).high[0],)).said(PEOPLE) == "height >= 2.5"
-    assert BoxRule(("w",), (5,), (2**70,)).said(Domain(w=Whole(80))) == f"5 <= w <= {2**70}"
+    assert BoxRule.full(("height",), PEOPLE).sentence(PEOPLE) == "always"
+    assert (
+        BoxRule(("height",), (code,), (BoxRule.full(("height",), PEOPLE).high[0],)).sentence(PEOPLE) == "height >= 2.5"
+    )
+    assert BoxRule(("w",), (5,), (2**70,)).sentence(Domain(w=Whole(80))) == f"5 <= w <= {2**70}"
 
 
 @pytest.mark.parametrize(
@@ -198,8 +212,8 @@ def test_the_known_constants_and_that_the_third_misses_a_millionth(ratio, stretc
     e_a = 1 / Fraction(cost)
     gap = Fraction(ratio) * e_a
     found = reordered(
-        Block(e_a, Fraction(0)),
-        Block(2 * e_a, Fraction(0)),
+        EpsilonDelta(e_a, Fraction(0)),
+        EpsilonDelta(2 * e_a, Fraction(0)),
         gap=gap,
         slack=stretch * gap,
         rounds=rounds,
@@ -234,7 +248,7 @@ def test_failures_of_the_routine_follow_the_recursion():
     delta = Fraction(1, 10**9)
     gap = Fraction(3)  # kappa = 1 - e^-3 = 0.9502 for every slack that is large enough
     swap = Fraction(1 + math.e) * delta
-    added, replaced = Block(Fraction(1), delta), Block(Fraction(2), swap)
+    added, replaced = EpsilonDelta(Fraction(1), delta), EpsilonDelta(Fraction(2), swap)
     kept = float(kappa(gap, Fraction(1)))
     assert kept == pytest.approx(1 - math.exp(-3), rel=1e-12)
     found = _price(added, replaced, "add-remove", gap=gap, rounds=8)
@@ -247,7 +261,10 @@ def test_failures_of_the_routine_follow_the_recursion():
 
 
 def test_replacing_costs_removing_and_adding():
-    added, replaced = Block(Fraction(1, 10), Fraction(1, 10**9)), Block(Fraction(1, 5), Fraction(2, 10**9))
+    added, replaced = (
+        EpsilonDelta(Fraction(1, 10), Fraction(1, 10**9)),
+        EpsilonDelta(Fraction(1, 5), Fraction(2, 10**9)),
+    )
     one, other = (_price(added, replaced, kind) for kind in ("add-remove", "replace-one"))
     assert one.epsilon == 2 * 1 + Fraction(1, 5) + Fraction(1, 10)
     assert other.epsilon == one.epsilon + Fraction(1, 2) + Fraction(1, 10)
@@ -257,7 +274,7 @@ def test_replacing_costs_removing_and_adding():
 
 @pytest.mark.parametrize("kind", ["add-remove", "replace-one"])
 def test_several_rows_cost_group_privacy(kind):
-    added, replaced = Block(Fraction(1, 10), Fraction(0)), Block(Fraction(1, 5), Fraction(0))
+    added, replaced = EpsilonDelta(Fraction(1, 10), Fraction(0)), EpsilonDelta(Fraction(1, 5), Fraction(0))
     one, three = (_price(added, replaced, kind, rows=rows, gap="0.01", slack="0.1", rounds=4) for rows in (1, 3))
     forth = float(_price(added, replaced, "add-remove", gap="0.01", slack="0.1", rounds=4).epsilon)
     assert three.epsilon == 3 * one.epsilon

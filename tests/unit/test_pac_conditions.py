@@ -16,8 +16,7 @@ from discreet import arrays
 from discreet.data import Batch, BitMatrix, Bits, Category, Domain, Number, Table, common_ones, packed, unpacked
 from discreet.data import matrix as matrix_module
 from discreet.errors import ParameterError, SchemaError
-from discreet.pac.conditions import Conjunction, Literals, Thresholds
-from discreet.pac.labels import Labels, Mistakes
+from discreet.pac.rules import Conjunction, Labels, Literals, Mistakes, Thresholds
 from discreet.query import Histogram
 
 ROWS, VARIABLES = 203, 5
@@ -226,14 +225,14 @@ def test_columns_that_are_no_booleans_are_refused():
     ],
 )
 def test_a_conjunction_reads_as_a_sentence(numbers, sentence):
-    assert Conjunction(BITS, numbers).said(Domain(x=Bits(6), y=CLASSES)) == sentence
+    assert Conjunction(BITS, numbers).sentence(Domain(x=Bits(6), y=CLASSES)) == sentence
 
 
 def test_a_conjunction_speaks_of_its_columns_or_of_given_names():
     domain = Domain(smoker=Category("no", "yes"), tall=Category("no", "yes"))
     rule = Conjunction(Literals(("smoker", "tall")), (0, 3))
-    assert rule.said(domain) == "smoker and not tall"
-    assert rule.said(domain, ["a", "b"]) == "a and not b"
+    assert rule.sentence(domain) == "smoker and not tall"
+    assert rule.sentence(domain, ["a", "b"]) == "a and not b"
     with pytest.raises(ParameterError, match=r"numbered 0 \.\. 3"):
         Conjunction(Literals(("smoker", "tall")), (4,)).check(domain)
 
@@ -271,7 +270,7 @@ def test_thresholds_count_what_their_conditions_refuse():
 
 def test_every_condition_says_and_means_the_same():
     conditions = Thresholds(("age", "sex"), cuts=256)
-    said = [conditions.said(MIXED, number) for number in range(conditions.size(MIXED))]
+    said = [conditions.in_words(MIXED, number) for number in range(conditions.size(MIXED))]
     assert said[:3] == ["age >= 1", "age <= 0", "age >= 2"]
     assert said[17:] == ["age <= 8", "sex = F", "sex != F", "sex = M", "sex != M", "sex = X", "sex != X"]
     assert len(set(said)) == len(said)

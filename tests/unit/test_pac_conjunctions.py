@@ -12,13 +12,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.cli import progress
 from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Table
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac import all_conjunctions
 from discreet.pac.all_conjunctions import MOST, AllConjunctions, Listing, PackedRows, conjunctions, estimate
-from discreet.pac.conditions import Conjunction, Literals
 from discreet.pac.conjunctions import (
     COUNTS,
     EXACT,
@@ -36,17 +36,15 @@ from discreet.pac.conjunctions import (
 from discreet.pac.finite import (
     ClassMistakes,
     FiniteClass,
-    FunctionRule,
     Predictions,
-    Where,
     agnostic_excess,
     agnostic_population_size,
     empirical_size,
     population_size,
 )
 from discreet.pac.finite import methods as finite_methods
-from discreet.pac.labels import Labels, Mistakes
 from discreet.pac.methods import Method, Refused, named
+from discreet.pac.rules import Conjunction, FunctionRule, Labels, Literals, Mistakes, Where
 from discreet.query import Between, Equals
 from discreet.records import canonical, record, revive
 from discreet.rng import SeededRng
@@ -87,7 +85,7 @@ def test_the_lecture_s_sample_is_labelled_by_its_conjunction():
     rows, labels = sample("(010101,1), (010110,0), (111101,1), (111111,0), (000000,0)")
     target = (2, 9, 10)
     assert true_of(target, rows).tolist() == labels.tolist()
-    assert Conjunction(BITS, target).said(Domain(x=Bits(6), y=CLASSES)) == "v2 and not v5 and v6"
+    assert Conjunction(BITS, target).sentence(Domain(x=Bits(6), y=CLASSES)) == "v2 and not v5 and v6"
     data = matrix(rows, labels)
     assert data.exact_sum(Mistakes(Conjunction(BITS, target), LABELS).partial) == 0
 
@@ -97,7 +95,7 @@ def test_the_lecture_s_deletion_run_ends_with_v4_and_not_v5_and_v6():
         "(010101,1), (010110,0), (111101,1), (111111,0), (000000,0), (101101,1), (111101,1), (000101,1)"
     )
     kept = deletion(rows, labels)
-    assert Conjunction(BITS, kept).said(Domain(x=Bits(6), y=CLASSES)) == "v4 and not v5 and v6"
+    assert Conjunction(BITS, kept).sentence(Domain(x=Bits(6), y=CLASSES)) == "v4 and not v5 and v6"
     assert true_of(kept, rows).tolist() == labels.tolist()
 
 
@@ -387,7 +385,7 @@ def test_every_conjunction_is_listed_once_with_its_mistakes(d, k, rows, monkeypa
     levels, counts = everything.histogram()
     assert dict(zip(levels.tolist(), counts.tolist(), strict=True)) == {e: len(each) for e, each in expected.items()}
     for level, wanted in expected.items():
-        found = [everything.found(level, place) for place in range(everything.having(level))]
+        found = [everything.conjunction(level, place) for place in range(everything.having(level))]
         assert len(found) == len(wanted)
         assert set(found) == wanted
 
@@ -403,8 +401,8 @@ def test_the_list_is_the_same_however_it_is_cut(parts, monkeypatch):
     cut = Listing(rows, 3, lambda done: None)
     cut.histogram()
     for level in levels.tolist():
-        assert [whole.found(level, p) for p in range(whole.having(level))] == [
-            cut.found(level, p) for p in range(cut.having(level))
+        assert [whole.conjunction(level, p) for p in range(whole.having(level))] == [
+            cut.conjunction(level, p) for p in range(cut.having(level))
         ]
 
 
@@ -477,9 +475,10 @@ class Terminal(io.StringIO):
 )
 def test_progress_is_shown_on_a_terminal_if_it_takes_long(stream, patience, shown, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stderr", stream())
-    monkeypatch.setattr(all_conjunctions, "SHOWN", patience)
+    monkeypatch.setattr(progress, "SHOWN", patience)
     bits = np.random.default_rng(6).random((30, 4)) < 0.5
-    AllConjunctions(BITS, LABELS, 2, 1).run(matrix(bits, bits[:, 0], "replace-one"), SeededRng(3))
+    with progress.conjunction_progress():
+        AllConjunctions(BITS, LABELS, 2, 1).run(matrix(bits, bits[:, 0], "replace-one"), SeededRng(3))
     assert ("conjunctions of 4 variables" in sys.stderr.getvalue()) == shown
     assert capsys.readouterr().out == ""
 
@@ -525,7 +524,7 @@ def test_mistakes_of_a_list_are_counted_and_a_failing_function_says_no():
 def test_the_best_of_a_list_is_found():
     mechanism = FiniteClass(hypotheses(), LABELS, 1)
     assert mechanism.run(people(), SeededRng(1)) == 0
-    assert [rule.said(PEOPLE) for rule in hypotheses()][2:] == ["old", "wild", "text"]
+    assert [rule.sentence(PEOPLE) for rule in hypotheses()][2:] == ["old", "wild", "text"]
 
 
 def test_a_function_sees_one_row_at_a_time_with_booleans():

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from discreet.pac.conditions import Conjunction, Literals, Thresholds
+from discreet.pac.labels import Labels
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -18,11 +20,11 @@ from discreet.data import BitMatrix
 from discreet.estimators import rule_base
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
-from discreet.estimators.rule_base import declared_numbers
+from discreet.estimators.input import Part, declared_numbers
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier, sentence
 from discreet.pac.boxes import BoxRule
-from discreet.pac.conditions import Conjunction, Literals, Thresholds
 from discreet.pac.methods import Promise
+from discreet.pac.rules import BoxRule, Conjunction, Literals, Thresholds
 from tests.pac_game import assert_honest, clopper_pearson_lower, clopper_pearson_upper, failures, mistakes, most_losses
 
 LITTLE_NOISE = 1000
@@ -134,7 +136,7 @@ def test_little_noise_recovers_a_rule_and_conditions_on_one_column_are_joined():
 
 def test_a_rule_in_words():
     conditions = Thresholds(["age", "region", "smoker"], cuts=73)
-    numbers = {conditions.said(DOMAIN, each): each for each in range(conditions.size(DOMAIN))}
+    numbers = {conditions.in_words(DOMAIN, each): each for each in range(conditions.size(DOMAIN))}
 
     def said(*words, never=False):
         return sentence(Conjunction(conditions, tuple(numbers[each] for each in words), never), DOMAIN)
@@ -275,9 +277,9 @@ def test_a_promise_without_a_theorem_says_so():
 
 def test_a_promise_about_a_part_of_a_table_is_about_its_rows():
     promise = Promise(0.01, 0.05, "theorem", "the labels are right")
-    part = rule_base.reading.Part(BitMatrix(BITS[:100], TARGET[:100], target=dp.Category(0, 1)), 400)
+    part = Part(BitMatrix(BITS[:100], TARGET[:100], target=dp.Category(0, 1)), 400)
     assert rule_base.of_part(promise, part).alpha == pytest.approx(0.04)
-    small = rule_base.reading.Part(BitMatrix(BITS[:4], TARGET[:4], target=dp.Category(0, 1)), 400)
+    small = Part(BitMatrix(BITS[:4], TARGET[:4], target=dp.Category(0, 1)), 400)
     assert rule_base.of_part(promise, small).alpha is None
     whole = BitMatrix(BITS, TARGET, target=dp.Category(0, 1))
     assert rule_base.of_part(promise, whole) == promise
@@ -586,7 +588,7 @@ def test_a_fitted_model_holds_no_rows():
 class Guess:
     """Learns the right rule in all but one of `lucky` runs."""
 
-    labels = rule_base.Labels("y", 1)
+    labels = Labels("y", 1)
 
     def __init__(self, lucky):
         self.runs, self.lucky = 0, lucky

@@ -6,12 +6,7 @@ import math
 
 import pytest
 
-from discreet.pac.finite import (
-    agnostic_excess,
-    agnostic_population_size,
-    empirical_size,
-    population_size,
-)
+from discreet.pac.finite import agnostic_excess, agnostic_population_size, empirical_size, population_size
 
 CASES = [
     (math.log(size), alpha, beta, rate)

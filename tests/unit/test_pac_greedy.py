@@ -17,7 +17,6 @@ from discreet.errors import OutOfRange, ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac import hazard_lemma
-from discreet.pac.conditions import Conjunction, Literals, Thresholds
 from discreet.pac.greedy import (
     GreedySelection,
     SelfDeleting,
@@ -28,8 +27,8 @@ from discreet.pac.greedy import (
     practical,
     schedule,
 )
-from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, best, named
+from discreet.pac.rules import Conjunction, Labels, Literals, Thresholds
 from discreet.records import record, revive
 from discreet.rng import SeededRng
 
@@ -429,7 +428,7 @@ def test_conditions_on_numbers_and_categories_are_learned_alike():
     table = Table(columns, domain, neighbours="replace-one")
     conditions = Thresholds(("age", "sex"))
     found = WeighedGreedy(conditions, LABELS, 2, 10, 1).run(table, SeededRng(1))
-    assert Conjunction(conditions, found).said(domain) in ("age >= 40 and sex = F", "age >= 40 and sex != M")
+    assert Conjunction(conditions, found).sentence(domain) in ("age >= 40 and sex = F", "age >= 40 and sex != M")
 
 
 def test_weights_fall_from_the_ratio_to_one():

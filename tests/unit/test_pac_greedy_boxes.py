@@ -17,11 +17,10 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.pac import all_boxes, greedy_boxes, mistake_bound
 from discreet.pac.all_boxes import AllBoxes
-from discreet.pac.boxes import BoxRule
 from discreet.pac.greedy_boxes import Cost, CountedFaces, FaceByFace
-from discreet.pac.labels import Labels
 from discreet.pac.methods import Method
 from discreet.pac.mistake_bound import certify, hidden
+from discreet.pac.rules import BoxRule, Labels
 from discreet.records import record, revive
 from discreet.rng import Rng, SeededRng
 from tests.pac_game import mistakes
@@ -138,7 +137,7 @@ def test_a_number_without_bounds_can_be_a_column():
     low, high = FaceByFace(("x",), LABELS, 3, 1).run(rows, SeededRng(1))
     rule = BoxRule(("x",), low, high)
     assert mistakes(rule, rows, LABELS) < 120
-    assert rule.said(rows.facts.domain).count("<=") == 2
+    assert rule.sentence(rows.facts.domain).count("<=") == 2
 
 
 def test_a_file_gives_the_same_box_as_memory(tmp_path):

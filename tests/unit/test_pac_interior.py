@@ -32,7 +32,7 @@ from discreet.pac.interior.methods import (
     methods,
 )
 from discreet.pac.interior.prefix import NOWHERE, crowded_pairs, digits_apart, heaviest
-from discreet.pac.interior.rank import TwoTo, _runs, code_bits, log_size, reached
+from discreet.pac.interior.rank import TwoTo, _runs, code_bits, log_size
 from discreet.pac.interior.splits import pair_split, prefix_split
 from discreet.pac.methods import Method, Refused, best, named
 from discreet.pac.rank_bounds import RankBounds, declaration
@@ -335,7 +335,7 @@ def test_the_transcript_ends_with_the_point():
 def test_the_reach_of_the_noise_is_the_least():
     for scale in (Fraction(1, 3), Fraction(5), Fraction(100)):
         for beta in (0.3, 0.01, 1e-6):
-            least, q = reached(scale, math.log(beta)), math.exp(-1 / scale)
+            least, q = LaplaceNoise(scale).reach(math.log(beta)), math.exp(-1 / scale)
             assert q**least / (1 + q) <= beta * (1 + 1e-9)
             assert least == 1 or q ** (least - 1) / (1 + q) > beta * (1 - 1e-9)
 

@@ -22,8 +22,8 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.pac.boxes import BoxRule
 from discreet.pac.plans import needed
+from discreet.pac.rules import BoxRule
 from discreet.plan import plan
 from discreet.query import Count, Equals, Histogram
 from discreet.rehearsal import made_up
@@ -228,7 +228,7 @@ def test_a_learner_that_refuses_is_left_out_and_named():
 
 def box_of(low, high, domain=DOMAIN):
     rule = BoxRule(tuple(domain.names)[: len(low)], low, high)
-    return LearnedRule(rule, domain, rule.said(domain))
+    return LearnedRule(rule, domain, rule.sentence(domain))
 
 
 def test_a_box_is_drawn_with_its_numbers_and_the_true_one():

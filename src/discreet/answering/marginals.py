@@ -19,11 +19,9 @@ from discreet.data import Dataset, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
-from discreet.mechanisms import GaussianNoise, LaplaceNoise
+from discreet.mechanisms import NOISES, Noise, in_units
 from discreet.query import Count, Histogram, Sum, numbers
 from discreet.rng import Rng
-
-KINDS = ("gaussian", "laplace")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -52,7 +50,7 @@ class Marginals:
         widths = tuple(exact.positive(scale=each) for each in scales)
         if len(widths) != len(asked):
             raise ParameterError(f"there must be one scale for each of {len(asked)} queries, found {len(widths)}")
-        if kind not in KINDS:
+        if kind not in NOISES:
             raise ParameterError(f'kind must be "gaussian" or "laplace", found {kind!r}')
         exact.freeze(self, queries=asked, scales=widths, kind=kind)
 
@@ -77,7 +75,7 @@ class Marginals:
             shape, unit = shape_of(query, data.facts), query.unit(data.facts)
             stop = start + math.prod(shape)
             noise = self._noise(scale).draw(shape, unit=unit, rng=rng)
-            found.append(_in_units(sums[start:stop].reshape(shape) + noise, unit))
+            found.append(in_units(sums[start:stop].reshape(shape) + noise, unit))
             start = stop
         return tuple(found)
 
@@ -91,18 +89,9 @@ class Marginals:
             for place, (query, scale, got) in enumerate(triples)
         ]
 
-    def _noise(self, scale: Fraction) -> GaussianNoise | LaplaceNoise:
-        return GaussianNoise(scale) if self.kind == "gaussian" else LaplaceNoise(scale)
+    def _noise(self, scale: Fraction) -> Noise:
+        return NOISES[self.kind](scale)
 
 
 def shape_of(query: Question, facts: Facts) -> tuple[int, ...]:
     return query.shape(facts.domain) if isinstance(query, Histogram) else ()
-
-
-def _in_units(noisy: Any, unit: Fraction) -> Any:
-    """As the additive mechanisms release them: ints where the unit is whole, floats elsewhere."""
-    sums = np.asarray(noisy)
-    if sums.ndim == 0:
-        steps = int(sums)
-        return steps * unit.numerator if unit.denominator == 1 else steps * unit.numerator / unit.denominator
-    return sums

@@ -31,23 +31,21 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln, ndtri
+from scipy.special import gammaln
 
 from discreet.answering.linear_query import Question, linear, meaning, scope_of
 from discreet.data import Domain, Floats, IntArray
 from discreet.hypothesis import Linear
-from discreet.mechanisms import Gaussian, Laplace
+from discreet.mechanisms import NOISES, Gaussian, Laplace
 from discreet.query import EVERYTHING, Count, Histogram, Sum
 
 Additive = Gaussian | Laplace
 
 _FEW = 512  # layers of a sum, each by itself; of more, neighbours are bounded together
 _GROWTH = 1.01  # the largest number of cells in such a block over the smallest
-_AT_ONCE = 2**12  # errors that are minimised at once
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +68,7 @@ class Measured:
     @property
     def variance(self) -> float:
         """Of the noise on each number."""
-        return self.scale**2 if self.kind == "gaussian" else 2 * self.scale**2
+        return NOISES[self.kind](self.scale).variance()
 
     @property
     def marginal(self) -> bool:
@@ -253,62 +251,13 @@ class SetErrors:
         usual = np.clip(self.cells // 2, counts, most)
         logs = gammaln(self.cells + 1) - gammaln(usual + 1) - gammaln(self.cells - usual + 1)
         logs = logs + np.log(most * (most + 1.0)) + self.columns * math.log(2)
-        kind, scale = self.measured.kind, self.measured.scale
-        if kind == "gaussian":
-            return np.asarray(scale * np.sqrt(2 * copies * most * (math.log(2 / self.failure) + logs)))
-        spent, noises = math.log(2 / self.failure) + logs, copies * most
-        found = np.empty(len(counts))
-        alone = noises == 1
-        found[alone] = [_one_laplace(scale, each) for each in spent[alone].tolist()]
-        others = np.flatnonzero(~alone)
-        for start in range(0, len(others), _AT_ONCE):
-            some = others[start : start + _AT_ONCE]
-            found[some] = _laplace_bounds(scale, noises[some], spent[some])
-        return found
+        noise = NOISES[self.measured.kind](self.measured.scale)
+        return noise.sum_reach(math.log(2 / self.failure) + logs, copies * most)
 
 
 def noise_bound(kind: str, scale: float, *, copies: float, log_sets: float, failure: float) -> float:
-    """With probability 1 - failure none of exp(log_sets) fixed sums of so many noises exceeds this in absolute value.
+    """With probability 1 - failure none of exp(log_sets) fixed sums of `copies` noises exceeds this in absolute value.
 
     scale is in integers of the query; so is the result.
     """
-    if copies <= 0:
-        return 0.0
-    spent = math.log(2 / failure) + log_sets
-    if kind == "gaussian":
-        chernoff = scale * math.sqrt(2 * copies * spent)
-        if copies > 1:
-            return chernoff
-        return min(chernoff, math.ceil(-scale * float(ndtri(math.exp(-spent)))) if spent < 700 else chernoff)
-    if copies == 1:
-        return _one_laplace(scale, spent)
-    return _laplace_bound(scale, copies, spent)
-
-
-def _one_laplace(scale: float, spent: float) -> float:
-    """The least whole t with P[|X| > t] = 2 q^(t+1) / (1 + q) <= 2 exp(-spent), q = exp(-1/scale)."""
-    return float(max(0, math.ceil(scale * (spent - math.log1p(math.exp(-1 / scale)))) - 1))
-
-
-@lru_cache(maxsize=65536)
-def _laplace_bound(scale: float, copies: float, spent: float) -> float:
-    return float(_laplace_bounds(scale, np.array([copies]), np.array([spent]))[0])
-
-
-def _laplace_bounds(scale: float, copies: Floats, spent: Floats) -> Floats:
-    """min over l in (0, 1/scale) of (spent + copies ln M(l)) / l: every l is valid, a fine grid is near the best."""
-    found, many = np.empty(len(copies)), copies > 50 * spent
-    for some, parts in ((many, (np.arange(1, 400) / 400) ** 2), (~many, np.arange(1, 1000) / 1000)):
-        if some.any():
-            rates, log_m = parts / scale, _log_moments(scale, parts)
-            found[some] = ((spent[some, None] + copies[some, None] * log_m) / rates).min(axis=1)
-    return found
-
-
-def _log_moments(scale: float, parts: Floats) -> Floats:
-    """ln M(l) at these parts of 1/scale, so that it is neither 0 for large scales nor infinite for small ones."""
-    top = 1 / scale
-    rates = parts * top
-    return np.asarray(
-        2 * math.log(-math.expm1(-top)) - np.log(-np.expm1(rates - top)) - np.log(-np.expm1(-rates - top))
-    )
+    return NOISES[kind](scale).quantile(failure, copies=copies, log_sets=log_sets)

@@ -22,14 +22,13 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import ndtri
 
 from discreet import exact
 from discreet.data import Category, Facts, Number
 from discreet.errors import ParameterError, Unproven
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
-from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, GaussianNoise, Laplace, LaplaceNoise
 from discreet.query import Count
 from discreet.records import digest, record
 
@@ -187,7 +186,7 @@ def lecture_for(problem: Posed, alpha: Exact, beta: Exact, questions: int) -> Cl
     if persons < 8:
         raise ParameterError(f"alpha * size must be at least 8 persons, found {float(persons):g}")
     noise = math.floor(persons / 8)
-    scale = _down(_laplace_scale(noise, float(sure) / (3 * asked)))
+    scale = _down(LaplaceNoise.scale_for(noise, float(sure) / (3 * asked)))
     return Classic(
         method=LECTURE,
         size=problem.size,
@@ -265,7 +264,7 @@ class _Split:
             beyond_z / log_z,
             (room - beyond_z) / log_nu,
             error,
-            _laplace_scale(error, failure) if pure else error / -float(ndtri(failure / 2)),
+            (LaplaceNoise if pure else GaussianNoise).scale_for(error, failure),
         )
 
 
@@ -316,16 +315,6 @@ def _checked(problem: Posed, alpha: Exact, beta: Exact, questions: int) -> tuple
     if asked > 10**30:
         raise ParameterError(f"questions must be at most 10**30, found {questions!r}")
     return exact.probability(alpha=alpha), exact.probability(beta=beta), asked
-
-
-def _laplace_scale(reach: int, failure: float) -> float:
-    """The largest scale with P[|noise| > reach] = 2 q^(reach + 1) / (1 + q) <= failure, q = exp(-1 / scale)."""
-    low, high = 0.0, (reach + 1) / -math.log(failure)
-    for _ in range(50):
-        middle = (low + high) / 2
-        inside = math.log(2) - (reach + 1) / middle - math.log1p(math.exp(-1 / middle)) <= math.log(failure)
-        low, high = (middle, high) if inside else (low, middle)
-    return low
 
 
 def _down(scale: float) -> Fraction:

@@ -39,13 +39,13 @@ from fractions import Fraction
 from discreet import exact
 from discreet.answering.averaged_weights import averaged_weights
 from discreet.answering.linear_query import Question, linear, scope_of
-from discreet.answering.marginals import KINDS, Marginals
+from discreet.answering.marginals import Marginals
 from discreet.answering.reading import answers, bound, largest
 from discreet.data import Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.mechanisms import Mechanism, calibrate
+from discreet.mechanisms import NOISES, Mechanism, calibrate
 from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Sum
 
 __all__ = ["Marginals", "Way", "answers", "bound", "checked", "choose", "marginals"]
@@ -70,7 +70,7 @@ def choose(questions: Sequence[Question], facts: Facts, *, funds: Funds, beta: E
     failure = exact.probability(beta=beta)
     plain = all(isinstance(query, Histogram) and query.where == EVERYTHING for query in asked)
     methods = ("marginals", "histogram") if plain else ("marginals", "questions", "histogram")
-    ways = [_noisy(method, asked, facts, funds, failure, kind) for method in methods for kind in KINDS]
+    ways = [_noisy(method, asked, facts, funds, failure, kind) for method in methods for kind in NOISES]
     ways.append(_weights(asked, facts, funds, failure))
     return sorted(ways, key=lambda way: way.bound)
 

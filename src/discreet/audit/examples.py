@@ -50,17 +50,15 @@ from discreet.mechanisms import (
 )
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.boxes import SlicedBox
-from discreet.pac.conditions import Literals
+from discreet.pac.boxes import ReorderSlice, SlicedBox, empty, positives
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
-from discreet.pac.finite import FiniteClass, Where
+from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.greedy_boxes import EIGHTHS, FIRST, Cost, CountedFaces, FaceByFace
 from discreet.pac.interior.methods import InteriorPoint
 from discreet.pac.interior.rank import MinRank
-from discreet.pac.labels import Labels
 from discreet.pac.rank_bounds import RankBounds
-from discreet.pac.reorder_slice_compute import ReorderSlice, empty, positives
+from discreet.pac.rules import Labels, Literals, Where
 from discreet.query import Count, Equals, Histogram, KeyCount, Not
 from discreet.rng import Rng
 

@@ -116,7 +116,7 @@ def _bounds(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
 
 
 def _booleans(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.pac.conditions import Literals
+    from discreet.pac.rules import Literals
 
     literals = Literals(tuple(columns))
     literals.check(schema.domain)
@@ -124,7 +124,7 @@ def _booleans(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
 
 
 def _conditions(schema: Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.pac.conditions import Thresholds
+    from discreet.pac.rules import Thresholds
 
     return {"conditions": Thresholds(tuple(columns)).size(schema.domain)}
 

@@ -34,6 +34,7 @@ from discreet.cli.estimating import (
 )
 from discreet.cli.fit import fit
 from discreet.cli.options import Opened, again_option, allowance_option, price_options, table_options
+from discreet.cli.progress import conjunction_progress
 from discreet.cli.receipt import Lines, Receipt, facts_about, receipt, reserved, shown, unwrapped
 from discreet.cli.suggest_bounds import suggest_bounds
 from discreet.describe import one_line
@@ -94,7 +95,7 @@ def learn(
     columns = _rule_features(kind, declared.domain, target, features)
     learner = _learner(kind, columns, cost, k=k, method=method, alpha=alpha)
     found = _redeclared(opened_with(schema, options), declared, options)
-    with reserved(save, force=force) as write:
+    with reserved(save, force=force) as write, conjunction_progress():
         model = fitted(found, learner, target, columns, options["allowance"], f"learning a {kind}")
         certificate, stopped = _certified(found, model, target, sure)
         paid = receipt(found, model.guarantee_, model.entry_, options["allowance"], replayed=model.replayed_)

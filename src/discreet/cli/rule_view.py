@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
 def condition(found: LearnedRule) -> Predicate:
     """A learned rule as a condition that can be asked about."""
-    from discreet.pac.boxes import BoxRule
-    from discreet.pac.conditions import Conjunction, Literals
+    from discreet.pac.rules import BoxRule, Conjunction, Literals
     from discreet.query import And, Or
 
     rule, domain = found.rule, found.domain
@@ -76,7 +75,7 @@ def _codes(domain: Domain, name: str, first: int, last: int, inside: bool) -> Pr
 
 def sentence(found: LearnedRule) -> str:
     """The rule in words; of a conjunction with the levels, which say more than "sex" and "not sex"."""
-    from discreet.pac.conditions import Conjunction, Literals
+    from discreet.pac.rules import Conjunction, Literals
 
     rule = found.rule
     if not isinstance(rule, Conjunction) or not isinstance(rule.conditions, Literals) or str(found) == "never":
@@ -122,8 +121,7 @@ def record(kind: str, model: Any, target: str, domain: Domain) -> dict[str, Any]
 def covers(found: LearnedRule) -> Fraction:
     """The part of the declared values that the rule holds for, every value of a column counted once: public, and no
     number of people. Columns are independent here, and on each the rule is an interval without some others."""
-    from discreet.pac.boxes import BoxRule
-    from discreet.pac.conditions import Literals
+    from discreet.pac.rules import BoxRule, Literals
 
     rule: Any = found.rule
     if isinstance(rule, BoxRule):

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from discreet.arrays import Codes
 from discreet.data.columns import KIND_WORDS, Values, objects
 from discreet.data.domain import AnyNumber, Bits, Category, Column, Number, Vector, Whole
-from discreet.errors import SchemaError
+from discreet.errors import SchemaError, UndeclaredLevels
 
 _INT64 = np.iinfo(np.int64)
 _SPELLED_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
@@ -69,9 +69,7 @@ def _category_codes(values: Values, column: Category, name: str) -> Codes:
     unknown = (codes < 0) & ~values.null
     if unknown.any():
         if column.other_code is None:
-            raise SchemaError(
-                f'column {name!r} holds levels that are not declared; declare them, or other="..." would take them'
-            )
+            raise UndeclaredLevels(name)
         codes = np.where(unknown, column.other_code, codes)
     return codes
 

@@ -49,6 +49,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     ledger: Any = None
     allowance: Any = None
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = True  # noise is drawn from the operating system; there is no seed
+        return tags
+
 
 @dataclass(frozen=True, slots=True)
 class FitGuarantee:

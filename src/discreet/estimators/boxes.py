@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.data import Domain, Number
+from discreet.data import Column, Domain, Number
 from discreet.estimators import input as reading
-from discreet.estimators.base import PrivateEstimator, Terms, refuse, terms_of
-from discreet.estimators.rule_base import (
-    NUMBERS,
-    Examples,
-    LearnedRule,
-    RuleMixin,
-    learned,
-    number_examples,
-    table_examples,
-    wanted,
-)
-from discreet.estimators.supervised import no_features
+from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.input import Examples, number_examples
+from discreet.estimators.rule_base import LearnedRule, RuleLearner, learned, wanted
 from discreet.pac import choose, plans
-from discreet.pac.boxes import BoxRule
+from discreet.pac.rules import BoxRule
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class BoxClassifier(RuleMixin, PrivateEstimator):
+class BoxClassifier(RuleLearner):
     """Learns a box a_1 <= x_1 <= b_1 and ... and a_d <= x_d <= b_d under differential privacy.
 
     Everything that decides privacy is given, never read from the rows:
@@ -59,11 +50,7 @@ class BoxClassifier(RuleMixin, PrivateEstimator):
 
     bounds: Any = None
     step: Any = None
-    classes: Any = None
-    method: str = "auto"
     alpha: Any = None
-    beta: Any = 0.05
-    score_epsilon: Any = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> BoxClassifier:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -80,14 +67,17 @@ class BoxClassifier(RuleMixin, PrivateEstimator):
             lambda found: choose.auto(choose.unasked_boxes(found, columns, facts), facts, alpha, choose.PRACTICAL_BOX),
         )
         rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in value))
-        self.rule_ = LearnedRule(rule, rows.features, rule.said(rows.facts.domain))
+        self.rule_ = LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain))
         self.from_table_ = reading.is_table(X)
         return self
 
-    def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
-        if reading.is_table(x):
-            return table_examples(self, terms, x, y, features, NUMBERS, reset=reset)
-        no_features(features)
+    _words: ClassVar[str] = "a Number"
+
+    @staticmethod
+    def _takes(column: Column) -> bool:
+        return column.bounded
+
+    def _array_examples(self, terms: Terms, x: Any, y: Any, *, reset: bool) -> Examples:
         return number_examples(self, terms, x, y, reset=reset)
 
     @property

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from discreet import exact
-from discreet.data import Batch
+from discreet.data import Batch, Column
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import PrivateEstimator, Terms, refuse, terms_of
-from discreet.estimators.rule_base import (
-    BOOLEANS,
-    Examples,
-    LearnedRule,
-    RuleMixin,
-    bit_examples,
-    learned,
-    seen_bits,
-    table_examples,
-    wanted,
-)
-from discreet.estimators.supervised import flag, no_features
+from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.input import Examples, bit_examples, predicted_bits
+from discreet.estimators.rule_base import LearnedRule, RuleLearner, learned, wanted
 from discreet.pac import choose, plans
 from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.conditions import Conjunction, Literals
+from discreet.pac.rules import Conjunction, Literals
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class ConjunctionClassifier(RuleMixin, PrivateEstimator):
+class ConjunctionClassifier(RuleLearner):
     """Learns a conjunction such as `v2 and not v5 and v6` of booleans under differential privacy.
 
     Everything that decides privacy is given, never read from the rows:
@@ -55,19 +45,15 @@ class ConjunctionClassifier(RuleMixin, PrivateEstimator):
     """
 
     k: int | None = None
-    classes: Any = None
-    method: str = "auto"
     alpha: Any = None
-    beta: Any = 0.05
     verbose: bool = False
-    score_epsilon: Any = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> ConjunctionClassifier:  # noqa: N803
         """Fit to booleans (X, y) in an array or a frame, or to a table and the name of its target column."""
         refuse(refused)
         terms = terms_of(self)
         alpha, beta = wanted(self.alpha), exact.probability(beta=self.beta)
-        most, verbose = how_many(self.k), flag(self, "verbose")
+        most, verbose = how_many(self.k), reading.flag(self, "verbose")
         rows = self._examples(terms, X, y, features)
         literals, labels, facts = Literals(rows.columns), rows.labels, rows.facts
         if most > (there := literals.variables(facts.domain)):
@@ -83,18 +69,21 @@ class ConjunctionClassifier(RuleMixin, PrivateEstimator):
             told=lambda mechanism: _announced(mechanism, rows) if verbose else None,
         )
         rule = Conjunction(literals, tuple(map(int, value)))
-        self.rule_ = LearnedRule(rule, rows.features, rule.said(rows.facts.domain, rows.names))
+        self.rule_ = LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain, rows.names))
         self.from_table_ = reading.is_table(X)
         return self
 
-    def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
-        if reading.is_table(x):
-            return table_examples(self, terms, x, y, features, BOOLEANS, reset=reset)
-        no_features(features)
+    _words: ClassVar[str] = "a Category of two levels, the second meaning true"
+
+    @staticmethod
+    def _takes(column: Column) -> bool:
+        return column.binary
+
+    def _array_examples(self, terms: Terms, x: Any, y: Any, *, reset: bool) -> Examples:
         return bit_examples(self, terms, x, y, reset=reset)
 
     def _seen(self, x: Any) -> Batch:
-        return super()._seen(x) if self.from_table_ else seen_bits(self, x, self.rule_.domain)
+        return super()._seen(x) if self.from_table_ else predicted_bits(self, x, self.rule_.domain)
 
     @staticmethod
     def sample_size(

@@ -1,8 +1,14 @@
-"""Converts the input of `fit` to a dataset and the input of `predict` to arrays.
+"""Reads the input of `fit` and `predict`: arrays or a frame (X, y), or a table and the name of its target.
 
-Arrays and frames become a Matrix (features, target) or a Table of one column. Whatever is wrong with them is said
-here, before the charge, and never with a value or with the number of rows, which is private under add-remove. A Table
-or ParquetTable is used as it is, and its declaration says all that arrays need parameters for.
+Arrays and frames become a Matrix, a BitMatrix or a Table. Whatever is wrong with them is said here, before the charge,
+and never with a value or with the number of rows, which is private under add-remove. A Table or ParquetTable is used as
+it is, and its declaration says all that arrays need parameters for.
+
+    Rows           private rows and the public rules that make vectors and a target of them     linear models, networks
+    Examples       private rows, the columns of the features, and the labels                    learners of rules
+    Part           some rows of a table, chosen by position: a fold
+    *_rows, *_examples                the two readers, of arrays and of tables
+    predicted_*                       rows for a prediction, as the model saw those of the fit
 """
 
 from __future__ import annotations
@@ -18,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
 from discreet import exact
@@ -26,12 +33,14 @@ from discreet.data import (
     BitMatrix,
     Category,
     Codes,
+    Column,
     Dataset,
     Domain,
     Facts,
     Filter,
     Floats,
     Frame,
+    Mask,
     Matrix,
     Number,
     ParquetTable,
@@ -40,14 +49,22 @@ from discreet.data import (
     Table,
     Vector,
     encode,
+    packed,
+    read,
     refuse_to_leave,
 )
-from discreet.erm.features import Declared
-from discreet.errors import ParameterError, SchemaError
+from discreet.erm.features import Declared, VectorColumn
+from discreet.errors import ParameterError, SchemaError, UndeclaredLevels
 from discreet.estimators.base import Terms
+from discreet.pac.labels import Labels
 
-Rows = TypeVar("Rows", Matrix, Table, BitMatrix)
-GRID = 2**30  # steps between the bounds of a number that comes from an array
+Held = TypeVar("Held", Matrix, Table, BitMatrix)
+
+GRID = 2**30
+"""Grid steps between the bounds of a target that comes from an array."""
+
+STEPS = 10**5
+"""Grid steps between the bounds of a rule's feature that comes from an array: round decimals, about 2^17 values."""
 
 
 class Part:
@@ -97,73 +114,124 @@ def share_of(data: Dataset) -> Fraction:
     return data.share if isinstance(data, Part) else Fraction(1)
 
 
-def is_table(rows: object) -> bool:
-    return isinstance(rows, (Table, ParquetTable))
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Private rows, and the public rules that make vectors and a target of them.
+
+    norm   the length that rows are projected to; the intercept, if there is one, is half of it
+    width  the number of coordinates without the intercept
+    """
+
+    data: Dataset
+    features: VectorColumn | Declared
+    target: str
+    norm: Fraction
+    width: int
+    encoding: Encoding | None
+
+    @property
+    def about(self) -> Any:
+        """Of a table: which of its columns are learned from what; None of arrays."""
+        return None if self.encoding is None else [self.features, self.target]
 
 
-def checked_table(rows: Table | ParquetTable, terms: Terms) -> Table | ParquetTable:
-    """A table, if there is a ledger for it; it brings its own relation and size."""
-    if terms.ledger is None:
-        raise ParameterError("a table is fitted with its ledger: give ledger=..., or use Session(table, ledger)")
-    if terms.size is not None:
-        raise ParameterError("size belongs to arrays; a table brings its own")
-    if not terms.neighbours.replace_one and rows.facts.neighbours.replace_one:
-        raise ParameterError(f"neighbours={terms.neighbours.kind!r}, but the table is declared replace-one")
-    return rows
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Private labelled rows. columns: the features' names in the domain; names: what sentences call them, if not so;
+    table: whether they are those of a table, and not of arrays."""
+
+    data: Dataset
+    columns: tuple[str, ...]
+    labels: Labels
+    names: tuple[str, ...] | None = None
+    table: bool = False
+
+    @property
+    def about(self) -> Any:
+        """Of a table: which of its columns are learned from what; None of arrays."""
+        return [self.columns, self.labels] if self.table else None
+
+    @property
+    def facts(self) -> Facts:
+        return self.data.facts
+
+    @property
+    def features(self) -> Domain:
+        """The declaration of the features alone."""
+        return self.facts.domain.project(self.columns)
+
+
+# Parameters.
+
+
+def flag(estimator: Any, name: str) -> bool:
+    """A parameter that is True or False."""
+    value = getattr(estimator, name)
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{name} must be True or False, found {value!r}")
+    return bool(value)
+
+
+def bounds_of(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
+    """A pair of exact numbers, low < high."""
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be a pair (low, high), found {bounds!r}") from None
+    pair = exact.number(**{f"{name}[0]": low}), exact.number(**{f"{name}[1]": high})
+    if pair[0] >= pair[1]:
+        raise ParameterError(f"{name} must be a pair (low, high) with low < high, found {bounds!r}")
+    return pair
+
+
+def declared_numbers(bounds: Any, step: Any, count: int) -> list[Number]:
+    """One Number for each feature: from one pair for all of them or a list of pairs, and one step or a list."""
+    if bounds is None:
+        raise ParameterError(
+            "bounds must be given: one pair (low, high) for all features or a list of pairs, from public knowledge; "
+            "values beyond are moved to the bound"
+        )
+    several = _is_list(bounds) and any(map(_is_list, bounds))
+    pairs = [bounds_of("bounds", pair) for pair in _repeated("bounds", bounds, count, several=several)]
+    steps = _repeated("step", step, count, several=_is_list(step))
+    return [
+        Number(low, high, step=(high - low) / STEPS if step is None else exact.positive(step=step))
+        for (low, high), step in zip(pairs, steps, strict=True)
+    ]
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray))
+
+
+def _repeated(name: str, value: Any, count: int, *, several: bool) -> list[Any]:
+    """One value for each of `count` features."""
+    if not several:
+        return [value] * count
+    if len(value) != count:
+        raise ParameterError(f"{name} must be one for all features or one for each of {count}, found {len(value)}")
+    return list(value)
+
+
+def refuse_features(features: Any) -> None:
+    """An error if `features` is given for arrays."""
+    if features is not None:
+        raise ParameterError("features names columns of a Table; choose the columns of an array or a frame yourself")
 
 
 # Arrays.
 
 
 def arrays(
-    estimator: Any, rows: Any, target: Any, *, numeric: bool, reset: bool = True, least: int = 1
+    estimator: Any, rows: Any, target: Any, *, numeric: bool, least: int, reset: bool = True
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Features and target as scikit-learn reads them; reset sets `n_features_in_` and `feature_names_in_`.
 
-    least  fewer rows are refused: 1, or 0 under add-remove, where a table of no rows is an ordinary one
+    least  fewer rows are refused: `fewest(neighbours)`
     """
     if target is None:
         raise ParameterError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    features = _table_of_numbers(estimator, rows, reset=reset)
-    y = _targets(target, numeric=numeric)
-    if len(features) != len(y):  # the numbers of rows may be private
-        raise ParameterError("X and y are not equally long")
-    if len(features) < least:
-        raise ParameterError("X has no rows")
-    return features, y
-
-
-def features_only(estimator: Any, rows: Any, *, reset: bool = False) -> Floats:
-    """Features for a prediction: as wide as those of the fit, finite."""
-    features = _table_of_numbers(estimator, rows, reset=reset).astype(np.float64, copy=False)
-    if not np.isfinite(features).all():
-        raise ParameterError("X holds NaN or infinite numbers")
-    return np.asarray(features)
-
-
-def _table_of_numbers(estimator: Any, rows: Any, *, reset: bool) -> npt.NDArray[Any]:
-    """Rows as an array of two dimensions; its width and the columns' names are those of the fit, or reset sets them."""
-    _refuse_text(rows)
-    found = converted(rows, "X", "numeric")
-    if found.ndim != 2:
-        raise ParameterError(
-            f"X must be a 2D array, found {found.ndim} dimensions. Reshape your data: one row for each person, one "
-            "column for each feature"
-        )
-    if found.shape[1] == 0:  # as scikit-learn says it, but for the number of rows
-        raise ParameterError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
-    named = rows if isinstance(nw.from_native(rows, eager_only=True, pass_through=True), nw.DataFrame) else found
-    try:
-        validate_data(estimator, named, reset=reset, skip_check_array=True)
-    except ValueError as error:
-        complaint = str(error)  # about the width and the names of the columns, which are public
-    else:
-        return found
-    raise ParameterError(complaint)
-
-
-def _targets(target: Any, *, numeric: bool) -> npt.NDArray[Any]:
-    """The target as an array of one dimension, finite if it holds numbers."""
+    features = _features(estimator, rows, reset=reset)
     y = converted(target, "y", "numeric" if numeric else None)
     if y.ndim == 2 and y.shape[1] == 1:
         warnings.warn("A column-vector y was passed when a 1d array was expected", DataConversionWarning, 2)
@@ -173,11 +241,55 @@ def _targets(target: Any, *, numeric: bool) -> npt.NDArray[Any]:
         raise ParameterError(f"y should be a 1d array, found {y.ndim} dimensions{columns}")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ParameterError("y contains NaN, infinity or a value too large")
-    return y
+    if len(features) != len(y):  # the numbers of rows may be private
+        raise ParameterError("X and y are not equally long")
+    if len(features) < least:
+        raise ParameterError("X has no rows")
+    return features, y
+
+
+def fewest(terms: Terms) -> int:
+    """How few rows an array may have: under add-remove an array without rows is an ordinary table, and is charged."""
+    return 1 if terms.neighbours.replace_one else 0
+
+
+def finite(features: npt.NDArray[Any]) -> Floats:
+    """The features as floats, if all are finite."""
+    floats = features.astype(np.float64, copy=False)
+    if not np.isfinite(floats).all():
+        raise ParameterError("X holds NaN or infinite numbers")
+    return np.asarray(floats)
+
+
+def _features(estimator: Any, rows: Any, *, reset: bool) -> npt.NDArray[Any]:
+    """Rows as an array of two dimensions; its width and the columns' names are those of the fit, or reset sets them."""
+    frame = nw.from_native(rows, eager_only=True, pass_through=True)
+    named = isinstance(frame, nw.DataFrame)
+    for name, dtype in frame.schema.items() if named else ():
+        if not (dtype.is_numeric() or dtype in (nw.Boolean, nw.Object)):
+            raise ParameterError(
+                f"X must hold numbers, and column {str(name)!r} does not; a Table with a declared Category encodes "
+                "levels"
+            )
+    features = converted(rows, "X", "numeric")
+    if features.ndim != 2:
+        raise ParameterError(
+            f"X must be a 2D array, found {features.ndim} dimensions. Reshape your data: one row for each person, one "
+            "column for each feature"
+        )
+    if features.shape[1] == 0:  # as scikit-learn says it, but for the number of rows
+        raise ParameterError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    try:
+        validate_data(estimator, rows if named else features, reset=reset, skip_check_array=True)
+    except ValueError as error:
+        complaint = str(error)  # about the width and the names of the columns, which are public
+    else:
+        return features
+    raise ParameterError(complaint)
 
 
 def converted(values: Any, name: str, kind: str | None) -> npt.NDArray[Any]:
-    """What a user hands over as an array; kind "numeric": of numbers.
+    """The argument of a user as an array; kind "numeric": of numbers.
 
     Errors of numpy, pandas and scikit-learn quote values and count rows. So nothing of them survives but their type,
     and they are not in the context of the error that is raised, for it is raised outside their handler.
@@ -189,40 +301,31 @@ def converted(values: Any, name: str, kind: str | None) -> npt.NDArray[Any]:
     shape = {"ensure_2d": False, "allow_nd": True, "ensure_min_samples": 0, "ensure_min_features": 0}
     wrong: type[Exception]
     try:
-        found = check_array(values, dtype=kind, ensure_all_finite=False, **shape)
+        array = check_array(values, dtype=kind, ensure_all_finite=False, **shape)
     except TypeError:
         wrong = TypeError
     except Exception:
         wrong = ParameterError
     else:
-        return np.asarray(found)
+        return np.asarray(array)
     if wrong is TypeError:
         raise TypeError(f"{name} must hold numbers: every argument must be a string or a real number")
     raise ParameterError(f"{name} must hold numbers in rows of equal length, found text or rows of other lengths")
 
 
-def _refuse_text(rows: Any) -> None:
-    frame = nw.from_native(rows, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        for name, dtype in frame.schema.items():
-            if not (dtype.is_numeric() or dtype in (nw.Boolean, nw.Object)):
-                raise ParameterError(
-                    f"X must hold numbers, and column {str(name)!r} does not; a Table with a declared Category encodes "
-                    "levels"
-                )
-
-
-def projected(rows: Floats, norm: float) -> Floats:
-    """Rows longer than norm, scaled down to it. For predictions: what a fit does is `discreet.data.grid`."""
-    largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), norm)  # squares of huge numbers overflow
-    scaled = rows / largest
-    length = np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), norm / largest)
-    return np.asarray(scaled * (norm / length))
-
-
-def fewest(terms: Terms) -> int:
-    """How few rows an array may have: under add-remove nobody's rows are an ordinary table, which is charged for."""
-    return 1 if terms.neighbours.replace_one else 0
+def held(terms: Terms, count: int, make: Callable[..., Held], **declared: Any) -> Held | Part:
+    """The rows as a dataset; with a ledger and a larger declared size they are a part of its table."""
+    part = terms.ledger is not None and terms.neighbours.replace_one and terms.size is not None and terms.size > count
+    size = None if part else terms.size
+    try:
+        rows = make(neighbours=terms.neighbours, size=size, name=terms.name, **declared)
+    except UndeclaredLevels as error:
+        complaint = f"column {error.column!r} holds levels that are not declared: name them all in classes="
+    except SchemaError as error:
+        complaint = str(error)
+    else:
+        return Part(rows, terms.size) if part and terms.size is not None else rows
+    raise ParameterError(complaint)
 
 
 def matrix(
@@ -230,54 +333,12 @@ def matrix(
 ) -> Matrix | Part:
     """Features and target as a dataset; fewer rows than the declared size are a part of the ledger's table."""
     vector = Vector(rows.shape[1], norm=norm)
-    return held(
-        terms,
-        len(rows),
-        lambda size: Matrix(
-            rows, y, features=vector, target=target, neighbours=terms.neighbours, size=size, name=terms.name
-        ),
-    )
+    return held(terms, len(rows), lambda **how: Matrix(rows, y, features=vector, target=target, **how))
 
 
-def column(terms: Terms, values: Any, number: Number) -> Table | Part:
-    """One column of numbers as a dataset."""
-    domain = Domain(x=number)
-    return held(
-        terms,
-        len(values),
-        lambda size: Table(
-            {"x": values}, domain, neighbours=terms.neighbours, size=size, name=terms.name, edition=None
-        ),
-    )
-
-
-def held(terms: Terms, found: int, made: Callable[[int | None], Rows]) -> Rows | Part:
-    """The rows as a dataset; with a ledger and a larger declared size they are a part of its table."""
-    part = terms.ledger is not None and terms.neighbours.replace_one and terms.size is not None and terms.size > found
-    try:
-        rows = made(None if part else terms.size)
-    except SchemaError as error:  # what a table's owner would be told to declare is `classes` here
-        complaint = str(error).replace('; declare them, or other="..." would take them', ": name them all in classes=")
-    else:
-        return Part(rows, terms.size) if part and terms.size is not None else rows
-    raise ParameterError(complaint)
-
-
-def bounds_of(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
-    """A pair of exact numbers, low < high."""
-    try:
-        low, high = bounds
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be a pair (low, high), found {bounds!r}") from None
-    found = exact.number(**{f"{name}[0]": low}), exact.number(**{f"{name}[1]": high})
-    if found[0] >= found[1]:
-        raise ParameterError(f"{name} must be a pair (low, high) with low < high, found {bounds!r}")
-    return found
-
-
-def grid(half: Fraction) -> Number:
-    """The numbers from -half to half, in steps of 2^-29 of half: fine enough for any float that matters."""
-    return Number(-half, half, step=2 * half / GRID)
+def table_of(terms: Terms, columns: dict[str, Any], domain: Domain, count: int) -> Table | Part:
+    """Columns of arrays as a dataset."""
+    return held(terms, count, lambda **how: Table(columns, domain, edition=None, **how))
 
 
 # Classes.
@@ -293,27 +354,50 @@ def class_levels(classes: Any, y: npt.NDArray[Any] | None) -> tuple[npt.NDArray[
     if isinstance(classes, str):
         if classes != "public" or y is None:
             raise ParameterError(f'classes must be a list of labels or "public", found {classes!r}')
-        found = np.unique(y)
+        check_classification_targets(y)
+        labels = np.unique(y)
     else:
-        found = _label_array(classes)
-    if len(found) < 2:
-        raise ParameterError(f"classes must be at least two, found {len(found)} class")
-    return found, Category(levels=[_level(label) for label in found.tolist()])
+        labels = _label_array(classes)
+    if len(labels) < 2:
+        raise ParameterError(f"classes must be at least two, found {len(labels)} class")
+    return labels, Category(levels=[_level(label) for label in labels.tolist()])
+
+
+def two_classes(classes: Any, y: npt.NDArray[Any] | None) -> tuple[npt.NDArray[Any], Category]:
+    """The two classes in order, the last is the positive one."""
+    labels, category = class_levels(classes, y)
+    if len(labels) != 2:
+        raise ParameterError(
+            f"Only binary classification is supported. Name two classes, the last is the positive one; found "
+            f"{len(labels)}"
+        )
+    return labels, category
+
+
+def declared_classes(given: Any, domain: Domain, target: str, read_classes: Any = class_levels) -> Any:
+    """The classes that a table declares for the target and their declaration, if they are those that were given."""
+    column = domain.column(target)
+    if not column.categorical:
+        raise ParameterError(f"the target {target!r} is declared {column!r}: classes need a Category")
+    labels, category = read_classes(column.levels, None)
+    stated = given is None or (isinstance(given, str) and given == "public")
+    if not stated and read_classes(given, None)[1].levels != category.levels:
+        raise ParameterError(f"classes={given!r} are not those that the table declares: {list(column.levels)!r}")
+    return labels, category
 
 
 def _label_array(classes: Any) -> npt.NDArray[Any]:
     if isinstance(classes, (set, frozenset)):
         raise ParameterError("classes must be in an order, the last is the positive one: give a list, found a set")
     try:
-        labels = list(classes)
+        levels = [_level(label) for label in classes]
     except TypeError:
         raise ParameterError(f'classes must be a list of labels or "public", found {classes!r}') from None
-    levels = [_level(label) for label in labels]
     if len({type(level) for level in levels}) == 1:
         return np.array(levels)
-    found = np.empty(len(levels), dtype=object)
-    found[:] = levels
-    return found
+    labels = np.empty(len(levels), dtype=object)
+    labels[:] = levels
+    return labels
 
 
 def _level(label: Any) -> Any:
@@ -329,6 +413,43 @@ def _level(label: Any) -> Any:
 # Tables.
 
 
+def is_table(rows: object) -> bool:
+    return isinstance(rows, (Table, ParquetTable))
+
+
+def checked_table(rows: Table | ParquetTable, terms: Terms) -> Table | ParquetTable:
+    """A table, if there is a ledger for it; it brings its own relation and size."""
+    if terms.ledger is None:
+        raise ParameterError("a table is fitted with its ledger: give ledger=..., or use Session(table, ledger)")
+    if terms.size is not None:
+        raise ParameterError("size belongs to arrays; a table brings its own")
+    if not terms.neighbours.replace_one and rows.facts.neighbours.replace_one:
+        raise ParameterError(f"neighbours={terms.neighbours.kind!r}, but the table is declared replace-one")
+    return rows
+
+
+def table_columns(table: Dataset, target: Any, features: Any) -> tuple[str, tuple[str, ...]]:
+    """The target's name and the features' names: all other declared columns, unless they are given."""
+    name, domain = exact.text(target=target), table.facts.domain
+    domain.column(name)
+    if isinstance(features, str):
+        raise ParameterError(f"features must be a list of column names, found the text {features!r}")
+    columns = tuple(other for other in domain.names if other != name) if features is None else tuple(features)
+    if not columns:
+        raise ParameterError("features must name at least one column, found none")
+    if name in columns:
+        raise ParameterError(f"features must not contain the target {name!r}")
+    for feature in columns:
+        domain.column(exact.text(features=feature))
+    return name, columns
+
+
+def _name_columns(estimator: Any, columns: tuple[str, ...]) -> None:
+    """Sets what scikit-learn calls the features."""
+    estimator.n_features_in_ = len(columns)
+    estimator.feature_names_in_ = np.array(columns, dtype=object)
+
+
 @dataclass(frozen=True, slots=True)
 class Encoding:
     """How declared columns become the numbers that a model sees: by the declaration alone, so for any frame."""
@@ -342,9 +463,8 @@ class Encoding:
         domain = table.facts.domain.project(columns)
         # The least multiple of 2^-10 that is not below the root: nothing is projected.
         root = Fraction(exact.ceil_sqrt(Fraction(len(columns) * 2**20)), 2**10)
-        return Encoding(
-            domain, Declared(tuple(columns), root if norm is None else exact.positive(row_norm=norm), False)
-        )
+        length = root if norm is None else exact.positive(row_norm=norm)
+        return Encoding(domain, Declared(tuple(columns), length, False))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -360,30 +480,185 @@ class Encoding:
 
     def rows(self, source: Any) -> Floats:
         """The rows of a frame as numbers."""
-        if isinstance(source, np.ndarray):
-            raise ParameterError("this model was fitted on named columns: give a frame or a dict of columns")
-        frame, columns = Frame(source), self.features.columns
-        Frame.require(frame.names, columns)
-        codes = {name: encode(frame[name], self.domain.column(name), name) for name in columns}
-        if len({len(each) for each in codes.values()}) > 1:
-            raise SchemaError("the columns are not equally long")
-        count = len(codes[columns[0]])
-        found = np.empty((count, self.features.dimension(self.domain)))
-        self.features.fill(Batch(self.domain, count, codes.__getitem__), slice(0, count), found)
-        return found * float(self.features.unit(self.domain))
+        batch = frame_batch(source, self.domain)
+        vectors = np.empty((batch.rows, self.features.dimension(self.domain)))
+        self.features.fill(batch, slice(0, batch.rows), vectors)
+        return vectors * float(self.features.unit(self.domain))
 
 
-def table_columns(table: Dataset, target: Any, features: Any) -> tuple[str, tuple[str, ...]]:
-    """The target's name and the features' names: all other declared columns, unless they are given."""
-    name, domain = exact.text(target=target), table.facts.domain
-    domain.column(name)
-    if isinstance(features, str):
-        raise ParameterError(f"features must be a list of column names, found the text {features!r}")
-    columns = tuple(each for each in domain.names if each != name) if features is None else tuple(features)
-    if not columns:
-        raise ParameterError("features must name at least one column, found none")
-    if name in columns:
-        raise ParameterError(f"features must not contain the target {name!r}")
-    for each in columns:
-        domain.column(exact.text(features=each))
-    return name, columns
+# The readers.
+
+
+def numbered_rows(estimator: Any, terms: Terms, x: Any, y: Any, target: Number, offset: Fraction) -> Rows:
+    """Arrays with a target of numbers, from which the offset is subtracted."""
+    norm = _row_norm(estimator)
+    features, numbers = arrays(estimator, x, y, numeric=True, least=fewest(terms))
+    data = matrix(terms, features, numbers.astype(np.float64) - float(offset), norm=norm, target=target)
+    return Rows(data, VectorColumn("x", flag(estimator, "fit_intercept")), "y", norm, features.shape[1], None)
+
+
+def class_rows(estimator: Any, terms: Terms, x: Any, y: Any, features: Any, *, intercept: bool) -> Rows:
+    """Rows with a target of classes, of arrays or of a table; sets `classes_`."""
+    if is_table(x):
+        rows = table_rows(estimator, terms, x, y, features, intercept=intercept)
+        estimator.classes_, _ = declared_classes(estimator.classes, rows.data.facts.domain, rows.target)
+        return rows
+    refuse_features(features)
+    norm = _row_norm(estimator)
+    numbers, labels = arrays(estimator, x, y, numeric=False, least=fewest(terms))
+    estimator.classes_, target = class_levels(estimator.classes, labels)
+    data = matrix(terms, numbers, labels, norm=norm, target=target)
+    return Rows(data, VectorColumn("x", intercept), "y", norm, numbers.shape[1], None)
+
+
+def table_rows(estimator: Any, terms: Terms, table: Any, target: Any, features: Any, *, intercept: bool) -> Rows:
+    """Columns of a table, encoded by their declaration; sets what scikit-learn calls the features."""
+    data = checked_table(table, terms)
+    name, columns = table_columns(data, target, features)
+    encoding = Encoding.of(data, columns, estimator.row_norm)
+    vectors = encoding.with_intercept(intercept)
+    _name_columns(estimator, columns)
+    return Rows(data, vectors, name, vectors.norm, len(encoding.names), encoding)
+
+
+def _row_norm(estimator: Any) -> Fraction:
+    """The declared length of rows; it is never read from them."""
+    if estimator.row_norm is None:
+        raise ParameterError(
+            "row_norm must be given: the length that rows are scaled down to, from public knowledge; d features in "
+            "[-1, 1] have length at most sqrt(d)"
+        )
+    return exact.moderate(row_norm=estimator.row_norm)
+
+
+def number_examples(estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool = True) -> Examples:
+    """Arrays or a frame of numbers, clamped to the declared bounds and put on the declared grid."""
+    features, labels, target = _labelled(estimator, terms, x, y, reset=reset)
+    names = feature_names(estimator, features.shape[1])
+    name = "y"
+    while name in names:
+        name += "_"
+    numbers = declared_numbers(estimator.bounds, estimator.step, features.shape[1])
+    domain = Domain({**dict(zip(names, numbers, strict=True)), name: target})
+    columns = {**dict(zip(names, finite(features).T, strict=True)), name: labels}
+    return Examples(table_of(terms, columns, domain, len(features)), names, Labels(name, target.levels[-1]))
+
+
+def bit_examples(
+    estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool = True, bits: Callable[[Floats], Mask] | None = None
+) -> Examples:
+    """Arrays or a frame of booleans, packed; or the booleans that `bits` makes of the rows, one row at a time."""
+    features, labels, target = _labelled(estimator, terms, x, y, reset=reset)
+    booleans = finite(features) if bits is None else bits(finite(features))
+    data = held(terms, len(features), lambda **how: BitMatrix(booleans, labels, target=target, **how))
+    named = hasattr(estimator, "feature_names_in_")
+    names = feature_names(estimator, features.shape[1]) if named else None
+    return Examples(data, ("x",), Labels("y", target.levels[-1]), names)
+
+
+def _labelled(
+    estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Category]:
+    """Arrays with a target of two classes, which reset sets as `classes_`."""
+    features, labels = arrays(estimator, x, y, numeric=False, reset=reset, least=fewest(terms))
+    if not reset:
+        return features, labels, two_classes(estimator.classes_, None)[1]
+    estimator.classes_, target = two_classes(estimator.classes, labels)
+    return features, labels, target
+
+
+def table_examples(
+    estimator: Any,
+    terms: Terms,
+    table: Any,
+    target: Any,
+    features: Any,
+    takes: Callable[[Column], bool],
+    words: str,
+    *,
+    reset: bool = True,
+) -> Examples:
+    """Columns of a table: those that are named, or all but the target that the learner takes.
+
+    takes, words  which declared columns the learner takes as features, and how that is said
+    """
+    data = checked_table(table, terms)
+    for parameter in ("bounds", "step"):
+        if getattr(estimator, parameter, None) is not None:
+            raise ParameterError(f"{parameter} belongs to arrays; the table declares its columns' own")
+    name, columns = table_columns(data, target, features)
+    declared = data.facts.domain
+    if features is None:
+        columns = tuple(column for column in columns if takes(declared.column(column)))
+        if not columns:
+            raise ParameterError(f"no column of the table but the target is {words}")
+    for column in columns:
+        if not takes(declared.column(column)):
+            raise ParameterError(f"column {column!r} is declared {declared.column(column)!r}: it must be {words}")
+    given = estimator.classes if reset else estimator.classes_
+    labels, category = declared_classes(given, declared, name, two_classes)
+    if reset:
+        estimator.classes_ = labels
+        _name_columns(estimator, columns)
+    return Examples(data, columns, Labels(name, category.levels[-1]), table=True)
+
+
+def feature_names(estimator: Any, count: int) -> tuple[str, ...]:
+    """The names of a frame's columns, or x1, x2, ..."""
+    named = getattr(estimator, "feature_names_in_", None)
+    return tuple(f"x{place + 1}" for place in range(count)) if named is None else tuple(map(str, named))
+
+
+# Rows for a prediction.
+
+
+def predicted_floats(estimator: Any, x: Any, *, reset: bool = False) -> Floats:
+    """Features for a prediction: as wide as those of the fit, finite."""
+    return finite(_features(estimator, x, reset=reset))
+
+
+def predicted_vectors(estimator: Any, x: Any) -> Floats:
+    """Rows for a prediction, as a linear model or a network saw those of the fit; without the intercept."""
+    encoding: Encoding | None = estimator.encoding_
+    return predicted_floats(estimator, x) if encoding is None else encoding.rows(x)
+
+
+def predicted_codes(estimator: Any, x: Any, domain: Domain) -> Batch:
+    """Rows for a prediction, encoded by the declaration: of a frame by name, or of an array by position."""
+    if estimator.from_table_:
+        return frame_batch(x, domain)
+    features = predicted_floats(estimator, x)
+    codes = {
+        name: encode(read(column, name), domain.column(name), name)
+        for name, column in zip(domain.names, features.T, strict=True)
+    }
+    return Batch(domain, len(features), codes.__getitem__)
+
+
+def predicted_bits(estimator: Any, x: Any, domain: Domain) -> Batch:
+    """Rows of booleans for a prediction."""
+    features = predicted_floats(estimator, x)
+    if not np.isin(features, (0, 1)).all():
+        raise ParameterError("the features must be booleans, or numbers that are 0 or 1; found another value")
+    words = packed((features == 1).T)
+    return Batch(domain, len(features), lambda name: words)
+
+
+def frame_batch(source: Any, domain: Domain) -> Batch:
+    """The rows of a frame, encoded by the declaration of its columns."""
+    if isinstance(source, np.ndarray):
+        raise ParameterError("this model was fitted on named columns: give a frame or a dict of columns")
+    frame = Frame(source)
+    Frame.require(frame.names, domain.names)
+    codes = {name: encode(frame[name], domain.column(name), name) for name in domain.names}
+    if len({len(column) for column in codes.values()}) > 1:
+        raise SchemaError("the columns are not equally long")
+    return Batch(domain, len(codes[domain.names[0]]), codes.__getitem__)
+
+
+def projected(rows: Floats, norm: float) -> Floats:
+    """Rows longer than norm, scaled down to it. For predictions: what a fit does is `discreet.data.grid`."""
+    largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), norm)  # squares of huge numbers overflow
+    scaled = rows / largest
+    length = np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), norm / largest)
+    return np.asarray(scaled * (norm / length))

@@ -16,9 +16,9 @@ from discreet.estimators.base import FitGuarantee, Terms, books, terms_of
 from discreet.exact import Exact
 from discreet.guarantee import Neighbours
 from discreet.ledger import Ledger
-from discreet.pac.columns import ordered
 from discreet.pac.interior import methods
 from discreet.pac.methods import Method, best, named
+from discreet.pac.rules import ordered
 from discreet.release import Released
 
 MOST_BITS = 2**20

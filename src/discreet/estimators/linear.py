@@ -23,20 +23,21 @@ from discreet.erm.losses import Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.solvers import choose
 from discreet.errors import ParameterError
-from discreet.estimators import input as reading
 from discreet.estimators.base import PrivateEstimator, Terms, books, charged, per_row, refuse, terms_of
-from discreet.estimators.selection import charged_accuracy
-from discreet.estimators.supervised import (
+from discreet.estimators.input import (
+    GRID,
     Rows,
-    declared_classes,
+    bounds_of,
+    class_rows,
     flag,
-    labelled_rows,
-    no_features,
+    is_table,
     numbered_rows,
-    random_fit,
-    seen,
+    predicted_vectors,
+    refuse_features,
+    share_of,
     table_rows,
 )
+from discreet.estimators.selection import charged_accuracy
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -91,14 +92,14 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse(refused)
         terms = terms_of(self)
-        if reading.is_table(X):
+        if is_table(X):
             rows = table_rows(self, terms, X, y, features, intercept=flag(self, "fit_intercept"))
             offset = Fraction(0)
             bound = _declared_bound(self, rows)
         else:
-            no_features(features)
+            refuse_features(features)
             offset, bound = _target_range(self.target_bound, centred=flag(self, "fit_intercept"))
-            rows = numbered_rows(self, terms, X, y, reading.grid(bound), offset)
+            rows = numbered_rows(self, terms, X, y, Number(-bound, bound, step=2 * bound / GRID), offset)
         radius = 3 * bound / rows.norm if self.radius is None else exact.moderate(radius=self.radius)
         w = _solved(self, terms, rows, _regression_loss(self.huber, bound), radius)
         self.coef_, self.intercept_ = w[: rows.width], float(_intercept(self, w, rows)) + float(offset)
@@ -108,7 +109,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Floats:  # noqa: N803
         """The predicted targets of rows: any rows, this is no release about them."""
         check_is_fitted(self, "coef_")
-        return np.asarray(seen(self, X) @ self.coef_ + self.intercept_)
+        return np.asarray(predicted_vectors(self, X) @ self.coef_ + self.intercept_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """R squared. Not private: on the rows of the fit it is an unpaid release; with a ledger it is refused."""
@@ -119,12 +120,26 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
             )
         return float(super().score(X, y, sample_weight=sample_weight))
 
-    def __sklearn_tags__(self) -> Any:
-        return random_fit(super().__sklearn_tags__())
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """What classifiers share whose predictions are counted: the score and logarithms of probabilities."""
+
+    score_epsilon: Any = None
+
+    def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
+        return np.asarray(np.log(self.predict_proba(X)))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
+        if self.ledger is None:
+            return float(super().score(X, y, sample_weight=sample_weight))
+        refuse({"sample_weight": sample_weight})
+        return charged_accuracy(self, X, y)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+class LogisticRegression(PrivateClassifier):
     """Logistic regression under differential privacy, with two classes or several (softmax).
 
     classes         the labels that may occur, the last is the positive one; "public" states that the labels in y are no
@@ -152,7 +167,6 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
     lasso: Any = 0
     method: str = "auto"
     max_iter: int | None = None
-    score_epsilon: Any = None
     class_weight: Any = None
     warm_start: bool = False
 
@@ -161,12 +175,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
         refuse({**refused, "class_weight": self.class_weight, "warm_start": self.warm_start})
         terms = terms_of(self)
         binary = Logistic(exact.positive(cap=self.cap))
-        if reading.is_table(X):
-            rows = table_rows(self, terms, X, y, features, intercept=flag(self, "fit_intercept"))
-            self.classes_ = declared_classes(self, rows)
-        else:
-            no_features(features)
-            rows = labelled_rows(self, terms, X, y, intercept=flag(self, "fit_intercept"))
+        rows = class_rows(self, terms, X, y, features, intercept=flag(self, "fit_intercept"))
         radius = 10 / rows.norm if self.radius is None else exact.moderate(radius=self.radius)
         several = len(self.classes_)
         w = _solved(self, terms, rows, binary if several == 2 else Softmax(several), radius)
@@ -179,7 +188,7 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
         """The margin of the positive class, or one for each class."""
         check_is_fitted(self, "coef_")
-        margins = seen(self, X) @ self.coef_.T + self.intercept_
+        margins = predicted_vectors(self, X) @ self.coef_.T + self.intercept_
         return np.asarray(margins.ravel() if len(self.classes_) == 2 else margins)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
@@ -195,19 +204,6 @@ class LogisticRegression(ClassifierMixin, PrivateEstimator):  # type: ignore[mis
             return Softmax(len(self.classes_)).probability(margins)
         positive = self.mechanism_.risk.loss.probability(margins)
         return np.column_stack([1 - positive, positive])
-
-    def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
-        return np.log(self.predict_proba(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
-        if self.ledger is None:
-            return float(super().score(X, y, sample_weight=sample_weight))
-        refuse({"sample_weight": sample_weight})
-        return charged_accuracy(self, X, y)
-
-    def __sklearn_tags__(self) -> Any:
-        return random_fit(super().__sklearn_tags__())
 
 
 # What the two share.
@@ -230,7 +226,7 @@ def _target_range(bound: Any, *, centred: bool) -> tuple[Fraction, Fraction]:
         )
     if not isinstance(bound, (tuple, list)):
         return Fraction(0), exact.moderate(target_bound=bound)
-    low, high = reading.bounds_of("target_bound", bound)
+    low, high = bounds_of("target_bound", bound)
     return ((low + high) / 2, (high - low) / 2) if centred else (Fraction(0), max(abs(low), abs(high)))
 
 
@@ -238,9 +234,9 @@ def _declared_bound(estimator: Any, rows: Rows) -> Fraction:
     if estimator.target_bound is not None:
         raise ParameterError("target_bound belongs to arrays; the target's declaration in the table has its bounds")
     column = rows.data.facts.domain.column(rows.target)
-    if not isinstance(column, Number):
+    if not column.bounded:
         raise ParameterError(f"the target {rows.target!r} is declared {column!r}: regression needs a Number")
-    return max(abs(column.low), abs(column.high))
+    return column.magnitude
 
 
 def _regularizer(estimator: Any, share: Fraction) -> Ridge | Lasso | None:
@@ -253,7 +249,7 @@ def _regularizer(estimator: Any, share: Fraction) -> Ridge | Lasso | None:
 
 def _solved(estimator: Any, terms: Terms, rows: Rows, loss: Loss, radius: Fraction) -> Floats:
     """Choose a mechanism by public numbers, charge it and run it."""
-    share = reading.share_of(rows.data)
+    share = share_of(rows.data)
     risk = Risk(loss, rows.features, rows.target, Ball(radius), _regularizer(estimator, share))
     where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
     steps = None if estimator.max_iter is None else exact.whole(max_iter=estimator.max_iter)

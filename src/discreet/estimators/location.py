@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import AnyNumber, Dataset, Number
+from discreet.data import AnyNumber, Dataset, Domain, Number
 from discreet.erm.exponential.bounds import RankQuantile, promise
 from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
@@ -163,7 +163,9 @@ def _values(estimator: Any, terms: Any, x: Any, name: Any) -> Column:
     step = 2 * half / reading.GRID if estimator.step is None else exact.positive(step=estimator.step)
     number = Number(-half, half, step=step)  # around 0, where a sum moves least
     values = _one_dimensional(x)
-    return Column(reading.column(terms, values - float(middle), number), "x", number, middle)
+    return Column(
+        reading.table_of(terms, {"x": values - float(middle)}, Domain(x=number), len(values)), "x", number, middle
+    )
 
 
 def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
@@ -14,22 +13,13 @@ from discreet.arrays import Floats
 from discreet.erm import network
 from discreet.erm.losses import Softmax
 from discreet.errors import ParameterError
-from discreet.estimators import input as reading
-from discreet.estimators.base import PrivateEstimator, books, charged, refuse, terms_of
-from discreet.estimators.input import projected
-from discreet.estimators.selection import charged_accuracy
-from discreet.estimators.supervised import (
-    declared_classes,
-    labelled_rows,
-    no_features,
-    random_fit,
-    seen,
-    table_rows,
-)
+from discreet.estimators.base import books, charged, refuse, terms_of
+from discreet.estimators.input import class_rows, predicted_vectors, projected
+from discreet.estimators.linear import PrivateClassifier
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class MLPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+class MLPClassifier(PrivateClassifier):
     """A neural network classifier under differential privacy.
 
     hidden_layer_sizes  the widths of the layers of tanh units
@@ -47,7 +37,6 @@ class MLPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     hidden_layer_sizes: Any = field(default=(32,), kw_only=False)
     row_norm: Any = None
     classes: Any = None
-    score_epsilon: Any = None
     seed: int = 0
     early_stopping: bool = False
     warm_start: bool = False
@@ -56,12 +45,7 @@ class MLPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse({**refused, "early_stopping": self.early_stopping, "warm_start": self.warm_start})
         terms, hidden, seed = terms_of(self), _widths(self.hidden_layer_sizes), exact.whole(0, seed=self.seed)
-        if reading.is_table(X):
-            rows = table_rows(self, terms, X, y, features, intercept=True)
-            self.classes_ = declared_classes(self, rows)
-        else:
-            no_features(features)
-            rows = labelled_rows(self, terms, X, y, intercept=True)
+        rows = class_rows(self, terms, X, y, features, intercept=True)
         where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
         mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, funds=where.funds, seed=seed)
         got = charged(self, terms, where, mechanism, rows.data)
@@ -91,24 +75,13 @@ class MLPClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         margins = self._margins(X)
         return Softmax(margins.shape[1]).probability(margins)
 
-    def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
-        return np.log(self.predict_proba(X))
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
-        if self.ledger is None:
-            return float(super().score(X, y, sample_weight=sample_weight))
-        refuse({"sample_weight": sample_weight})
-        return charged_accuracy(self, X, y)
-
     def _margins(self, x: Any) -> Floats:
         check_is_fitted(self, "weights_")
-        inside = projected(seen(self, x), self.norm_)  # as the rows of the fit were: it is not linear beyond
+        inside = projected(
+            predicted_vectors(self, x), self.norm_
+        )  # as the rows of the fit were: it is not linear beyond
         whole = np.column_stack([inside, np.full(len(inside), self.norm_ / 2)])
         return network.predict_scores(self.weights_, whole, self.shapes_)
-
-    def __sklearn_tags__(self) -> Any:
-        return random_fit(super().__sklearn_tags__())
 
 
 def _widths(sizes: Any) -> tuple[int, ...]:

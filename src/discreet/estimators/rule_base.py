@@ -7,47 +7,32 @@ columns, so it predicts for any rows, and that is no release about them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
 from discreet.data import (
     Batch,
-    BitMatrix,
-    Category,
     Dataset,
     Domain,
-    Facts,
-    Floats,
-    Frame,
     Mask,
-    Number,
-    Table,
-    encode,
-    packed,
-    read,
 )
-from discreet.errors import ParameterError, SchemaError
+from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import FitGuarantee, Terms, books, charged, refuse, released, terms_of
-from discreet.estimators.supervised import random_fit
+from discreet.estimators.base import FitGuarantee, PrivateEstimator, Terms, books, charged, refuse, released, terms_of
+from discreet.estimators.input import Examples, predicted_codes, refuse_features, table_examples
 from discreet.funds import Funds
-from discreet.guarantee import Budget, Neighbours
+from discreet.guarantee import Budget
 from discreet.mechanisms import Laplace
-from discreet.pac.labels import Labels, Mistakes, Rule
+from discreet.pac.labels import Mistakes, Rule
 from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, named
 from discreet.pac.mistake_bound import certificate_of, certifying, worded
-
-STEPS = 10**5
-"""Grid steps between the bounds of a feature that comes from an array: round decimals, and about 2^17 values."""
+from discreet.pac.rules import Mistakes, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,32 +51,6 @@ class LearnedRule:
 
     def __str__(self) -> str:
         return self.sentence
-
-
-@dataclass(frozen=True, slots=True)
-class Examples:
-    """Private labelled rows. columns: the features' names in the domain; names: what sentences call them, if not so;
-    table: whether they are those of a table, and not of arrays."""
-
-    data: Dataset
-    columns: tuple[str, ...]
-    labels: Labels
-    names: tuple[str, ...] | None = None
-    table: bool = False
-
-    @property
-    def about(self) -> Any:
-        """Of a table: which of its columns are learned from what; None of arrays."""
-        return [self.columns, self.labels] if self.table else None
-
-    @property
-    def facts(self) -> Facts:
-        return self.data.facts
-
-    @property
-    def features(self) -> Domain:
-        """The declaration of the features alone."""
-        return self.facts.domain.project(self.columns)
 
 
 Methods = list[Method | Refused]
@@ -140,216 +99,29 @@ def of_part(promise: Promise, data: Dataset) -> Promise:
     return replace(promise, assuming=f"{promise.assuming} and {enough}" if promise.assuming else enough)
 
 
-# Reading labelled rows.
-
-
-def number_examples(estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool = True) -> Examples:
-    """Arrays or a frame of numbers, clamped to the declared bounds and put on the declared grid."""
-    features, labels, target = _arrays(estimator, x, y, reset=reset)
-    numbers = declared_numbers(estimator.bounds, estimator.step, features.shape[1])
-    names = feature_names(estimator, features.shape[1])
-    name = _unused("y", names)
-    domain = Domain({**dict(zip(names, numbers, strict=True)), name: target})
-    columns = {**dict(zip(names, _finite(features).T, strict=True)), name: labels}
-    data = reading.held(
-        terms,
-        len(features),
-        lambda size: Table(columns, domain, neighbours=terms.neighbours, size=size, name=terms.name, edition=None),
-    )
-    return Examples(data, names, Labels(name, target.levels[-1]))
-
-
-def bit_examples(
-    estimator: Any,
-    terms: Terms,
-    x: Any,
-    y: Any,
-    *,
-    reset: bool = True,
-    bits: Callable[[Floats], npt.NDArray[np.bool_]] | None = None,
-) -> Examples:
-    """Arrays or a frame of booleans, packed; or the booleans that `bits` makes of the rows, one row at a time."""
-    features, labels, target = _arrays(estimator, x, y, reset=reset)
-    floats = _finite(features)
-    booleans = floats if bits is None else bits(floats)
-    data = reading.held(
-        terms,
-        len(features),
-        lambda size: BitMatrix(
-            booleans, labels, target=target, neighbours=terms.neighbours, size=size, name=terms.name
-        ),
-    )
-    named = hasattr(estimator, "feature_names_in_")
-    names = feature_names(estimator, features.shape[1]) if named else None
-    return Examples(data, ("x",), Labels("y", target.levels[-1]), names)
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """Which declared columns a learner takes as features."""
-
-    takes: Callable[[Any], bool]
-    words: str
-
-
-NUMBERS = Kind(lambda column: isinstance(column, Number), "a Number")
-BOOLEANS = Kind(
-    lambda column: isinstance(column, Category) and column.size == 2,
-    "a Category of two levels, the second meaning true",
-)
-ANY = Kind(lambda column: isinstance(column, (Number, Category)), "a Number or a Category")
-
-
-def table_examples(
-    estimator: Any, terms: Terms, table: Any, target: Any, features: Any, kind: Kind, *, reset: bool = True
-) -> Examples:
-    """Columns of a table: those that are named, or all but the target that are of this kind."""
-    data = reading.checked_table(table, terms)
-    for parameter in ("bounds", "step"):
-        if getattr(estimator, parameter, None) is not None:
-            raise ParameterError(f"{parameter} belongs to arrays; the table declares its columns' own")
-    name, columns = reading.table_columns(data, target, features)
-    declared = data.facts.domain
-    if features is None:
-        columns = tuple(each for each in columns if kind.takes(declared.column(each)))
-        if not columns:
-            raise ParameterError(f"no column of the table but the target is {kind.words}")
-    for each in columns:
-        if not kind.takes(declared.column(each)):
-            raise ParameterError(f"column {each!r} is declared {declared.column(each)!r}: it must be {kind.words}")
-    found, category = _declared_classes(estimator.classes if reset else estimator.classes_, declared, name)
-    if reset:
-        estimator.classes_, estimator.n_features_in_ = found, len(columns)
-        estimator.feature_names_in_ = np.array(columns, dtype=object)
-    return Examples(data, columns, Labels(name, category.levels[-1]), table=True)
-
-
-def _arrays(estimator: Any, x: Any, y: Any, *, reset: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Category]:
-    least = 1 if Neighbours.of(estimator.neighbours).replace_one else 0  # under add-remove nobody is an ordinary table
-    features, labels = reading.arrays(estimator, x, y, numeric=False, reset=reset, least=least)
-    if not reset:
-        return features, labels, two_classes(estimator.classes_, None)[1]
-    if isinstance(estimator.classes, str):
-        check_classification_targets(labels)
-    estimator.classes_, target = two_classes(estimator.classes, labels)
-    return features, labels, target
-
-
-def _finite(features: npt.NDArray[Any]) -> Floats:
-    floats = features.astype(np.float64, copy=False)
-    if not np.isfinite(floats).all():
-        raise ParameterError("X holds NaN or infinite numbers")
-    return np.asarray(floats)
-
-
-def two_classes(classes: Any, y: npt.NDArray[Any] | None) -> tuple[npt.NDArray[Any], Category]:
-    """The two classes in order, the last is the positive one."""
-    found, category = reading.class_levels(classes, y)
-    if len(found) != 2:
-        raise ParameterError(
-            f"Only binary classification is supported. Name two classes, the last is the positive one; found "
-            f"{len(found)}"
-        )
-    return found, category
-
-
-def _declared_classes(given: Any, domain: Domain, target: str) -> tuple[npt.NDArray[Any], Category]:
-    """The classes that a table declares for the target, if they are those that were given."""
-    column = domain.column(target)
-    if not isinstance(column, Category):
-        raise ParameterError(f"the target {target!r} is declared {column!r}: classes need a Category")
-    found, category = two_classes(column.levels, None)
-    stated = given is None or (isinstance(given, str) and given == "public")
-    if not stated and two_classes(given, None)[1].levels != category.levels:
-        raise ParameterError(f"classes={given!r} are not those that the table declares: {list(column.levels)!r}")
-    return found, category
-
-
-def feature_names(estimator: Any, count: int) -> tuple[str, ...]:
-    """The names of a frame's columns, or x1, x2, ..."""
-    named = getattr(estimator, "feature_names_in_", None)
-    return tuple(f"x{place + 1}" for place in range(count)) if named is None else tuple(map(str, named))
-
-
-def _unused(name: str, taken: Sequence[str]) -> str:
-    return name if name not in taken else _unused(f"{name}_", taken)
-
-
-def declared_numbers(bounds: Any, step: Any, count: int) -> list[Number]:
-    """One Number for each feature: from one pair for all of them or a list of pairs, and one step or a list."""
-    if bounds is None:
-        raise ParameterError(
-            "bounds must be given: one pair (low, high) for all features or a list of pairs, from public knowledge; "
-            "values beyond are moved to the bound"
-        )
-    pairs = _pairs(bounds, count)
-    steps = _listed("step", step, count) if isinstance(step, (list, tuple, np.ndarray)) else [step] * count
-    return [_number(low, high, each) for (low, high), each in zip(pairs, steps, strict=True)]
-
-
-def _pairs(bounds: Any, count: int) -> list[tuple[Fraction, Fraction]]:
-    several = isinstance(bounds, (list, tuple, np.ndarray)) and any(
-        isinstance(each, (list, tuple, np.ndarray)) for each in bounds
-    )
-    listed = _listed("bounds", bounds, count) if several else [bounds] * count
-    return [reading.bounds_of("bounds", each) for each in listed]
-
-
-def _listed(name: str, values: Any, count: int) -> list[Any]:
-    found = list(values)
-    if len(found) != count:
-        raise ParameterError(f"{name} must be one for all features or one for each of {count}, found {len(found)}")
-    return found
-
-
-def _number(low: Fraction, high: Fraction, step: Any) -> Number:
-    return Number(low, high, step=(high - low) / STEPS if step is None else exact.positive(step=step))
-
-
-# Rows for a prediction.
-
-
-def seen(estimator: Any, x: Any, domain: Domain, *, named: bool) -> Batch:
-    """Rows for a prediction, encoded by the declaration: of a frame by name, or of an array by position."""
-    if named:
-        return _frame_batch(x, domain)
-    features = reading.features_only(estimator, x)
-    codes = {
-        name: encode(read(column, name), domain.column(name), name)
-        for name, column in zip(domain.names, features.T, strict=True)
-    }
-    return Batch(domain, len(features), codes.__getitem__)
-
-
-def seen_bits(estimator: Any, x: Any, domain: Domain) -> Batch:
-    """Rows of booleans for a prediction."""
-    features = reading.features_only(estimator, x)
-    if not np.isin(features, (0, 1)).all():
-        raise ParameterError("the features must be booleans, or numbers that are 0 or 1; found another value")
-    words = packed((features == 1).T)
-    return Batch(domain, len(features), lambda name: words)
-
-
-def _frame_batch(source: Any, domain: Domain) -> Batch:
-    if isinstance(source, np.ndarray):
-        raise ParameterError("this model was fitted on named columns: give a frame or a dict of columns")
-    frame = Frame(source)
-    Frame.require(frame.names, domain.names)
-    codes = {name: encode(frame[name], domain.column(name), name) for name in domain.names}
-    if len({len(each) for each in codes.values()}) > 1:
-        raise SchemaError("the columns are not equally long")
-    return Batch(domain, len(codes[domain.names[0]]), codes.__getitem__)
-
-
 # What a fitted model does.
 
 
-class RuleMixin(ClassifierMixin):  # type: ignore[misc]
-    """What a learner of a rule does once it is fitted; the rule is `rule_`.
+@dataclass(kw_only=True, repr=False, eq=False)
+class RuleLearner(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """What the learners of rules share: reading rows, and what a fitted one does; the rule is `rule_`.
 
-    The learner brings `_examples`, which reads private rows as its fit did, and may read rows for a prediction in its
-    own way (`_seen`).
+    The learner says which columns of a table it takes (`_takes`, `_words`), reads arrays (`_array_examples`), and may
+    read rows for a prediction in its own way (`_seen`).
     """
+
+    classes: Any = None
+    method: str = "auto"
+    beta: Any = 0.05
+    score_epsilon: Any = None
+
+    def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
+        """Private labelled rows, of arrays or of a table."""
+        if reading.is_table(x):
+            return table_examples(self, terms, x, y, features, self._takes, self._words, reset=reset)
+        refuse_features(features)
+        rows: Examples = self._array_examples(terms, x, y, reset=reset)
+        return rows
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The class of each row, the last one where the rule holds: any rows, this is no release about them."""
@@ -370,7 +142,7 @@ class RuleMixin(ClassifierMixin):  # type: ignore[misc]
         return certified(self, lambda terms: self._judged(terms, X, y), epsilon=epsilon, beta=beta)
 
     def _seen(self, x: Any) -> Batch:
-        return seen(self, x, self.rule_.domain, named=self.from_table_)
+        return predicted_codes(self, x, self.rule_.domain)
 
     def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
         """Private rows that the rule is judged by: declared as those of the fit were."""
@@ -386,7 +158,7 @@ class RuleMixin(ClassifierMixin):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        return random_fit(tags)
+        return tags
 
 
 def charged_score(estimator: Any, read_rows: Callable[[Terms], Examples]) -> float:

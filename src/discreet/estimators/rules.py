@@ -4,42 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from discreet import exact
-from discreet.data import Batch, Category, Domain, Number
+from discreet.data import Batch, Category, Column, Domain, Number
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import PrivateEstimator, Terms, refuse, terms_of
+from discreet.estimators.base import Terms, refuse, terms_of
 from discreet.estimators.conjunctions import how_many
-from discreet.estimators.rule_base import (
-    ANY,
-    Examples,
-    LearnedRule,
-    RuleMixin,
-    bit_examples,
-    feature_names,
-    learned,
-    number_examples,
-    seen_bits,
-    table_examples,
-    wanted,
-)
-from discreet.estimators.supervised import no_features
+from discreet.estimators.input import Examples, bit_examples, feature_names, number_examples, predicted_bits
+from discreet.estimators.rule_base import LearnedRule, RuleLearner, learned, wanted
 from discreet.pac import choose, finite, plans
-from discreet.pac.boxes import interval
-from discreet.pac.conditions import CUTS, Conjunction, Literals, Thresholds
-from discreet.pac.finite import FunctionRule, Predictions, Where
-from discreet.pac.labels import Rule
+from discreet.pac.finite import Predictions
+from discreet.pac.rules import CUTS, Conjunction, FunctionRule, Literals, Rule, Thresholds, Where, interval_in_words
 from discreet.query import Combining, alone
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class RuleClassifier(RuleMixin, PrivateEstimator):
+class RuleClassifier(RuleLearner):
     """Learns a rule such as `30 <= age <= 60 and sex = F` under differential privacy.
 
     A rule is a conjunction of conditions x >= a, x <= b on numbers and x = level, x != level on categories.
@@ -68,11 +54,7 @@ class RuleClassifier(RuleMixin, PrivateEstimator):
     cuts: int = CUTS
     bounds: Any = None
     step: Any = None
-    classes: Any = None
-    method: str = "auto"
     alpha: Any = None
-    beta: Any = 0.05
-    score_epsilon: Any = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> RuleClassifier:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -96,10 +78,13 @@ class RuleClassifier(RuleMixin, PrivateEstimator):
         self.from_table_ = reading.is_table(X)
         return self
 
-    def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
-        if reading.is_table(x):
-            return table_examples(self, terms, x, y, features, ANY, reset=reset)
-        no_features(features)
+    _words: ClassVar[str] = "a Number or a Category"
+
+    @staticmethod
+    def _takes(column: Column) -> bool:
+        return column.listed
+
+    def _array_examples(self, terms: Terms, x: Any, y: Any, *, reset: bool) -> Examples:
         return number_examples(self, terms, x, y, reset=reset)
 
     @staticmethod
@@ -119,7 +104,7 @@ class RuleClassifier(RuleMixin, PrivateEstimator):
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class FiniteClassClassifier(RuleMixin, PrivateEstimator):
+class FiniteClassClassifier(RuleLearner):
     """Chooses one of finitely many hypotheses under differential privacy, by the exponential mechanism.
 
     epsilon, delta  what the fit may cost; delta=0 is pure. epsilon=None with a ledger: all that is left there
@@ -140,10 +125,6 @@ class FiniteClassClassifier(RuleMixin, PrivateEstimator):
     """
 
     hypotheses: Any = None
-    classes: Any = None
-    method: str = "auto"
-    beta: Any = 0.05
-    score_epsilon: Any = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> FiniteClassClassifier:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
@@ -172,15 +153,21 @@ class FiniteClassClassifier(RuleMixin, PrivateEstimator):
         if listed is None:
             return feature_names(self, self.n_features_in_)[self.index_]
         function = callable(listed[self.index_])
-        return _name(listed[self.index_], self.index_) if function else str(chosen.said(rows.facts.domain))
+        return _name(listed[self.index_], self.index_) if function else str(chosen.sentence(rows.facts.domain))
+
+    _words: ClassVar[str] = "a Number or a Category"
+
+    @staticmethod
+    def _takes(column: Column) -> bool:
+        return column.listed
 
     def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
+        if reading.is_table(x) and hypotheses_of(self.hypotheses) is None:
+            raise ParameterError('hypotheses="columns" is for arrays of predictions, found a table')
+        return super()._examples(terms, x, y, features, reset=reset)
+
+    def _array_examples(self, terms: Terms, x: Any, y: Any, *, reset: bool) -> Examples:
         listed = hypotheses_of(self.hypotheses)
-        if reading.is_table(x):
-            if listed is None:
-                raise ParameterError('hypotheses="columns" is for arrays of predictions, found a table')
-            return table_examples(self, terms, x, y, features, ANY, reset=reset)
-        no_features(features)
         if listed is None:
             return bit_examples(self, terms, x, y, reset=reset)
         functions = _functions(listed)
@@ -198,11 +185,11 @@ class FiniteClassClassifier(RuleMixin, PrivateEstimator):
         listed = hypotheses_of(self.hypotheses)
         if self.from_table_ or listed is None:
             return super().predict(X)
-        rows = reading.features_only(self, X)
+        rows = reading.predicted_floats(self, X)
         return self.classes_[self._asked([_functions(listed)[self.index_]], rows)[:, 0].astype(np.int64)]
 
     def _seen(self, x: Any) -> Batch:
-        return super()._seen(x) if self.from_table_ else seen_bits(self, x, self.rule_.domain)
+        return super()._seen(x) if self.from_table_ else predicted_bits(self, x, self.rule_.domain)
 
     @staticmethod
     def sample_size(
@@ -303,7 +290,7 @@ def _about(name: str, domain: Domain, asked: list[tuple[int, int, bool]]) -> str
         return _levels(name, column, kept)
     assert isinstance(column, Number)
     low, high = max(first for first, _, _ in asked), min(last for _, last, _ in asked)
-    return interval(name, column, low, high) if low <= high else None
+    return interval_in_words(name, column, low, high) if low <= high else None
 
 
 def _levels(name: str, column: Category, kept: list[int]) -> str | None:

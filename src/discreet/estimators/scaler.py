@@ -30,7 +30,7 @@ class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
     def fit(self, X: Any, y: Any = None) -> DeclaredScaler:  # noqa: N803
         """Match the bounds with the columns; the rows are only checked to be finite numbers."""
-        reading.features_only(self, X, reset=True)
+        reading.predicted_floats(self, X, reset=True)
         names = getattr(self, "feature_names_in_", None)
         pairs = _pairs(self.bounds, self.n_features_in_, names)
         self.low_ = np.array([float(low) for low, _ in pairs])
@@ -40,7 +40,7 @@ class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     def transform(self, X: Any) -> Floats:  # noqa: N803
         """2 (x - low) / (high - low) - 1 after moving x into [low, high]."""
         check_is_fitted(self)
-        found = reading.features_only(self, X)
+        found = reading.predicted_floats(self, X)
         inside = np.clip(found, self.low_, self.high_)
         return np.asarray((inside - self.low_) / (self.high_ - self.low_) * 2 - 1)
 

@@ -10,20 +10,23 @@
 Other packages import from here, not from the modules.
 """
 
-from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
+from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, Noisy, ProductLaplace, in_units
 from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, calibrate
 from discreet.mechanisms.noise import (
+    NOISES,
     CoordinateLaplaceNoise,
     GaussianNoise,
     LaplaceNoise,
     Noise,
     ProductLaplaceNoise,
+    gaussian_reach,
 )
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
 
 __all__ = [
+    "NOISES",
     "Above",
     "AboveThreshold",
     "AboveThresholdLaplace",
@@ -39,11 +42,13 @@ __all__ = [
     "Looking",
     "Mechanism",
     "Noise",
+    "Noisy",
     "PermuteAndFlip",
     "ProductLaplace",
     "ProductLaplaceNoise",
     "StableHistogram",
     "StableMode",
     "calibrate",
-    "within",
+    "gaussian_reach",
+    "in_units",
 ]

@@ -15,7 +15,6 @@ same (epsilon, delta) when the dimension d grows:
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -38,7 +37,39 @@ from discreet.rng import Rng
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Laplace:
+class Noisy:
+    """Release a query plus noise on every number: what the four mechanisms of this module have in common."""
+
+    law: ClassVar[type[Noise]]
+    query: Query
+    scale: Fraction
+
+    def __init__(self, query: Query, scale: Exact) -> None:
+        exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
+
+    @property
+    def noise(self) -> Noise:
+        return self.law(self.scale)
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        moved = self.query.sensitivity(facts)  # first: it says what is wrong with the query
+        unit = self.query.unit(facts)
+        return self.noise.guarantee(moved, unit=unit, dimension=self.numbers(facts), neighbours=facts.neighbours)
+
+    def numbers(self, facts: Facts) -> int:
+        return numbers(self.query, facts)
+
+    def run(self, data: Dataset, rng: Rng) -> Any:
+        sums, unit = data.exact_sum(self.query.partial), self.query.unit(data.facts)
+        return in_units(sums + self.noise.draw(sums.shape, unit=unit, rng=rng), unit)
+
+    def noise_range(self, probability: float, facts: Facts) -> float:
+        """With this probability one number is not further off than this, in the query's units."""
+        unit = self.query.unit(facts)
+        return float(int(self.noise.quantile(float(1 - exact.probability(probability=probability)), unit=unit)) * unit)
+
+
+class Laplace(Noisy):
     """Release a query plus discrete Laplace noise on every coordinate: P[k steps] proportional to exp(-|k|/s).
 
     Theorem.   s = scale/unit. If |q(D) - q(D')|_1 <= D1 steps for all neighbours, the release is (D1/s)-DP, and its
@@ -49,28 +80,12 @@ class Laplace:
     Reference. Lecture 10; [DMNS06] proposition 1, discrete form [GRS12]; curve: docs/proofs/discrete_laplace_renyi.md.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "laplace/1"
-    query: Query
-    scale: Fraction
-
-    def __init__(self, query: Query, scale: Exact) -> None:
-        exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        return _priced(LaplaceNoise(self.scale), self.query, facts)
-
-    def numbers(self, facts: Facts) -> int:
-        return numbers(self.query, facts)
-
-    def run(self, data: Dataset, rng: Rng) -> Any:
-        return _released(LaplaceNoise(self.scale), self.query, data, rng)
-
-    def noise_range(self, probability: float, facts: Facts) -> float:
-        return _laplace_range(probability, self.scale, self.query, facts)
+    law: ClassVar[type[Noise]] = LaplaceNoise
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class ProductLaplace:
+class ProductLaplace(Noisy):
     """Release a vector query plus discrete Laplace noise, priced by the L2 norm (lecture 10, theorem 3).
 
     Theorem.   s = scale/unit, d coordinates. If |q(D) - q(D')|_2^2 <= D2 and |q(D) - q(D')|_1 <= D1 steps for all
@@ -84,28 +99,12 @@ class ProductLaplace:
     Reference. Lecture 10, theorem 3; docs/proofs/discrete_laplace_renyi.md; [BS16] propositions 1.4 and 1.7.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "product-laplace/1"
-    query: Query
-    scale: Fraction
-
-    def __init__(self, query: Query, scale: Exact) -> None:
-        exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        return _priced(ProductLaplaceNoise(self.scale), self.query, facts)
-
-    def numbers(self, facts: Facts) -> int:
-        return numbers(self.query, facts)
-
-    def run(self, data: Dataset, rng: Rng) -> Any:
-        return _released(ProductLaplaceNoise(self.scale), self.query, data, rng)
-
-    def noise_range(self, probability: float, facts: Facts) -> float:
-        return _laplace_range(probability, self.scale, self.query, facts)
+    law: ClassVar[type[Noise]] = ProductLaplaceNoise
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class CoordinateLaplace:
+class CoordinateLaplace(Noisy):
     """Release a vector query, every coordinate priced as if it could move by the whole norm (lecture 10, A and B).
 
     Theorem.   s = scale/unit, d coordinates, each moving by at most M steps between neighbours. The release is the
@@ -116,86 +115,32 @@ class CoordinateLaplace:
     Reference. Lecture 10, "adding noise by the L2 norm".
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "coordinate-laplace/1"
-    query: Query
-    scale: Fraction
-
-    def __init__(self, query: Query, scale: Exact) -> None:
-        exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        return _priced(CoordinateLaplaceNoise(self.scale), self.query, facts)
-
-    def numbers(self, facts: Facts) -> int:
-        return numbers(self.query, facts)
-
-    def run(self, data: Dataset, rng: Rng) -> Any:
-        return _released(CoordinateLaplaceNoise(self.scale), self.query, data, rng)
-
-    def noise_range(self, probability: float, facts: Facts) -> float:
-        return _laplace_range(probability, self.scale, self.query, facts)
+    law: ClassVar[type[Noise]] = CoordinateLaplaceNoise
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Gaussian:
+class Gaussian(Noisy):
     """Release a query plus discrete Gaussian noise on every coordinate: P[k steps] proportional to exp(-k^2/(2 s^2)).
 
     Theorem.   s = scale/unit. If |q(D) - q(D')|_2^2 <= D2 steps^2 for all neighbours, the release is
                (D2 / (2 s^2))-zCDP: its Renyi divergence of order a is at most a D2 / (2 s^2). It is not pure.
-    Accuracy.  Variance at most scale^2; P[|noise| > t steps] <= 2 P[N(0, s^2) >= t] on each coordinate.
+    Accuracy.  Variance at most scale^2; P[|noise| > t steps] <= 2 P[N(0, s^2) >= t + 1/2] on each coordinate if
+               t + 1/2 >= s, and 2 P[N(0, s^2) >= t] always.
     Edges.     scale <= 0 is refused.
     Reference. Lecture 10; [CKS20] theorem 14, corollary 9, proposition 25.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "gaussian/1"
-    query: Query
-    scale: Fraction
-
-    def __init__(self, query: Query, scale: Exact) -> None:
-        exact.freeze(self, query=listed(query), scale=exact.positive(scale=scale))
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        return _priced(GaussianNoise(self.scale), self.query, facts)
-
-    def numbers(self, facts: Facts) -> int:
-        return numbers(self.query, facts)
-
-    def run(self, data: Dataset, rng: Rng) -> Any:
-        return _released(GaussianNoise(self.scale), self.query, data, rng)
-
-    def noise_range(self, probability: float, facts: Facts) -> float:
-        from scipy.special import ndtri
-
-        outside = 1 - exact.probability(probability=probability)
-        unit = self.query.unit(facts)
-        return float(math.ceil(float(self.scale / unit) * -ndtri(float(outside) / 2)) * unit)
+    law: ClassVar[type[Noise]] = GaussianNoise
 
 
-def _priced(noise: Noise, query: Query, facts: Facts) -> Guarantee:
-    moved = query.sensitivity(facts)  # first: it says what is wrong with the query
-    return noise.guarantee(moved, unit=query.unit(facts), dimension=numbers(query, facts), neighbours=facts.neighbours)
-
-
-def _released(noise: Noise, query: Query, data: Dataset, rng: Rng) -> Any:
-    sums, unit = data.exact_sum(query.partial), query.unit(data.facts)
-    return _in_units(sums, noise.draw(sums.shape, unit=unit, rng=rng), unit)
-
-
-def _laplace_range(probability: float, scale: Fraction, query: Query, facts: Facts) -> float:
-    """The least t with P[|noise| > t] <= 1 - probability on one coordinate."""
-    outside = 1 - exact.probability(probability=probability)
-    unit = query.unit(facts)
-    steps = float(scale / unit)
-    tail = math.log(float(outside) * (1 + math.exp(-1 / steps)) / 2)
-    return float(max(0, math.ceil(-steps * tail) - 1) * unit)
-
-
-def _in_units(sums: IntArray, noise: IntArray, unit: Fraction) -> Any:
+def in_units(noisy: IntArray, unit: Fraction) -> Any:
     """Noisy integers in the column's units: ints where the unit is whole, floats elsewhere."""
-    noisy = np.asarray(sums + noise)  # of two scalars numpy makes a plain int
-    if noisy.ndim == 0:
-        steps = int(noisy)
-        return steps * unit.numerator if unit.denominator == 1 else steps * unit.numerator / unit.denominator
+    steps = np.asarray(noisy)  # of two scalars numpy makes a plain int
+    if steps.ndim == 0:
+        return int(steps) * unit.numerator if unit.denominator == 1 else int(steps) * unit.numerator / unit.denominator
     if unit.denominator != 1:
-        return noisy.astype(np.float64) * unit.numerator / unit.denominator
-    return noisy if unit == 1 else noisy.astype(object) * unit.numerator
+        return steps.astype(np.float64) * unit.numerator / unit.denominator
+    return steps if unit == 1 else steps.astype(object) * unit.numerator

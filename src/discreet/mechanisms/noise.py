@@ -1,39 +1,96 @@
-"""Integer noise on an integer vector: what it costs and how it is drawn, from the same two fields.
+"""Integer noise on an integer vector: what it costs, how it is drawn and how far it reaches, from the same two fields.
 
 A noise does not know what it is added to. `moved` says how far neighbours move the integers (`query.Sensitivity`);
 `unit` is what one integer is worth, and `scale` is absolute noise in the same units as unit. The mechanisms of
 `additive`, noisy gradient descent and output perturbation all price and draw by these.
+
+Every noise answers, in steps of one integer; s = scale / unit:
+
+    guarantee   what adding it costs
+    draw        independent noises
+    variance    of one of them at most, in units squared
+    tail        P[noise >= t], or a bound on it
+    reach       the least t >= 1 for which `tail` is at most exp(log_failure)
+    quantile    with probability 1 - failure none of exp(log_sets) fixed sums of `copies` independent noises exceeds
+                this in absolute value
+    sum_reach   with probability 1 - exp(-spent) a fixed sum of `copies` independent noises is at most this
+    scale_for   the largest scale whose quantile is at most t
+
+Theorem.   Laplace: P[X >= t] = q^t / (1 + q), q = exp(-1/s), t >= 1: tail and reach are exact.
+           Gaussian, t >= 1: P[X >= t] is at most each of
+               P[N(0, s^2) >= t - 1]                        [CKS20] proposition 25
+               P[N(0, s^2) >= t - 1/2], if t - 1/2 >= s     proof below
+               exp(-t^2 / (2 s^2))                          Chernoff with E exp(l X) <= exp(l^2 s^2 / 2), [CKS20]
+           and the least of them is taken.
+           Sums: P[X_1 + ... + X_c >= t] <= exp(-l t) M(l)^c for each l > 0. Gaussian: M(l) <= exp(l^2 s^2 / 2).
+           Laplace: M(l) = (1 - q)^2 / ((1 - q e^l)(1 - q e^-l)); every l is valid, a fine grid is near the best.
+Proof.     The weights exp(-k^2 / (2 s^2)) add up to at least sqrt(2 pi) s (Poisson summation), and from k = s + 1/2 on
+           each is below the integral from k - 1/2 to k + 1/2, because there they are convex. So the tail from t on is
+           below the normal tail from t - 1/2 on.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
+import numpy as np
+
 from discreet import exact
-from discreet.data import IntArray
+from discreet.data import Floats, IntArray
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.query import Sensitivity
 from discreet.rng import Rng, checked_scale, checked_variance
 
+ONE = Fraction(1)
+
 
 @dataclass(frozen=True, slots=True, init=False)
-class GaussianNoise:
-    """Discrete Gaussian noise on every coordinate: P[k steps] proportional to exp(-k^2/(2 s^2)), s = scale/unit.
+class _AnyNoise:
+    """What all laws have in common."""
 
-    Theorem.   If |d|_2^2 <= D2 for all neighbours, adding it is (D2 / (2 s^2))-zCDP. It is not pure.
-    Accuracy.  Mean 0, variance at most scale^2 on each coordinate.
-    Reference. [CKS20] theorem 14, corollary 9.
-    """
-
-    NAME: ClassVar[str] = "gaussian-noise/1"
     scale: Fraction
 
     def __init__(self, scale: Exact) -> None:
         exact.freeze(self, scale=exact.positive(scale=scale))
+
+    def steps(self, unit: Fraction) -> Fraction:
+        """The scale in the integers that are summed. Sums and noise are below 2^94 of them, and must be floats."""
+        if max(unit.numerator, unit.denominator) >= 10**250:
+            raise ParameterError("floats cannot hold sums in the units of this column: declare it in other units")
+        return self.scale / unit
+
+    def reach(self, log_failure: float, *, unit: Fraction = ONE) -> int:
+        raise NotImplementedError
+
+    def sum_reach(self, spent: Floats, copies: Floats, *, unit: Fraction = ONE) -> Floats:
+        raise NotImplementedError
+
+    def quantile(self, failure: float, *, copies: float = 1, log_sets: float = 0.0, unit: Fraction = ONE) -> float:
+        """None of exp(log_sets) fixed sums of `copies` noises exceeds this but with probability failure."""
+        if copies <= 0:
+            return 0.0
+        spent = math.log(2 / failure) + log_sets
+        if copies == 1:
+            return float(self.reach(-spent, unit=unit) - 1)
+        return float(self.sum_reach(np.array([spent]), np.array([copies]), unit=unit)[0])
+
+
+class GaussianNoise(_AnyNoise):
+    """Discrete Gaussian noise on every coordinate: P[k steps] proportional to exp(-k^2/(2 s^2)), s = scale/unit.
+
+    Theorem.   If |d|_2^2 <= D2 for all neighbours, adding it is (D2 / (2 s^2))-zCDP. It is not pure.
+    Accuracy.  Mean 0, variance at most scale^2 on each coordinate; `tail` and `quantile`.
+    Reference. [CKS20] theorem 14, corollary 9.
+    """
+
+    __slots__ = ()
+    NAME: ClassVar[str] = "gaussian-noise/1"
 
     def guarantee(self, moved: Sensitivity, *, unit: Fraction, dimension: int, neighbours: Neighbours) -> Guarantee:
         return Guarantee.of_zcdp(moved.l2_squared / (2 * self._variance(unit)), neighbours=neighbours)
@@ -41,108 +98,180 @@ class GaussianNoise:
     def draw(self, shape: tuple[int, ...], *, unit: Fraction, rng: Rng) -> IntArray:
         return rng.gaussian(self._variance(unit), shape)
 
+    def _variance(self, unit: Fraction) -> Fraction:
+        return checked_variance(self.steps(unit) ** 2)
+
     def variance(self) -> float:
         """An upper bound on the variance of one coordinate, in units squared."""
         return float(self.scale) ** 2
 
-    def _variance(self, unit: Fraction) -> Fraction:
-        return checked_variance((self.scale / checked_unit(unit)) ** 2)
+    def tail(self, steps: int, *, unit: Fraction = ONE) -> float:
+        """At least P[noise >= steps]."""
+        from scipy.special import ndtr
+
+        if steps < 1:
+            return 1.0
+        s = float(self.scale / unit)
+        near = steps - 0.5 if steps - 0.5 >= s else steps - 1
+        return min(float(ndtr(-near / s)), math.exp(-((steps / s) ** 2) / 2))
+
+    def reach(self, log_failure: float, *, unit: Fraction = ONE) -> int:
+        """A number of steps, at least 1, that the noise reaches with probability at most exp(log_failure)."""
+        return gaussian_reach(float(self.scale / unit), log_failure)
+
+    def sum_reach(self, spent: Floats, copies: Floats, *, unit: Fraction = ONE) -> Floats:
+        """The Chernoff bound on sums of `copies` noises, each exceeded with probability at most exp(-spent)."""
+        return np.asarray(float(self.scale / unit) * np.sqrt(2 * copies * spent))
+
+    @staticmethod
+    def scale_for(steps: int, failure: float) -> float:
+        """About the largest scale, in steps, of which a noise exceeds `steps` with probability at most failure."""
+        from scipy.special import ndtri
+
+        normal = -float(ndtri(failure / 2))
+        return max(steps / normal, (steps + 0.5) / max(1.0, normal), (steps + 1) / math.sqrt(2 * math.log(2 / failure)))
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class LaplaceNoise:
+def gaussian_reach(scale: float, log_failure: float) -> int:
+    """`GaussianNoise.reach` of a scale in steps that need not be rational."""
+    from scipy.special import ndtri_exp
+
+    if log_failure >= -math.log(2):
+        return 1
+    normal = -float(ndtri_exp(log_failure))
+    least = (scale * normal + 1, scale * max(1.0, normal) + 0.5, scale * math.sqrt(-2 * log_failure))
+    return max(1, math.ceil(min(least)))
+
+
+class _LaplaceLaw(_AnyNoise):
+    """The discrete Laplace law, however it is priced."""
+
+    __slots__ = ()
+
+    def steps(self, unit: Fraction) -> Fraction:
+        return checked_scale(_AnyNoise.steps(self, unit))
+
+    def draw(self, shape: tuple[int, ...], *, unit: Fraction, rng: Rng) -> IntArray:
+        return rng.laplace(self.steps(unit), shape)
+
+    def variance(self) -> float:
+        """An upper bound on the variance of one coordinate, in units squared."""
+        return 2 * float(self.scale) ** 2
+
+    def tail(self, steps: int, *, unit: Fraction = ONE) -> float:
+        """P[noise >= steps] for steps >= 1; 1 below."""
+        return 1.0 if steps < 1 else math.exp(_laplace_log_tail(float(self.scale / unit), steps))
+
+    def reach(self, log_failure: float, *, unit: Fraction = ONE) -> int:
+        """The least number of steps, at least 1, that the noise reaches with probability at most exp(log_failure)."""
+        s = self.scale / unit
+        least = s * Fraction(-log_failure - math.log1p(math.exp(-1 / s)))
+        return max(1, math.ceil(least * (1 + Fraction(1, 2**50))))
+
+    def sum_reach(self, spent: Floats, copies: Floats, *, unit: Fraction = ONE) -> Floats:
+        """The Chernoff bound on sums of `copies` noises, each exceeded with probability at most exp(-spent)."""
+        s, one = float(self.scale / unit), copies == 1
+        bounds = np.empty(len(copies))
+        bounds[one] = [self.reach(-each, unit=unit) - 1 for each in spent[one].tolist()]
+        others = np.flatnonzero(~one)
+        for start in range(0, len(others), _AT_ONCE):
+            some = others[start : start + _AT_ONCE]
+            bounds[some] = _laplace_chernoff(s, copies[some], spent[some])
+        return bounds
+
+    @staticmethod
+    def scale_for(steps: int, failure: float) -> float:
+        """About the largest scale, in steps, of which a noise exceeds `steps` with probability at most failure."""
+        low, high = 0.0, (steps + 1) / -math.log(failure)
+        for _ in range(50):
+            middle = (low + high) / 2
+            inside = _laplace_log_tail(middle, steps + 1) <= math.log(failure / 2)
+            low, high = (middle, high) if inside else (low, middle)
+        return low
+
+
+_AT_ONCE = 2**12  # bounds that are minimised at once
+
+
+def _laplace_log_tail(s: float, steps: int) -> float:
+    return -steps / s - math.log1p(math.exp(-1 / s))
+
+
+def _laplace_chernoff(s: float, copies: Floats, spent: Floats) -> Floats:
+    """min over l in (0, 1/s) of (spent + copies ln M(l)) / l: every l is valid, a fine grid is near the best."""
+    if len(copies) == 1:
+        return np.array([_one_chernoff(s, float(copies[0]), float(spent[0]))])
+    bounds, many = np.empty(len(copies)), copies > 50 * spent
+    for some, parts in ((many, (np.arange(1, 400) / 400) ** 2), (~many, np.arange(1, 1000) / 1000)):
+        if some.any():
+            # ln M(l) at parts of 1/s, so that it is neither 0 for large scales nor infinite for small ones.
+            top = 1 / s
+            rates = parts * top
+            log_m = 2 * math.log(-math.expm1(-top)) - np.log(-np.expm1(rates - top)) - np.log(-np.expm1(-rates - top))
+            bounds[some] = ((spent[some, None] + copies[some, None] * log_m) / rates).min(axis=1)
+    return bounds
+
+
+@lru_cache(maxsize=65536)
+def _one_chernoff(s: float, copies: float, spent: float) -> float:
+    return float(_laplace_chernoff(s, np.array([copies, copies]), np.array([spent, spent]))[0])
+
+
+class LaplaceNoise(_LaplaceLaw):
     """Discrete Laplace noise on every coordinate, priced by the L1 norm: P[k steps] proportional to exp(-|k|/s).
 
     Theorem.   s = scale/unit. If |d|_1 <= D1 for all neighbours, adding it is (D1/s)-DP, with the Renyi curve of one
                coordinate that moves by D1, which is the worst way to spend an L1 budget.
-    Accuracy.  Mean 0, variance at most 2 scale^2 on each coordinate.
+    Accuracy.  Mean 0, variance at most 2 scale^2 on each coordinate; `tail` and `quantile`.
     Reference. [DMNS06] proposition 1, discrete form [GRS12]; curve: docs/proofs/discrete_laplace_renyi.md.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "laplace-noise/1"
-    scale: Fraction
-
-    def __init__(self, scale: Exact) -> None:
-        exact.freeze(self, scale=exact.positive(scale=scale))
 
     def guarantee(self, moved: Sensitivity, *, unit: Fraction, dimension: int, neighbours: Neighbours) -> Guarantee:
-        return Guarantee.of_laplace(moved.l1, scale=in_steps(self.scale, unit), neighbours=neighbours)
-
-    def draw(self, shape: tuple[int, ...], *, unit: Fraction, rng: Rng) -> IntArray:
-        return rng.laplace(in_steps(self.scale, unit), shape)
-
-    def variance(self) -> float:
-        return 2 * float(self.scale) ** 2
+        return Guarantee.of_laplace(moved.l1, scale=self.steps(unit), neighbours=neighbours)
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class ProductLaplaceNoise:
+class ProductLaplaceNoise(_LaplaceLaw):
     """Discrete Laplace noise on every coordinate, priced by the L2 norm (lecture 10, theorem 3).
 
     Theorem.   s = scale/unit, d coordinates, |d|_2^2 <= D2 and |d|_1 <= D1 for all neighbours: adding it is (D1/s)-DP,
                and its Renyi divergence of order a is at most n R(sqrt(D2/n)), n = min(d, D1, D2), R Laplace's curve.
-    Accuracy.  Mean 0, variance at most 2 scale^2 on each coordinate.
+    Accuracy.  Mean 0, variance at most 2 scale^2 on each coordinate; as LaplaceNoise.
     Reference. Lecture 10, theorem 3; docs/proofs/discrete_laplace_renyi.md.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "product-laplace-noise/1"
-    scale: Fraction
-
-    def __init__(self, scale: Exact) -> None:
-        exact.freeze(self, scale=exact.positive(scale=scale))
 
     def guarantee(self, moved: Sensitivity, *, unit: Fraction, dimension: int, neighbours: Neighbours) -> Guarantee:
         return Guarantee.of_product_laplace(
             moved.l2_squared,
             l1=moved.l1,
-            scale=in_steps(self.scale, unit),
+            scale=self.steps(unit),
             dimension=dimension,
             neighbours=neighbours,
         )
 
-    def draw(self, shape: tuple[int, ...], *, unit: Fraction, rng: Rng) -> IntArray:
-        return rng.laplace(in_steps(self.scale, unit), shape)
 
-    def variance(self) -> float:
-        return 2 * float(self.scale) ** 2
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class CoordinateLaplaceNoise:
+class CoordinateLaplaceNoise(_LaplaceLaw):
     """Discrete Laplace noise, every coordinate priced as if it could move by the whole norm (lecture 10, A and B).
 
     Theorem.   s = scale/unit, d coordinates, each moving by at most M between neighbours: d discrete Laplace mechanisms
                of shift M, so (d M/s)-DP (basic composition) and d times the Renyi curve of one (strong composition).
-    Accuracy.  Mean 0, variance at most 2 scale^2 on each coordinate.
+    Accuracy.  Mean 0, variance at most 2 scale^2 on each coordinate; as LaplaceNoise.
     Reference. Lecture 10, the first version of noisy gradient descent.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "coordinate-laplace-noise/1"
-    scale: Fraction
-
-    def __init__(self, scale: Exact) -> None:
-        exact.freeze(self, scale=exact.positive(scale=scale))
 
     def guarantee(self, moved: Sensitivity, *, unit: Fraction, dimension: int, neighbours: Neighbours) -> Guarantee:
-        return dimension * Guarantee.of_laplace(moved.linf, scale=in_steps(self.scale, unit), neighbours=neighbours)
-
-    def draw(self, shape: tuple[int, ...], *, unit: Fraction, rng: Rng) -> IntArray:
-        return rng.laplace(in_steps(self.scale, unit), shape)
-
-    def variance(self) -> float:
-        return 2 * float(self.scale) ** 2
+        return dimension * Guarantee.of_laplace(moved.linf, scale=self.steps(unit), neighbours=neighbours)
 
 
 Noise = GaussianNoise | LaplaceNoise | ProductLaplaceNoise | CoordinateLaplaceNoise
 
-
-def in_steps(scale: Fraction, unit: Fraction) -> Fraction:
-    """The noise scale counted in the integers that are summed, if it can be drawn."""
-    return checked_scale(scale / checked_unit(unit))
-
-
-def checked_unit(unit: Fraction) -> Fraction:
-    """The unit, if every sum in it is a float: sums and noise are below 2^94 steps."""
-    if max(unit.numerator, unit.denominator) >= 10**250:
-        raise ParameterError("floats cannot hold sums in the units of this column: declare it in other units")
-    return unit
+NOISES: dict[str, type[GaussianNoise] | type[LaplaceNoise]] = {"gaussian": GaussianNoise, "laplace": LaplaceNoise}
+"""The two noises that records call by a word."""

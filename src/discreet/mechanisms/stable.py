@@ -95,7 +95,7 @@ class StableMode:
     Accuracy.  Never an empty bin. If some bin has count >= certain_count(beta), some non-empty bin is released with
                probability at least 1 - beta.
     Edges.     None is an ordinary answer.
-    Reference. [BNS16] choosing mechanism; docs/proofs/stable_histogram.md.
+    Reference. [BNS13] choosing mechanism; docs/proofs/stable_histogram.md.
     """
 
     NAME: ClassVar[str] = "stable-mode/1"

@@ -10,6 +10,7 @@ how many mistakes it makes, by how many boxes make so many, then one of these bo
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,20 +26,19 @@ from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import calibrate
-from discreet.pac.boxes import BoxRule
-from discreet.pac.finite import FiniteClass, mistakes_range, selection_price
-from discreet.pac.labels import Labels
+from discreet.pac.boxes import Box, empty, grid_sizes, named_columns
+from discreet.pac.finite import FiniteClass, empirical_size, selection_price
 from discreet.pac.methods import Method, Refused, listed
-from discreet.pac.reorder_slice_compute import Box, empty, grid_sizes, named_columns
+from discreet.pac.rules import BoxRule, Labels
 from discreet.rng import Rng
 
 NAME = "exhaustive"
 
 CUTS = (1024, 64)
-"""How many cells a column has unless it is said, for one column and for two."""
+"""The number of cells of a column by default, for one column and for two."""
 
 MOST = 2**25
-"""More boxes are not gone through."""
+"""The largest number of boxes that are gone through."""
 
 _MERGE = 2**22
 
@@ -72,50 +72,41 @@ class AllBoxes:
 
     def guarantee(self, facts: Facts) -> Guarantee:
         self.labels.check(facts.domain)
-        found = boxes(cells(size, self.cuts) for size in grid_sizes(facts.domain, self.columns))
-        if found > MOST:
-            raise ParameterError(f"cuts={self.cuts} makes {found:,} boxes, more than 2**25: take fewer")
-        return selection_price(self.rate, mistakes_range(facts.neighbours), facts)
+        count = boxes(min(size, self.cuts) for size in grid_sizes(facts.domain, self.columns))
+        if count > MOST:
+            raise ParameterError(f"cuts={self.cuts} makes {count:,} boxes, more than 2**25: take fewer")
+        return selection_price(self.rate, facts)
 
     def run(self, data: Dataset, rng: Rng) -> Box:
         starts = [cell_starts(size, self.cuts) for size in grid_sizes(data.facts.domain, self.columns)]
-        gains = _gains(data, self.columns, self.labels, starts)
-        plane = gains.reshape(gains.shape[0], -1)  # one column: a plane of width 1
-        levels, counts = _levels(plane)
+        gains = data.exact_sum(functools.partial(self._gains, starts)).reshape(len(starts[0]) - 1, -1)
+        levels, counts = _levels(gains)  # with one column the cells are a plane of width 1
         level = rng.select(levels, self.rate, counts)
-        return _nth(plane, int(levels[level]), rng.integers(int(counts[level])), starts)
+        return _box_at(gains, int(levels[level]), rng.integers(int(counts[level])), starts)
 
+    def _gains(self, starts: Sequence[Codes], batch: Batch) -> Codes:
+        """Positives minus negatives in each cell: a box makes as many mistakes less than the empty one as they sum to.
 
-def boxes(sides: Iterable[int]) -> int:
-    """How many boxes there are with so many cells in each column, and the empty one."""
-    return 1 + math.prod(side * (side + 1) // 2 for side in sides)
-
-
-def cells(size: int, cuts: int) -> int:
-    """Into how many cells a column of so many values is cut."""
-    return min(size, cuts)
-
-
-def cell_starts(size: int, cuts: int) -> Codes:
-    """The first code of every cell, and the code after the last."""
-    parts = cells(size, cuts)
-    return np.array([place * size // parts for place in range(parts + 1)], dtype=np.int64)
-
-
-def _gains(data: Dataset, columns: Sequence[str], labels: Labels, starts: Sequence[Codes]) -> Codes:
-    """Positives minus negatives in each cell: a box makes as many mistakes less than the empty one as it adds up to."""
-    shape = tuple(len(each) - 1 for each in starts)
-
-    def partial(batch: Batch) -> Codes:
-        # Cells are numbered from 1; "missing", the code after the last, comes after the last cell.
-        place = [np.searchsorted(each, batch[name], side="right") for name, each in zip(columns, starts, strict=True)]
-        inside = np.all([each <= side for each, side in zip(place, shape, strict=True)], axis=0)
-        cell = np.ravel_multi_index([each[inside] - 1 for each in place], shape)
-        positive = labels.mask(batch)[inside]
+        Cells are numbered from 1; "missing", the code after the last, comes after the last cell.
+        """
+        shape = tuple(len(firsts) - 1 for firsts in starts)
+        places = [np.searchsorted(f, batch[name], side="right") for name, f in zip(self.columns, starts, strict=True)]
+        inside = np.all([place <= side for place, side in zip(places, shape, strict=True)], axis=0)
+        cell = np.ravel_multi_index([place[inside] - 1 for place in places], shape)
+        positive = self.labels.mask(batch)[inside]
         both = np.bincount(cell * 2 + positive, minlength=2 * math.prod(shape)).reshape(-1, 2)
         return (both[:, 1] - both[:, 0]).astype(np.int64, copy=False)
 
-    return data.exact_sum(partial).reshape(shape)
+
+def boxes(sides: Iterable[int]) -> int:
+    """The number of boxes when the columns have these numbers of cells, with the empty box."""
+    return 1 + math.prod(side * (side + 1) // 2 for side in sides)
+
+
+def cell_starts(size: int, cuts: int) -> Codes:
+    """The first code of every cell of a column of this size, and the code after the last."""
+    cells = min(size, cuts)
+    return np.array([place * size // cells for place in range(cells + 1)], dtype=np.int64)
 
 
 # All boxes, in blocks: those whose first column starts at the same cell.
@@ -140,108 +131,86 @@ def _levels(gains: Codes) -> tuple[Codes, Codes]:
     """Every value that boxes gain, and how many boxes do; the empty box gains 0."""
     values, counts = [np.zeros(1, dtype=np.int64)], [np.ones(1, dtype=np.int64)]
     for block in _blocks(gains):
-        for each, found in zip((values, counts), _counted(block.ravel()), strict=True):
-            each.append(found)
+        least = int(block.min())
+        if int(block.max()) - least > _MERGE:
+            distinct, times = np.unique(block, return_counts=True)
+        else:
+            times = np.bincount(block.ravel() - least)
+            (distinct,) = np.nonzero(times)
+            distinct, times = distinct + least, times[distinct]
+        values.append(distinct)
+        counts.append(times)
         if sum(map(len, values)) > _MERGE:
-            merged = _merged(np.concatenate(values), np.concatenate(counts))
-            values, counts = [merged[0]], [merged[1]]
-    return _merged(np.concatenate(values), np.concatenate(counts))
+            values, counts = ([part] for part in _merged(values, counts))
+    return _merged(values, counts)
 
 
-def _counted(values: Codes) -> tuple[Codes, Codes]:
-    """The distinct values and how often each occurs."""
-    least = int(values.min())
-    if int(values.max()) - least > _MERGE:
-        found, times = np.unique(values, return_counts=True)
-        return found, times
-    times = np.bincount(values - least)
-    found = np.flatnonzero(times)
-    return found + least, times[found]
-
-
-def _merged(values: Codes, counts: Codes) -> tuple[Codes, Codes]:
+def _merged(values: Sequence[Codes], counts: Sequence[Codes]) -> tuple[Codes, Codes]:
     """The distinct values, with the sum of their counts."""
-    order = np.argsort(values, kind="stable")
-    values = values[order]
-    first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-    return values[first], np.add.reduceat(counts[order], first)
+    distinct, places = np.unique(np.concatenate(values), return_inverse=True)
+    totals = np.zeros(len(distinct), dtype=np.int64)
+    np.add.at(totals, places, np.concatenate(counts))
+    return distinct, totals
 
 
-def _nth(gains: Codes, level: int, rank: int, starts: Sequence[Codes]) -> Box:
+def _box_at(gains: Codes, level: int, rank: int, starts: Sequence[Codes]) -> Box:
     """Of the boxes that gain this much, in a fixed order, the one of this rank; the empty box is the first of all."""
     if level == 0:
         if rank == 0:
             return empty(len(starts))
         rank -= 1
     for first, block in enumerate(_blocks(gains)):
-        found = np.flatnonzero(block == level)
-        if rank < len(found):
-            below, pair = divmod(int(found[rank]), block.shape[1])
+        hits = np.flatnonzero(block == level)
+        if rank < len(hits):
+            below, pair = divmod(int(hits[rank]), block.shape[1])
             left, right = _pairs(gains.shape[1])
-            ends = [(first, first + below), (int(left[pair]), int(right[pair]))][: len(starts)]
-            return _codes([low for low, _ in ends], starts), _codes([high + 1 for _, high in ends], starts) - 1
-        rank -= len(found)
+            ends = zip(((first, first + below), (left[pair], right[pair])), starts, strict=False)
+            low, high = zip(*((codes[one], codes[other + 1] - 1) for (one, other), codes in ends), strict=True)
+            return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
+        rank -= len(hits)
     raise AssertionError("there are fewer boxes than were counted")
-
-
-def _codes(places: Sequence[int], starts: Sequence[Codes]) -> Codes:
-    return np.array([each[place] for place, each in zip(places, starts, strict=True)], dtype=np.int64)
 
 
 # The promise.
 
 
 def methods(
-    columns: Sequence[str],
-    labels: Labels,
-    *,
-    facts: Facts,
-    beta: Fraction,
-    funds: Funds,
-    cuts: int | None = None,
+    columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds, cuts: int | None = None
 ) -> list[Method | Refused]:
-    """All boxes of the coarse grid; for more than two columns all boxes of the declared one, which nobody lists."""
+    """All boxes of the coarse grid. For more than two columns all boxes of the declared grid, as a row of a plan: its
+    price is that over any list of rules, such as two, but the boxes are too many to list."""
     names = named_columns(columns, labels)
-    make = _listed if len(names) <= 2 else _imagined
-    return listed([(NAME, lambda: make(names, labels, facts, beta, funds, cuts))])
 
+    def exhaustive() -> Method:
+        listable = len(names) <= 2
+        sizes, grid = grid_sizes(facts.domain, names), "the declared grid"
+        if listable:
+            parts = CUTS[len(names) - 1] if cuts is None else exact.whole(cuts=cuts)
+            grid = grid if max(sizes) <= parts else f"a grid of {parts} cells in each column"
+            sizes = [min(size, parts) for size in sizes]
+            made: Any = calibrate(lambda noise: AllBoxes(names, labels, parts, 1 / noise), funds=funds, facts=facts)
+        else:
+            labels.check(facts.domain)
+            two = (BoxRule.empty(names), BoxRule.full(names, facts.domain))
+            made = calibrate(lambda noise: FiniteClass(two, labels, 1 / noise), funds=funds, facts=facts)
+        count, rate, sure = boxes(sizes), float(made.rate), float(beta)
 
-def _listed(
-    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: Fraction, funds: Funds, cuts: int | None
-) -> Method:
-    parts = CUTS[len(columns) - 1] if cuts is None else exact.whole(cuts=cuts)
-    found = calibrate(lambda noise: AllBoxes(columns, labels, parts, 1 / noise), funds=funds, facts=facts)
-    sizes = grid_sizes(facts.domain, columns)
-    grid = "the declared grid" if max(sizes) <= parts else f"a grid of {parts} cells in each column"
-    count = boxes(cells(size, parts) for size in sizes)
-    return _method(count, found.rate, beta, grid, lambda alpha: found)
+        def mechanism(alpha: float) -> Any:
+            if listable:
+                return made
+            raise ParameterError(
+                f"{NAME} is for at most two columns, found {len(names)}: it would list about "
+                f"2**{count.bit_length() - 1} boxes; it is a row of the plan only"
+            )
 
-
-def _imagined(
-    columns: tuple[str, ...], labels: Labels, facts: Facts, beta: Fraction, funds: Funds, cuts: int | None
-) -> Method:
-    labels.check(facts.domain)
-    count = boxes(grid_sizes(facts.domain, columns))
-    two = (BoxRule.empty(columns), BoxRule.full(columns, facts.domain))  # any list of rules has the price of two
-    found = calibrate(lambda noise: FiniteClass(two, labels, 1 / noise), funds=funds, facts=facts)
-
-    def refuse(alpha: float) -> Any:
-        raise ParameterError(
-            f"{NAME} is for at most two columns, found {len(columns)}: it would list about 2**{count.bit_length() - 1} "
-            "boxes; it is a row of the plan only"
+        return Method(
+            NAME,
+            "exponential mechanism over all boxes",
+            "",
+            sure,
+            lambda alpha: empirical_size(math.log(count), alpha, sure, rate),
+            mechanism,
+            best_of=f"all boxes of {grid}",
         )
 
-    return _method(count, found.rate, beta, "the declared grid", refuse)
-
-
-def _method(count: int, rate: Fraction, beta: Fraction, grid: str, mechanism: Any) -> Method:
-    logs = math.log(count) - math.log(beta)
-    return Method(
-        NAME,
-        "exponential mechanism over all boxes",
-        "",
-        float(beta),
-        lambda alpha: math.ceil(logs / (float(rate) * alpha) * (1 + 1e-9)),
-        mechanism,
-        best_of=f"all boxes of {grid}",
-    )
+    return listed([(NAME, exhaustive)])

@@ -17,26 +17,24 @@ Proof: docs/proofs/conjunctions.md.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import WORD, Batch, Dataset, Domain, Facts, Ints, Words, packed, refuse_to_leave, unpacked
+from discreet.data import WORD, Batch, Dataset, Domain, Facts, Ints, Mask, Words, packed, refuse_to_leave, unpacked
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
-from discreet.pac.conditions import Literals
-from discreet.pac.finite import mistakes_range, selection_price
-from discreet.pac.labels import Labels
+from discreet.pac.finite import selection_price
+from discreet.pac.rules import Labels, Literals
 from discreet.rng import Rng
 
 Variables = tuple[int, ...]
@@ -45,13 +43,10 @@ NEVER = (0, 1)
 """The rule that is never true: v1 and not v1."""
 
 MOST = 2 * 10**9
-"""So many conjunctions may be gone through."""
+"""The largest number of conjunctions that are gone through."""
 
 PATIENCE = 3600.0
-"""So many estimated seconds may be spent."""
-
-SHOWN = 2.0
-"""From so many estimated seconds on, progress is shown on a terminal."""
+"""The largest number of estimated seconds."""
 
 _SET, _CONJUNCTION, _READ = 6e-5, 8e-9, 1.8e-9
 """Seconds for one set of variables but the last, for one conjunction, for one word of 64 rows: measured, rounded up."""
@@ -83,44 +78,31 @@ class Estimate:
 
     def __str__(self) -> str:
         read = "an unknown number of words" if self.words is None else f"{_short(self.words)} words of {WORD} rows"
-        count = f"{_short(self.conjunctions)} conjunctions of {self.variables} variables"
-        return f"{count}, {read}, about {_spoken(self.seconds)}"
-
-
-def estimate(variables: int, k: int, facts: Facts) -> Estimate:
-    """The work for conjunctions of at most k of so many variables."""
-    count = conjunctions(variables, k)
-    sets = sum(math.comb(variables - 1, j) for j in range(k))
-    size = None if facts.size is None else facts.size * facts.neighbours.rows
-    words = None if size is None else (conjunctions_of_true(variables, k) - 1) * (-(-size // WORD) + 1)
-    seconds = _seconds(sets, _SET) + _seconds(count, _CONJUNCTION) + _seconds(words or 0, _READ)
-    return Estimate(count, variables, words, seconds)
-
-
-def conjunctions_of_true(variables: int, k: int) -> int:
-    """How many sets of at most k variables there are."""
-    return sum(math.comb(variables, j) for j in range(k + 1))
-
-
-def _seconds(times: int, each: float) -> float:
-    return each * times if times < 10**300 else math.inf
+        units = (("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0))
+        times = (f"{self.seconds / length:,.0f} {unit}" for unit, length in units if self.seconds >= 2 * length)
+        time = next(times, f"{self.seconds:.1f} s")
+        return f"{_short(self.conjunctions)} conjunctions of {self.variables} variables, {read}, about {time}"
 
 
 def _short(number: int) -> str:
-    return (
-        f"{number:,}"
-        if number < 10**6
-        else f"about {exact.shown(Fraction(f'{number:.2e}'))}"
-        if number < 10**300
-        else exact.shown(Fraction(number))
-    )
+    if number < 10**6:
+        return f"{number:,}"
+    return f"about {exact.shown(Fraction(f'{number:.2e}'))}" if number < 10**300 else exact.shown(Fraction(number))
 
 
-def _spoken(seconds: float) -> str:
-    for unit, length in (("years", 31_557_600.0), ("days", 86_400.0), ("hours", 3_600.0), ("minutes", 60.0)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.0f} {unit}"
-    return f"{seconds:.1f} s"
+def estimate(variables: int, k: int, facts: Facts) -> Estimate:
+    """The work for conjunctions of at most k of this number of variables."""
+    count = conjunctions(variables, k)
+    nodes = sum(math.comb(variables - 1, j) for j in range(k))
+    sets = sum(math.comb(variables, j) for j in range(1, k + 1))
+    words = None if facts.size is None else sets * (-(-facts.size * facts.neighbours.rows // WORD) + 1)
+    costs = ((nodes, _SET), (count, _CONJUNCTION), (words or 0, _READ))
+    seconds = sum(cost * times if times < 10**300 else math.inf for times, cost in costs)
+    return Estimate(count, variables, words, seconds)
+
+
+PROGRESS: ContextVar[Callable[[Estimate, int], None]] = ContextVar("progress", default=lambda expected, done: None)
+"""Called during a run with its estimate and the number of conjunctions since the last call: public numbers only."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -154,14 +136,14 @@ class AllConjunctions:
         exact.freeze(self, literals=literals, labels=labels, k=exact.whole(k=k), rate=exact.positive(rate=rate))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        checked_problem(self.literals, self.labels, self.k, facts.domain)
-        found = self.estimate(facts)
-        if found.conjunctions > MOST or found.seconds > PATIENCE:
+        check_problem(self.literals, self.labels, self.k, facts.domain)
+        expected = self.estimate(facts)
+        if expected.conjunctions > MOST or expected.seconds > PATIENCE:
             raise ParameterError(
-                f"going through all conjunctions is refused: {found}. The limits are {MOST:,} conjunctions and about "
-                f"{PATIENCE:.0f} s: take a smaller k, fewer variables or another method"
+                f"going through all conjunctions is refused: {expected}. The limits are {MOST:,} conjunctions and "
+                f"about {PATIENCE:.0f} s: take a smaller k, fewer variables or another method"
             )
-        return selection_price(self.rate, mistakes_range(facts.neighbours), facts)
+        return selection_price(self.rate, facts)
 
     def estimate(self, facts: Facts) -> Estimate:
         """What a run takes, from public numbers."""
@@ -169,14 +151,13 @@ class AllConjunctions:
 
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
         rows = PackedRows.of(data, self.literals, self.labels)
-        with shown_progress(self.estimate(data.facts)) as told:
-            everything = Listing(rows, self.k, told)
-            levels, counts = everything.histogram()
-            level = int(levels[rng.select(-levels, self.rate, counts)])
-            return everything.found(level, rng.integers(everything.having(level)))
+        everything = Listing(rows, self.k, functools.partial(PROGRESS.get(), self.estimate(data.facts)))
+        levels, counts = everything.histogram()
+        level = int(levels[rng.select(-levels, self.rate, counts)])
+        return everything.conjunction(level, rng.integers(everything.having(level)))
 
 
-def checked_problem(literals: Literals, labels: Labels, k: int, domain: Domain) -> int:
+def check_problem(literals: Literals, labels: Labels, k: int, domain: Domain) -> int:
     """The number of variables, if these are variables and labels of the domain and k is at most that."""
     literals.check(domain)
     labels.check(domain)
@@ -206,25 +187,25 @@ class PackedRows:
         def partial(batch: Batch) -> Ints:
             positive, lines = labels.mask(batch), literals.bits(batch)
             for label, wanted in enumerate((~positive, positive)):
-                parts[label].append(_chosen(lines, wanted))
+                parts[label].append(_take_rows(lines, wanted))
             return np.array([batch.rows - np.count_nonzero(positive), np.count_nonzero(positive)], dtype=np.int64)
 
         negatives, positives = map(int, data.exact_sum(partial))
-        negative, positive = (np.concatenate(each, axis=1) for each in parts)
+        negative, positive = (np.concatenate(words, axis=1) for words in parts)
         return PackedRows(negative, positive, negatives=negatives, positives=positives)
 
     def differences(self, first: int, within: Words | None) -> Ints:
         """For each variable from `first` on: negatives minus positives where it is true, among the rows `within`."""
-        found = np.empty(len(self.lines) - first, dtype=np.int64)
+        differences = np.empty(len(self.lines) - first, dtype=np.int64)
         together = len(self._both)
-        for start in range(0, len(found), together):
+        for start in range(0, len(differences), together):
             part = self.lines[first + start : first + start + together]
             if within is not None:
                 part = np.bitwise_and(part, within, out=self._both[: len(part)])
             ones = np.bitwise_count(part, out=self._ones[: len(part)])
             positive = ones[:, self._split :].sum(axis=1, dtype=np.int64)
-            found[start : start + together] = ones[:, : self._split].sum(axis=1, dtype=np.int64) - positive
-        return found
+            differences[start : start + together] = ones[:, : self._split].sum(axis=1, dtype=np.int64) - positive
+        return differences
 
     def __repr__(self) -> str:
         return "PackedRows(private rows)"
@@ -232,20 +213,20 @@ class PackedRows:
     __reduce_ex__ = refuse_to_leave
 
 
-def _chosen(lines: Words, wanted: npt.NDArray[np.bool_]) -> Words:
+def _take_rows(lines: Words, wanted: Mask) -> Words:
     """The bits of the wanted rows, packed again."""
     places = np.flatnonzero(wanted)
-    found = np.empty((len(lines), -(-len(places) // WORD)), dtype=np.uint64)
+    words = np.empty((len(lines), -(-len(places) // WORD)), dtype=np.uint64)
     together = max(1, _UNPACKED // max(1, len(wanted)))
     for first in range(0, len(lines), together):
         bits = unpacked(lines[first : first + together], len(wanted))
-        found[first : first + together] = packed(bits[:, places])
-    return found
+        words[first : first + together] = packed(bits[:, places])
+    return words
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A set of variables, increasing; with its subsets in the order of `_signs` and the rows where all are true.
+    """A set of variables, increasing; its subsets, first those with the last variable; the rows where all are true.
 
     sizes, ranks  of each subset: how many variables, and its place among the sets of that size
     rows          None: all rows
@@ -265,8 +246,8 @@ class Listing:
     (bit b set: variable T[b] is negated), then i.
     """
 
-    def __init__(self, rows: PackedRows, k: int, told: Callable[[int], None]) -> None:
-        self._rows, self._k, self._told = rows, k, told
+    def __init__(self, rows: PackedRows, k: int, progress: Callable[[int], None]) -> None:
+        self._rows, self._k, self._progress = rows, k, progress
         self._d = len(rows.lines)
         self._binomials = np.array(
             [[math.comb(i, size) if size < k else 0 for i in range(self._d)] for size in range(k + 1)], dtype=np.int64
@@ -281,19 +262,17 @@ class Listing:
     def histogram(self) -> tuple[Ints, Ints]:
         """The numbers of mistakes that occur, and how many conjunctions have each."""
         if not self._parts:
-            self._parts = list(self._counted())
-        counts = np.zeros(self._levels, dtype=np.int64)
-        for _, part in self._parts:
-            counts += part
+            self._parts = list(self._count())
+        counts = np.sum([part for _, part in self._parts], axis=0)
         levels = np.flatnonzero(counts)
         return levels, counts[levels]
 
     def having(self, level: int) -> int:
-        """How many conjunctions make so many mistakes."""
+        """The number of conjunctions that make this number of mistakes."""
         return sum(int(part[level]) for _, part in self._parts)
 
-    def found(self, level: int, place: int) -> tuple[int, ...]:
-        """The conjunction at this place among those that make so many mistakes."""
+    def conjunction(self, level: int, place: int) -> tuple[int, ...]:
+        """The conjunction at this place among those that make this number of mistakes."""
         start = 0
         for stop, part in self._parts:
             if place < part[level]:
@@ -308,19 +287,19 @@ class Listing:
             place -= len(hits)
         raise AssertionError("the list has as many conjunctions as were counted")
 
-    def _counted(self) -> Iterator[tuple[int, Ints]]:
+    def _count(self) -> Iterator[tuple[int, Ints]]:
         """Histograms of consecutive parts of the list, with the number of the block that each ends before."""
         parts = max(1, min(_PARTS, _HISTOGRAMS // self._levels))
         share = -(-conjunctions(self._d, self._k) // parts)
-        tally, seen, blocks = _Tally(self._levels), 0, 0
-        for _, mistakes in self._blocks(0):
+        tally, seen, number = _Tally(self._levels), 0, 0
+        for number, (_, mistakes) in enumerate(self._blocks(0), start=1):
             tally.add(mistakes)
-            self._told(len(mistakes))
-            seen, blocks = seen + len(mistakes), blocks + 1
+            self._progress(len(mistakes))
+            seen += len(mistakes)
             if seen >= share:
-                yield blocks, tally.taken()
+                yield number, tally.take()
                 seen = 0
-        yield blocks, tally.taken()
+        yield number, tally.take()
 
     def _blocks(self, start: int) -> Iterator[tuple[Variables | None, Ints]]:
         """The blocks from number `start` on, flat; None stands for the first one, always and never."""
@@ -337,18 +316,19 @@ class Listing:
         path = [_Node((), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), None)]
         sets = itertools.combinations(range(self._d - 1), size)
         for variables in itertools.islice(sets, max(0, skipped), None):
-            common = _agreement(path[-1].variables, variables)
-            del path[common + 1 :]
-            for variable in variables[common:]:
-                path.append(self._extended(path[-1], variable))
+            differ = (
+                place
+                for place, pair in enumerate(zip(path[-1].variables, variables, strict=False))
+                if pair[0] != pair[1]
+            )
+            del path[next(differ, len(path) - 1) + 1 :]
+            for variable in variables[len(path) - 1 :]:
+                node, line = path[-1], self._rows.lines[variable]
+                sizes = np.concatenate([node.sizes + 1, node.sizes])
+                ranks = np.concatenate([node.ranks + self._binomials[node.sizes + 1, variable], node.ranks])
+                both = line if node.rows is None else line & node.rows
+                path.append(_Node((*node.variables, variable), sizes, ranks, both))
             yield path[-1]
-
-    def _extended(self, node: _Node, variable: int) -> _Node:
-        """The set with one later variable: first the subsets that have it, then those that do not."""
-        sizes = np.concatenate([node.sizes + 1, node.sizes])
-        ranks = np.concatenate([node.ranks + self._binomials[node.sizes + 1, variable], node.ranks])
-        line = self._rows.lines[variable]
-        return _Node((*node.variables, variable), sizes, ranks, line if node.rows is None else line & node.rows)
 
     def _mistakes(self, node: _Node) -> Ints:
         """The mistakes of all conjunctions over these variables and one later variable."""
@@ -361,12 +341,16 @@ class Listing:
         sizes = node.sizes[1:] + 1
         with_last = (self._offsets[sizes] + node.ranks[1:])[:, None] + self._binomials[sizes, later:]
         np.take(self._kept, with_last, out=table[1:, 1:])
-        _signed(table, size)
+        # From subsets to signs: line s holds what is true of the variables whose bit in s is 0; afterwards the
+        # variables whose bit is 1 are negated instead of left out.
+        for bit in range(size):
+            halves = table.reshape(-1, 2, 1 << bit, table.shape[1])
+            halves[:, 1] -= halves[:, 0]
         table[:, :1] += self._rows.positives
-        found = np.empty((2, len(table), table.shape[1] - 1), dtype=np.int64)
-        np.subtract(table[:, :1], table[:, 1:], out=found[1])
-        np.add(table[:, 1:], self._rows.positives, out=found[0])
-        return found.reshape(-1)
+        mistakes = np.empty((2, len(table), table.shape[1] - 1), dtype=np.int64)
+        np.subtract(table[:, :1], table[:, 1:], out=mistakes[1])
+        np.add(table[:, 1:], self._rows.positives, out=mistakes[0])
+        return mistakes.reshape(-1)
 
     def _literals(self, variables: Variables | None, place: int) -> tuple[int, ...]:
         """The conjunction at this place of a block."""
@@ -379,67 +363,27 @@ class Listing:
         return (*chosen, 2 * (later + last) + negated)
 
 
-def _agreement(one: Variables, other: Variables) -> int:
-    """How many variables two sets have in common at their beginning."""
-    for place, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return place
-    return min(len(one), len(other))
-
-
-def _signed(table: Ints, size: int) -> None:
-    """From subsets to signs, in place: line s holds what is true of the variables whose bit in s is 0; afterwards the
-    variables whose bit is 1 are negated instead of left out."""
-    for bit in range(size):
-        halves = table.reshape(-1, 2, 1 << bit, table.shape[1])
-        halves[:, 1] -= halves[:, 0]
-
-
 class _Tally:
-    """A histogram that is filled through a buffer."""
+    """A histogram that is filled through a buffer: a block is short beside the number of levels."""
 
     def __init__(self, levels: int) -> None:
         self._counts = np.zeros(levels, dtype=np.int64)
-        self._buffer = np.empty(max(_BUFFER, levels), dtype=np.int64)
-        self._filled = 0
+        self._waiting: list[Ints] = []
+        self._size = 0
 
     def add(self, values: Ints) -> None:
-        if self._filled + len(values) > len(self._buffer):
+        self._waiting.append(values)
+        self._size += len(values)
+        if self._size > max(_BUFFER, len(self._counts)):
             self._flush()
-        if len(values) > len(self._buffer):
-            self._counts += np.bincount(values, minlength=len(self._counts))
-            return
-        self._buffer[self._filled : self._filled + len(values)] = values
-        self._filled += len(values)
 
-    def taken(self) -> Ints:
+    def take(self) -> Ints:
         """What was counted since the last time."""
         self._flush()
         counts, self._counts = self._counts, np.zeros_like(self._counts)
         return counts
 
     def _flush(self) -> None:
-        self._counts += np.bincount(self._buffer[: self._filled], minlength=len(self._counts))
-        self._filled = 0
-
-
-@contextmanager
-def shown_progress(expected: Estimate) -> Iterator[Callable[[int], None]]:
-    """A function to tell how many conjunctions are done; a bar on a terminal if it takes long. Public numbers only."""
-    if expected.seconds <= SHOWN or not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task, waiting = bar.add_task(str(expected), total=expected.conjunctions), 0
-
-        def told(done: int) -> None:
-            nonlocal waiting
-            waiting += done
-            if waiting > expected.conjunctions // 500:
-                bar.advance(task, waiting)
-                waiting = 0
-
-        yield told
+        if self._waiting:
+            self._counts += np.bincount(np.concatenate(self._waiting), minlength=len(self._counts))
+        self._waiting, self._size = [], 0

@@ -21,11 +21,9 @@ from discreet.data import Facts
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.pac import all_boxes, all_conjunctions, boxes, conjunctions, finite, greedy, greedy_boxes
-from discreet.pac.columns import ordered, points
-from discreet.pac.conditions import Literals, Thresholds
 from discreet.pac.finite import Predictions
-from discreet.pac.labels import Labels, Rule
 from discreet.pac.methods import Method, Offer, Refused, listed
+from discreet.pac.rules import Labels, Literals, Rule, Thresholds, ordered
 
 Methods = list[Method | Refused]
 
@@ -55,7 +53,7 @@ def box_methods(
 
 def unasked_boxes(methods: Methods, columns: Sequence[str], facts: Facts) -> Methods:
     """Without going through all boxes, unless the declared grid itself is small."""
-    small = len(columns) <= 2 and all(points(ordered(facts.domain, name)) <= SMALL_GRID for name in columns)
+    small = len(columns) <= 2 and all(ordered(facts.domain, name).points <= SMALL_GRID for name in columns)
     return [each for each in methods if small or each.name != all_boxes.NAME]
 
 

@@ -29,13 +29,12 @@ from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import calibrate
+from discreet.mechanisms import LaplaceNoise, calibrate, gaussian_reach
 from discreet.pac import all_conjunctions
-from discreet.pac.all_conjunctions import AllConjunctions, checked_problem
-from discreet.pac.conditions import Conjunction, Literals
+from discreet.pac.all_conjunctions import AllConjunctions, check_problem
 from discreet.pac.finite import CHECKED, FiniteClass, empirical_size
-from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, listed
+from discreet.pac.rules import Conjunction, Labels, Literals
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, checked_scale, checked_variance
 
@@ -213,7 +212,7 @@ class GaussianCounts:
 
     def total_margin(self, probability: float) -> int:
         """An integer that the noise of the total reaches with at most this probability < 1/2."""
-        return 1 + math.ceil(_normal_quantile(probability) * math.sqrt(self.total_variance))
+        return gaussian_reach(math.sqrt(self.total_variance), math.log(probability))
 
     def sum_margin(self, d: int, probability: float) -> int:
         """A bound on the absolute noises of d differences together, but for this probability.
@@ -282,7 +281,7 @@ class LaplaceCounts:
 
     def total_margin(self, probability: float) -> int:
         """An integer that the noise of the total reaches with at most this probability < 1/2."""
-        return 1 + math.ceil(float(self.total_scale) * math.log(1 / (2 * probability)) * (1 + CHECKED))
+        return LaplaceNoise(self.total_scale).reach(math.log(probability))
 
     def sum_margin(self, d: int, probability: float) -> int:
         """A bound on the absolute noises of d differences together, but for this probability.
@@ -369,7 +368,7 @@ def methods(
     literals: Literals, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds
 ) -> list[Method | Refused]:
     """The methods of this module and the exact exponential mechanism, for targets of at most k literals."""
-    d = checked_problem(literals, labels, k, facts.domain)
+    d = check_problem(literals, labels, k, facts.domain)
     sure = float(exact.probability(beta=beta))
     assuming = f"some conjunction of at most {k} literals is right about every row"
 

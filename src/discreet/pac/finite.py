@@ -11,81 +11,27 @@ independently from a distribution.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from discreet import exact
-from discreet.data import Batch, Bits, Dataset, Domain, Facts, IntArray, Mask, common_ones, packed
+from discreet.data import Batch, Dataset, Domain, Facts, IntArray, common_ones, packed
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.guarantee import Guarantee, Neighbours
+from discreet.guarantee import Guarantee
 from discreet.mechanisms import calibrate
-from discreet.pac.labels import Labels, Rule
 from discreet.pac.methods import Method, Refused, listed
-from discreet.query import Predicate, alone, person_range, predicates
-from discreet.records import record
+from discreet.pac.rules import FunctionRule, Labels, Rule
+from discreet.query import person_range
 from discreet.rng import Rng, checked_rate
 
 NAME = "exponential"
-CHECKED = 1e-9  # what the sizes are raised by, more than their floats lose
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """The rule that says "positive" where a predicate holds."""
-
-    NAME: ClassVar[str] = "where-rule/1"
-    predicate: Predicate
-
-    def __post_init__(self) -> None:
-        predicates((self.predicate,))
-
-    def check(self, domain: Domain) -> None:
-        self.predicate.check(domain)
-
-    def mask(self, batch: Batch) -> Mask:
-        return self.predicate.mask(batch)
-
-    def said(self, domain: Domain) -> str:
-        return self.predicate.in_words()
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionRule:
-    """A user's function of one row, {column: level, number or booleans} -> bool; the ledger knows its label only.
-
-    It is asked for one row at a time and nothing that it says is heard: where it fails, or returns neither True nor
-    False, it predicts "negative". Slow, and the owner vouches that it does not remember earlier rows.
-    """
-
-    NAME: ClassVar[str] = "function-rule/1"
-    label: str
-    function: Callable[[Any], object] | None = field(default=None, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        exact.text(label=self.label)
-        if self.function is not None and not callable(self.function):
-            raise ParameterError(f"the rule {self.label!r} needs a function, found a {type(self.function).__name__}")
-
-    def check(self, domain: Domain) -> None:
-        """A function is asked for one row at a time: nothing to check. (Its record, without it, is priced again.)"""
-
-    def mask(self, batch: Batch) -> Mask:
-        if self.function is None:
-            raise ParameterError(f"the rule {self.label!r} was read from a record, which holds its label only")
-        said = (alone(self.function, row, False) for row in batch.plain_rows())
-        return np.array([isinstance(each, (bool, np.bool_)) and bool(each) for each in said], dtype=np.bool_)
-
-    def said(self, domain: Domain) -> str:
-        return self.label
-
-    def stated_record(self) -> dict[str, Any]:
-        return {"name": self.NAME, "label": record(self.label)}
+CHECKED = 1e-9  # the sizes are raised by this factor, which is more than their floats lose
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +45,38 @@ class Predictions:
         exact.text(column=self.column)
 
     def check(self, domain: Domain) -> None:
-        declared = domain.column(self.column)
-        if not isinstance(declared, Bits):
-            raise ParameterError(
-                f"column {self.column!r} is declared {declared!r}: predictions are Bits of a BitMatrix"
-            )
+        column = domain.column(self.column)
+        if not column.packed:
+            raise ParameterError(f"column {self.column!r} is declared {column!r}: predictions are Bits of a BitMatrix")
 
     def size(self, domain: Domain) -> int:
-        declared = domain.column(self.column)
-        assert isinstance(declared, Bits)
-        return declared.dimension
+        column = domain.column(self.column)
+        assert column.packed
+        return column.dimension
 
     def mistakes(self, batch: Batch, labels: Labels) -> IntArray:
         positive = labels.mask(batch)
         lines = batch.stored(self.column)
         wrong = common_ones(lines, packed(~positive)) - common_ones(lines, packed(positive))
         return np.asarray(wrong + np.count_nonzero(positive), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleList:
+    """A list of rules that answers as `Predictions` does."""
+
+    rules: tuple[Rule, ...]
+
+    def check(self, domain: Domain) -> None:
+        for rule in self.rules:
+            rule.check(domain)
+
+    def size(self, domain: Domain) -> int:
+        return len(self.rules)
+
+    def mistakes(self, batch: Batch, labels: Labels) -> IntArray:
+        positive = labels.mask(batch)
+        return np.array([np.count_nonzero(rule.mask(batch) != positive) for rule in self.rules], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,27 +90,19 @@ class ClassMistakes:
     hypotheses: tuple[Rule, ...] | Predictions
     labels: Labels
 
+    @property
+    def _listing(self) -> Predictions | _RuleList:
+        return self.hypotheses if isinstance(self.hypotheses, Predictions) else _RuleList(self.hypotheses)
+
     def check(self, domain: Domain) -> None:
         self.labels.check(domain)
-        for each in self.hypotheses if isinstance(self.hypotheses, tuple) else (self.hypotheses,):
-            each.check(domain)
+        self._listing.check(domain)
 
     def size(self, domain: Domain) -> int:
-        return len(self.hypotheses) if isinstance(self.hypotheses, tuple) else self.hypotheses.size(domain)
-
-    def range(self, facts: Facts) -> int:
-        return mistakes_range(facts.neighbours) if self.size(facts.domain) > 1 else 0
+        return self._listing.size(domain)
 
     def partial(self, batch: Batch) -> IntArray:
-        if isinstance(self.hypotheses, Predictions):
-            return self.hypotheses.mistakes(batch, self.labels)
-        positive = self.labels.mask(batch)
-        return np.array([np.count_nonzero(rule.mask(batch) != positive) for rule in self.hypotheses], dtype=np.int64)
-
-
-def mistakes_range(neighbours: Neighbours) -> int:
-    """How much further the number of one rule's mistakes can move than another's when one person changes."""
-    return person_range(neighbours, added=1, replaced=2)
+        return self._listing.mistakes(batch, self.labels)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -176,16 +130,17 @@ class FiniteClass:
     def guarantee(self, facts: Facts) -> Guarantee:
         scores = ClassMistakes(self.hypotheses, self.labels)
         scores.check(facts.domain)
-        return selection_price(self.rate, scores.range(facts), facts)
+        return selection_price(self.rate, facts, candidates=scores.size(facts.domain))
 
     def run(self, data: Dataset, rng: Rng) -> int:
         mistakes = data.exact_sum(ClassMistakes(self.hypotheses, self.labels).partial)
         return rng.select(-mistakes, self.rate)
 
 
-def selection_price(rate: Fraction, span: int, facts: Facts) -> Guarantee:
+def selection_price(rate: Fraction, facts: Facts, *, candidates: int = 2) -> Guarantee:
     """What a selection by exp(-rate * mistakes) costs, if it can be drawn for every possible number of mistakes."""
     checked_rate(rate * facts.rows_bound)
+    span = person_range(facts.neighbours, added=1, replaced=2) if candidates > 1 else 0
     return Guarantee.of_bounded_range(checked_rate(rate) * span, neighbours=facts.neighbours)
 
 
@@ -193,14 +148,14 @@ def listed_rules(hypotheses: Iterable[Rule] | Predictions) -> tuple[Rule, ...] |
     """The hypotheses, if they are rules or a column of predictions; at least one."""
     if isinstance(hypotheses, Predictions):
         return hypotheses
-    found = tuple(hypotheses)
-    if not found:
+    rules = tuple(hypotheses)
+    if not rules:
         raise ParameterError("hypotheses must hold at least one rule, found none")
-    for each in found:
-        if not all(callable(getattr(each, name, None)) for name in ("check", "mask", "said")):
+    for rule in rules:
+        if not all(callable(getattr(rule, name, None)) for name in ("check", "mask", "sentence")):
             hint = "; wrap a predicate in Where(...), a function in FunctionRule(label, function)"
-            raise ParameterError(f"a hypothesis must be a rule, found a {type(each).__name__}{hint}")
-    return found
+            raise ParameterError(f"a hypothesis must be a rule, found a {type(rule).__name__}{hint}")
+    return rules
 
 
 # Sample sizes: how many rows make the promise true. `log_class` is ln |C|, `rate` the mechanism's.
@@ -258,9 +213,9 @@ def methods(
 ) -> list[Method | Refused]:
     """The exponential mechanism over the list: the one method for any finite class."""
     rules = listed_rules(hypotheses)
-    for each in rules if isinstance(rules, tuple) else ():
-        if isinstance(each, FunctionRule) and each.function is None:
-            raise ParameterError(f"the rule {each.label!r} needs its function: FunctionRule(label, function)")
+    for rule in rules if isinstance(rules, tuple) else ():
+        if isinstance(rule, FunctionRule) and rule.function is None:
+            raise ParameterError(f"the rule {rule.label!r} needs its function: FunctionRule(label, function)")
     scores = ClassMistakes(rules, labels)
     scores.check(facts.domain)
     log_class, sure = math.log(scores.size(facts.domain)), float(exact.probability(beta=beta))

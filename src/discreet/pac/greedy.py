@@ -23,7 +23,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -37,14 +37,13 @@ from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import calibrate
 from discreet.pac import hazard_lemma
-from discreet.pac.conditions import Literals, Thresholds
-from discreet.pac.labels import Labels
 from discreet.pac.methods import Method, Refused, listed
+from discreet.pac.rules import Conditions, Labels, Literals, Thresholds
 from discreet.query import person_range
 from discreet.rng import Rng, checked_rate, checked_scale
 
-Conditions = Literals | Thresholds
-Transcript = tuple[int | None, ...]
+Draws = tuple[int | None, ...]
+"""Everything that is drawn: numbers of conditions, and None for "none"."""
 
 _LARGEST_SCORE = 2**61
 _LARGEST_WEIGHT = 100
@@ -68,11 +67,11 @@ class Falsified:
         return np.concatenate([self.conditions.falsified(batch, groups), totals], axis=1)
 
 
-class _Search:
-    """The conditions chosen so far, and the counts that go with them: one pass for every change."""
+class _Survivors:
+    """The conditions chosen so far, and the counts among the rows that satisfy them: one pass for every change."""
 
     def __init__(self, conditions: Conditions, labels: Labels, data: Dataset) -> None:
-        self.state = Falsified(conditions, labels, ())
+        self.state, self.draws = Falsified(conditions, labels, ()), list[int | None]()
         self._data = data
         self._counts: IntArray | None = None
 
@@ -81,10 +80,15 @@ class _Search:
             self._counts = self._data.exact_sum(self.state.partial)
         return self._counts
 
-    def choose(self, number: int | None) -> None:
+    def draw(self, scores: IntArray, rate: Fraction, rng: Rng) -> int | None:
+        """One draw by the exponential mechanism, and its choice; the last score is that of "none"."""
+        place = rng.select(scores, rate)
+        number = place if place < len(scores) - 1 else None
+        self.draws.append(number)
         if number is not None and number not in self.state.chosen:
-            self.state = Falsified(self.state.conditions, self.state.labels, (*self.state.chosen, number))
+            self.state = replace(self.state, chosen=(*self.state.chosen, number))
             self._counts = None
+        return number
 
 
 def _check(conditions: object, labels: object, facts: Facts) -> None:
@@ -101,7 +105,7 @@ def _check(conditions: object, labels: object, facts: Facts) -> None:
 
 @dataclass(frozen=True, slots=True, init=False)
 class GreedySelection:
-    """Release conditions chosen, in so many rounds, by the exponential mechanism among the rows that are left.
+    """Release conditions chosen, round after round, by the exponential mechanism among the rows that are left.
 
     k       how many conditions the target is believed to have: condition c has the score min(neg(c) - N/k, -pos(c)), N
             being the number of negative rows left; "none", which every row satisfies, has the score -N/k
@@ -138,30 +142,19 @@ class GreedySelection:
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
         return _conditions(self.transcript(data, rng))
 
-    def transcript(self, data: Dataset, rng: Rng) -> Transcript:
-        """Everything that is drawn: numbers of conditions, and None for "none"."""
-        search, drawn = _Search(self.conditions, self.labels, data), []
+    def transcript(self, data: Dataset, rng: Rng) -> Draws:
+        """Everything that is drawn. The scores are k min(neg - N/k, -pos), and -N for "none"."""
+        rows = _Survivors(self.conditions, self.labels, data)
         for _ in range(self.rounds):
-            drawn.append(_drawn(_lecture_scores(search.counts(), self.k), self.rate / self.k, rng))
-            search.choose(drawn[-1])
-        return tuple(drawn)
+            (negative, positive), total = rows.counts()[:, :-1], rows.counts()[0, -1]
+            scores = np.append(np.minimum(self.k * negative - total, -self.k * positive), -total)
+            rows.draw(scores, self.rate / self.k, rng)
+        return tuple(rows.draws)
 
 
-def _lecture_scores(counts: IntArray, k: int) -> IntArray:
-    """k min(neg - N/k, -pos), and -N for "none"."""
-    negative, positive = counts[:, :-1]
-    return np.append(np.minimum(k * negative - counts[0, -1], -k * positive), -counts[0, -1])
-
-
-def _drawn(scores: IntArray, rate: Fraction, rng: Rng) -> int | None:
-    """One draw by the exponential mechanism; the last score is that of "none"."""
-    found = rng.select(scores, rate)
-    return found if found < len(scores) - 1 else None
-
-
-def _conditions(transcript: Transcript) -> tuple[int, ...]:
+def _conditions(draws: Draws) -> tuple[int, ...]:
     """The conditions that were drawn, each once."""
-    return tuple(dict.fromkeys(number for number in transcript if number is not None))
+    return tuple(dict.fromkeys(number for number in draws if number is not None))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -205,7 +198,7 @@ class SelfDeleting:
         failure: Exact,
         most: int | None = None,
     ) -> None:
-        levels = tuple(exact.whole(-_LARGEST_SCORE, thresholds=each) for each in thresholds)
+        levels = tuple(exact.whole(-_LARGEST_SCORE, thresholds=level) for level in thresholds)
         worth = exact.whole(-_LARGEST_SCORE, null=null)
         if max((worth, *levels)) > _LARGEST_SCORE:
             raise ParameterError("thresholds and null must be at most 2**61")
@@ -222,19 +215,16 @@ class SelfDeleting:
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
         return _conditions(self.transcript(data, rng))
 
-    def transcript(self, data: Dataset, rng: Rng) -> Transcript:
-        """Everything that is drawn: numbers of conditions, and None for "none"."""
-        search = _Search(self.conditions, self.labels, data)
-        drawn: list[int | None] = []
+    def transcript(self, data: Dataset, rng: Rng) -> Draws:
+        """Everything that is drawn."""
+        rows = _Survivors(self.conditions, self.labels, data)
         for threshold in self.thresholds:
             for _ in range(self.repeats):
-                if self.most is not None and len(search.state.chosen) >= self.most:
-                    return tuple(drawn)
-                drawn.append(_drawn(self.scores(search.counts(), threshold), self.rate, rng))
-                search.choose(drawn[-1])
-                if drawn[-1] is not None:
+                if self.most is not None and len(rows.state.chosen) >= self.most:
+                    return tuple(rows.draws)
+                if rows.draw(self.scores(rows.counts(), threshold), self.rate, rng) is not None:
                     break
-        return tuple(drawn)
+        return tuple(rows.draws)
 
     def scores(self, counts: IntArray, threshold: int) -> IntArray:
         """The scores of the conditions and, last, of "none"."""
@@ -283,18 +273,14 @@ class WeighedGreedy:
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
         return _conditions(self.transcript(data, rng)[1])
 
-    def transcript(self, data: Dataset, rng: Rng) -> tuple[tuple[int, int], Transcript]:
-        """Everything that is drawn: the two noisy counts; and numbers of conditions, with None for "none"."""
-        search = _Search(self.conditions, self.labels, data)
-        drawn: list[int | None] = []
-        noise = rng.laplace(self.scale, 2)
-        all_negative, all_positive = (search.counts()[:, -1] + noise).tolist()
+    def transcript(self, data: Dataset, rng: Rng) -> tuple[tuple[int, int], Draws]:
+        """Everything that is drawn: the two noisy counts, and the conditions."""
+        rows, noise = _Survivors(self.conditions, self.labels, data), rng.laplace(self.scale, 2)
+        all_negative, all_positive = (rows.counts()[:, -1] + noise).tolist()
         for weight in falling_weights(all_negative, all_positive, self.rounds):
-            negative, positive = search.counts()[:, :-1]
-            scores = np.append(negative - weight * positive, 0)
-            drawn.append(_drawn(scores, self.rate / weight, rng))
-            search.choose(drawn[-1])
-        return (all_negative, all_positive), tuple(drawn)
+            negative, positive = rows.counts()[:, :-1]
+            rows.draw(np.append(negative - weight * positive, 0), self.rate / weight, rng)
+        return (all_negative, all_positive), tuple(rows.draws)
 
 
 def falling_weights(negative: int, positive: int, rounds: int) -> tuple[int, ...]:
@@ -306,15 +292,32 @@ def falling_weights(negative: int, positive: int, rounds: int) -> tuple[int, ...
 # What is promised, and for how many rows.
 
 
+def methods(
+    conditions: Conditions, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds
+) -> list[Method | Refused]:
+    """The greedy learners of a conjunction of at most k conditions."""
+    _check(conditions, labels, facts)
+    sure = float(exact.probability(beta=beta))
+    problem = GreedyProblem(conditions, labels, exact.whole(k=k), facts, sure, funds)
+    return listed(
+        (
+            ("greedy-basic", problem.basic),
+            ("greedy", problem.concentrated),
+            ("self-deleting", problem.self_deleting),
+        )
+    )
+
+
 @dataclass(frozen=True, slots=True)
-class _Problem:
-    """Which conditions, and how many of them are the target; public numbers."""
+class GreedyProblem:
+    """Which conditions, at most k of which are the target, with probability 1 - beta; public numbers."""
 
     conditions: Conditions
     labels: Labels
     k: int
     facts: Facts
     beta: float
+    funds: Funds
 
     @property
     def choices(self) -> int:
@@ -322,140 +325,126 @@ class _Problem:
 
     @property
     def ratio(self) -> int:
-        """At most so many rows for each of the public size: a person holds at least one, at most this many."""
+        """The largest number of rows for each of the public size: the rows that a person may hold."""
         return self.facts.neighbours.rows
 
-    @property
-    def assuming(self) -> str:
+    def basic(self) -> Method:
+        whole = calibrate(lambda noise: self._selection(1, noise), funds=self.funds.only_pure(), facts=self.facts).rate
+        theorem = "greedy selection, epsilons added"
+        return self._selecting("greedy-basic", theorem, lambda count: whole / count, itertools.count)
+
+    def concentrated(self) -> Method:
+        if self.funds.keeping(FAILING).failure == 0:
+            raise ParameterError(
+                "greedy adds up its rounds in Renyi currency, which needs delta > 0: take greedy-basic"
+            )
+
+        @functools.cache
+        def rate(count: int) -> Fraction:
+            mechanism: GreedySelection = calibrate(
+                lambda noise: self._selection(count, noise), funds=self.funds, facts=self.facts, precision=14
+            )
+            return mechanism.rate
+
+        rate(1)  # what cannot be afforded is refused now
+        return self._selecting("greedy", "greedy selection, zCDP", rate, _ladder)
+
+    def self_deleting(self) -> Method:
+        funds = self.funds.keeping(FAILING)
+        if funds.failure == 0:
+            raise ParameterError(
+                "the self-deleting greedy holds outside an event of probability delta: take greedy-basic"
+            )
+
+        def selection(levels: Iterable[int], repeats: int, rate: Fraction) -> SelfDeleting:
+            return SelfDeleting(self.conditions, self.labels, levels, repeats, 0, rate, funds.failure)
+
+        rate = calibrate(lambda noise: selection((), 1, 1 / noise), funds=funds, facts=self.facts).rate
+
+        def repeats(rounds: int) -> int:
+            """While a condition of score 0 is there, only "none" is drawn in a round with probability beta / (2
+            rounds)."""
+            return max(1, math.ceil(math.log2(2 * rounds / self.beta) * (1 + 1e-12)))
+
+        def miss(rounds: int) -> int:
+            """All conditions that are drawn have a score of at least minus this, except with probability beta / 2."""
+            draws = rounds * repeats(rounds)
+            return math.ceil(math.log(2 * self.choices * draws / self.beta) / float(rate) * (1 + 1e-12)) - 1
+
+        def mechanism(rounds: int) -> SelfDeleting:
+            if self.facts.size is None:
+                raise ParameterError(
+                    "the self-deleting greedy needs a public size: under add-remove declare one with size= (the number "
+                    "of persons, or more)"
+                )
+            levels = schedule(self.facts.size * self.ratio, self.k, rounds, miss(rounds))
+            return selection(levels, repeats(rounds), rate)
+
+        theorem = "self-deleting greedy, by the hazard lemma"
+        return self._method("self-deleting", theorem, self.k / (self.k + 1), miss, itertools.count, mechanism)
+
+    def _selection(self, rounds: int, noise: Fraction) -> GreedySelection:
+        return GreedySelection(self.conditions, self.labels, self.k, rounds, 1 / noise)
+
+    def _selecting(self, name: str, theorem: str, rate: Callable[[int], Fraction], rounds: Rounds) -> Method:
+        """Take 2 with the rate that a number of rounds leaves for each."""
+
+        def slack(count: int) -> float:
+            unlikely = math.log((self.choices + 1) * count / self.beta) * (1 + 1e-12)
+            return (math.ceil(self.k * unlikely / float(rate(count))) - 1) / self.k
+
+        def mechanism(count: int) -> GreedySelection:
+            return self._selection(count, 1 / rate(count))
+
+        return self._method(name, theorem, 1 - 1 / self.k, slack, rounds, mechanism)
+
+    def _method(
+        self,
+        name: str,
+        theorem: str,
+        shrink: float,
+        slack: Callable[[int], float],
+        rounds: Rounds,
+        mechanism: Callable[[int], GreedySelection | SelfDeleting],
+    ) -> Method:
+        """The method with the number of rounds for which the fewest rows are enough.
+
+        slack(J) bounds the rows by which each choice may miss, except with probability beta in all, and q is `shrink`.
+        slack(J) (J + k (1 - q^J)) / (alpha - ratio q^J) rows are enough, where the denominator is positive. slack(J) J
+        rises with J and the rest is at least slack(J) J / alpha, so the search ends.
+        """
+
+        @functools.lru_cache(maxsize=256)
+        def tuned(alpha: float) -> tuple[int, int]:
+            """(rows, rounds)"""
+            best = None
+            first = 1 if shrink == 0 else max(1, math.floor(math.log(alpha / self.ratio) / math.log(shrink)))
+            for count in rounds(first):
+                if best is not None and (best[0] == 1 or slack(count) * count / alpha >= best[0]):
+                    break
+                left = shrink**count
+                if self.ratio * left < alpha:
+                    rows = slack(count) * (count + self.k * (1 - left)) / (alpha - self.ratio * left)
+                    enough = max(1, math.ceil(rows * (1 + 1e-12))), count
+                    best = enough if best is None else min(best, enough)
+            assert best is not None
+            return best
+
         target = f"at most {self.k} of these conditions together label every row right"
-        return target if self.facts.neighbours.replace_one else f"{target} and the declared size is right"
+        assuming = target if self.facts.neighbours.replace_one else f"{target} and the declared size is right"
+        return Method(
+            name, theorem, assuming, self.beta, lambda alpha: tuned(alpha)[0], lambda alpha: mechanism(tuned(alpha)[1])
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class _Tuning:
-    """A number of rounds, and the number of rows that is enough for it."""
-
-    rounds: int
-    rows: int
-
-
-Slack = Callable[[int], float]
-"""For a number of rounds, the rows by which each choice may miss, except with probability beta in all."""
-
-
-def _tuned(alpha: float, problem: _Problem, shrink: float, slack: Slack, rounds: Iterator[int]) -> _Tuning:
-    """The number of rounds for which the fewest rows are enough.
-
-    slack(J) (J + k (1 - q^J)) / (alpha - ratio q^J), where the denominator is positive. slack(J) J rises with J and the
-    rest is at least slack(J) J / alpha, so the search ends.
-    """
-    best = None
-    for count in rounds:
-        left = shrink**count
-        if best is not None and (best.rows == 1 or slack(count) * count / alpha >= best.rows):
-            break
-        if problem.ratio * left < alpha:
-            rows = slack(count) * (count + problem.k * (1 - left)) / (alpha - problem.ratio * left)
-            found = _Tuning(count, max(1, math.ceil(rows * (1 + 1e-12))))
-            best = found if best is None or found.rows < best.rows else best
-    assert best is not None
-    return best
-
-
-def _first_round(alpha: float, problem: _Problem, shrink: float) -> int:
-    """No fewer rounds can do: q^J ratio < alpha is needed."""
-    return 1 if shrink == 0 else max(1, math.floor(math.log(alpha / problem.ratio) / math.log(shrink)))
+Rounds = Callable[[int], Iterator[int]]
+"""The numbers of rounds to try, from the first that can do."""
 
 
 def _ladder(first: int) -> Iterator[int]:
     """Numbers of rounds from `first` on, further and further apart: each is calibrated on its own."""
     rungs: Iterator[int] = itertools.accumulate(itertools.repeat(1), lambda rung, _: rung + max(1, rung // 8))
     return (rung for rung in rungs if rung >= first)
-
-
-def _greedy(
-    name: str, theorem: str, problem: _Problem, rate: Callable[[int], Fraction], rungs: Callable[[int], Iterator[int]]
-) -> Method:
-    """Take 2 with the rate that so many rounds leave for each."""
-    k, shrink = problem.k, 1 - 1 / problem.k
-
-    def slack(count: int) -> float:
-        unlikely = math.log((problem.choices + 1) * count / problem.beta) * (1 + 1e-12)
-        return (math.ceil(k * unlikely / float(rate(count))) - 1) / k
-
-    @functools.lru_cache(maxsize=256)
-    def tuned(alpha: float) -> _Tuning:
-        return _tuned(alpha, problem, shrink, slack, rungs(_first_round(alpha, problem, shrink)))
-
-    def mechanism(alpha: float) -> GreedySelection:
-        count = tuned(alpha).rounds
-        return GreedySelection(problem.conditions, problem.labels, k, count, rate(count))
-
-    return Method(name, theorem, problem.assuming, problem.beta, lambda alpha: tuned(alpha).rows, mechanism)
-
-
-def _basic(problem: _Problem, funds: Funds) -> Method:
-    def make(noise: Fraction) -> GreedySelection:
-        return GreedySelection(problem.conditions, problem.labels, problem.k, 1, 1 / noise)
-
-    whole = calibrate(make, funds=funds.only_pure(), facts=problem.facts).rate
-    theorem = "greedy selection, epsilons added"
-    return _greedy("greedy-basic", theorem, problem, lambda count: whole / count, itertools.count)
-
-
-def _concentrated(problem: _Problem, funds: Funds) -> Method:
-    if funds.keeping(FAILING).failure == 0:
-        raise ParameterError("greedy adds up its rounds in Renyi currency, which needs delta > 0: take greedy-basic")
-
-    @functools.cache
-    def rate(count: int) -> Fraction:
-        def make(noise: Fraction) -> GreedySelection:
-            return GreedySelection(problem.conditions, problem.labels, problem.k, count, 1 / noise)
-
-        found: GreedySelection = calibrate(make, funds=funds, facts=problem.facts, precision=14)
-        return found.rate
-
-    rate(1)  # what cannot be afforded is refused now
-    return _greedy("greedy", "greedy selection, zCDP", problem, rate, _ladder)
-
-
-def _self_deleting(problem: _Problem, funds: Funds) -> Method:
-    funds = funds.keeping(FAILING)
-    if funds.failure == 0:
-        raise ParameterError("the self-deleting greedy holds outside an event of probability delta: take greedy-basic")
-
-    def make(noise: Fraction) -> SelfDeleting:
-        return SelfDeleting(problem.conditions, problem.labels, (), 1, 0, 1 / noise, funds.failure)
-
-    rate = calibrate(make, funds=funds, facts=problem.facts).rate
-    shrink = problem.k / (problem.k + 1)
-
-    def slack(count: int) -> float:
-        return _miss(problem, rate, count)
-
-    @functools.lru_cache(maxsize=256)
-    def tuned(alpha: float) -> _Tuning:
-        return _tuned(alpha, problem, shrink, slack, itertools.count(_first_round(alpha, problem, shrink)))
-
-    def mechanism(alpha: float) -> SelfDeleting:
-        count = tuned(alpha).rounds
-        levels = schedule(_size(problem.facts) * problem.ratio, problem.k, count, _miss(problem, rate, count))
-        repeats = _repeats(count, problem.beta)
-        return SelfDeleting(problem.conditions, problem.labels, levels, repeats, 0, rate, funds.failure)
-
-    theorem = "self-deleting greedy, by the hazard lemma"
-    return Method("self-deleting", theorem, problem.assuming, problem.beta, lambda alpha: tuned(alpha).rows, mechanism)
-
-
-def _repeats(rounds: int, beta: float) -> int:
-    """While a condition of score 0 is there, "none" is drawn so often in a row with probability beta / (2 rounds)."""
-    return max(1, math.ceil(math.log2(2 * rounds / beta) * (1 + 1e-12)))
-
-
-def _miss(problem: _Problem, rate: Fraction, rounds: int) -> int:
-    """All conditions that are drawn have a score of at least minus this, except with probability beta / 2."""
-    draws = rounds * _repeats(rounds, problem.beta)
-    return math.ceil(math.log(2 * problem.choices * draws / problem.beta) / float(rate) * (1 + 1e-12)) - 1
 
 
 def schedule(negatives: int, k: int, rounds: int, miss: int) -> tuple[int, ...]:
@@ -465,39 +454,15 @@ def schedule(negatives: int, k: int, rounds: int, miss: int) -> tuple[int, ...]:
     thresholds[j] = floor(N_(j+1)/k) + 1: either N_(j+1) are left already, or some condition of the target has a score
     >= 0, and whatever is drawn falsifies at least thresholds[j] - miss. It ends early where N falls no more.
     """
-    found, left = [], negatives
+    thresholds, left = list[int](), negatives
     for _ in range(rounds):
         reach = left + miss - 1
         after = reach - reach // (k + 1)
         if after >= left:
             break
-        found.append(after // k + 1)
+        thresholds.append(after // k + 1)
         left = after
-    return tuple(found)
-
-
-def _size(facts: Facts) -> int:
-    if facts.size is None:
-        raise ParameterError(
-            "the self-deleting greedy needs a public size: under add-remove declare one with size= (the number of "
-            "persons, or more)"
-        )
-    return facts.size
-
-
-def methods(
-    conditions: Conditions, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds
-) -> list[Method | Refused]:
-    """The greedy learners of a conjunction of at most k conditions."""
-    _check(conditions, labels, facts)
-    problem = _Problem(conditions, labels, exact.whole(k=k), facts, float(exact.probability(beta=beta)))
-    return listed(
-        (
-            ("greedy-basic", lambda: _basic(problem, funds)),
-            ("greedy", lambda: _concentrated(problem, funds)),
-            ("self-deleting", lambda: _self_deleting(problem, funds)),
-        )
-    )
+    return tuple(thresholds)
 
 
 def practical(conditions: Conditions, labels: Labels, k: int, *, facts: Facts, funds: Funds) -> WeighedGreedy:
@@ -507,11 +472,10 @@ def practical(conditions: Conditions, labels: Labels, k: int, *, facts: Facts, f
     """
     _check(conditions, labels, facts)
 
-    def make(noise: Fraction) -> WeighedGreedy:
-        return WeighedGreedy(conditions, labels, k, 1 / noise, _COUNTING * noise)
-
-    found: WeighedGreedy = calibrate(make, funds=funds, facts=facts)
-    return found
+    mechanism: WeighedGreedy = calibrate(
+        lambda noise: WeighedGreedy(conditions, labels, k, 1 / noise, _COUNTING * noise), funds=funds, facts=facts
+    )
+    return mechanism
 
 
 def lecture_needed(alpha: float, *, choices: int, k: int, beta: float, epsilon: float) -> int:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -36,11 +36,10 @@ from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import calibrate
-from discreet.pac.columns import gathered
-from discreet.pac.labels import Labels
+from discreet.pac.boxes import ASSUMING, Box, empty, grid_sizes, named_columns
 from discreet.pac.methods import Method, Refused, listed
-from discreet.pac.reorder_slice_compute import ASSUMING, Box, empty, grid_sizes, named_columns
-from discreet.query import Sensitivity, of_persons, person_range
+from discreet.pac.rules import Labels, gathered
+from discreet.query import person_range
 from discreet.rng import Rng, checked_rate, checked_scale
 
 NAME, PROVEN = "faces", "faces-proven"
@@ -49,7 +48,7 @@ HISTOGRAM = 2**20
 """A column with more values is gathered instead of counted value by value."""
 
 BLOCK = 2**15
-"""So many rows are compared with all faces at a time: they stay in the processor's cache."""
+"""The number of rows that are compared with all faces at a time: they stay in the processor's cache."""
 
 FIRST, LAST, MOST = 3, 2, 64
 """The weight of a first column is at least FIRST and at most MOST; it falls to LAST along the columns."""
@@ -86,16 +85,11 @@ class FaceByFace:
         heavy = exact.number(weight=weight)
         if heavy < 1:
             raise ParameterError(f"weight must be >= 1, found {weight!r}")
-        exact.freeze(
-            self,
-            columns=named_columns(columns, labels),
-            labels=labels,
-            weight=heavy,
-            rate=exact.positive(rate=rate),
-        )
+        exact.freeze(self, columns=named_columns(columns, labels), labels=labels)
+        exact.freeze(self, weight=heavy, rate=exact.positive(rate=rate))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        _checked(self.columns, self.labels, facts)
+        _check(self.columns, self.labels, facts)
         cost = Cost.of(self.weight)
         facts.require_room(cost.positive)
         span = checked_rate(self.rate / cost.positive) * cost.range(facts.neighbours)
@@ -103,7 +97,7 @@ class FaceByFace:
 
     def run(self, data: Dataset, rng: Rng) -> Box:
         cost = Cost.of(self.weight)
-        return _learned(data, self.columns, self.labels, lambda _: (cost, self.rate / cost.positive), rng)
+        return learn_faces(data, self.columns, self.labels, lambda _: (cost, self.rate / cost.positive), rng)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -130,31 +124,28 @@ class CountedFaces:
     rate: Fraction
 
     def __init__(self, columns: Sequence[str], labels: Labels, scale: Exact, rate: Exact) -> None:
-        exact.freeze(
-            self,
-            columns=named_columns(columns, labels),
-            labels=labels,
-            scale=exact.positive(scale=scale),
-            rate=exact.positive(rate=rate),
-        )
+        exact.freeze(self, columns=named_columns(columns, labels), labels=labels)
+        exact.freeze(self, scale=exact.positive(scale=scale), rate=exact.positive(rate=rate))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        _checked(self.columns, self.labels, facts)
+        _check(self.columns, self.labels, facts)
         facts.require_room(MOST * EIGHTHS)
         for eighths in (LAST * EIGHTHS, MOST * EIGHTHS):
-            checked_rate(self.rate / Cost(eighths, EIGHTHS).range(_one_row(facts.neighbours)))
+            checked_rate(self.rate / Cost(eighths, EIGHTHS).range(Neighbours(facts.neighbours.kind)))
+        moved = person_range(facts.neighbours, added=1, replaced=2)  # a row leaves one class and may join the other
+        counts = Guarantee.of_laplace(moved, scale=checked_scale(self.scale), neighbours=facts.neighbours)
         face = Guarantee.of_bounded_range(self.rate * facts.neighbours.rows, neighbours=facts.neighbours)
-        return _count_price(self.scale, facts.neighbours) + 2 * len(self.columns) * face
+        return counts + 2 * len(self.columns) * face
 
     def run(self, data: Dataset, rng: Rng) -> Box:
-        negatives, positives = (_counts(data, self.labels) + rng.laplace(checked_scale(self.scale), 2)).tolist()
-        start, row = first_weight(positives, negatives, self.scale), _one_row(data.facts.neighbours)
+        negatives, positives = (class_counts(data, self.labels) + rng.laplace(checked_scale(self.scale), 2)).tolist()
+        start, row = first_weight(positives, negatives, self.scale), Neighbours(data.facts.neighbours.kind)
 
         def score(turn: int) -> tuple[Cost, Fraction]:
             cost = Cost(falling(start, turn, len(self.columns)), EIGHTHS)
             return cost, self.rate / cost.range(row)
 
-        return _learned(data, self.columns, self.labels, score, rng)
+        return learn_faces(data, self.columns, self.labels, score, rng)
 
 
 def first_weight(positives: int, negatives: int, scale: Fraction) -> int:
@@ -185,23 +176,12 @@ class Cost:
         return person_range(neighbours, added=self.positive, replaced=self.positive + self.negative)
 
 
-def _one_row(neighbours: Neighbours) -> Neighbours:
-    return Neighbours(neighbours.kind)
-
-
-def _checked(columns: Sequence[str], labels: Labels, facts: Facts) -> None:
+def _check(columns: Sequence[str], labels: Labels, facts: Facts) -> None:
     labels.check(facts.domain)
     grid_sizes(facts.domain, columns)
 
 
-def _count_price(scale: Fraction, neighbours: Neighbours) -> Guarantee:
-    """Both classes counted: a row is in one of them, a replacement may move one down and the other up."""
-    one, other = (Sensitivity(l1=each, l2_squared=each, linf=1, range=each) for each in (1, 2))
-    moved = of_persons(neighbours, added=one, replaced=other)
-    return Guarantee.of_laplace(moved.l1, scale=checked_scale(scale), neighbours=neighbours)
-
-
-def _counts(data: Dataset, labels: Labels) -> Codes:
+def class_counts(data: Dataset, labels: Labels) -> Codes:
     """How many rows are negative, and how many positive."""
 
     def partial(batch: Batch) -> Codes:
@@ -214,7 +194,7 @@ def _counts(data: Dataset, labels: Labels) -> Codes:
 # The walk along the faces.
 
 
-def _learned(
+def learn_faces(
     data: Dataset,
     columns: tuple[str, ...],
     labels: Labels,
@@ -226,19 +206,21 @@ def _learned(
     low, high = [0] * len(columns), [size - 1 for size in sizes]
     order, upper_first = rng.permutation(len(columns)), rng.integers(2, len(columns))
     for turn, place in enumerate(order.tolist()):
-        tally = _tally(data, _Current(columns, tuple(low), tuple(high), tuple(sizes)), place, labels)
+        tally = tally_values(data, CurrentBox(columns, tuple(low), tuple(high), tuple(sizes)), place, labels)
         cost, rate = score(turn)
         for upper in (upper_first[turn], 1 - upper_first[turn]):
-            low[place], high[place] = _moved(tally, low[place], high[place], upper == 1, cost, rate, rng)
+            low[place], high[place] = move_face(tally, low[place], high[place], upper == 1, cost, rate, rng)
             if low[place] > high[place]:
                 return empty(len(columns))
     return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
 
 
-def _moved(tally: _Tally, low: int, high: int, upper: bool, cost: Cost, rate: Fraction, rng: Rng) -> tuple[int, int]:
+def move_face(
+    tally: ValueCounts, low: int, high: int, upper: bool, cost: Cost, rate: Fraction, rng: Rng
+) -> tuple[int, int]:
     """The interval of a column after one of its faces moved; low > high if nothing is left of it."""
     if upper:  # the same from the other end
-        low, high = _moved(tally.mirrored(), -high, -low, False, cost, rate, rng)
+        low, high = move_face(tally.mirrored(), -high, -low, False, cost, rate, rng)
         return -high, -low
     inside = tally.between(low, high)
     # Positions low .. v1 cut nothing, v1 + 1 .. v2 cut the rows at v1, and so on; the last run, up to high + 1, all.
@@ -251,48 +233,49 @@ def _moved(tally: _Tally, low: int, high: int, upper: bool, cost: Cost, rate: Fr
 
 
 @dataclass(frozen=True, slots=True)
-class _Tally:
+class ValueCounts:
     """The rows of a box by their value in one column: values, rising, and how many of each class have them."""
 
     values: Codes
     positives: Codes
     negatives: Codes
 
-    def mirrored(self) -> _Tally:
-        return _Tally(-self.values[::-1], self.positives[::-1], self.negatives[::-1])
+    def mirrored(self) -> ValueCounts:
+        return ValueCounts(-self.values[::-1], self.positives[::-1], self.negatives[::-1])
 
-    def between(self, low: int, high: int) -> _Tally:
+    def between(self, low: int, high: int) -> ValueCounts:
         here = slice(*np.searchsorted(self.values, [low, high + 1]).tolist())
-        return _Tally(self.values[here], self.positives[here], self.negatives[here])
+        return ValueCounts(self.values[here], self.positives[here], self.negatives[here])
 
 
-def _tally(data: Dataset, box: _Current, place: int, labels: Labels) -> _Tally:
+def tally_values(data: Dataset, box: CurrentBox, place: int, labels: Labels) -> ValueCounts:
     name, size = box.columns[place], box.sizes[place]
 
     def counted(batch: Batch) -> Codes:
         """How many rows of the box have each value: negatives, then positives. The last bin is for the other rows."""
         place, inside = batch.stored(name) + labels.mask(batch) * np.int64(size), box.mask(batch)
-        bins = place if inside is None else np.where(inside, place, 2 * size)
-        return np.bincount(bins, minlength=2 * size + 1)[: 2 * size].astype(np.int64, copy=False)
+        return np.bincount(np.where(inside, place, 2 * size), minlength=2 * size + 1)[: 2 * size].astype(
+            np.int64, copy=False
+        )
 
     def paired(batch: Batch) -> Codes:
         """Twice the value of each row of the box, plus one if it is positive: values are below 2^62."""
-        pairs, inside = 2 * batch[name] + labels.mask(batch), box.mask(batch)
-        return pairs if inside is None else pairs[inside]
+        pairs: Codes = 2 * batch[name] + labels.mask(batch)
+        return pairs[box.mask(batch)]
 
     if size <= HISTOGRAM:
         negatives, positives = data.exact_sum(counted).reshape(2, size)
         values = np.flatnonzero(negatives + positives)
-        return _Tally(values, positives[values], negatives[values])
+        return ValueCounts(values, positives[values], negatives[values])
     pairs, times = np.unique(gathered(data, paired), return_counts=True)
     values, at = np.unique(pairs >> 1, return_inverse=True)
-    found = np.zeros((2, len(values)), dtype=np.int64)
-    found[pairs & 1, at] = times
-    return _Tally(values, found[1], found[0])
+    counts = np.zeros((2, len(values)), dtype=np.int64)
+    counts[pairs & 1, at] = times
+    return ValueCounts(values, counts[1], counts[0])
 
 
 @dataclass(frozen=True, slots=True)
-class _Current:
+class CurrentBox:
     """A box while it is learned: which rows of a batch are in it. Faces at the declared bounds are not looked at."""
 
     columns: tuple[str, ...]
@@ -300,25 +283,20 @@ class _Current:
     high: tuple[int, ...]
     sizes: tuple[int, ...]
 
-    def mask(self, batch: Batch) -> Mask | None:
-        """None: all rows."""
-        faces = list(self._faces(batch))
-        if not faces:
-            return None
+    def mask(self, batch: Batch) -> Mask:
+        faces: list[tuple[Codes, Callable[[Codes, int], Mask], int]] = []
+        for name, low, high, size in zip(self.columns, self.low, self.high, self.sizes, strict=True):
+            if low > 0:
+                faces.append((batch.stored(name), operator.ge, low))
+            missing = batch.domain.column(name).missing_code  # the code after the last
+            if high < size - 1 or missing is not None:
+                faces.append((batch.stored(name), operator.le, high))
         kept = np.ones(batch.rows, dtype=bool)
         for start in range(0, batch.rows, BLOCK):
             here = kept[start : start + BLOCK]
             for codes, holds, bound in faces:
                 here &= holds(codes[start : start + BLOCK], bound)
         return kept
-
-    def _faces(self, batch: Batch) -> Iterator[tuple[Codes, Callable[[Codes, int], Mask], int]]:
-        for name, low, high, size in zip(self.columns, self.low, self.high, self.sizes, strict=True):
-            if low > 0:
-                yield batch.stored(name), operator.ge, low
-            missing = batch.domain.column(name).missing_code  # the code after the last
-            if high < size - 1 or missing is not None:
-                yield batch.stored(name), operator.le, high
 
 
 # The promise.
@@ -332,37 +310,31 @@ def methods(
     share = exact.positive(negatives=negatives)
     if share > 1:
         raise ParameterError(f"negatives must be a share of the rows, at most 1, found {negatives!r}")
-    names = tuple(columns)
-    return listed(
-        (
-            (NAME, lambda: _practical(names, labels, facts, float(beta), funds)),
-            (PROVEN, lambda: _proven(names, labels, facts, float(beta), funds, float(share))),
-        )
-    )
+    names, sure = tuple(columns), float(beta)
 
+    def practical() -> Method:
+        _check(names, labels, facts)
 
-def _practical(columns: tuple[str, ...], labels: Labels, facts: Facts, beta: float, funds: Funds) -> Method:
-    _checked(columns, labels, facts)
+        @functools.cache
+        def made() -> CountedFaces:
+            mechanism: CountedFaces = calibrate(lambda noise: counted(names, labels, noise), funds=funds, facts=facts)
+            return mechanism
 
-    @functools.cache
-    def made() -> CountedFaces:
-        found: CountedFaces = calibrate(lambda noise: counted(columns, labels, noise), funds=funds, facts=facts)
-        return found
+        return Method.unproven(NAME, sure, made)
 
-    return Method.unproven(NAME, beta, made)
+    def proven() -> Method:
+        # The price of a face is its range, whatever the weight: the rate at weight 1 gives those of all others.
+        plain = calibrate(lambda noise: FaceByFace(names, labels, 1, 1 / noise), funds=funds, facts=facts)
+        positions = sum(grid_sizes(facts.domain, names)) + len(names)
+        size = Size(len(names), math.log(2 * positions) - math.log(sure), plain.rate, facts.neighbours, float(share))
 
+        def mechanism(alpha: float) -> FaceByFace:
+            weight = size.weight(alpha)
+            return FaceByFace(names, labels, weight, size.rate(weight))
 
-def _proven(columns: tuple[str, ...], labels: Labels, facts: Facts, beta: float, funds: Funds, share: float) -> Method:
-    # The price of a face is its range, whatever the weight: the rate found at weight 1 gives those of all others.
-    plain = calibrate(lambda noise: FaceByFace(columns, labels, 1, 1 / noise), funds=funds, facts=facts)
-    positions = sum(grid_sizes(facts.domain, columns)) + len(columns)
-    size = Size(len(columns), math.log(2 * positions) - math.log(beta), plain.rate, facts.neighbours, share)
+        return Method(PROVEN, "every face is near its best place", ASSUMING, sure, size.needed, mechanism)
 
-    def mechanism(alpha: float) -> FaceByFace:
-        weight = size.weight(alpha)
-        return FaceByFace(columns, labels, weight, size.rate(weight))
-
-    return Method(PROVEN, "every face is near its best place", ASSUMING, beta, size.needed, mechanism)
+    return listed(((NAME, practical), (PROVEN, proven)))
 
 
 def counted(columns: Sequence[str], labels: Labels, noise: Fraction) -> CountedFaces:
@@ -402,7 +374,7 @@ class Size:
         nu = self.negatives
         best = 1 + 2 * nu / alpha if self.neighbours.replace_one else (nu + math.sqrt(nu * nu + alpha * nu)) / alpha
         below = max(EIGHTHS, math.floor(best * EIGHTHS))
-        return min((Fraction(below + more, EIGHTHS) for more in (0, 1)), key=lambda each: self.rows(each, alpha))
+        return min((Fraction(below + more, EIGHTHS) for more in (0, 1)), key=lambda weight: self.rows(weight, alpha))
 
     def needed(self, alpha: float) -> int:
         return math.ceil(self.rows(self.weight(alpha), alpha) * (1 + 1e-9))

@@ -18,8 +18,9 @@ from discreet.data import Dataset, Facts
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, log_fraction
 from discreet.ledger import Ledger
-from discreet.mechanisms import Laplace
+from discreet.mechanisms import Laplace, LaplaceNoise
 from discreet.pac.labels import Labels, Mistakes, Rule
+from discreet.pac.rules import Labels, Mistakes, Rule
 from discreet.release import Released, release
 from discreet.rng import Rng
 
@@ -91,13 +92,4 @@ def certifying(rule: Rule, labels: Labels, *, epsilon: Exact, facts: Facts) -> L
 
 def hidden(scale: Fraction, beta: Exact) -> int:
     """The least m for which discrete Laplace noise of this scale is below -m with probability at most beta."""
-    allowed = log_fraction(exact.probability(beta=beta)) - 1e-12
-    step = float(1 / scale)
-
-    def log_tail(m: int) -> float:
-        return -(m + 1) * step - math.log1p(math.exp(-step))
-
-    found = max(0, math.floor(-(allowed + math.log1p(math.exp(-step))) / step) - 2)
-    while log_tail(found) > allowed:
-        found += 1
-    return found
+    return LaplaceNoise(scale).reach(log_fraction(exact.probability(beta=beta)) - 1e-12) - 1

@@ -25,12 +25,11 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms import calibrate
 from discreet.pac import all_boxes, all_conjunctions, choose, conjunctions
-from discreet.pac.conditions import Literals
 from discreet.pac.finite import FiniteClass, Predictions, empirical_size
 from discreet.pac.interior import methods as interior
-from discreet.pac.labels import Labels
 from discreet.pac.methods import USELESS, Method, Refused, named
 from discreet.pac.rank_bounds import RankBounds
+from discreet.pac.rules import Labels, Literals
 from discreet.plan import IMAGINED, Asked, Row
 
 Methods = list[Method | Refused]

@@ -12,7 +12,7 @@ from discreet.data import AnyNumber, Dataset, Facts, Number
 from discreet.erm.exponential.line import RankQuantile
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
-from discreet.pac.columns import ordered, points
+from discreet.pac.rules import ordered
 from discreet.rng import Rng
 
 _FARTHEST = Fraction(10) ** 299
@@ -60,7 +60,7 @@ class RankBounds:
 
     def missed(self, facts: Facts, beta: float) -> int:
         """How many rows more than (1 - coverage) / 2 of all may lie beyond a bound, with probability 1 - beta."""
-        grid = points(ordered(facts.domain, self.column))
+        grid = ordered(facts.domain, self.column).points
         return math.ceil(Fraction(math.log(2 * grid) - math.log(beta)) / self.rate)
 
 

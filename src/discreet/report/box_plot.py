@@ -109,7 +109,7 @@ def _corners(axes: Any, drawn: Sequence[Any], spans: Sequence[tuple[float, float
 
 
 def _sides(learned: Any) -> tuple[dict[str, tuple[float, float] | None], Domain]:
-    from discreet.pac.boxes import BoxRule
+    from discreet.pac.rules import BoxRule
 
     inner, domain = getattr(learned, "rule", None), getattr(learned, "domain", None)
     if not isinstance(inner, BoxRule) or not isinstance(domain, Domain):

@@ -19,11 +19,11 @@ from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, calibrate
-from discreet.pac.columns import Ordered, ordered, points, sorted_column
 from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
 from discreet.pac.interior.rank import BinarySearch, MinRank, Routine, Size, TwoTo, code_bits
 from discreet.pac.interior.splits import PairSplit, PrefixSplit, pair_split, prefix_split
 from discreet.pac.methods import Method, Refused, listed
+from discreet.pac.rules import Ordered, ordered, sorted_column
 from discreet.rng import Rng
 
 __all__ = [
@@ -51,7 +51,7 @@ _MOST_COMPARISONS = 2**40
 
 def size_of(column: Ordered) -> Size:
     """How many points a column's domain has; of a Whole without writing the number."""
-    return TwoTo(column.bits) if isinstance(column, Whole) else points(column)
+    return TwoTo(column.bits) if isinstance(column, Whole) else column.points
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class InteriorPoint:
 
     def run(self, data: Dataset, rng: Rng) -> int:
         column = ordered(data.facts.domain, self.column)
-        return self.routine.point(sorted_column(data, self.column), points(column), rng)
+        return self.routine.point(sorted_column(data, self.column), column.points, rng)
 
 
 def methods(

@@ -25,7 +25,7 @@ from discreet.data import MAX_ROWS, Ints
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import stable
+from discreet.mechanisms import LaplaceNoise, stable
 from discreet.pac.interior.rank import Routine, Size, Values, code_bits, moved
 from discreet.rng import Rng, checked_rate, checked_scale
 
@@ -107,7 +107,7 @@ class Ending:
 
     def wrong(self, outside: int) -> float:
         """At most with this probability the end is not interior, if so many values do not have the prefix."""
-        return 1.0 if outside < 1 else math.exp(-outside / self.side_scale) / (1 + math.exp(-1 / self.side_scale))
+        return LaplaceNoise(self.side_scale).tail(outside)
 
 
 def _ending(scale: Exact, bound: int, side_scale: Exact) -> Ending:

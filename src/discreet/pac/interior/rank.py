@@ -84,6 +84,13 @@ class Routine(Protocol):
     def needed(self, size: Size, beta: float) -> int: ...
 
 
+def checked_routine(routine: Routine) -> Routine:
+    """The routine, if it is one."""
+    if not isinstance(routine, Routine):
+        raise ParameterError(f"routine must be one such as MinRank, found {routine!r}")
+    return routine
+
+
 MOVED_ONE = Sensitivity(l1=1, l2_squared=1, linf=1, range=1)
 MOVED_TWO = Sensitivity(l1=2, l2_squared=4, linf=2, range=2)
 
@@ -188,10 +195,7 @@ class BinarySearch:
 
     def needed(self, size: Size, beta: float) -> int:
         comparisons = max(1, code_bits(size))
-        log_tail = math.log(beta) - math.log(comparisons)
-        if isinstance(self.noise, LaplaceNoise):
-            return max(1, reached(self.noise.scale, log_tail))
-        return max(1, _gaussian_reached(float(self.noise.scale), log_tail))
+        return self.noise.reach(math.log(beta) - math.log(comparisons))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,21 +234,3 @@ def _digits(value: int, bits: int) -> bytes:
 def _number(digits: bytearray) -> int:
     missing = -len(digits) % 8
     return int.from_bytes(np.packbits(np.frombuffer(digits, dtype=np.uint8)).tobytes(), "big") >> missing
-
-
-def reached(scale: Fraction, log_tail: float) -> int:
-    """The least m >= 1 with P[discrete Laplace noise >= m] = q^m / (1 + q) <= exp(log_tail), q = exp(-1/scale)."""
-    least = scale * Fraction(-log_tail - math.log1p(math.exp(-1 / scale)))
-    return max(1, math.ceil(least))
-
-
-def _gaussian_reached(scale: float, log_tail: float) -> int:
-    """An m with P[discrete Gaussian noise >= m] <= exp(log_tail).
-
-    The weights exp(-k^2 / (2 scale^2)) add up to at least sqrt(2 pi) scale (Poisson summation), and from scale + 1/2 on
-    each is below the integral from k - 1/2 to k + 1/2, because there they are convex. So the tail from m on is below
-    the normal tail from m - 1/2 on.
-    """
-    from scipy.special import ndtri_exp
-
-    return math.ceil(scale * max(1.0, -float(ndtri_exp(log_tail))) + 0.5)

@@ -17,9 +17,9 @@ from fractions import Fraction
 
 from discreet.errors import ParameterError
 from discreet.guarantee import Neighbours
-from discreet.mechanisms import stable
+from discreet.mechanisms import LaplaceNoise, stable
 from discreet.pac.interior.prefix import PairPrefix, PrefixSearch, crowded_pairs
-from discreet.pac.interior.rank import MinRank, Routine, Size, code_bits, moved, reached
+from discreet.pac.interior.rank import MinRank, Routine, Size, code_bits, moved
 from discreet.rng import checked_scale
 
 Shares = tuple[int, ...]
@@ -46,7 +46,8 @@ class PrefixSplit:
         scale, side_scale = checked_scale(span * second), span * third
         bound = _least_bound(scale, self.failure, self.neighbours)
         heavy = 2 * stable.certain_count(scale, bound, missed)
-        return PrefixSearch(1 / (span * first), scale, bound, side_scale, heavy, reached(side_scale, math.log(wrong)))
+        light = LaplaceNoise(side_scale).reach(math.log(wrong))
+        return PrefixSearch(1 / (span * first), scale, bound, side_scale, heavy, light)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class PairSplit:
         inside, crowded, missed, wrong = (self.beta * share / _WHOLE for share in self.betas)
         inner, scale, side_scale = self.inner(first), checked_scale(span * second), span * third
         bound = _least_bound(scale, self.failure, self.neighbours)
-        bottom = reached(side_scale, math.log(wrong)) - 1
+        bottom = LaplaceNoise(side_scale).reach(math.log(wrong)) - 1
         values = inner.needed(code_bits(self.size) + 1, inside)
         top = _least_top(stable.certain_count(scale, bound, missed) - 1, values + bottom, crowded)
         return PairPrefix(inner, top, bottom, scale, bound, side_scale), 2 * (values + top + bottom)
