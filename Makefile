@@ -16,8 +16,8 @@ test: check               ## format, lint, types, then every test that belongs t
 	wait $$first; first=$$?; cat .first-half.log; rm -f .first-half.log; exit $$((first || second))
 
 check: $(READY)           ## format, lint, strict types, and the limits of the house
-	$(BIN)/ruff format --check src tests bench docs tools
-	$(BIN)/ruff check src tests bench docs tools
+	$(BIN)/ruff format --check src tests bench docs tools examples setup.py
+	$(BIN)/ruff check src tests bench docs tools examples setup.py
 	$(BIN)/mypy
 	$(BIN)/python tools/house.py
 

@@ -115,9 +115,10 @@ def shown(value: Fraction) -> str:
 def percent(part: Fraction | float, *, up: bool = False) -> str:
     """A part as a percentage with three digits, rounded down; or up, so that spending never looks smaller than it is.
 
-    A float is read as its first twelve digits: what its last bits say is not rounded up.
+    A Fraction is rounded exactly. A float is read as its first seven digits, so that neither its last bits nor a
+    nano-unit of a budget moves the third digit.
     """
-    hundredfold = 100 * (part if isinstance(part, Fraction) else Fraction(f"{part:.12g}"))
+    hundredfold = 100 * (part if isinstance(part, Fraction) else Fraction(f"{part:.7g}"))
     places = next((each for each in range(12) if hundredfold * 10**each >= 100), 12)
     digits = (math.ceil if up else math.floor)(hundredfold * 10**places)
     if not places or digits < 0:

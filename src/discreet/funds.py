@@ -297,14 +297,18 @@ class Books:
         limit = f", with a failure of at most {self.failure / ATTO:.3g}" if self.caps.failure else ""
         return f"What would fit: {' or '.join(parts)}{limit}."
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
+        """A line for each book: what is spent or left, and its cap."""
         word = "left" if self.remaining else "spent"
         lines = [f"pure epsilon: {_of(self.pure, self.caps.pure, word)}"]
         if self.caps.renyi is not None:
             lines.insert(0, f"Renyi at order {self.order}: {_of(self.renyi, self.caps.renyi, word)}")
         if self.caps.failure:
             lines.append(f"failure: {self.failure / ATTO:.3g} of {self.caps.failure / ATTO:.3g} {word}")
-        return "; ".join(lines)
+        return lines
+
+    def __str__(self) -> str:
+        return "; ".join(self.lines())
 
 
 def spent_books(spent: Price, caps: Caps, order: Fraction | None) -> Books:

@@ -118,7 +118,9 @@ class Model:
         given = [name for name in _TAKEN_BY if getattr(self, name) not in (None, ())]
         for name in given:
             if kind not in _TAKEN_BY[name]:
-                raise ParameterError(f"{name}= is for {' and '.join(_TAKEN_BY[name])}, not for a plan of {kind!r}")
+                raise ParameterError(
+                    f"{name}= is for {' and '.join(_TAKEN_BY[name])}, not for a plan of {kind!r}", argument=name
+                )
         if ("domain" in given) != ("target" in given) or ("features" in given and "domain" not in given):
             raise ParameterError(f"domain= and target= belong together, found {' and '.join(given)}")
         if self.domain is not None and "d" in numbers:

@@ -67,6 +67,7 @@ _KEYS = (
     *("name", "data", "ledger", "edition", "neighbours", "each_row_is_a_person", "unit", "rows_per_unit", "size"),
     "columns",
 )
+_KINDS: dict[type, str] = {Number: "number", Category: "category", AnyNumber: "any number"}
 _COLUMN_KEYS = {
     "number": ("low", "high", "step", "missing"),
     "category": ("levels", "other", "missing"),
@@ -162,6 +163,11 @@ class Schema:
             f"releases. {whose} {count} Not protected: what follows about a person from facts about everybody, and "
             "whatever is released about the same people without this ledger."
         )
+
+
+def kind_of(column: Column) -> str:
+    """The kind by which a schema declares a column: "number", "category" or "any number"."""
+    return _KINDS[type(column)]
 
 
 def draft(path: str | os.PathLike[str]) -> str:

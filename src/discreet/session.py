@@ -313,7 +313,7 @@ class Session:
         answering = self._auto("quantiles are answered")
         given = quantile(answering, self.table, str(select.column), select.probability or Fraction(1, 2))
         unit = f"{select.column}; the bound in ranks"
-        return Answer(float(given.value), given.bound, given.source, given.price, unit=unit)
+        return Answer(float(given.value), given.bound, given.source, given.price, unit=unit, ranks=True)
 
     def _refuse_above(self, part: Fraction, price: int) -> None:
         _, cap = self.budget()

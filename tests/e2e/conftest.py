@@ -8,6 +8,9 @@ import sys
 import pytest
 
 from discreet import cli
+from discreet.cli.tour import load_tour
+
+load_tour()  # so that tests can import discreet_tour
 
 
 @pytest.fixture

@@ -22,12 +22,14 @@ import pytest
 import discreet as dp
 from discreet import example
 from discreet.answering.answer import Answer
-from discreet.cli.answer_view import LITTLE, Asked, Left, as_json, caret
-from discreet.cli.ask import Asking, part_of, questions_in
-from discreet.cli.ask_prompt import Prompt, completed, described, keep
-from discreet.cli.clipping import clipped
-from discreet.cli.options import opened
-from discreet.cli.synth import Bought, _lines
+from discreet.cli.answer_view import LITTLE, AnswerView, caret
+from discreet.cli.ask import part_of, questions_in
+from discreet.cli.ask_prompt import Prompt, completion, keep
+from discreet.cli.ask_session import AskSession
+from discreet.cli.columns import clipping, in_words
+from discreet.cli.options import open_table
+from discreet.cli.price_view import Remaining
+from discreet.cli.synth import lines_of
 from discreet.data import Table
 
 POOR = "SELECT COUNT(*) FROM people WHERE age >= 50 AND health = 'poor'"
@@ -134,14 +136,14 @@ def test_a_bound_that_is_larger_than_the_answer_is_said(run):
 
 def shown(value, bound, **more):
     answer = Answer(value, bound, "direct", 10**6, **more)
-    return Asked("?", answer, Left(9 * 10**8, 10**9, None, 900), 1000)
+    return AnswerView("?", answer, Remaining(9 * 10**8, 10**9, None, 900), 1000)
 
 
 def test_what_tells_little_is_what_is_below_its_bound():
     assert shown(10, 10.5).little == LITTLE
     assert shown(-10, 10.5, unit="income").little == LITTLE
     assert shown(10, 10.0).little == ""
-    assert shown(10, 50.0, unit="age; the bound in ranks").little == ""
+    assert shown(10, 50.0, unit="age; the bound in ranks", ranks=True).little == ""
     table = {"a": 5, "b": 50, "c": 7}
     assert shown(table, 20.0, groups=("x",)).little == "the bound is larger than 2 of the 3 counts: those tell little"
 
@@ -149,21 +151,21 @@ def test_what_tells_little_is_what_is_below_its_bound():
 def test_no_bound_is_words_for_people_and_null_for_programs():
     found = shown(3.5, math.inf, unit="visits")
     assert "no bound" in found.one
-    assert as_json(found)["error_bound"] is None
-    assert json.loads(json.dumps(as_json(found), allow_nan=False))["value"] == 3.5
+    assert found.record()["error_bound"] is None
+    assert json.loads(json.dumps(found.record(), allow_nan=False))["value"] == 3.5
 
 
 def test_no_bound_is_not_called_a_large_one():
     found = shown(3.5, math.inf, unit="visits")
     assert found.little == ""
-    assert as_json(found)["tells_little"] == "no bound: there may be nobody to average over"
+    assert found.record()["tells_little"] == "no bound: there may be nobody to average over"
 
 
 def test_one_more_question_is_one():
-    assert str(Left(1, 10, None, 1)).endswith("about 1 more question like this")
-    assert str(Left(1, 10, None, 2)).endswith("about 2 more questions like this")
-    assert str(Left(1, 10, None, 1, "paid count")).endswith("about 1 more paid count")
-    assert str(Left(1, 10, None, 1000, "paid count")).endswith("about 1,000 more paid counts")
+    assert str(Remaining(1, 10, None, 1)).endswith("about 1 more question like this")
+    assert str(Remaining(1, 10, None, 2)).endswith("about 2 more questions like this")
+    assert str(Remaining(1, 10, None, 1, ("paid count", "paid counts"))).endswith("about 1 more paid count")
+    assert str(Remaining(1, 10, None, 1000, ("paid count", "paid counts"))).endswith("about 1,000 more paid counts")
 
 
 def test_what_an_average_was_put_together_from_was_not_asked_before(run):
@@ -188,7 +190,7 @@ def test_a_sum_and_an_average_say_that_clipping_is_not_in_their_bound(run):
 
 def test_steps_other_than_1_are_said_with_the_bounds():
     domain = dp.Domain(pay=dp.Number(-1000, "130000.5", step="0.5"))
-    found = clipped("SELECT SUM(pay) FROM people", domain, "people")
+    found = clipping("SELECT SUM(pay) FROM people", domain, "people")
     assert found["note"] == (
         "pay is read between -1,000 and 130,000.5 in steps of 0.5: what lies beyond counts as the bound, what lies "
         "between as the step below, and ± does not include that"
@@ -343,9 +345,9 @@ def prompt(capsys):
                 raise line
             return line
 
-        found = opened(Path("people.toml"), data_path=None, ledger_path=None, rehearse=rehearse, as_json=False)
+        found = open_table(Path("people.toml"), data_path=None, ledger_path=None, rehearse=rehearse, as_json=False)
         terms = {"alpha": "1/50", "beta": "0.05", "allowance": None, **terms}
-        made = Prompt(Asking(found, terms), read)
+        made = Prompt(AskSession(found, terms), read)
         made.greet()
         while made.turn():
             pass
@@ -464,10 +466,10 @@ def test_old_lines_are_few_and_private(tmp_path):
 
 def test_columns_are_completed_and_described():
     domain = dp.Domain(Age=dp.Number(0, 1, step=0.5, missing=True), ages=dp.Category("x", other="y", missing="z"))
-    assert [completed("ag", number, domain) for number in range(3)] == ["Age", "ages", None]
-    assert described(domain["Age"]) == ("number", "0 to 1 in steps of 0.5, or missing")
-    assert described(domain["ages"]) == ("category", "x, y (everything else), z (missing)")
-    assert described(dp.Number.any()) == ("any number", "without bounds")
+    assert [completion("ag", number, domain) for number in range(3)] == ["Age", "ages", None]
+    assert in_words(domain["Age"]) == ("number", "0 to 1 in steps of 0.5, or missing")
+    assert in_words(domain["ages"]) == ("category", "x, y (everything else), z (missing)")
+    assert in_words(dp.Number.any()) == ("any number", "without bounds")
 
 
 # Wrong use.
@@ -737,11 +739,11 @@ def test_what_is_no_plain_file_is_refused_and_a_link_is_followed(run, tmp_path):
 def test_nothing_but_what_is_between_columns_may_be_spread_evenly(tmp_path):
     summary = {
         "budget_nano": 10, "price_nano": 0, "left_nano": 10, "columns_known_together": [["a"], ["b"]],
-        "columns_left_out": [], "columns_spread_evenly": [], "columns_not_drawn": [], "measured_by": [],
+        "columns_left_out": [], "columns_spread_evenly": [], "columns_not_drawn": [], "measured_by": [], "measured": [],
     }  # fmt: skip
-    told = _lines(Bought(None, []), summary)
+    told = lines_of(summary)
     assert "spread evenly: everything between columns that are not known together" in told
-    told = _lines(Bought(None, []), {**summary, "columns_spread_evenly": ["c", "d"]})
+    told = lines_of({**summary, "columns_spread_evenly": ["c", "d"]})
     assert "spread evenly: c, d, and everything between columns that are not known together" in told
 
 

@@ -104,7 +104,7 @@ def test_a_certificate_of_another_ledger_is_refused(run, released):
         (["verify", "people.toml", "--export", "whole.jsonl"], 2, "one of the two"),
         (["verify", "people.toml", "--certificate", "nowhere.json"], 2, "no file nowhere.json"),
         (["verify", "people.toml", "--certificate", "people.toml"], 2, "no certificate"),
-        (["verify", "people.toml", "--certificate", "people.parquet"], 2, "not text"),
+        (["verify", "people.toml", "--certificate", "people.parquet"], 2, "not a text"),
         (["verify", "people.toml", "--certificate", "state"], 2, "directory"),
         (["verify", "--export", "people.toml"], 2, "no entry of a ledger"),
         (["verify", "--export", "people.toml", "--certificate", "c.json"], 2, "no entry of a ledger"),

@@ -21,7 +21,7 @@ import discreet as dp
 from discreet import cli, example
 from discreet.catalogue import CATALOGUE
 from discreet.cli.model_view import show
-from discreet.cli.options import Output
+from discreet.cli.output import Output
 from discreet.cli.rule_view import covers
 from discreet.data import Identity
 from discreet.funds import Price

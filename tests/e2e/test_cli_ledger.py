@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from discreet import cli, example
-from discreet.cli.ledger_create import odds as odds_of
+from discreet.cli.ledger import odds as odds_of
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
 from discreet.mechanisms import Laplace
@@ -71,7 +71,7 @@ def test_a_schema_makes_its_ledger_and_stands_for_it(run):
     assert (code, err) == (0, "")
     said = " ".join(out.split())
     assert "Protected: what the rows of a person say" in said
-    assert "somebody who thinks 50 : 50 about a person may come to think 88 : 12" in said
+    assert "an attacker who thinks 50 : 50 about a person may come to think 88 : 12" in said
     ledger = Ledger.open("people.ledger")
     assert ledger.facts is not None
     assert ledger.facts == Schema.read("people.toml").table().facts

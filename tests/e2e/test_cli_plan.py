@@ -203,11 +203,17 @@ def test_the_examples_of_the_help_run(run, people):
 
 
 WRONG = {
-    "no size of a learner": (["mean", *COST], "a plan for a learner needs --size, or --alpha to find the size"),
-    "no size of an average": (["average", *COST], "needs --size, or --alpha"),
-    "no cells": (["questions", *COST, "--questions", "3", "--size", "9"], "takes --bits (log2"),
-    "no rows": (["synthetic", *COST, "--questions", "3", "--size", "9"], "--rows, or --alpha"),
-    "a radius of a count": (["count", *COST, "--radius", "3"], "--radius is for linear and logistic"),
+    "no size of a learner": (["mean", *COST], "--size: a plan for a learner needs size=, or alpha= to find the size"),
+    "no size of an average": (["average", *COST], "--size: a plan for an average needs size=, or alpha="),
+    "no cells": (
+        ["questions", *COST, "--questions", "3", "--size", "9"],
+        "--bits: a plan for questions",
+    ),
+    "no rows": (
+        ["synthetic", *COST, "--questions", "3", "--size", "9"],
+        "--rows: a plan for synthetic rows",
+    ),
+    "a radius of a count": (["count", *COST, "--radius", "3"], "--radius: radius= is for linear and logistic"),
     "no radius": (["linear", *COST, "--d", "2", "--size", "9", "--radius", "0"], "radius must be > 0"),
     "d twice": (["linear", *COST, "--schema", "people.toml", "--target", "age", "--d", "2"], "--d is counted"),
     "a category's line": (["linear", *COST, "--schema", "people.toml", "--target", "sex"], "is a category"),

@@ -16,22 +16,22 @@ from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
+import discreet_tour as touring
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from discreet_tour import folder, models, page, questions
+from discreet_tour.analyst import Interview, drill, sql, upper_half
+from discreet_tour.screen import Line, Screen, percent, price, program
+from discreet_tour.stage import real, rehearsal
+from discreet_tour.truth import Truth, apart, best_model, huber
 from rich.console import Console
 
 import discreet as dp
-import discreet.tour as touring
 from discreet import cli, example
 from discreet.catalogue import CATALOGUE
 from discreet.certificate import Certificate, check
 from discreet.session import Session
-from discreet.tour import folder, models, page, questions
-from discreet.tour.analyst import Interview, drill, sql, upper_half
-from discreet.tour.screen import Line, Screen, percent, price, program
-from discreet.tour.stage import real, rehearsal
-from discreet.tour.truth import Truth, apart, huber_slope, minimised, ranked_right
 
 SIZE = 5912
 
@@ -332,15 +332,14 @@ def test_when_a_model_is_nonsense_its_shown_error_says_so(truth):
 def test_the_best_models_have_no_excess_risk(truth):
     features = ["family", "diseases"]
     vectors, age = models._vectors(truth, features), truth.columns["age"]
-    best = minimised(vectors, lambda predicted: huber_slope(predicted - age, 32.5), curvature=2.0, radius=46)
+    best = best_model(vectors, lambda predicted: huber(predicted - age, 32.5), radius=46)
     model = SimpleNamespace(coef_=best[:-1], intercept_=best[-1] * vectors[0, -1], radius=46)
     assert abs(models._linear_error(model, truth, features)[0]) < 1e-6
 
 
 def test_without_a_bend_and_a_radius_the_best_line_is_least_squares(truth):
     vectors, age = models._vectors(truth, ["family", "diseases"]), truth.columns["age"]
-    slope = lambda predicted: huber_slope(predicted - age, 1e9)  # noqa: E731
-    found = minimised(vectors, slope, curvature=2.0, radius=1e9, steps=20_000)
+    found = best_model(vectors, lambda predicted: huber(predicted - age, 1e9), radius=1e9)
     assert np.allclose(found, np.linalg.lstsq(vectors, age, rcond=None)[0], rtol=1e-3)
 
 
@@ -348,7 +347,7 @@ def test_pairs_are_ranked_as_by_comparing_each_pair():
     rng = np.random.default_rng(0)
     scores, yes = rng.integers(0, 8, 60).astype(float), rng.random(60) < 0.3
     pairs = [(a > b) + (a == b) / 2 for a in scores[yes] for b in scores[~yes]]
-    assert ranked_right(scores, yes) == pytest.approx(np.mean(pairs))
+    assert models.roc_auc_score(yes, scores) == pytest.approx(np.mean(pairs))
 
 
 def test_true_counts_are_those_of_the_file_read_as_declared(truth, schema):

@@ -12,8 +12,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet.pac.conditions import Literals
-from discreet.pac.labels import Labels, Mistakes
 from scipy.special import ndtri
 
 import discreet as dp

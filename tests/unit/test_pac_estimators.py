@@ -10,8 +10,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from discreet.pac.conditions import Conjunction, Literals, Thresholds
-from discreet.pac.labels import Labels
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -22,9 +20,8 @@ from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.input import Part, declared_numbers
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier, sentence
-from discreet.pac.boxes import BoxRule
 from discreet.pac.methods import Promise
-from discreet.pac.rules import BoxRule, Conjunction, Literals, Thresholds
+from discreet.pac.rules import BoxRule, Conjunction, Labels, Literals, Thresholds
 from tests.pac_game import assert_honest, clopper_pearson_lower, clopper_pearson_upper, failures, mistakes, most_losses
 
 LITTLE_NOISE = 1000

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from discreet.answering.answer import Answer
-from discreet.cli.answer_view import NO_BOUND, Asked, Left, _up, rounded, show
+from discreet.cli.answer_view import NO_BOUND, AnswerView, round_up, rounded
+from discreet.cli.price_view import Remaining
 from discreet.guarantee import Guarantee
 from discreet.pac.mistake_bound import Certificate, worded
 
@@ -39,12 +40,12 @@ def test_a_bound_of_nothing_and_no_bound_are_shown_as_such():
 
 @pytest.mark.parametrize("bound", [*BOUNDS, *np.random.default_rng(1).uniform(0, 1, 50).tolist()])
 def test_three_digits_of_a_bound_are_rounded_up(bound):
-    assert bound <= number(_up(bound)) * (1 + 1e-15) <= bound * 1.0101
+    assert bound <= number(round_up(bound)) * (1 + 1e-15) <= bound * 1.0101
 
 
-def answered(value, bound, *, unit, size=5912, fraction=None, population=None) -> Asked:
-    answer = Answer(value, bound, "direct", 1, fraction, unit, population)
-    return Asked("SELECT ...", answer, Left(1, 2), size)
+def answered(value, bound, *, unit, size=5912, fraction=None, population=None, ranks=False) -> AnswerView:
+    answer = Answer(value, bound, "direct", 1, fraction, unit, population, ranks=ranks)
+    return AnswerView("SELECT ...", answer, Remaining(1, 2), size)
 
 
 def test_a_sum_is_shown_with_the_digits_that_its_bound_leaves_it():
@@ -62,7 +63,7 @@ def test_a_share_of_the_people_is_shown_within_its_bound():
 
 
 def test_a_quantile_is_shown_as_it_is():
-    assert answered(1234567.5, 12.0, unit="wealth; in ranks").one == "1,234,567.5 ± 12 ranks (wealth)"
+    assert answered(1234567.5, 12.0, unit="wealth; in ranks", ranks=True).one == "1,234,567.5 ± 12 ranks (wealth)"
 
 
 class Said(list):
@@ -74,7 +75,7 @@ class Said(list):
 
 def test_the_bound_for_a_population_is_rounded_up():
     said = Said()
-    show(answered(2069, 3.0, unit="persons", fraction=0.35, population=0.012341), said)
+    answered(2069, 3.0, unit="persons", fraction=0.35, population=0.012341).show(said)
     assert "± 1.24 % of the population, if the rows are a random sample of it" in said
 
 

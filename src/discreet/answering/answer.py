@@ -28,6 +28,7 @@ class Answer:
     unit         of the value: "persons", "rows" if a person may have several, or the column
     population   a bound for the population that the rows were drawn from, as a fraction of the persons, if the owner
                  stated that they are a random sample
+    ranks        whether the error bound is in ranks, as that of a quantile
     """
 
     value: Any
@@ -39,6 +40,7 @@ class Answer:
     population: float | None = None
     groups: tuple[str, ...] = field(default=(), repr=False)
     testing: bool = field(default=False, repr=False)
+    ranks: bool = field(default=False, repr=False)
 
     def __repr__(self) -> str:
         parts = [f"value={self.value!r}", f"error_bound={self.error_bound:g}", f"source={self.source!r}"]

@@ -68,7 +68,8 @@ def rows(asked: Asked, kind: str = "questions") -> list[Row]:
         return _synthetic(asked, questions)
     if asked.facts.size is None and asked.alpha is None:
         raise ParameterError(
-            f"a plan for {'questions' if kind == 'questions' else 'a workload'} needs size=, or alpha= to find the size"
+            f"a plan for {'questions' if kind == 'questions' else 'a workload'} needs size=, or alpha= to find it",
+            argument="size",
         )
     cells = _cells(asked)
     each = [each_question(asked, questions, of) for of in (Gaussian, Laplace)]
@@ -128,7 +129,9 @@ Make = Callable[[int, Fraction], Classic]
 def _cells(asked: Asked) -> int:
     given = [name for name in ("bits", "cells") if name in asked.numbers]
     if len(given) != 1:
-        raise ParameterError("a plan for questions takes bits= (log2 of the number of cells) or cells=, one of the two")
+        raise ParameterError(
+            "a plan for questions takes bits= (log2 of the number of cells) or cells=, one of the two", argument="bits"
+        )
     found = asked.number(given[0])
     if given == ["bits"] and found > MOST_BITS:
         raise ParameterError(f"bits must be at most {MOST_BITS}, found {found}")
@@ -221,7 +224,7 @@ def _synthetic(asked: Asked, questions: int) -> list[Row]:
     log_sets = math.log(2 * questions) - math.log(float(asked.beta))
     rows = asked.number("rows") if "rows" in asked.numbers else None
     if rows is None and asked.alpha is None:
-        raise ParameterError("a plan for synthetic rows needs rows=, or alpha= to find how many")
+        raise ParameterError("a plan for synthetic rows needs rows=, or alpha= to find how many", argument="rows")
     share = None if rows is None else math.sqrt(log_sets / (2 * rows))
     enough = None if asked.alpha is None else math.ceil(log_sets / (2 * float(asked.alpha) ** 2))
     supposed = "from the hypothesis that they are drawn from, as shares; rows cost nothing, and more of them are nearer"

@@ -10,6 +10,17 @@ has been checked. Exit codes:
     130  stopped by Ctrl-C: what was charged before stays charged
     141  the reader of the output went away
 
+One file per command: ask, audit, fit, learn, ledger, plan, report, schema, suggest_bounds, synth, tour. Beside them:
+
+    options       options that commands share; the table and the ledger that they open
+    output        text, tables and JSON; signs of life
+    files         files that are read and written
+    price_view    what a release cost, and the remaining budget
+    columns       declared columns as records, in words, and as features
+    ask_session, ask_pipe, ask_prompt, answer_view    how questions are asked, and their answers shown
+    training, model_view, rule_view                   how models and rules are fitted, saved and shown
+    ledger_show, toml_edit                            parts of `ledger show` and of `suggest-bounds`
+
 Importing this package imports click and nothing heavy; each command imports what it needs.
 """
 
@@ -21,15 +32,9 @@ import sys
 import click
 from click.shell_completion import shell_complete
 
-from discreet.cli.ask import ask, synth
-from discreet.cli.audit import audit
-from discreet.cli.learn import fit, learn, suggest_bounds
-from discreet.cli.ledger import ledger
-from discreet.cli.plan import plan
-from discreet.cli.report import report
-from discreet.cli.schema import schema
-from discreet.cli.tour import tour
-from discreet.errors import BudgetExceeded, DiscreetError, ParameterError, SchemaError, UnsupportedQuery
+from discreet.cli import ask, audit, fit, learn, ledger, plan, report, schema, suggest_bounds, synth, tour
+from discreet.cli.output import exit_code
+from discreet.errors import DiscreetError
 
 _COMPLETE = "_DISCREET_COMPLETE"  # what a shell sets when it asks how to go on after a tab
 
@@ -42,14 +47,17 @@ def commands() -> None:
     \b
     The way: tour           everything once, on a bundled table
              schema         draft what is public about your table, and fill it in
-             ledger create  fix the budget, for good
+             ledger create  fix the budget permanently
              plan           what a budget buys, before anything is spent
              ask, fit, learn, synth, suggest-bounds      use it; --rehearse tries all of them on made-up rows
              ledger show, report                         look at it
     """
 
 
-for _command in (ask, audit, fit, learn, ledger, plan, report, schema, suggest_bounds, synth, tour):
+for _command in (
+    *(ask.ask, audit.audit, fit.fit, learn.learn, ledger.ledger, plan.plan, report.report, schema.schema),
+    *(suggest_bounds.suggest_bounds, synth.synth, tour.tour),
+):
     commands.add_command(_command)
 
 
@@ -76,15 +84,14 @@ def main() -> None:
     except DiscreetError as error:
         _complain(f"discreet: {error}", exit_code(error))
     except BrokenPipeError:
-        _nobody_reads_on()
+        _end_quietly()
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):  # rich found out first
-            _nobody_reads_on()
+            _end_quietly()
         raise
     except OSError as error:
-        where = (
-            f": {error.filename}" if error.filename else "; what was charged is in the ledger: `discreet ledger show`"
-        )
+        charged = "; what was charged is in the ledger: `discreet ledger show`"
+        where = f": {error.filename}" if error.filename else charged
         _complain(f"discreet: {error.strerror or error}{where}", 1)
 
 
@@ -93,14 +100,7 @@ def _complain(text: str, code: int) -> None:
     sys.exit(code)
 
 
-def _nobody_reads_on() -> None:
-    """End without a complaint; Python itself would complain once more when it closes the stream."""
+def _end_quietly() -> None:
+    """End without a complaint, with the code for a closed pipe; Python would complain when it closes the stream."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(141)
-
-
-def exit_code(error: DiscreetError) -> int:
-    """Which of the codes an error of ours is."""
-    if isinstance(error, BudgetExceeded):
-        return 3
-    return 2 if isinstance(error, (ParameterError, SchemaError, UnsupportedQuery)) else 1

@@ -1,59 +1,47 @@
-"""`discreet ask`: one question, a file of questions, questions from a pipe, or a prompt; `discreet synth` beside it."""
+"""`discreet ask`: one question, a file of questions, questions from a pipe (`ask_pipe`), or a prompt (`ask_prompt`)."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from discreet.cli.answer_view import Asked, Left, as_json, caret, show
-from discreet.cli.clipping import clipped
-from discreet.cli.options import FILE, Opened, allowance_option, opened, table_options
-from discreet.cli.synth import synth
-from discreet.describe import one_line
+import discreet as dp
+from discreet.cli.answer_view import AnswerView, caret
+from discreet.cli.ask_pipe import answer_lines
+from discreet.cli.ask_prompt import talk
+from discreet.cli.ask_session import AskSession, bare
+from discreet.cli.files import read_text
+from discreet.cli.options import FILE, Command, allowance_option, open_table, table_options
 from discreet.errors import ParameterError, UnsupportedQuery
-
-if TYPE_CHECKING:
-    from discreet.answering.answer import Answer
-    from discreet.session import Session
-
-__all__ = ["ask", "synth"]
 
 ALPHA = "0.02"
 
 
-@click.command()
+@click.command(cls=Command)
 @table_options
 @click.argument("question", required=False)
-@click.option("--alpha", help=f"Answers within this part of the people.  [default: {ALPHA}, unless --scopes is given]")
-@click.option("--beta", default="0.05", show_default=True, help="The probability that any bound ever given fails.")
-@click.option("--questions", type=int, help="How many are planned: a guide; for pmw and lecture a limit.")
-@click.option("--scopes", type=int, help="So many sets of columns will be asked about: equal shares of what is left.")
+@click.option(
+    "--alpha", help=f"Error bound, as a fraction of the people.  [default: {ALPHA}, unless --scopes is given]"
+)
+@click.option("--beta", default="0.05", show_default=True, help="Probability that any bound ever given fails.")
+@click.option("--questions", type=int, help="Planned number of questions: a guide; for pmw and lecture a limit.")
+@click.option("--scopes", type=int, help="Number of sets of columns to ask about, each for an equal share.")
 @click.option("--method", type=click.Choice(["auto", "pmw", "lecture"]), default="auto", show_default=True)
-@click.option("--sample", is_flag=True, help="The rows are a random sample: bound the population, too.")
+@click.option("--sample", is_flag=True, help="The rows are a random sample: bound the error for the population, too.")
 @allowance_option
-@click.option("--max-price", help="Refuse what could cost more than this part of the budget: 1%, or 0.01.")
-@click.option("--file", "path", type=FILE, help="Questions, one a line or each ended by a semicolon.")
+@click.option("--max-price", help="Refuse a question that could cost more than this part of the budget: 1%, or 0.01.")
+@click.option("--file", "path", type=FILE, help="Questions, one per line or each ended by a semicolon.")
 @click.option("--together", is_flag=True, help="Answer the whole file at once, which is cheaper; with --share.")
-@click.option("--share", help="With --together: for so much of what is left, as 1/3.")
+@click.option("--share", help="With --together: the share of the remaining budget to spend, as 1/3.")
 def ask(
-    schema: Path,
-    data_path: Path | None,
-    ledger_path: Path | None,
-    rehearse: bool,
-    as_json: bool,
-    question: str | None,
-    path: Path | None,
-    together: bool,
-    share: str | None,
-    **terms: Any,
+    schema: Path, question: str | None, path: Path | None, together: bool, share: str | None, **options: Any
 ) -> None:
     """Ask the people of SCHEMA a QUESTION in SQL; without one, a prompt, or questions line by line from a pipe.
 
@@ -75,175 +63,73 @@ def ask(
         raise ParameterError("give a QUESTION or --file, not both")
     if together == (share is None):
         raise ParameterError("--together and --share 1/3 go together: the questions share that much of what is left")
-    if together and (path is None or terms["max_price"] is not None):
+    if together and (path is None or options["max_price"] is not None):
         raise ParameterError("--together answers the questions of --file; what they may cost is its --share")
     listed = None if path is None else questions_in(path)
-    terms["max_price"] = None if terms["max_price"] is None else part_of(terms["max_price"])
-    if terms["alpha"] is None and terms["scopes"] is None:
-        terms["alpha"] = ALPHA
-    place: dict[str, Any] = {"data_path": data_path, "ledger_path": ledger_path, "allowance": terms["allowance"]}
-    found = opened(schema, rehearse=rehearse, as_json=as_json, **place)
-    asking = Asking(found, terms)
-    if question is None and listed is None:
-        _converse(asking)
-        return
-    with pointed_out():
+    place = {name: options.pop(name) for name in ("data_path", "ledger_path", "rehearse", "as_json")}
+    options["max_price"] = None if options["max_price"] is None else part_of(options["max_price"])
+    if options["alpha"] is None and options["scopes"] is None:
+        options["alpha"] = ALPHA
+    asking = AskSession(open_table(schema, **place, allowance=options["allowance"]), options)
+    try:
         if together:
-            _report(asking, asking.together(listed or [], share or "1"))
+            _finish(asking, asking.ask_together(listed or [], share or "1"), show=True)
         elif listed is not None:
-            _one_by_one(asking, listed)
-        else:
-            _one(asking, asking.ask(bare(question or "")))
-
-
-class Asking:
-    """A session of the command line: asks, and says what is left. `renew` starts afresh from the ledger."""
-
-    def __init__(self, found: Opened, terms: dict[str, Any]) -> None:
-        self.found, self.output, self.terms = found, found.output, terms
-        self.ledger = found.ledger
-        self.session = self._session()
-
-    def _session(self) -> Session:
-        from discreet.session import Session
-
-        with self.output.working("reading the ledger"):
-            return Session(self.found.table, self.ledger, **self.terms)
-
-    def renew(self) -> None:
-        """After somebody interrupted a question: what this process remembers may be half of an entry."""
-        from discreet.ledger import Ledger
-
-        if self.ledger.path is not None:
-            self.ledger.close()
-            self.ledger = Ledger.open(self.ledger.path)
-        self.session = self._session()
-
-    def ask(self, question: str, words: str = "asking") -> Asked:
-        with self.output.working(words):
-            answer = self.session.ask(question)
-            return self._asked(question, answer, self.session.more_like(answer))
-
-    def together(self, questions: Sequence[str], share: str) -> list[Asked]:
-        with self.output.working(f"asking {len(questions):,} questions"):
-            answers = self.session.answer_all(questions, share=share)
-            return [self._asked(*each, None) for each in zip(questions, answers, strict=True)]
-
-    def left(self) -> Left:
-        return Left(*self.session.budget(), self.terms["allowance"])
-
-    def _asked(self, question: str, answer: Answer, more: int | None) -> Asked:
-        kind = "question like this" if answer.price else "paid count"
-        left = Left(*self.session.budget(), self.terms["allowance"], more, kind)
-        facts = self.found.table.facts
-        beyond = clipped(question, facts.domain, self.found.table.identity.name)
-        return Asked(question, answer, left, max(1, facts.size or 1), beyond)
-
-
-def promise(asking: Asking) -> str:
-    """What ± means, for people."""
-    return f"± holds for all answers at once with probability {100 * (1 - float(Fraction(asking.terms['beta']))):g} %."
-
-
-def _one(asking: Asking, asked: Asked) -> None:
-    show(asked, asking.output)
-    asking.output.say(promise(asking))
-    asking.output.result(as_json(asked))
-
-
-def _one_by_one(asking: Asking, questions: Sequence[str]) -> None:
-    """All are checked before the first is asked; what was answered is shown even if a later one is refused."""
-    for question in questions:
-        asking.session.check(question)
-    given: list[Asked] = []
-    try:
-        for number, question in enumerate(questions, 1):
-            given.append(asking.ask(question, f"asking {number:,} of {len(questions):,}"))
-            show_with_question(asking, given[-1])
-    finally:
-        _finish(asking, given)
-
-
-def _report(asking: Asking, given: Sequence[Asked]) -> None:
-    for asked in given:
-        show_with_question(asking, asked)
-    _finish(asking, given)
-
-
-def show_with_question(asking: Asking, asked: Asked) -> None:
-    """An answer for people, below its question."""
-    asking.output.say(f"> {one_line(asked.question)}")
-    show(asked, asking.output)
-
-
-def _finish(asking: Asking, given: Sequence[Asked]) -> None:
-    if given:
-        asking.output.say(promise(asking))
-    asking.output.result({"answers": [as_json(asked) for asked in given]})
-
-
-def _converse(asking: Asking) -> None:
-    """Questions one after the other: at a prompt, or line by line from a pipe, each answered before the next."""
-    from discreet.cli.ask_pipe import answer_lines
-    from discreet.cli.ask_prompt import talk
-
-    if sys.stdin.isatty() and sys.stdout.isatty() and not asking.output.as_json:
-        talk(asking)
-    elif code := answer_lines(asking, sys.stdin):
-        raise click.exceptions.Exit(code)
-
-
-@contextmanager
-def pointed_out() -> Iterator[None]:
-    """A question that is not understood is shown on the error stream, with the place."""
-    try:
-        yield
+            _ask_one_by_one(asking, listed)
+        elif question is not None:
+            answer = asking.ask(bare(question))
+            answer.show(asking.output)
+            asking.output.say(asking.promise)
+            asking.output.result(answer.record())
+        elif sys.stdin.isatty() and sys.stdout.isatty() and not asking.output.as_json:
+            talk(asking)
+        elif code := answer_lines(asking, sys.stdin):
+            raise click.exceptions.Exit(code)
     except UnsupportedQuery as refused:
         click.echo(caret(refused, shutil.get_terminal_size().columns), err=True)
         raise click.exceptions.Exit(2) from None
 
 
-# What is given.
+def _ask_one_by_one(asking: AskSession, questions: Sequence[str]) -> None:
+    """Check all questions before the first is asked; the answers are shown even if a later question is refused."""
+    for question in questions:
+        asking.session.check(question)
+    answers: list[AnswerView] = []
+    try:
+        for number, question in enumerate(questions, 1):
+            answers.append(asking.ask(question, f"asking {number:,} of {len(questions):,}"))
+            answers[-1].show(asking.output, question=True)
+    finally:
+        _finish(asking, answers)
 
 
-def bare(line: str) -> str:
-    """A question without what is around it; nothing for an empty line and a comment."""
-    text = line.strip()
-    return "" if text.startswith("--") else text.rstrip(";").rstrip()
+def _finish(asking: AskSession, answers: Sequence[AnswerView], *, show: bool = False) -> None:
+    for answer in answers if show else ():
+        answer.show(asking.output, question=True)
+    if answers:
+        asking.output.say(asking.promise)
+    asking.output.result({"answers": [answer.record() for answer in answers]})
 
 
 def questions_in(path: Path) -> list[str]:
-    """The questions of a file, one a line or each ended by a semicolon; a line that begins with -- is a comment."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise ParameterError(f"there is no file {path.name} with questions") from None
-    except UnicodeDecodeError:
-        raise ParameterError(f"{path.name} is not a text in UTF-8") from None
-    read = split(line for line in lines if not line.lstrip().startswith("--"))
-    found = [question for question in map(bare, read) if question]
-    if not found:
-        raise ParameterError(f"{path.name} holds no question")
-    return found
-
-
-def split(lines: Iterable[str]) -> list[str]:
-    """At semicolons outside of quotes; at the ends of lines if there are none."""
-    kept = list(lines)
+    """The questions of a file, one per line or each ended by a semicolon; a line that begins with -- is a comment."""
+    lines = [line for line in read_text(path, " with questions").splitlines() if not line.lstrip().startswith("--")]
     pieces: list[list[str]] = [[]]
-    for token in re.findall(r"""'[^']*'|"[^"]*"|;|[^;'"]+|['"]""", " ".join(kept)):
-        if token == ";":
+    for token in re.findall(r"""'[^']*'|"[^"]*"|;|[^;'"]+|['"]""", " ".join(lines)):
+        if token == ";":  # outside of quotes
             pieces.append([])
         else:
             pieces[-1].append(token)
-    return kept if len(pieces) == 1 else ["".join(piece) for piece in pieces]
+    split = lines if len(pieces) == 1 else ["".join(piece) for piece in pieces]
+    questions = [question for question in map(bare, split) if question]
+    if not questions:
+        raise ParameterError(f"{path.name} holds no question")
+    return questions
 
 
 def part_of(text: str) -> Fraction:
-    """1%, 0.01 or 1/100."""
-    from discreet import exact
-
+    """A part of the budget: 1%, 0.01 or 1/100."""
     number, percent_sign, rest = text.strip().partition("%")
     if rest:
         raise ParameterError(f"--max-price is a part of the budget, as 1% or 0.01; found {text!r}")
-    return exact.positive(max_price=number.strip()) / (100 if percent_sign else 1)
+    return dp.exact.positive(max_price=number.strip()) / (100 if percent_sign else 1)

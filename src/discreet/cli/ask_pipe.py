@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import click
 
-from discreet.cli.answer_view import as_json, caret
-from discreet.cli.ask import bare, show_with_question
+from discreet.cli.answer_view import caret
+from discreet.cli.ask_session import AskSession, bare
+from discreet.cli.output import exit_code
 from discreet.describe import one_line
 from discreet.errors import (
     BudgetExceeded,
@@ -27,61 +28,50 @@ from discreet.errors import (
     UnsupportedQuery,
 )
 
-if TYPE_CHECKING:
-    from discreet.cli.ask import Asking
 
-_REFUSALS = (UnsupportedQuery, SchemaError, ParameterError, BudgetExceeded, ConversationOver)
-
-
-def answer_lines(asking: Asking, lines: Iterable[str]) -> int:
-    """Answer them; the exit code is the worst: 2 if a question was wrong, 3 if one did not fit."""
-    return max((_answered(asking, question) for question in _questions(lines)), default=0)
-
-
-def _questions(lines: Iterable[str]) -> Iterator[str]:
+def answer_lines(asking: AskSession, lines: Iterable[str]) -> int:
+    """Answer the lines; the exit code is the worst: 2 if a question was wrong, 3 if one did not fit."""
+    worst = 0
     try:
-        yield from filter(None, map(bare, lines))
+        for question in filter(None, map(bare, lines)):
+            worst = max(worst, _answer_line(asking, question))
     except UnicodeDecodeError:
         raise ParameterError("the pipe is not a text in UTF-8: from here on nothing was asked") from None
+    return worst
 
 
-def _answered(asking: Asking, question: str) -> int:
-    from discreet.cli import exit_code
-
+def _answer_line(asking: AskSession, question: str) -> int:
+    """Answer or refuse one line; its exit code."""
+    refusal: dict[str, Any] = {"hint": None, "position": None}
+    words = ""
     try:
-        asked = asking.ask(question)
-    except _REFUSALS as refused:
-        _refuse(asking, question, refused)
-        return exit_code(refused)
+        answer = asking.ask(question)
+        if asking.output.as_json:
+            _print_line(asking, answer.record())
+        else:
+            answer.show(asking.output, question=True)
+            sys.stdout.flush()  # so that refusals stand between the answers where they belong
+        return 0
+    except UnsupportedQuery as error:
+        refused: DiscreetError = error
+        refusal |= {"reason": error.reason, "hint": error.hint, "position": error.position}
+        words = caret(error, shutil.get_terminal_size().columns)
+    except BudgetExceeded as error:
+        refused = error
+        refusal |= {
+            "reason": f"this does not fit: it costs {error.asked}; left: {error.remaining}",
+            "hint": error.fits,
+        }
+    except (SchemaError, ParameterError, ConversationOver) as error:
+        refused = error
+        refusal["reason"] = str(error)
     if asking.output.as_json:
-        _line(asking, as_json(asked))
+        _print_line(asking, {"question": question, "error": type(refused).__name__, **refusal})
     else:
-        show_with_question(asking, asked)
-        sys.stdout.flush()  # so that refusals stand between the answers where they belong
-    return 0
+        click.echo(words or f" {one_line(question)}\n{one_line(refused)}", err=True)
+    return exit_code(refused)
 
 
-def _refuse(asking: Asking, question: str, refused: DiscreetError) -> None:
-    if asking.output.as_json:
-        _line(asking, refusal(question, refused))
-    elif isinstance(refused, UnsupportedQuery):
-        click.echo(caret(refused, shutil.get_terminal_size().columns), err=True)
-    else:
-        click.echo(f" {one_line(question)}\n{one_line(refused)}", err=True)
-
-
-def refusal(question: str, refused: DiscreetError) -> dict[str, Any]:
-    """A refusal for programs: its kind, why, what would work, and the place in the question if it is known."""
-    found: dict[str, Any] = {"question": question, "error": type(refused).__name__}
-    if isinstance(refused, UnsupportedQuery):
-        return {**found, "reason": refused.reason, "hint": refused.hint, "position": refused.position}
-    if isinstance(refused, BudgetExceeded):
-        reason = f"this does not fit: it costs {refused.asked}; left: {refused.remaining}"
-        return {**found, "reason": reason, "hint": refused.fits, "position": None}
-    return {**found, "reason": str(refused), "hint": None, "position": None}
-
-
-def _line(asking: Asking, found: dict[str, Any]) -> None:
-    mark = {"rehearsal": True} if asking.output.rehearsal else {}
-    click.echo(json.dumps({**mark, **found}, default=str))
+def _print_line(asking: AskSession, record: dict[str, Any]) -> None:
+    click.echo(json.dumps(asking.output.marked(record), default=str))
     sys.stdout.flush()

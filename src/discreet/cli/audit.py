@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.options import Output
+from discreet.cli.options import JSON, Command
+from discreet.cli.output import Output
 from discreet.errors import DiscreetError
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from discreet.audit import Result
     from discreet.audit.divergence import Finding
 
 _WIDE = 110  # columns: below this lines are easier to read than a table
-_HOW = {"epsilon": "laws", "sampled": "runs", "loss": "sessions", "delta": "laws"}
-_WORD = {"loss": "charged"}
+_FOUND_BY = {"epsilon": "laws", "sampled": "runs", "loss": "sessions", "delta": "laws"}
 
 
-@click.command()
+@click.command(cls=Command)
 @click.option("--only", metavar="NAME", help="Only the attacks on this mechanism, as Laplace.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@JSON
 def audit(only: str | None, as_json: bool) -> None:
     """Attack this installation, on made-up rows; takes less than a minute.
 
@@ -42,21 +37,24 @@ def audit(only: str | None, as_json: bool) -> None:
         discreet audit --only Laplace
         discreet audit --only Descent --json
     """
+    from rich.console import Console
+    from rich.progress import Progress
+
     from discreet.audit import attack, select
 
-    output = Output(as_json=as_json)
-    wide = not as_json and output.console.width >= _WIDE
+    output, errors = Output(as_json=as_json), Console(stderr=True)
+    wide = not as_json and output.width >= _WIDE
     total, results = len(select(only)), []
-    with _progress(total) as (bar, task):
+    with Progress(console=errors, transient=True, disable=not errors.is_terminal) as bar:
+        task = bar.add_task("attacking", total=total)
         for result in attack(lambda name: bar.update(task, description=f"attacking {name}"), only=only):
             bar.advance(task)
             results.append(result)
             if not wide:
-                _lines(result, output)
+                _say(result, output)
     if wide:
-        output.table(
-            ("attack on", "epsilon at least", "of", "a twin that", "epsilon at least", "of", ""), _cells(results)
-        )
+        headers = ("attack on", "epsilon at least", "of", "a twin that", "epsilon at least", "of", "")
+        output.table(headers, [_cells(result) for result in results])
     failed = list(dict.fromkeys(each.name for each in results if not each.passed))
     output.result({"passed": not failed, "attacks": [_record(each) for each in results]})
     if failed:
@@ -64,78 +62,43 @@ def audit(only: str | None, as_json: bool) -> None:
     output.say("No attack beat a claim, and every broken twin was caught. This is evidence; the proofs are in docs.")
 
 
-@contextmanager
-def _progress(total: int) -> Iterator[tuple[Progress, Any]]:
-    """A bar on the error stream, if somebody looks at it."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        yield bar, bar.add_task("attacking", total=total)
-
-
-def _lines(result: Result, output: Output) -> None:
-    caught = "caught" if result.broken.violates else "NOT CAUGHT"
-    width = output.console.width
-    beaten = "" if not result.honest.violates else ": THE CLAIM IS BEATEN"
-    output.say(_hanging(f"{result.name} ({result.relation}): {_compared(result.honest)}{beaten}", "", width))
-    twin = f"a twin that {result.mistake}: {_compared(result.broken)}: {caught}"
-    output.say(_hanging(twin, "    ", width), style="dim")
-
-
-def _hanging(text: str, indent: str, width: int) -> str:
-    return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=f"{indent}  ")
-
-
-def _compared(finding: Finding) -> str:
-    return (
-        f"at least {_low(finding.found)} of {_claimed(finding)} {_WORD.get(finding.what, 'claimed')}{_given(finding)}"
+def _say(result: Result, output: Output) -> None:
+    honest, broken = (
+        f"at least {low} of {claimed} {'charged' if finding.what == 'loss' else 'claimed'}{given}"
+        for finding in (result.honest, result.broken)
+        for low, claimed, given in [_numbers(finding)]
     )
+    beaten = ": THE CLAIM IS BEATEN" if result.honest.violates else ""
+    caught = "caught" if result.broken.violates else "NOT CAUGHT"
+    output.hang(f"{result.name} ({result.relation}): {honest}{beaten}")
+    output.hang(f"a twin that {result.mistake}: {broken}: {caught}", "    ", style="dim")
 
 
-def _low(found: float) -> str:
-    """A lower bound, rounded down; what is exact but for floats stays as it is."""
-    return f"{math.floor(found * 100 + 1e-4) / 100:.2f}"
+def _cells(result: Result) -> tuple[str, ...]:
+    low, claimed, given = _numbers(result.honest)
+    twin_low, twin_claimed, twin_given = _numbers(result.broken)
+    verdict = "caught" if result.passed else "BEATEN" if result.honest.violates else "NOT CAUGHT"
+    twin = (result.mistake, twin_low, f"{twin_claimed}{twin_given}")
+    return (f"{result.name}, {result.relation}", low, f"{claimed}{given}", *twin, verdict)
 
 
-def _claimed(finding: Finding) -> str:
-    return f"{finding.claimed:.2f}"
-
-
-def _given(finding: Finding) -> str:
+def _numbers(finding: Finding) -> tuple[str, str, str]:
+    """A lower bound, rounded down (what is exact but for floats stays as it is), the claim, and at which delta."""
     given = f" at delta {finding.delta:.2g}" if finding.delta else ""
-    return f"{given} (from runs)" if finding.what == "sampled" else given
-
-
-def _cells(results: list[Result]) -> list[tuple[str, ...]]:
-    return [
-        (
-            f"{each.name}, {each.relation}",
-            _low(each.honest.found),
-            f"{_claimed(each.honest)}{_given(each.honest)}",
-            each.mistake,
-            _low(each.broken.found),
-            f"{_claimed(each.broken)}{_given(each.broken)}",
-            "caught" if each.passed else "BEATEN" if each.honest.violates else "NOT CAUGHT",
-        )
-        for each in results
-    ]
+    low = f"{math.floor(finding.found * 100 + 1e-4) / 100:.2f}"
+    return low, f"{finding.claimed:.2f}", f"{given} (from runs)" if finding.what == "sampled" else given
 
 
 def _record(result: Result) -> dict[str, Any]:
-    honest, broken = result.honest, result.broken
+    def numbers(finding: Finding) -> dict[str, float | None]:
+        found = {"epsilon_at_least": finding.found, "epsilon_claimed": finding.claimed, "delta": finding.delta}
+        return {name: value if math.isfinite(value) else None for name, value in found.items()}  # JSON has no infinity
+
     return {
         "mechanism": result.name,
         "neighbours": result.relation,
-        "found_by": _HOW[honest.what],
-        **_numbers(honest),
+        "found_by": _FOUND_BY[result.honest.what],
+        **numbers(result.honest),
         "passed": result.passed,
-        "twin": {"mistake": result.mistake, **_numbers(broken), "caught": broken.violates},
+        "twin": {"mistake": result.mistake, **numbers(result.broken), "caught": result.broken.violates},
     }
-
-
-def _numbers(finding: Finding) -> dict[str, float | None]:
-    """JSON has no infinity."""
-    found = {"epsilon_at_least": finding.found, "epsilon_claimed": finding.claimed, "delta": finding.delta}
-    return {name: value if math.isfinite(value) else None for name, value in found.items()}

@@ -5,41 +5,41 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from discreet.cli import model_view, rule_view
-from discreet.cli.estimating import (
-    chosen_columns,
+import discreet as dp
+from discreet.cli import model_view
+from discreet.cli.columns import LEVELS_OR_BOUNDS, LISTED, categories, chosen_columns
+from discreet.cli.options import (
+    Command,
     column_options,
-    cost_of,
-    features_said,
-    fitted,
-    kept,
-    opened_with,
+    open_table,
+    price_options,
     save_options,
+    table_options,
+    take_cost,
 )
-from discreet.cli.options import again_option, allowance_option, price_options, table_options
-from discreet.cli.receipt import receipt, reserved
+from discreet.cli.training import source_line, train
 from discreet.errors import ParameterError
+from discreet.schema import kind_of
 
-if TYPE_CHECKING:
-    from discreet.data import Domain
+_SERVES = {"q": ("quantile",), "hidden": ("network",), "radius": ("logistic", "linear"), "huber": ("linear",)}
 
 
-@click.command("fit")
+@click.command("fit", cls=Command)
 @table_options
 @click.argument("kind", type=click.Choice(["logistic", "linear", "network", "mean", "median", "quantile"]))
 @column_options
 @price_options
-@allowance_option
-@again_option
-@click.option("--q", help="quantile: which one, as 0.9.")
-@click.option("--hidden", type=click.IntRange(1, 4096), help="network: how many hidden units.  [default: 8]")
-@click.option("--radius", help="logistic, linear: how long the coefficients of scaled features may be together.")
-@click.option("--huber", help="linear: misses above this count linearly.  [default: a tenth of the target's bound]")
-@click.option("--method", metavar="NAME", help="One that `discreet plan` lists; unless named, the one it marks.")
+@click.option("--q", help="quantile: which quantile, as 0.9.")
+@click.option("--hidden", type=click.IntRange(1, 4096), help="network: number of hidden units.  [default: 8]")
+@click.option("--radius", help="logistic, linear: maximum length of the coefficients of scaled features.")
+@click.option(
+    "--huber", help="linear: errors above this count linearly.  [default: a tenth of the largest declared target]"
+)
+@click.option("--method", metavar="NAME", help="A method that `discreet plan` lists.  [default: the one it marks]")
 @save_options
 def fit(
     schema: Path,
@@ -59,7 +59,7 @@ def fit(
 
     KIND is logistic or network (the target is a category), linear (a number), or mean, median, quantile of the target
     alone. Bounds and levels are those of the schema. Prints the coefficients in the units of the columns, the bound of
-    a theorem, the price and what is left; never an accuracy on the table, which would be an unpaid release. Few
+    a theorem, the price and the remaining budget; never an accuracy on the table, which would be an unpaid release. Few
     features need less noise: name them. For example:
 
     \b
@@ -71,60 +71,67 @@ def fit(
     The same command again, after its output was lost, is free: it gives the stored model. --again pays for another.
     What each method promises here, before anything is spent: `discreet plan KIND --schema people.toml --target ...`.
     """
-    from discreet.schema import Schema
-
-    cost = cost_of(options)
-    declared = Schema.read(schema)
-    columns = features_of(kind, declared.domain, target, features)
-    _check_method(kind, method)
-    cost["method"] = method or "auto"
+    cost, domain = take_cost(options), dp.Schema.read(schema).domain
+    columns = features_of(kind, domain, target, features)
     chosen = {"q": q, "hidden": hidden, "radius": radius, "huber": huber}
-    estimator = _estimator(kind, declared.domain, target, columns, cost, **chosen)
-    found = opened_with(schema, options)
-    with reserved(save, force=force) as write:
-        model = fitted(found, estimator, target, columns, options["allowance"], f"fitting {kind}")
-        paid = receipt(found, model.guarantee_, model.entry_, options["allowance"], replayed=model.replayed_)
-        source = [] if columns is None else [features_said(columns, features is None)]
-        saved = [] if save is None else [("saved", save)]
-        made = model_view.record(kind, model, target, declared.domain)
-        kept(
-            found,
-            made,
-            paid,
-            write,
-            lambda: model_view.show(found.output, kind, made, [*source, *paid.lines(), *saved]),
-        )
+    estimator = _estimator(kind, domain, target, columns, method, cost, chosen)
+    at = open_table(schema, **options)
+    source = [] if columns is None else [source_line(columns, features is not None)]
+    saved = [] if save is None else [("saved", save)]
+    train(
+        at,
+        estimator,
+        target,
+        columns,
+        save=save,
+        force=force,
+        record=lambda model: model_view.record(kind, model, target, domain),
+        show=lambda made, paid: model_view.show(at.output, kind, made, [*source, *paid.lines(), *saved]),
+        text=f"fitting {kind}",
+    )
 
 
 def _estimator(
     kind: str,
-    domain: Domain,
+    domain: dp.Domain,
     target: str,
     columns: Sequence[str] | None,
+    method: str | None,
     cost: dict[str, Any],
-    **chosen: Any,
+    chosen: dict[str, Any],
 ) -> Any:
-    """The estimator of this kind, with defaults for a few thousand people and a part of a budget of 1."""
-    from discreet import estimators
+    """The estimator of this kind, with defaults for a few thousand people and a part of a budget of 1.
 
+    An option is refused where it means nothing, and so is a method that a plan does not list: before the charge.
+    """
+    from discreet.erm.plans import methods
+
+    listed = methods(kind)
+    if method not in (None, "auto", *listed):
+        raise ParameterError(
+            f"--method of {kind} is one of auto, {', '.join(listed)}; found {method!r}"
+            if listed
+            else f"--method is not for {kind}: there is one method"
+        )
     check_kind(kind, domain, target)
-    _only(kind, chosen)
-    if kind == "mean":
-        return estimators.Mean(**cost)
-    if kind == "median":
-        return estimators.Median(**cost)
+    for name, value in chosen.items():
+        if value is not None and kind not in _SERVES[name]:
+            raise ParameterError(f"--{name} is for {' and '.join(_SERVES[name])}, not for {kind}")
+    if kind == "network":
+        return dp.MLPClassifier((chosen["hidden"] or 8,), **cost)
+    cost["method"] = method or "auto"
     if kind == "quantile":
         if chosen["q"] is None:
             raise ParameterError("which quantile? --q 0.9 is the value that nine of ten people are below")
-        return estimators.Quantile(chosen["q"], **cost)
-    if kind == "network":
-        return estimators.MLPClassifier((chosen["hidden"] or 8,), epsilon=cost["epsilon"], delta=cost["delta"])
+        return dp.Quantile(chosen["q"], **cost)
+    if kind in model_view.LOCATION:
+        return {"mean": dp.Mean, "median": dp.Median}[kind](**cost)
     shape = shape_of(kind, domain, target, len(columns or ()), chosen["radius"], chosen["huber"])
-    return {"logistic": estimators.LogisticRegression, "linear": estimators.LinearRegression}[kind](**shape, **cost)
+    return {"logistic": dp.LogisticRegression, "linear": dp.LinearRegression}[kind](**shape, **cost)
 
 
 def shape_of(
-    kind: str, domain: Domain, target: str, features: int, radius: str | None, huber: str | None
+    kind: str, domain: dp.Domain, target: str, features: int, radius: str | None, huber: str | None
 ) -> dict[str, Any]:
     """How long slopes and coefficients may be, for the estimator or for its plan.
 
@@ -137,54 +144,28 @@ def shape_of(
     return {"radius": radius or f"{float(bound) / math.sqrt(features):.6g}", "huber": huber or bound / 10}
 
 
-def _check_method(kind: str, method: str | None) -> None:
-    """Only what a plan lists: refused before anything is spent."""
-    from discreet.erm.plans import methods
-
-    listed = methods(kind)
-    if method is None or method in (*listed, "auto"):
-        return
-    if not listed:
-        raise ParameterError(f"--method is not for {kind}: there is one method")
-    raise ParameterError(f"--method of {kind} is one of auto, {', '.join(listed)}; found {method!r}")
-
-
-def check_kind(kind: str, domain: Domain, target: str) -> None:
-    """The target is of the kind that the model is for."""
-    from discreet.data import Category
-
-    category = isinstance(domain.column(target), Category)
+def check_kind(kind: str, domain: dp.Domain, target: str) -> None:
+    """Refuse a target of another kind than the model is for."""
+    column: Any = domain.column(target)
+    category = kind_of(column) == "category"
     if kind in ("logistic", "network") and not category:
         raise ParameterError(
             f"the target {target!r} is a number: linear, mean, median and quantile are for numbers, {kind} is for "
-            f"categories. {rule_view.categories(domain, target)}"
+            f"categories. {categories(domain, target)}"
         )
     if kind not in ("logistic", "network") and category:
         raise ParameterError(f"the target {target!r} is a category: {kind} is for numbers, logistic is for categories")
-    if kind != "linear":
-        return
-    column: Any = domain.column(target)
-    if not hasattr(column, "low") or column.missing:
+    if kind == "linear" and (kind_of(column) == "any number" or column.missing):
         raise ParameterError(
             f"the target {target!r} is declared {column!r}: linear needs bounds, and a value in every row"
         )
 
 
-def _only(kind: str, chosen: dict[str, Any]) -> None:
-    """An option is refused where it means nothing."""
-    serves = {"q": ("quantile",), "hidden": ("network",), "radius": ("logistic", "linear"), "huber": ("linear",)}
-    for name, value in chosen.items():
-        if value is not None and kind not in serves[name]:
-            raise ParameterError(f"--{name} is for {' and '.join(serves[name])}, not for {kind}")
-
-
-def features_of(kind: str, domain: Domain, target: str, features: str | None) -> list[str] | None:
+def features_of(kind: str, domain: dp.Domain, target: str, features: str | None) -> list[str] | None:
     """The columns that a model of this kind is fitted to, besides its target; None for a location."""
-    from discreet.data import Category, Number
-
-    if kind in model_view.LOCATION:
-        domain.column(target)
-        if features is not None:
-            raise ParameterError(f"{kind} is about the target alone: leave --features out")
-        return None
-    return chosen_columns(domain, target, features, (Category, Number), "levels, or a number with bounds")
+    if kind not in model_view.LOCATION:
+        return chosen_columns(domain, target, features, LISTED, LEVELS_OR_BOUNDS)
+    domain.column(target)
+    if features is not None:
+        raise ParameterError(f"{kind} is about the target alone: leave --features out")
+    return None

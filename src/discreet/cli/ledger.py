@@ -1,31 +1,36 @@
 """`discreet ledger create | show | allow | verify | certificate | reconcile | export`: the owner's work.
 
-PATH is a ledger's file, or a .toml schema that names one. `ledger_create` makes a ledger, `ledger_show` shows one.
+PATH is a ledger's file, or a .toml schema that names one. `ledger_show` shows a ledger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from discreet import exact
-from discreet.cli.options import FILE, Output, ledger_at
+import discreet as dp
+from discreet.cli.files import read_text, write_new
+from discreet.cli.options import FILE, JSON, Command, ledger_at
+from discreet.cli.output import Output
+from discreet.describe import one_line
 from discreet.errors import ParameterError
 
-if TYPE_CHECKING:
-    from discreet.ledger import Ledger
+_LARGE_EPSILON = 10
 
 
-@click.group()
+class _Group(click.Group):
+    command_class = Command
+
+
+@click.group(cls=_Group)
 def ledger() -> None:
     """The budget of one table: what was promised, what is spent, what is left.
 
     A ledger is charged, durably, before anything is computed. Its promise (epsilon, delta) covers everything that is
-    ever released through it, by anybody. PATH is a ledger's file, or a .toml schema that names one.
+    ever released through it, by any analyst. PATH is a ledger's file, or a .toml schema that names one.
 
     \b
         discreet ledger show people.toml
@@ -37,17 +42,17 @@ def ledger() -> None:
 @ledger.command()
 @click.argument("path", type=FILE)
 @click.option("--epsilon", required=True, help="The promise: 1 is usual, above 10 promises little.")
-@click.option("--delta", default="0", show_default=True, help="The promise may fail with this probability: 1e-6, or 0.")
 @click.option(
-    "--name", help="Without a schema: what the table is called; releases must come from a table of that name."
+    "--delta", default="0", show_default=True, help="Probability with which the promise may fail: 1e-6, or 0."
 )
+@click.option("--name", help="Without a schema: name of the table; releases must come from a table of that name.")
 @click.option(
     "--neighbours", type=click.Choice(["replace-one", "add-remove"]), help="Without a schema: what is protected."
 )
 @click.option("--unit", help="Without a schema: the column that names a person, if a person may have several rows.")
-@click.option("--rows-per-unit", type=int, help="With --unit: at most this many rows of a person are used.")
+@click.option("--rows-per-unit", type=int, help="With --unit: maximum number of rows used per person.")
 @click.option("--size", type=int, help="Without a schema, replace-one: the public number of persons.")
-@click.option("--yes", is_flag=True, help="Do not ask back when the promise is weak.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt when the promise is weak.")
 def create(
     path: Path,
     epsilon: str,
@@ -59,7 +64,7 @@ def create(
     size: int | None,
     yes: bool,
 ) -> None:
-    """Make a ledger in a new file. Everything here is fixed for good.
+    """Make a ledger in a new file. Everything here is permanent.
 
     With a schema, PATH.toml, the ledger is the one it names, and the table is read once, so that its declaration and
     its file are bound to this ledger too. For example:
@@ -68,31 +73,68 @@ def create(
         discreet ledger create years.toml --epsilon 1 --delta 1e-6
         discreet ledger create other.ledger --epsilon 0.5 --name patients --neighbours add-remove
     """
-    from discreet.cli.ledger_create import ask_back, create_from_options, create_from_schema
-    from discreet.guarantee import Budget
+    from discreet.data import Identity
 
-    budget = Budget(epsilon, delta)
-    given = {"--name": name, "--neighbours": neighbours, "--unit": unit, "--rows-per-unit": rows_per_unit}
+    budget, output = dp.Budget(epsilon, delta), Output()
+    given = {"name": name, "neighbours": neighbours, "unit": unit, "rows-per-unit": rows_per_unit, "size": size}
     if path.suffix.lower() == ".toml":
-        extra = [option for option, value in {**given, "--size": size}.items() if value is not None]
+        extra = [f"--{option}" for option, value in given.items() if value is not None]
         if extra:
             raise ParameterError(f"{path.name} says that already: leave out {' and '.join(extra)}")
-        create_from_schema(path, budget, yes)
-        return
-    if name is None or neighbours is None:
-        raise ParameterError(
-            "name a schema (discreet ledger create people.toml ...), or say --name people --neighbours replace-one"
-        )
-    if (unit is None) != (rows_per_unit is None):
-        raise ParameterError("--unit and --rows-per-unit go together")
-    ask_back(budget, size, yes)
-    create_from_options(path, budget, exact.text(name=name), neighbours, unit, rows_per_unit, size)
+        schema = dp.Schema.read(path)
+        where = schema.ledger
+        if where is None:
+            raise ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')
+        if where.exists():
+            raise ParameterError(f"{where.name} exists already: `discreet ledger show {path}` shows what is left of it")
+        with output.working("reading the rows"):
+            table = schema.table()
+        _confirm(budget, table.facts.size, yes)
+        made = dp.Ledger.create(where, budget, table)
+        edition, protects = f", edition {one_line(schema.edition)}", schema.protects()
+    else:
+        if name is None or neighbours is None:
+            raise ParameterError(
+                "name a schema (discreet ledger create people.toml ...), or say --name people --neighbours replace-one"
+            )
+        if (unit is None) != (rows_per_unit is None):
+            raise ParameterError("--unit and --rows-per-unit go together")
+        _confirm(budget, size, yes)
+        identity = Identity(dp.exact.text(name=name), dp.Neighbours(neighbours, rows_per_unit or 1), unit)
+        made, where, edition, protects = dp.Ledger.create(path, budget, identity, size=size), path, "", ""
+    who = made.identity
+    output.say(f"{where.name}: {budget} for {who.name!r}, {who.neighbours}{edition}; id {made.id}")
+    if protects:
+        output.say(protects)
+    if budget.epsilon > 1:
+        output.say(f"What epsilon {dp.exact.shown(budget.epsilon)} means: {odds(budget)}")
+
+
+def _confirm(budget: dp.Budget, size: int | None, yes: bool) -> None:
+    """Ask for confirmation of a weak promise, unless --yes."""
+    weak = []
+    if budget.epsilon > _LARGE_EPSILON:
+        epsilon = f"epsilon {dp.exact.shown(budget.epsilon)}"
+        weak.append(f"{epsilon} promises very little to the people in the table: {odds(budget)} Go on?")
+    if size and budget.delta * size >= 1:
+        delta = f"delta {dp.exact.shown(budget.delta)}"
+        weak.append(f"{delta} for {size:,} persons allows to publish the rows of one of them. Go on?")
+    for question in weak if not yes else []:
+        click.confirm(question, abort=True, err=True)
+
+
+def odds(budget: dp.Budget) -> str:
+    """What the budget means to an attacker who guesses about a person: from even odds to at most e^epsilon : 1."""
+    rest = 0.0 if budget.epsilon > 30 else 100 / (1 + math.exp(budget.epsilon))
+    places = 0 if rest >= 5 else next((each for each in range(1, 12) if rest * 10**each >= 1), 12)
+    sure = f"{100 - rest:.{places}f} : {rest:.{places}f}" if rest else "as good as sure"
+    return f"after all releases, an attacker who thinks 50 : 50 about a person may come to think {sure}."
 
 
 @ledger.command()
 @click.argument("path", type=FILE)
 @click.option("--all", "everything", is_flag=True, help="All charges and answers, not only the last ones.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@JSON
 def show(path: Path, everything: bool, as_json: bool) -> None:
     """What is promised, spent and left, and what was asked last.
 
@@ -103,29 +145,29 @@ def show(path: Path, everything: bool, as_json: bool) -> None:
     """
     from discreet.cli.ledger_show import display, summary
 
-    found = ledger_at(path)
-    output = Output(as_json=as_json, rehearsal=found.identity.rehearsal)
-    shown = summary(found, last=None if everything or as_json else 20)
-    display(found, shown, output)
+    book = ledger_at(path)
+    output = Output(as_json=as_json, rehearsal=book.identity.rehearsal)
+    shown = summary(book, last=None if everything or as_json else 20)
+    display(book, shown, output)
     output.result(shown)
 
 
 @ledger.command()
 @click.argument("path", type=FILE)
 @click.argument("name")
-@click.option("--share", required=True, help="So much of the budget, as 1/4 or 0.25.")
+@click.option("--share", required=True, help="Share of the budget, as 1/4 or 0.25.")
 def allow(path: Path, name: str, share: str) -> None:
     """Give an analyst a share of the budget: charges made in that name stop there.
 
     For fairness only. The promise to the people in the table is the whole budget, and shares may add up to more than
-    1: who comes first is served. Naming somebody again changes the share; what was spent in that name stays spent.
+    1: first come, first served. Naming an analyst again changes the share; what was spent in that name stays spent.
 
     \b
         discreet ledger allow people.toml ana --share 1/4
     """
-    found = ledger_at(path)
-    found.allow(name, share=Fraction(exact.positive(share=share)))
-    _output(found).say(f"{name!r} may use {share} of the budget")
+    book = ledger_at(path)
+    book.allow(name, share=Fraction(dp.exact.positive(share=share)))
+    _output(book).say(f"{name!r} may use {share} of the budget")
 
 
 @ledger.command()
@@ -135,39 +177,31 @@ def allow(path: Path, name: str, share: str) -> None:
 def verify(path: Path | None, certificate_path: Path | None, export_path: Path | None) -> None:
     """Check every entry, every sum, every price and the high-water mark; or a certificate, field by field.
 
-    A certificate: `discreet ledger verify people.toml --certificate count.json`; whoever has no ledger checks it
+    A certificate: `discreet ledger verify people.toml --certificate count.json`; without the ledger it is checked
     against an export of it: `discreet ledger verify --export people.jsonl --certificate count.json`. A ledger alone:
 
     \b
         discreet ledger verify people.toml
     """
     from discreet.catalogue import CATALOGUE
+    from discreet.certificate import Certificate, check, read_export
 
     if (path is None) == (export_path is None):
         raise ParameterError("verify what? Name a ledger or its schema, or give --export FILE (one of the two)")
-    if path is None or certificate_path is not None:
-        _verify_certificate(path, certificate_path, export_path)
-        return
-    found = ledger_at(path)
-    unknown = found.verify(CATALOGUE)
-    count = found.length()
-    others = f" ({len(unknown)} by mechanisms that are not discreet's own, not priced again)" if unknown else ""
-    name = path.name if found.path is None else found.path.name
-    _output(found).say(f"{name}: {count} {'entry' if count == 1 else 'entries'}, all sound{others}")
-
-
-def _verify_certificate(path: Path | None, certificate_path: Path | None, export_path: Path | None) -> None:
-    from discreet.certificate import Certificate, check, read_export
-
-    claimed = None if certificate_path is None else Certificate.read(_text(certificate_path))
-    lines = [] if export_path is None else _text(export_path).splitlines()
+    claimed = None if certificate_path is None else Certificate.read(read_text(certificate_path))
+    lines = [] if export_path is None else read_text(export_path).splitlines()
     if claimed is not None:
         Output().say(check(claimed, lines if path is None else ledger_at(path)))
-        return
-    bodies, whole = read_export(lines)
-    redacted = "" if whole else "; what was asked is left out, so the hashes of charges cannot be computed again"
-    count = "one entry" if len(bodies) == 1 else f"{len(bodies)} entries that follow each other without a gap"
-    Output().say(f"{count}{redacted}")
+    elif path is None:
+        bodies, whole = read_export(lines)
+        redacted = "" if whole else "; what was asked is left out, so the hashes of charges cannot be computed again"
+        count = "one entry" if len(bodies) == 1 else f"{len(bodies)} entries that follow each other without a gap"
+        Output().say(f"{count}{redacted}")
+    else:
+        book = ledger_at(path)
+        unknown, entries = book.verify(CATALOGUE), book.length()
+        others = f" ({len(unknown)} by mechanisms that are not discreet's own, not priced again)" if unknown else ""
+        _output(book).say(f"{_name(book, path)}: {entries} {'entry' if entries == 1 else 'entries'}, all sound{others}")
 
 
 @ledger.command()
@@ -190,14 +224,14 @@ def certificate(path: Path, entry: int, out: Path | None, with_answer: bool) -> 
     if out is None:
         click.echo(made.to_json())
         return
-    _write(out, [made.to_json() + "\n"])
+    write_new(out, [made.to_json() + "\n"])
     Output(rehearsal=made.record["rehearsal"]).say(f"{out.name}: {made}")
 
 
 @ledger.command()
 @click.argument("path", type=FILE)
-@click.option("--adopt", is_flag=True, help="There is no readable mark here: this is the newest copy, I know it.")
-@click.option("--yes", is_flag=True, help="Do not ask back.")
+@click.option("--adopt", is_flag=True, help="Confirm that this is the newest copy, where no readable mark proves it.")
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
 def reconcile(path: Path, adopt: bool, yes: bool) -> None:
     """Accept a ledger that its high-water mark contradicts, counting as spent all that the mark proves.
 
@@ -207,9 +241,9 @@ def reconcile(path: Path, adopt: bool, yes: bool) -> None:
     \b
         discreet ledger reconcile people.toml
     """
-    found = ledger_at(path)
-    name, output = path.name if found.path is None else found.path.name, _output(found)
-    if not found.rolled_back():
+    book = ledger_at(path)
+    name, output = _name(book, path), _output(book)
+    if not book.rolled_back():
         output.say(f"{name} agrees with its mark: nothing to do")
         return
     if not yes:
@@ -218,8 +252,8 @@ def reconcile(path: Path, adopt: bool, yes: bool) -> None:
             abort=True,
             err=True,
         )
-    found.reconcile(adopt=adopt)
-    output.say(f"{name}: {found.spent()}")
+    book.reconcile(adopt=adopt)
+    output.say(f"{name}: {book.spent()}")
 
 
 @ledger.command()
@@ -240,27 +274,13 @@ def export(path: Path, everything: bool, out: Path | None) -> None:
         for line in lines:
             click.echo(line)
         return
-    count = _write(out, (f"{line}\n" for line in lines))
+    count = write_new(out, (f"{line}\n" for line in lines))
     Output().say(f"{out.name}: {count} entries{'' if everything else ', without what was asked'}")
 
 
-def _output(found: Ledger) -> Output:
-    return Output(rehearsal=found.identity.rehearsal)
+def _output(book: dp.Ledger) -> Output:
+    return Output(rehearsal=book.identity.rehearsal)
 
 
-def _write(path: Path, lines: Iterable[str]) -> int:
-    """Write a new file; returns how many lines. What is there already may be somebody's proof: it stays."""
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            return sum(1 for line in lines if file.write(line))
-    except FileExistsError:
-        raise ParameterError(f"{path.name} is there already: choose another name") from None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ParameterError(f"there is no file {path.name}") from None
-    except UnicodeDecodeError:
-        raise ParameterError(f"{path.name} is not text") from None
+def _name(book: dp.Ledger, path: Path) -> str:
+    return path.name if book.path is None else book.path.name

@@ -2,45 +2,43 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import re
-import textwrap
-from collections.abc import Iterator
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.declared import Told
-from discreet.cli.options import FILE, Command, Output
+import discreet as dp
+from discreet.cli.fit import check_kind, features_of, shape_of
+from discreet.cli.options import FILE, JSON, Command, Decorator, together
+from discreet.cli.output import NARROW, Output
 from discreet.describe import one_line
 from discreet.errors import ParameterError
-from discreet.plan import KINDS
+from discreet.plan import KINDS, MODELS
+from discreet.schema import kind_of
 
 if TYPE_CHECKING:
-    from discreet.guarantee import Budget
-    from discreet.ledger import Ledger
+    from discreet.data import Column
     from discreet.plan import Plan, Row
-
-_NARROW = 76  # columns: below this a table of six is not readable, and every method gets its own lines
 
 _BY_NAME = "`discreet fit` takes another by its name: --method NAME. In several dimensions the exponential is slow."
 
 _NUMBERS = {
     "bits": "2^bits values, or cells of the domain.",
-    "candidates": "How many to choose from.",
-    "cells": "How many cells.",
-    "conditions": "How many conditions a rule may choose from.",
-    "d": "How many columns, features or booleans.",
-    "each": "Cells of each marginal.",
-    "hypotheses": "How many to choose from.",
-    "k": "At most so many parts of a rule.",
-    "marginals": "How many sets of columns are asked about.",
-    "percent": "Which quantile.",
-    "questions": "How many questions.",
-    "rows": "How many made-up rows.",
+    "candidates": "Number of candidates to choose from.",
+    "cells": "Number of cells.",
+    "conditions": "Number of conditions that a rule may choose from.",
+    "d": "Number of columns, features or booleans.",
+    "each": "Number of cells of each marginal.",
+    "hypotheses": "Number of hypotheses to choose from.",
+    "k": "Maximum number of conditions in a rule.",
+    "marginals": "Number of sets of columns that are asked about.",
+    "percent": "Which quantile, in percent.",
+    "questions": "Number of questions.",
+    "rows": "Number of synthetic rows.",
 }
 
 
@@ -59,32 +57,36 @@ class _Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer ver
         return int(found)
 
 
-def _number_options(command: Command) -> Command:
-    for name in sorted({name for kind in KINDS.values() for name in kind.numbers}, reverse=True):
-        command = click.option(f"--{name}", name, type=_Whole(), help=_NUMBERS[name])(command)
-    return command
+_number_options: Decorator = together(
+    *(
+        click.option(f"--{name}", name, type=_Whole(), help=_NUMBERS[name])
+        for name in sorted({name for kind in KINDS.values() for name in kind.numbers})
+    )
+)
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("kind", required=False)
-@click.option("--list", "listed", is_flag=True, help="All kinds with the numbers that they need; also without a KIND.")
-@click.option("--epsilon", help="What this one release may cost.")
-@click.option("--delta", help="It may fail with this probability; 0 unless it is given.")
-@click.option("--share", help="Instead: so much of what is left in the ledger of --schema, as 1/3.")
-@click.option("--allowance", metavar="NAME", help="With --share: so much of what is left under this name.")
-@click.option("--schema", "schema_path", type=FILE, help="Who is protected, how many, and numbers from the columns.")
-@click.option("--features", help="With --schema: the columns, as age,sex; all but the target unless named.")
-@click.option("--target", help="With --schema: the column to predict, which is no feature.")
-@click.option("--radius", help="linear, logistic: how long the coefficients of (scaled) features may be together.")
-@click.option("--huber", help="linear: misses above this count linearly.")
+@click.option(
+    "--list", "listed", is_flag=True, help="List all kinds and the numbers that they need; also without a KIND."
+)
+@click.option("--epsilon", help="Budget of this one release.")
+@click.option("--delta", help="Probability with which its guarantee may fail.  [default: 0]")
+@click.option("--share", help="Instead: this share of the remaining budget in the ledger of --schema, as 1/3.")
+@click.option("--allowance", metavar="NAME", help="With --share: of the remaining budget under this name.")
+@click.option("--schema", "schema_path", type=FILE, help="Schema: who is protected, how many, and which columns.")
+@click.option("--features", help="With --schema: columns, as age,sex.  [default: all but the target]")
+@click.option("--target", help="With --schema: column to predict, which is no feature.")
+@click.option("--radius", help="linear, logistic: maximum length of the coefficients of (scaled) features.")
+@click.option("--huber", help="linear: errors above this count linearly.")
 @click.option("--neighbours", type=click.Choice(["replace-one", "add-remove"]), help="What is protected.")
-@click.option("--rows-per-unit", type=_Whole(), help="How many rows a person may hold.")
-@click.option("--size", type=_Whole(), help="How many people there are: shows errors as fractions of it.")
-@click.option("--alpha", help="A wanted error, as a fraction: shows the size that it needs.")
-@click.option("--beta", default="0.05", show_default=True, help="Each promise may fail with this probability.")
+@click.option("--rows-per-unit", type=_Whole(), help="Maximum number of rows per person.")
+@click.option("--size", type=_Whole(), help="Number of people: shows errors as fractions of it.")
+@click.option("--alpha", help="Error to reach, as a fraction: shows the size that it needs.")
+@click.option("--beta", default="0.05", show_default=True, help="Probability with which each promise may fail.")
 @_number_options
 @click.option("--number", "named", multiple=True, metavar="NAME=N", help="A number by its name: cells=100.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, for programs.")
+@JSON
 def plan(
     kind: str | None,
     listed: bool,
@@ -112,7 +114,7 @@ def plan(
     the size that it needs for an error of --alpha, and the theorem that it rests on. Without a KIND: all kinds.
 
     Models are planned in units where rows have norm 1, targets lie in [-1, 1] and values in [0, 1]; with --schema and
-    --target as `discreet fit` fits them, in the target's own units. The method that it takes unasked is marked.
+    --target as `discreet fit` fits them, in the target's own units. The method that it takes by default is marked.
 
     \b
         discreet plan
@@ -132,37 +134,21 @@ def plan(
         _list(output)
         return
     given = {name: value for name, value in numbers.items() if value is not None} | _by_name(named)
-    told = Told.of(schema_path, kind, features, target, radius, huber)
+    told = SchemaNumbers.of(schema_path, kind, features, target, radius, huber)
     if told.model and "d" in given:
         raise ParameterError("--d is counted from the columns when there is a --target: leave it out")
     known = {name: value for name, value in told.numbers.items() if not (name == "cells" and "bits" in given)}
     shape = {name: value for name, value in (("radius", radius), ("huber", huber)) if value is not None}
-    with _speaking_of_options():
-        found = _planned(
-            kind,
-            told,
-            cost=(epsilon, delta, share, allowance),
-            relation=(neighbours, rows_per_unit),
-            size=size,
-            asked={"alpha": alpha, "beta": beta, **known, **shape, **given, **told.model},
-        )
+    found = _planned(
+        kind,
+        told,
+        cost=(epsilon, delta, share, allowance),
+        relation=(neighbours, rows_per_unit),
+        size=size,
+        asked={"alpha": alpha, "beta": beta, **known, **shape, **given, **told.model},
+    )
     _show(found, told, output)
     output.result(_record(found))
-
-
-@contextlib.contextmanager
-def _speaking_of_options() -> Iterator[None]:
-    """The library's errors name arguments, as size=; here they are options."""
-    try:
-        yield
-    except ParameterError as refused:
-        raise type(refused)(_with_options(str(refused))) from refused
-
-
-def _with_options(text: str) -> str:
-    """size= is --size here, and method="output" is --method output."""
-    said = re.sub(r"\bmethod=\"([a-z-]+)\"", r"--method \1", text)
-    return re.sub(r"\b([a-z]+)=(['\"\w]?)", lambda found: f"--{found[1]}{found[2] and ' '}{found[2]}", said)
 
 
 def _by_name(pairs: tuple[str, ...]) -> dict[str, int]:
@@ -177,7 +163,7 @@ def _by_name(pairs: tuple[str, ...]) -> dict[str, int]:
 
 def _planned(
     kind: str,
-    told: Told,
+    told: SchemaNumbers,
     *,
     cost: tuple[str | None, str | None, str | None, str | None],
     relation: tuple[str | None, int | None],
@@ -185,9 +171,6 @@ def _planned(
     asked: dict[str, Any],
 ) -> Plan:
     """The plan, with what the arguments leave open taken from the schema and its ledger."""
-    from discreet.guarantee import Budget, Neighbours
-    from discreet.plan import plan as planned
-
     epsilon, delta, share, allowance = cost
     counted = ("d",) if told.model else ()
     missing = [name for name in KINDS[kind].needs if name not in (*asked, *counted)] if kind in KINDS else []
@@ -212,30 +195,26 @@ def _planned(
         if told.schema is not None and size is None:
             size = told.schema.size
         whose: dict[str, Any] = {"ledger": ledger, "share": share, "allowance": allowance}
-        return planned(kind, neighbours=_same(relation), size=size, **whose, **asked)
+        return dp.plan(kind, neighbours=_same(relation), size=size, **whose, **asked)
     if told.schema is not None:
         known = None if ledger is None or ledger.facts is None else ledger.facts.size
         size = size or told.schema.size or known
         if told.model and ledger is not None and relation == (None, None):
-            alone = _as_charged(ledger, Budget(epsilon or 0, delta or 0))
-            return dataclasses.replace(planned(kind, ledger=alone, share=None, size=size, **asked), left=None)
+            alone = _as_charged(ledger, dp.Budget(epsilon or 0, delta or 0))
+            return replace(dp.plan(kind, ledger=alone, share=None, size=size, **asked), left=None)
         relation = (relation[0] or told.schema.neighbours, relation[1] or told.schema.rows_per_unit)
-    neighbours = Neighbours(relation[0] or "replace-one", relation[1] or 1)
-    return planned(kind, budget=Budget(epsilon or 0, delta or 0), neighbours=neighbours, size=size, **asked)
+    neighbours = dp.Neighbours(relation[0] or "replace-one", relation[1] or 1)
+    return dp.plan(kind, budget=dp.Budget(epsilon or 0, delta or 0), neighbours=neighbours, size=size, **asked)
 
 
-def _as_charged(ledger: Ledger, budget: Budget) -> Ledger:
+def _as_charged(ledger: dp.Ledger, budget: dp.Budget) -> dp.Ledger:
     """An empty ledger with this budget: a fit reads its own epsilon and delta so, with the same part for failures."""
-    from discreet.ledger import Ledger
-
-    return Ledger.in_memory(budget, ledger.identity, failure_share=ledger.failure_share)
+    return dp.Ledger.in_memory(budget, ledger.identity, failure_share=ledger.failure_share)
 
 
 def _same(relation: tuple[str | None, int | None]) -> Any:
     """With a ledger the relation is its own; another one that is named is refused by the plan."""
-    from discreet.guarantee import Neighbours
-
-    return None if relation == (None, None) else Neighbours(relation[0] or "replace-one", relation[1] or 1)
+    return None if relation == (None, None) else dp.Neighbours(relation[0] or "replace-one", relation[1] or 1)
 
 
 # How it is shown.
@@ -243,12 +222,12 @@ def _same(relation: tuple[str | None, int | None]) -> Any:
 
 def _list(output: Output) -> None:
     rows = [(name, _takes(name), kind.about) for name, kind in KINDS.items()]
-    if output.console.width >= _NARROW:
+    if output.width >= NARROW:
         output.table(("kind", "needs", "about"), rows)
     else:
         for name, takes, about in rows:
             output.say(f"{name} {takes}".rstrip(), style="bold")
-            output.say(_hanging(about, output.console.width))
+            output.hang(about, "  ")
     output.result({"kinds": {name: {"needs": k.needs, "may": k.may, "about": k.about} for name, k in KINDS.items()}})
 
 
@@ -259,28 +238,28 @@ def _takes(name: str) -> str:
     return " ".join([*(f"--{each}" for each in kind.needs), *either, *others])
 
 
-def _show(found: Plan, told: Told, output: Output) -> None:
+def _show(found: Plan, told: SchemaNumbers, output: Output) -> None:
     titles, rows = found.table()
     output.say(found.head)
     for about in (told.from_columns, _columns(found, told), f"units: {found.units}" if found.units else ""):
         if about:
             output.say(about, style="dim")
-    if rows and output.console.width >= _NARROW:
+    if rows and output.width >= NARROW:
         output.table(titles, rows)
-    for row in rows if output.console.width < _NARROW else ():
+    for row in rows if output.width < NARROW else ():
         output.say(row[0], style="bold")
         for title, cell in list(zip(titles, row, strict=True))[1:]:
             if cell != "-":
-                output.say(_hanging(f"{title} {cell}", output.console.width))
+                output.hang(f"{title} {cell}", "  ")
     if not rows:
         output.say("No method promises anything here.")
     for note in found.notes():
-        output.say(_with_options(note), style="dim")
+        output.say(note, style="dim")
     if found.taken is not None and found.taken.method != found.rows[0].method:
         output.say(_BY_NAME, style="dim")
 
 
-def _columns(found: Plan, told: Told) -> str:
+def _columns(found: Plan, told: SchemaNumbers) -> str:
     """What a model with a target is planned for."""
     if not told.model:
         return ""
@@ -289,17 +268,12 @@ def _columns(found: Plan, told: Told) -> str:
     return f"{target} from {about}: d {dict(found.numbers)['d']}, and an intercept" if columns else ""
 
 
-def _hanging(text: str, width: int) -> str:
-    return textwrap.fill(text, width, initial_indent="  ", subsequent_indent="    ")
-
-
 def _record(found: Plan) -> dict[str, Any]:
     left = found.left
     caps = None if left is None else left.remaining().share(left.share.part)
     cost: dict[str, Any] = {"epsilon": str(found.budget.epsilon), "delta": str(found.budget.delta)}
     if left is not None and caps is not None:
-        amounts = {"renyi_nano": caps.renyi, "pure_nano": caps.pure, "failure_atto": caps.failure}
-        cost = {"ledger": left.ledger.id, "share": str(left.share.part), "allowance": left.allowance, **amounts}
+        cost = {"ledger": left.ledger.id, "share": str(left.share.part), "allowance": left.allowance, **caps.record()}
     return {
         "kind": found.kind,
         "cost": cost,
@@ -331,3 +305,125 @@ def _row(row: Row) -> dict[str, Any]:
         "can_be_run": not row.imagined,
         "fit_takes_this": row.taken,
     }
+
+
+# What a schema tells a plan: who is protected, how many there are, and numbers that follow from declared columns.
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaNumbers:
+    """What a schema says about people and columns; nothing without one.
+
+    model  of a model with a target: what it is planned for, exactly as `discreet fit` would fit it
+    """
+
+    schema: dp.Schema | None
+    numbers: dict[str, int]
+    from_columns: str
+    model: dict[str, Any] = field(default_factory=dict)
+
+    @staticmethod
+    def of(
+        path: Path | None,
+        kind: str,
+        features: str | None,
+        target: str | None,
+        radius: str | None = None,
+        huber: str | None = None,
+    ) -> SchemaNumbers:
+        if path is None:
+            if features is not None or target is not None:
+                raise ParameterError("--features and --target are columns of a schema: give --schema people.toml")
+            return SchemaNumbers(None, {}, "")
+        schema = dp.Schema.read(path)
+        if target is not None:
+            schema.domain.column(target)
+        if kind in MODELS and target is not None:
+            return SchemaNumbers(schema, {}, "", _model(kind, schema.domain, target, features, radius, huber))
+        names = [name for name in schema.domain.names if name != target]
+        if features is not None:
+            names = [name.strip() for name in features.split(",")]
+        columns = {name: schema.domain.column(name) for name in names}
+        read = _READ.get(kind)
+        numbers = {} if read is None else read(schema, columns)
+        shown = ", ".join(f"{name} {value:,}" for name, value in numbers.items())
+        about = ", ".join(columns) if len(columns) <= 4 else f"{len(columns)} columns"
+        return SchemaNumbers(schema, numbers, f"from {path.name} ({about}): {shown}" if shown else "")
+
+    def ledger(self) -> dp.Ledger | None:
+        """The ledger that the schema names, if it is there."""
+        where = None if self.schema is None else self.schema.ledger
+        return None if where is None or not where.exists() else dp.Ledger.open(where)
+
+
+def _model(
+    kind: str, domain: dp.Domain, target: str, features: str | None, radius: str | None, huber: str | None
+) -> dict[str, Any]:
+    columns = features_of(kind, domain, target, features)
+    check_kind(kind, domain, target)
+    shape = shape_of(kind, domain, target, len(columns or ()), radius, huber)
+    return {"domain": domain, "target": target, "features": columns or (), **shape}
+
+
+def _cells(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
+    return {"cells": math.prod(column.size for column in columns.values())}
+
+
+def _candidates(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
+    return {"candidates": _cells(schema, columns)["cells"]}
+
+
+def _coordinates(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
+    """As an estimator encodes them: a category has a coordinate for each level."""
+    from discreet.erm.features import Declared
+
+    return {"d": Declared(tuple(columns), 1, False).dimension(schema.domain)}
+
+
+def _bits(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
+    return {"bits": max(1, *((column.size - 1).bit_length() for column in columns.values()))}
+
+
+def _box(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
+    wrong = [name for name, column in columns.items() if kind_of(column) != "number"]
+    if wrong:
+        raise ParameterError(f"a box is about numbers, and {wrong[0]!r} is none: name numbers with --features")
+    return {"d": len(columns), **_bits(schema, columns)}
+
+
+def _bounds(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
+    if len(columns) != 1:
+        raise ParameterError("this plan is about one column: name it with --features")
+    (column,) = columns.values()
+    return {} if kind_of(column) == "any number" else _bits(schema, columns)
+
+
+def _booleans(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
+    from discreet.pac.rules import Literals
+
+    literals = Literals(tuple(columns))
+    literals.check(schema.domain)
+    return {"d": literals.variables(schema.domain)}
+
+
+def _conditions(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
+    from discreet.pac.rules import Thresholds
+
+    return {"conditions": Thresholds(tuple(columns)).size(schema.domain)}
+
+
+_READ: dict[str, Callable[[dp.Schema, dict[str, Column]], dict[str, int]]] = {
+    "bounds": _bounds,
+    "box": _box,
+    "conjunction": _booleans,
+    "histogram": _cells,
+    "interior": _bounds,
+    "linear": _coordinates,
+    "logistic": _coordinates,
+    "network": _coordinates,
+    "questions": _cells,
+    "rule": _conditions,
+    "select": _candidates,
+    "workload": _cells,
+}
+"""How the numbers of a kind follow from declared columns."""

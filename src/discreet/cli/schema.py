@@ -7,12 +7,15 @@ from pathlib import Path
 
 import click
 
-from discreet import exact
+import discreet as dp
+from discreet.cli.files import write_new
+from discreet.cli.options import Command
 from discreet.describe import one_line
 from discreet.errors import ParameterError
+from discreet.schema import draft
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("data", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), help="Write here; without it the draft is printed.")
 def schema(data: Path, out: Path | None) -> None:
@@ -25,27 +28,16 @@ def schema(data: Path, out: Path | None) -> None:
         discreet schema people.parquet --out draft.toml
         discreet schema people.toml
     """
-    from discreet.schema import Schema, draft
-
     if data.suffix.lower() == ".toml":
         if out is not None:
             raise ParameterError("--out is for a draft; a finished schema is only checked")
-        found = Schema.read(data)
-        size = found.domain.size
-        rows = f"{size:,}" if size < 10**60 else exact.shown(Fraction(size))
-        edition = f"The edition of the rows is {one_line(found.edition)}."
-        click.echo(f"{data.name} is complete: {rows} different rows are possible. {edition}")
-        click.echo(found.protects())
-        return
-    text = draft(data)
-    if out is None:
-        click.echo(text, nl=False)
-        return
-    try:
-        with out.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise ParameterError(
-            f"{out.name} is there already, and may hold somebody's work: choose another name"
-        ) from None
-    click.echo(f"{out.name}: fill in what it asks for, then check it with `discreet schema {out}`")
+        declared = dp.Schema.read(data)
+        size = declared.domain.size
+        rows = f"{size:,}" if size < 10**60 else dp.exact.shown(Fraction(size))
+        edition = f"The edition of the rows is {one_line(declared.edition)}."
+        click.echo(f"{data.name} is complete: {rows} different rows are possible. {edition}\n{declared.protects()}")
+    elif out is None:
+        click.echo(draft(data), nl=False)
+    else:
+        write_new(out, [draft(data)])
+        click.echo(f"{out.name}: fill in what it asks for, then check it with `discreet schema {out}`")

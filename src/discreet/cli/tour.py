@@ -1,19 +1,27 @@
-"""`discreet tour`: the main job, end to end."""
+"""`discreet tour`: the main job, end to end. The tour itself is `examples/tour`, on the public face of the library."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import click
 
+from discreet.cli.options import Command
 
-@click.command()
+_NAME = "discreet_tour"
+
+
+@click.command(cls=Command)
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("discreet-tour"),
     show_default=True,
-    help="Where its files go; if there is something in it, NAME-2, NAME-3, ...",
+    help="Where its files go; if the folder is not empty, NAME-2, NAME-3, ...",
 )
 @click.option("--no-report", is_flag=True, help="Leave report.html out.")
 @click.option(
@@ -36,7 +44,16 @@ def tour(folder: Path, no_report: bool, files: Path | None) -> None:
 
         click.echo(f"{example.write(files)}: {', '.join(example.FILES)} are here to try things on")
         return
-    from discreet.tour import tour as show_around
-    from discreet.tour.screen import Screen
+    load_tour().tour(folder, report=not no_report)
 
-    show_around(Screen.standard(), folder, report=not no_report)
+
+def load_tour() -> ModuleType:
+    """The package of the tour: `examples/tour` of the checkout that discreet is run from, or the installed one."""
+    checkout = Path(__file__).parents[3] / "examples" / "tour" / "__init__.py"
+    if _NAME not in sys.modules and checkout.is_file():
+        spec = importlib.util.spec_from_file_location(_NAME, checkout)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[_NAME] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[_NAME])
+    return importlib.import_module(_NAME)

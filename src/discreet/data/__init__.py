@@ -41,7 +41,7 @@ from discreet.data.domain import (
     spell,
 )
 from discreet.data.encoding import encode
-from discreet.data.files import Scan, parquet_types
+from discreet.data.files import Scan, parquet_types, write_parquet
 from discreet.data.grid import grid_rows, shrunk
 from discreet.data.ingest import FIRST_EDITION, checked_edition, require_columns
 from discreet.data.matrix import BitMatrix, Integers
@@ -116,4 +116,5 @@ __all__ = [
     "spell",
     "sum_of",
     "unpacked",
+    "write_parquet",
 ]

@@ -138,6 +138,11 @@ def parquet_types(path: Path) -> dict[str, str]:
     return {field.name: _kind(field.type) for field in schema}
 
 
+def write_parquet(frame: Any, file: Any) -> None:
+    """Write a pyarrow table to an open file."""
+    _module("pyarrow.parquet").write_table(frame, file)
+
+
 def _kind(of: Any) -> str:
     types = _module("pyarrow").types
     if types.is_boolean(of):

@@ -51,7 +51,7 @@ def rows(kind: str, asked: Asked) -> list[Row]:
         return [_network(asked)]
     risk, domain = problem(kind, asked)
     if asked.facts.size is None and asked.alpha is None:
-        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
+        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
     made = [_row(solver, risk, domain, asked) for solver in methods(kind)]
     taken = _taken_at_all(kind, risk, domain, asked, made)
     return [dataclasses.replace(row, taken=row.method == taken) for row in made]

@@ -29,7 +29,6 @@ from discreet.estimators.input import Examples, predicted_codes, refuse_features
 from discreet.funds import Funds
 from discreet.guarantee import Budget
 from discreet.mechanisms import Laplace
-from discreet.pac.labels import Mistakes, Rule
 from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, named
 from discreet.pac.mistake_bound import certificate_of, certifying, worded
 from discreet.pac.rules import Mistakes, Rule

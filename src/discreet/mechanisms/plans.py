@@ -46,7 +46,7 @@ def _average(asked: Asked) -> list[Row]:
     if not asked.facts.neighbours.replace_one or asked.facts.neighbours.rows > 1:
         return [Row(kind.__name__, "", refusal=_PRIVATE_SIZE) for kind in (Laplace, Gaussian)]
     if size is None and asked.alpha is None:
-        raise ParameterError("a plan for an average needs size=, or alpha= to find the size")
+        raise ParameterError("a plan for an average needs size=, or alpha= to find the size", argument="size")
     return [_divided(row, size) for row in _sum(asked)]
 
 

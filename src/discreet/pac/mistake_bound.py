@@ -19,7 +19,6 @@ from discreet.exact import Exact
 from discreet.guarantee import Guarantee, log_fraction
 from discreet.ledger import Ledger
 from discreet.mechanisms import Laplace, LaplaceNoise
-from discreet.pac.labels import Labels, Mistakes, Rule
 from discreet.pac.rules import Labels, Mistakes, Rule
 from discreet.release import Released, release
 from discreet.rng import Rng

@@ -61,7 +61,7 @@ def rows(kind: str, asked: Asked) -> list[Row]:
     if kind == "interior" and asked.alpha is not None:
         raise ParameterError("an interior point is found or not: a plan for it takes no alpha")
     if kind != "interior" and asked.facts.size is None and asked.alpha is None:
-        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size")
+        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
     row = _interior_row if kind == "interior" else _row
     posed = _POSED[kind](asked)
     unasked = {each.name for each in posed.unasked}

@@ -186,6 +186,7 @@ class Literals:
              two levels, of which the second means true.
     """
 
+    literal: ClassVar[bool] = True
     NAME: ClassVar[str] = "literals/1"
     columns: tuple[str, ...]
 
@@ -238,6 +239,10 @@ class Literals:
             kept &= ~true if number % 2 else true
         return kept
 
+    def meaning(self, domain: Domain, number: int) -> tuple[str, int, int, bool]:
+        """A literal on a column as (column, first code, last code, inside)."""
+        return self.columns[number // 2], 1 - number % 2, 1 - number % 2, True
+
     def contradict(self, numbers: Iterable[int]) -> bool:
         """Whether a variable and its negation are among these conditions."""
         return not {number ^ 1 for number in numbers}.isdisjoint(numbers)
@@ -258,6 +263,7 @@ class Thresholds:
           satisfies none.
     """
 
+    literal: ClassVar[bool] = False
     NAME: ClassVar[str] = "thresholds/1"
     columns: tuple[str, ...]
     cuts: int
@@ -360,6 +366,15 @@ class Conjunction:
         kept = self.conditions.holds(batch, self.numbers)
         return np.zeros_like(kept) if self.never else kept
 
+    @property
+    def literal(self) -> bool:
+        """Whether every condition says that a boolean column is true, or is not."""
+        return self.conditions.literal
+
+    def intervals(self, domain: Domain) -> list[tuple[str, int, int, bool]] | None:
+        """The rule as conditions (column, first code, last code, inside) on single columns; None if it never holds."""
+        return None if self.never else [self.conditions.meaning(domain, number) for number in self.numbers]
+
     def sentence(self, domain: Domain, names: Sequence[str] | None = None) -> str:
         """The rule as a sentence; a variable and its negation together say "never"."""
         if self.never or self.conditions.contradict(self.numbers):
@@ -375,6 +390,7 @@ class BoxRule:
     Edges.     A missing value lies in no interval.
     """
 
+    literal: ClassVar[bool] = False
     NAME: ClassVar[str] = "box-rule/1"
     columns: tuple[str, ...]
     low: tuple[int, ...]
@@ -416,6 +432,11 @@ class BoxRule:
                 codes = batch.stored(name)
                 inside &= (codes >= low) & (codes <= min(high, ordered(batch.domain, name).points - 1))
         return inside
+
+    def intervals(self, domain: Domain) -> list[tuple[str, int, int, bool]] | None:
+        """The rule as conditions (column, first code, last code, inside) on single columns; None if it never holds."""
+        sides = zip(self.columns, self.low, self.high, strict=True)
+        return None if self.is_empty else [(name, low, high, True) for name, low, high in sides]
 
     def sentence(self, domain: Domain, names: Sequence[str] | None = None) -> str:
         """The rule as a sentence; a face at a declared bound is not mentioned. `names` are other names for columns."""

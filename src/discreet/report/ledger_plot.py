@@ -94,12 +94,12 @@ def steps(ledger: Ledger, *, everything: bool = False) -> list[Step]:
 def _label(body: dict[str, Any], everything: bool) -> str:
     """A charge's name: its memo, if that may be told, or its mechanism."""
     memo = one_line(body["memo"]) if everything else ""
-    return memo or named(body["mechanism"])
+    return memo or mechanism_name(body["mechanism"].get("name"))
 
 
-def named(mechanism: dict[str, Any]) -> str:
+def mechanism_name(recorded: object) -> str:
     """What a recorded mechanism is called: laplace/1 is laplace."""
-    return one_line(str(mechanism.get("name") or "without a name").split("/")[0].replace("-", " "))
+    return one_line(str(recorded or "without a name").split("/")[0].replace("-", " "))
 
 
 def budget(ledger: Ledger, *, everything: bool = False) -> Plot:

@@ -5,25 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 import discreet as dp
-from discreet.arrays import Floats
-from discreet.tour.folder import INVITED, invitation
-from discreet.tour.screen import Line, percent
-from discreet.tour.stage import Desk
-from discreet.tour.truth import (
-    Truth,
-    capped_logistic,
-    capped_logistic_slope,
-    huber,
-    huber_slope,
-    minimised,
-    ranked_right,
-)
+
+from .folder import INVITED, invitation
+from .screen import Line, percent
+from .stage import Desk
+from .truth import Floats, Truth, best_model, capped_logistic, huber
 
 LOGISTIC, LINEAR, RULE, BOX = (Fraction(part, 100) for part in (12, 14, 10, 8))
 """Which part of the budget each may cost."""
@@ -135,32 +127,27 @@ def _logistic_error(model: Any, truth: Truth, features: list[str]) -> tuple[floa
     vectors, limited = _vectors(truth, features), truth.columns["limited"] == "yes"
     sign = np.where(limited, 1.0, -1.0)
 
-    def slope(margins: Floats) -> Floats:
-        return np.asarray(sign * capped_logistic_slope(sign * margins))
+    def loss(margins: Floats) -> tuple[Floats, Floats]:
+        losses, slopes = capped_logistic(sign * margins)
+        return losses, sign * slopes
 
-    def risk(margins: Floats) -> float:
-        return float(np.mean(capped_logistic(sign * margins)))
-
-    private = _predicted(model, vectors)
-    best = vectors @ minimised(vectors, slope, curvature=0.25, radius=float(model.radius))
-    excess = risk(private) - risk(best)
-    right, most = (percent(ranked_right(each, limited)) for each in (private, best))
+    private, best = _predicted(model, vectors), vectors @ best_model(vectors, loss, radius=float(model.radius))
+    excess = float(np.mean(loss(private)[0]) - np.mean(loss(best)[0]))
+    right, most = (percent(float(roc_auc_score(limited, each))) for each in (private, best))
     return excess, f"excess risk {excess:.2g}; ranks {right} of pairs right, the best {most}"
 
 
 def _linear_error(model: Any, truth: Truth, features: list[str]) -> tuple[float, str]:
     vectors, age = _vectors(truth, features), truth.columns["age"]
     bend = float(truth.domain["age"].high) / 2  # type: ignore[union-attr]
-    slope = partial(_huber_slope_at, target=age, bend=bend)
-    private = _predicted(model, vectors)
-    best = vectors @ minimised(vectors, slope, curvature=2.0, radius=float(model.radius))
-    excess = float(np.mean(huber(private - age, bend)) - np.mean(huber(best - age, bend)))
+
+    def loss(predicted: Floats) -> tuple[Floats, Floats]:
+        return huber(predicted - age, bend)
+
+    private, best = _predicted(model, vectors), vectors @ best_model(vectors, loss, radius=float(model.radius))
+    excess = float(np.mean(loss(private)[0]) - np.mean(loss(best)[0]))
     explained, most = (1 - float(np.mean((each - age) ** 2) / np.var(age)) for each in (private, best))
     return excess, f"excess risk {excess:.2g}; explains {percent(explained)} of the variance, the best {percent(most)}"
-
-
-def _huber_slope_at(predicted: Floats, *, target: Floats, bend: float) -> Floats:
-    return huber_slope(predicted - target, bend)
 
 
 def _rule_error(model: Any, truth: Truth) -> tuple[float, str]:

@@ -16,17 +16,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.data import Domain, Floats, Number
+import discreet as dp
 
+Floats = npt.NDArray[np.float64]
+Loss = Callable[[Floats], tuple[Floats, Floats]]
+"""The losses of predictions, and their slopes."""
 Condition = tuple[str, str, Any]
 """Column, "=" or ">=", value."""
-Slope = Callable[[Floats], Floats]
 
 
 class Truth:
     """The columns of a Parquet file, and exact answers about them."""
 
-    def __init__(self, path: Path, domain: Domain) -> None:
+    def __init__(self, path: Path, domain: dp.Domain) -> None:
         import pyarrow.parquet as pq
 
         table = pq.read_table(path)
@@ -62,17 +64,17 @@ class Truth:
         found: list[Any] = []
         for name in names:
             column, values = self.domain.column(name), self.columns[name]
-            if isinstance(column, Number):
+            if column.bounded:
                 found.append(2 * (values - float(column.low)) / float(column.high - column.low) - 1)
             else:
-                found += [(values == level).astype(float) for level in column.levels]  # type: ignore[union-attr]
+                found += [(values == level).astype(float) for level in column.labels()]
         return np.column_stack(found)
 
 
-def _declared(values: Any, domain: Domain, name: str) -> npt.NDArray[Any]:
+def _declared(values: Any, domain: dp.Domain, name: str) -> npt.NDArray[Any]:
     found = values.to_numpy()
     column = domain.column(name)
-    if not isinstance(column, Number):
+    if not column.bounded:
         return np.asarray(found)
     low, high, step = float(column.low), float(column.high), float(column.step)
     return np.asarray(low + step * np.floor((np.clip(found, low, high) - low) / step))
@@ -92,44 +94,27 @@ def apart(one: Counter[Any], other: Counter[Any]) -> float:
 # The best linear model, without privacy.
 
 
-def capped_logistic(margins: Floats) -> Floats:
-    """The loss that LogisticRegression minimises: logistic, and a line of slope 1/2 where it is steeper."""
-    return np.asarray(np.log1p(np.exp(-np.maximum(margins, 0))) + np.maximum(-margins, 0) / 2)
+def capped_logistic(margins: Floats) -> tuple[Floats, Floats]:
+    """The loss that LogisticRegression minimises, and its slope: logistic, and a line where it is steeper than 1/2."""
+    above = np.maximum(margins, 0)
+    return np.log1p(np.exp(-above)) + np.maximum(-margins, 0) / 2, -1 / (1 + np.exp(above))
 
 
-def capped_logistic_slope(margins: Floats) -> Floats:
-    return np.asarray(-1 / (1 + np.exp(np.maximum(margins, 0))))
+def huber(misses: Floats, bend: float) -> tuple[Floats, Floats]:
+    """The loss that LinearRegression minimises, and its slope: the square, and a line above the bend."""
+    cut = np.clip(misses, -bend, bend)
+    return cut * (2 * misses - cut), 2 * cut
 
 
-def huber(misses: Floats, bend: float) -> Floats:
-    """The loss that LinearRegression minimises: the squared miss, and a line where it misses by more than the bend."""
-    cut = np.minimum(np.abs(misses), bend)
-    return np.asarray(cut * (2 * np.abs(misses) - cut))
+def best_model(vectors: Floats, loss: Loss, *, radius: float) -> Floats:
+    """The coefficients of length at most radius with the least mean loss of their predictions."""
+    from scipy.optimize import minimize
 
+    def risk(at: Floats) -> tuple[float, Floats]:
+        losses, slopes = loss(vectors @ at)
+        return float(np.mean(losses)), slopes @ vectors / len(vectors)
 
-def huber_slope(misses: Floats, bend: float) -> Floats:
-    return np.asarray(2 * np.clip(misses, -bend, bend))
-
-
-def minimised(vectors: Floats, slope: Slope, *, curvature: float, radius: float, steps: int = 2000) -> Floats:
-    """The coefficients of length at most radius with the least mean loss; slope is of the loss in the predictions.
-
-    Accelerated projected gradient descent on the exact rows.
-    """
-    rate = 1 / (curvature * float(np.max(np.sum(vectors**2, axis=1))))
-    at = ahead = np.zeros(vectors.shape[1])
-    momentum = 1.0
-    for _ in range(steps):
-        moved = ahead - rate * (slope(vectors @ ahead) @ vectors) / len(vectors)
-        moved *= min(1.0, radius / max(float(np.linalg.norm(moved)), 1e-12))
-        faster = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        ahead = moved + (momentum - 1) / faster * (moved - at)
-        at, momentum = moved, faster
-    return at
-
-
-def ranked_right(scores: Floats, positive: npt.NDArray[np.bool_]) -> float:
-    """How often somebody of the positive class has the higher score of two, a tie counting half (AUC)."""
-    values, place = np.unique(scores, return_inverse=True)
-    yes, no = (np.bincount(place[mask], minlength=len(values)) for mask in (positive, ~positive))
-    return float(yes @ (np.cumsum(no) - no / 2) / (yes.sum() * no.sum()))
+    ball = {"type": "ineq", "fun": lambda at: radius**2 - at @ at, "jac": lambda at: -2 * at}
+    start = np.zeros(vectors.shape[1])
+    found = minimize(risk, start, jac=True, method="SLSQP", constraints=ball, options={"ftol": 1e-12, "maxiter": 1000})
+    return np.asarray(found.x)

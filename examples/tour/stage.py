@@ -12,7 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 import discreet as dp
-from discreet.tour.truth import Truth
+
+from .truth import Truth
 
 
 @dataclass(frozen=True, slots=True)

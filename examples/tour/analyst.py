@@ -11,7 +11,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 import discreet as dp
-from discreet.tour.truth import Condition, Truth
+
+from .truth import Condition, Truth
 
 Conditions = tuple[Condition, ...]
 Investigation = Generator[Conditions, int, str]

@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 import discreet as dp
-from discreet.tour.analyst import Asked, Interview, Investigation, cost, drill, free, mean, upper_half, worst
-from discreet.tour.screen import Line, percent, price
-from discreet.tour.stage import Desk
-from discreet.tour.truth import Truth
+
+from .analyst import Asked, Interview, Investigation, cost, drill, free, mean, upper_half, worst
+from .screen import Line, percent, price
+from .stage import Desk
+from .truth import Truth
 
 ALPHA, BETA = Fraction(1, 20), Fraction(1, 20)
 """Every answer within this part of the people, and all at once but with this probability."""

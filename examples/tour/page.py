@@ -11,12 +11,12 @@ from typing import Any
 
 import discreet as dp
 from discreet import report
-from discreet.pac.all_boxes import CUTS
-from discreet.tour.analyst import Asked
-from discreet.tour.folder import INVITED
-from discreet.tour.models import Fitted
-from discreet.tour.questions import cells
-from discreet.tour.screen import Line
+
+from .analyst import Asked
+from .folder import INVITED
+from .models import Fitted
+from .questions import cells
+from .screen import Line
 
 _TOLD = (
     "A tour of discreet on real people whose rows have been public for decades. That is why this page can show true "
@@ -94,7 +94,7 @@ def _radius(model: Any, domain: dp.Domain) -> Fraction:
 def _learners(told: Told) -> dict[str, tuple[str, dict[str, Any]]]:
     """The tour's own problems: a name, a kind of plan and its numbers."""
     models = {name: told.fitted[name].model for name in ("logistic", "linear")}
-    bits = (CUTS[len(INVITED) - 1] - 1).bit_length()  # of the grid that the learner of boxes goes through
+    bits = (told.fitted["box"].model.mechanism_.cuts - 1).bit_length()  # of the grid that its learner goes through
     asked, values = len(told.asked), cells(told.schema.domain)
     widths = {name: len(model.feature_names_out_) for name, model in models.items()}
     return {

@@ -2,10 +2,13 @@
 
 Read this file from top to bottom: one function for each part of the tour.
 
-    folder.py      the files, and an invented column        desk.py      a table with its ledger, or its rehearsal
+    folder.py      the files, and an invented column        stage.py     a table with its ledger, or its rehearsal
     models.py      two regressions, a rule, a box           truth.py     exact answers, which only this tour has
-    questions.py   which questions are asked                showing.py   how it is printed
+    questions.py   which questions are asked                screen.py    how it is printed
     analyst.py     who asks them                            page.py      the report
+
+It uses the public face of the library, `import discreet as dp`, and the command line. An installed package has it as
+`discreet_tour`.
 
 These people's rows have been public for decades, so the tour may print what no user of a private table can see: the
 true error of each private answer. It computes it from its own file; nothing in the library returns it.
@@ -14,23 +17,27 @@ true error of each private answer. It computes it from its own file; nothing in 
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import discreet as dp
-from discreet.catalogue import CATALOGUE
-from discreet.tour import folder, models, questions
-from discreet.tour.analyst import free, within
-from discreet.tour.models import Fitted
-from discreet.tour.questions import ABOUT, ALPHA, BETA, RESERVE, Answered
-from discreet.tour.screen import Screen, percent, program
-from discreet.tour.stage import Desk, real, rehearsal
-from discreet.tour.truth import Truth, apart, grouped
+
+from . import folder, models, questions
+from .analyst import free, within
+from .models import Fitted
+from .questions import ABOUT, ALPHA, BETA, RESERVE, Answered
+from .screen import Screen, percent, program
+from .stage import Desk, real, rehearsal
+from .truth import Truth, apart, grouped
 
 BUDGET = dp.Budget(epsilon=1, delta="1e-6")
 
 
-def tour(screen: Screen, wanted: Path, *, report: bool = True) -> None:
+def tour(wanted: Path, *, report: bool = True) -> None:
     """Everything, in well under a minute. The folder stays, with its ledger."""
+    screen = Screen.standard()
     _installed()
     where = folder.free_folder(wanted)
     schema = _people(screen, where)
@@ -46,6 +53,15 @@ def tour(screen: Screen, wanted: Path, *, report: bool = True) -> None:
     if report:
         _report(screen, where, schema, desk, fitted, answered)
     _what_next(screen, where)
+
+
+def run(*arguments: object) -> str:
+    """What `discreet ARGUMENTS` prints, in one line."""
+    command = [sys.executable, "-m", "discreet", *map(str, arguments)]
+    printed = subprocess.run(
+        command, env={**os.environ, "COLUMNS": "10000"}, capture_output=True, text=True, check=True
+    )
+    return " ".join(printed.stdout.split())
 
 
 # Before anything is spent.
@@ -199,7 +215,7 @@ def _several_rows(screen: Screen, where: Path) -> None:
 
 def _books(screen: Screen, desk: Desk) -> None:
     with screen.working("verifying the ledger"):
-        desk.ledger.verify(CATALOGUE)
+        run("ledger", "verify", desk.ledger.path)
         entries = desk.ledger.length()
     screen.heading("The books")
     screen.say(
@@ -210,12 +226,10 @@ def _books(screen: Screen, desk: Desk) -> None:
 
 def _certificate(screen: Screen, desk: Desk, where: Path, entry: int) -> None:
     """What one release promises, for somebody who does not have the ledger."""
-    from discreet.certificate import certificate, check
-
-    made = certificate(desk.ledger, entry)
-    (where / "certificate.json").write_text(made.to_json() + "\n", encoding="utf-8")
+    file, book = where / "certificate.json", desk.ledger.path
+    made = run("ledger", "certificate", book, entry, "--out", file)
     screen.heading("A certificate, for those who do not have the ledger")
-    screen.say(f"certificate.json: {made}\n{check(made, desk.ledger)}")
+    screen.say(f"{made}\n{run('ledger', 'verify', book, '--certificate', file)}")
 
 
 def _report(
@@ -225,7 +239,7 @@ def _report(
     if importlib.util.find_spec("matplotlib") is None:
         screen.say("report.html is drawn by matplotlib, which is not installed: pip install 'discreet[report]'")
         return
-    from discreet.tour import page
+    from . import page
 
     lines = [*(each.line for each in fitted.values()), *answered.lines]
     told = page.Told(schema, desk.ledger, fitted, lines, answered.asked, answered.tables, desk.size)

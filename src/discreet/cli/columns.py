@@ -1,0 +1,105 @@
+"""Declared columns: as records, in words, and as the target and the features of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import discreet as dp
+from discreet.data import spell
+from discreet.describe import one_line
+from discreet.errors import ParameterError
+from discreet.schema import kind_of
+
+LISTED = ("category", "number")  # the kinds of columns with finitely many values
+LEVELS_OR_BOUNDS = "levels, or a number with bounds"
+
+
+def plain(value: Any) -> Any:
+    """A number or a level as JSON has it."""
+    if type(value) is Fraction:
+        return int(value) if value.denominator == 1 else float(value)
+    return value.item() if hasattr(value, "item") else value
+
+
+def declaration(name: str, column: Any) -> dict[str, Any]:
+    """A column's declaration as a record."""
+    kind = kind_of(column)
+    if kind == "category":
+        given = {"levels": list(column.levels), "other": column.other, "missing": column.missing}
+    elif kind == "number":
+        given = {key: plain(getattr(column, key)) for key in ("low", "high", "step")}
+        given["missing"] = column.missing or None
+    else:
+        given = {}
+    return {"column": name, "kind": kind, **{key: value for key, value in given.items() if value is not None}}
+
+
+def in_words(column: Any) -> tuple[str, str]:
+    """A declared column for people: its kind, and what it may hold."""
+    kind = kind_of(column)
+    if kind == "category":
+        special = [(column.other, "everything else"), (column.missing, "missing")]
+        levels = [str(level) for level in column.levels if level not in (column.other, column.missing)]
+        return kind, ", ".join([*levels, *(f"{level} ({word})" for level, word in special if level is not None)])
+    missing = ", or missing" if column.missing else ""
+    if kind == "any number":
+        return kind, f"without bounds{missing}"
+    low, high, step = map(spell, (column.low, column.high, column.step))
+    return kind, f"{low} to {high} in steps of {step}{missing}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if type(value) is int else f"{value:,.12g}"
+
+
+def clipping(question: str, domain: dp.Domain, table: str) -> dict[str, Any] | None:
+    """The column that a question adds up, its bounds and its step, and a note for people; None for other questions.
+
+    Values are read on the declared grid, and moved into it if they lie beyond. How many do is a question about the
+    rows, so the bound of a sum or an average does not include it. Steps of 1 are what people expect: others are said.
+    """
+    from discreet.sql import parse
+
+    select = parse(question, domain, table=table)
+    if select.kind not in ("sum", "average") or select.column is None:
+        return None
+    about = declaration(select.column, domain.column(select.column))
+    steps, rounded = "", ""
+    if about["step"] != 1:
+        steps, rounded = f" in steps of {_number(about['step'])}", ", what lies between as the step below"
+    note = (
+        f"{one_line(select.column)} is read between {_number(about['low'])} and {_number(about['high'])}{steps}: what "
+        f"lies beyond counts as the bound{rounded}, and ± does not include that"
+    )
+    return {**{key: about[key] for key in ("column", "low", "high", "step")}, "note": note}
+
+
+def chosen_columns(domain: dp.Domain, target: str, features: str | None, kinds: Sequence[str], words: str) -> list[str]:
+    """The features: those that are named, or all but the target that can serve."""
+    domain.column(target)
+    serving = [name for name in domain.names if name != target and kind_of(domain.column(name)) in kinds]
+    if features is None:
+        if not serving:
+            raise ParameterError(f"no column but the target {target!r} has {words}", argument="features")
+        return serving
+    named = [features] if features in domain else [each.strip() for each in features.split(",")]
+    for name in named:
+        column = domain.column(name)
+        if name == target:
+            raise ParameterError(f"the features must not contain the target {target!r}", argument="features")
+        if name not in serving:
+            raise ParameterError(
+                f"column {name!r} is declared {column!r}: a feature needs {words}: "
+                f"{', '.join(serving) or 'no column has'}"
+            )
+    if len(set(named)) < len(named):
+        raise ParameterError(f"a column is named twice: {features}", argument="features")
+    return named
+
+
+def categories(domain: dp.Domain, target: str) -> str:
+    """Which other columns are categories, as a hint."""
+    found = [name for name in domain.names if name != target and kind_of(domain.column(name)) == "category"]
+    return f"Categories of this table: {', '.join(found)}" if found else "This table has no other categories"
