@@ -9,8 +9,7 @@ from discreet.answering.transcript import Transcript, additive_parts
 from discreet.catalogue import CATALOGUE
 from discreet.data import Facts
 from discreet.funds import ATTO, NANO
-from discreet.ledger import Ledger
-from discreet.ledger.state import Body
+from discreet.ledger import Body, Ledger
 from discreet.records import revive
 
 FAILURE = 0.05

@@ -14,7 +14,6 @@ from discreet.describe import one_line
 from discreet.errors import ParameterError
 from discreet.funds import Books, spent_books
 from discreet.ledger import Ledger
-from discreet.ledger.state import Seen, State, price_from, reconciled
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.query import Count, Equals
 from discreet.report.plot import (
@@ -74,21 +73,13 @@ class Step:
 
 def steps(ledger: Ledger, *, everything: bool = False) -> list[Step]:
     """The ledger after every charge, and after every reconciliation, which may raise what counts as spent."""
-    now, state, found = ledger.spent(), State(), []
-    for body in ledger.entries():
-        label = ""
-        if body["kind"] == "charge":
-            state.spent = state.spent + price_from(body["price"])
-            label = _label(body, everything)
-        elif body["kind"] == "reconcile":
-            state.spent = reconciled(state, price_from(body["proved"]), body["mark_witness"])
-            label = "reconciled"
-        if body["witness"] is not None:
-            state.witnessed[body["witness"]] = Seen(state.spent)
-        if label:
+    now, history = ledger.spent(), []
+    for body, state in ledger.fold():
+        if body["kind"] in ("charge", "reconcile"):
+            label = _label(body, everything) if body["kind"] == "charge" else "reconciled"
             books = spent_books(state.spent, now.caps, now.order)
-            found.append(Step(body["seq"], str(body["time"]), label, books))
-    return found
+            history.append(Step(body["seq"], str(body["time"]), label, books))
+    return history
 
 
 def _label(body: dict[str, Any], everything: bool) -> str:
