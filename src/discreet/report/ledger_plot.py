@@ -11,6 +11,10 @@ from typing import Any
 import discreet as dp
 from discreet.describe import one_line
 from discreet.errors import ParameterError
+from discreet.funds import Books, spent_books
+from discreet.ledger import Ledger
+from discreet.mechanisms import Gaussian, Laplace
+from discreet.query import Count, Equals
 from discreet.exact import percent, whole
 from discreet.funds import Books, Funds, spent_books
 from discreet.ledger.state import Seen, State, price_from, reconciled
@@ -71,6 +75,7 @@ class Step:
         return self.part("pure" if self.books.counting() == "renyi" else "renyi")
 
 
+<<<<<<< HEAD
 def steps(ledger: dp.Ledger, *, everything: bool = False) -> list[Step]:
     """The ledger after every charge, and after every reconciliation, which may raise what counts as spent.
 
@@ -88,9 +93,17 @@ def steps(ledger: dp.Ledger, *, everything: bool = False) -> list[Step]:
         if body["witness"] is not None:
             state.witnessed[body["witness"]] = Seen(state.spent)
         if label:
+=======
+def steps(ledger: Ledger, *, everything: bool = False) -> list[Step]:
+    """The ledger after every charge, and after every reconciliation, which may raise what counts as spent."""
+    now, history = ledger.spent(), []
+    for body, state in ledger.fold():
+        if body["kind"] in ("charge", "reconcile"):
+            label = _label(body, everything) if body["kind"] == "charge" else "reconciled"
+>>>>>>> d740cbfb2a1b7e15d6072b846cbd4ef2468e4706
             books = spent_books(state.spent, now.caps, now.order)
-            found.append(Step(body["seq"], str(body["time"]), label, books))
-    return found
+            history.append(Step(body["seq"], str(body["time"]), label, books))
+    return history
 
 
 def mechanism_name(recorded: object) -> str:
