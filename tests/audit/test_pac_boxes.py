@@ -36,7 +36,7 @@ from discreet.pac.boxes import (
     positives,
     rising,
 )
-from discreet.pac.interior.methods import MinRank
+from discreet.pac.interior import MinRank
 from discreet.pac.rules import Labels, gathered
 from discreet.rng import SeededRng
 
