@@ -28,7 +28,6 @@ def test_no_modules_import_each_other():
     assert DISCREET.cycles() == []
 
 
-@STILL
 def test_each_library_is_imported_by_its_own_module_alone():
     assert DISCREET.stray_libraries() == []
 
