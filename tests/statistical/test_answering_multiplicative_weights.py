@@ -196,7 +196,7 @@ def test_the_promise_holds_over_a_ledger(method):
         for _ in range(QUESTIONS):
             cells = analyst.next(engine.weights)
             given = engine.answer(subset(cells))
-            lost_here |= abs(int(given.value) - int(analyst.counts[cells].sum())) > given.bound
+            lost_here |= abs(int(given.value) - int(analyst.counts[cells].sum())) > given.error_bound
         failed += lost_here
     assert failed <= most_losses(4, float(BETA))
 

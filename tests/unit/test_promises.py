@@ -14,7 +14,7 @@ from discreet.erm import descent, network, output_perturbation, solvers
 from discreet.erm.exponential import bounds
 from discreet.erm.feasible_sets import Ball, Box, interval
 from discreet.erm.features import Constant, Declared, VectorColumn
-from discreet.erm.gradient import Pass
+from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
 from discreet.erm.nonprivate import risk_gradient, risk_value
 from discreet.erm.risk import CAUTION, Lasso, Ridge, Risk
@@ -92,7 +92,7 @@ def test_rows_of_a_person_multiply_the_loss_in_every_constant_and_nothing_else(l
         assert many.smoothness - ridge == pytest.approx(7 * (one.smoothness - ridge))
     same = ("dimension", "convexity", "span", "diameter", "row_norm", "regularizer_slope")
     assert [getattr(many, name) for name in same] == [getattr(one, name) for name in same]
-    over = Pass(risk, DOMAIN, 1000)
+    over = pass_over(risk, DOMAIN, 1000)
     assert over.excess_error(many) == pytest.approx(7 * over.excess_error(one))
 
 
@@ -101,7 +101,8 @@ def test_the_rows_of_a_person_multiply_the_constants_of_a_custom_gradient_too():
     risk = Risk(loss, Constant(), "number", Ball(1))
     known = risk.constants(facts(4))
     assert (known.lipschitz, known.smoothness) == (8, 4)
-    assert Pass(risk, DOMAIN).excess_error(known) == 4 * Pass(risk, DOMAIN).excess_error(risk.constants(facts()))
+    over = pass_over(risk, DOMAIN)
+    assert over.excess_error(known) == 4 * over.excess_error(risk.constants(facts()))
 
 
 @pytest.mark.parametrize("loss", SMOOTH, ids=str)

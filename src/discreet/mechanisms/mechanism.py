@@ -27,9 +27,9 @@ class Mechanism(Protocol):
                so that it can be stored and returned again byte for byte. It never raises because of the rows.
 
     Two methods are optional. A mechanism that sums a query with many numbers has numbers(facts): how many a run holds
-    at once; too many are refused before the charge (`query.require_numbers`). A mechanism that adds noise to numbers has
-    noise_range(probability, facts): the distance that one number's noise keeps with this probability, in the column's
-    units; `Released.noise_range` and plans ask for it.
+    at once; too many are refused before the charge (`query.require_numbers`). A mechanism that adds noise to numbers
+    has noise_range(probability, facts): the distance that one number's noise keeps with this probability, in the
+    column's units; `Released.noise_range` and plans ask for it.
     """
 
     def guarantee(self, facts: Facts) -> Guarantee: ...
