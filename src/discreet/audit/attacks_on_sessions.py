@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
-from discreet.answering import BETTER, LECTURE, AdaptiveAnswers, Answer, Classic, ClassicAnswers, Terms, meaning
+from discreet.answering import BETTER, LECTURE, AdaptiveAnswers, Answer, Classic, ClassicAnswers, SessionTerms, meaning
 from discreet.answering.adaptive import SOURCES, Inquiry
 from discreet.audit.divergence import Finding
 from discreet.audit.laws import Row, Setting, rows
@@ -86,7 +86,7 @@ class RentOrBuy:
     saved  what a threshold would have saved so far, in nano-units: 0 if none is to be opened
     """
 
-    terms: Terms
+    terms: SessionTerms
     past: tuple[tuple[str, tuple[int, ...]], ...] = ()
     saved: int = 0
 
@@ -250,7 +250,7 @@ def toy(method: str, *, size: int, theta: int = 1, updates: int = 2, kind: str =
     )
 
 
-RENTER = RentOrBuy(Terms(Fraction(49, 100), Fraction(9, 10), 2), (("a", (2, 2)), ("b", (2, 2))), 10**13)
+RENTER = RentOrBuy(SessionTerms(Fraction(49, 100), Fraction(9, 10), 2), (("a", (2, 2)), ("b", (2, 2))), 10**13)
 """Has 4 persons and hypotheses for two columns; thinks that a threshold is worth its price."""
 
 
