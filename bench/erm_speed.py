@@ -24,7 +24,7 @@ from bench.erm_data import Split
 from bench.peers import Answer
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import VectorColumn
-from discreet.erm.gradient import Pass
+from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Logistic
 from discreet.erm.risk import Risk
 
@@ -96,7 +96,7 @@ def _our_pass(data: Split, w: erm_data.Floats) -> Callable[[], object]:
     """Our kernel on rows that are already on the grid."""
     width = data.x.shape[1]
     rows = dp.Matrix(data.x, data.y, features=dp.Vector(width, norm=1), target=dp.Category(0, 1))
-    kernel = Pass(Risk(Logistic(), VectorColumn("x", intercept=False), "y", Ball(10)), rows.facts.domain)
+    kernel = pass_over(Risk(Logistic(), VectorColumn("x", intercept=False), "y", Ball(10)), rows.facts.domain)
     return lambda: rows.exact_sum(kernel.at(w))
 
 

@@ -161,6 +161,12 @@ def ceil_sqrt(value: Fraction) -> int:
     return root if root * root >= value else root + 1
 
 
+def root_up(value: Fraction) -> Fraction:
+    """The square root of value > 0, rounded up by less than one part in 2^40."""
+    inside = value.numerator * value.denominator * 4**40
+    return Fraction(ceil_sqrt(Fraction(inside)), value.denominator * 2**40)
+
+
 def narrow(
     holds: Callable[[Searched], bool],
     low: Searched,

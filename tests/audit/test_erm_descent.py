@@ -9,17 +9,17 @@ import pytest
 
 import discreet as dp
 from discreet.audit.mutants import Mistake, Twin, add_remove_price
-from discreet.audit.sampled import divergence_lower_bound
 from discreet.data import Facts
 from discreet.erm.descent import Descent
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import STEPS, VectorColumn, blocks
-from discreet.erm.gradient import Pass
+from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Logistic
 from discreet.erm.risk import Risk
 from discreet.erm.schedules import Accelerated, Average, Last
 from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.rng import Rng
+from tests.audit.evidence import divergence_lower_bound
 
 CANARY = [1.0, 0.0, 0.0]
 # With a cap of 1/10 the loss is a line wherever the margin is below ln 9: a canary pulls with its full weight at every
@@ -43,7 +43,7 @@ def rows(relation: str, *, with_canary: bool) -> dp.Matrix:
 def descent(relation: str, *, noise=GaussianNoise, steps: int = 4, schedule=Last, rho: float = 4.0) -> Descent:
     """A descent that is rho-zCDP with Gaussian noise; its rate is so small that no step is projected."""
     facts = rows(relation, with_canary=True).facts
-    over = Pass(RISK, facts.domain)
+    over = pass_over(RISK, facts.domain)
     scale = np.sqrt(over.sensitivity(facts).l2_squared * steps / (2 * rho))
     return Descent(RISK, noise(Fraction(float(scale)) * over.unit), steps, schedule(Fraction(1, 100)))
 
@@ -119,7 +119,7 @@ def test_what_is_drawn_is_what_is_charged():
     mechanism, data, rng = descent("replace-one", steps=7), rows("replace-one", with_canary=True), Recording()
     mechanism.run(data, rng)
     ((variance, count),) = rng.drawn
-    moved = Pass(RISK, data.facts.domain).sensitivity(data.facts).l2_squared
+    moved = pass_over(RISK, data.facts.domain).sensitivity(data.facts).l2_squared
     assert count == 7 * 3
     assert mechanism.guarantee(data.facts).at(2.0) == pytest.approx(7 * 2 * float(moved / (2 * variance)))
 
@@ -133,12 +133,12 @@ def test_dropping_a_row_changes_no_other_rows_contribution_but_float_margins_do(
 
     def ours(part: slice) -> np.ndarray:
         data = dp.Matrix(features[part], labels[part], features=vector, target=dp.Category(0, 1))
-        over = Pass(RISK, data.facts.domain)
+        over = pass_over(RISK, data.facts.domain)
         caught: list[np.ndarray] = []
 
         def keep(batch):
             for block, where in blocks(RISK.features, batch):
-                caught.append(over._slopes_of(batch, where, block @ over.quantised(w).astype(float)))
+                caught.append(over.slopes(batch, where, block @ over.quantised(w).astype(float)))
             return np.zeros(1, dtype=np.int64)
 
         data.exact_sum(keep)

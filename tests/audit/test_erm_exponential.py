@@ -19,15 +19,16 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Law, Setting, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.data import Category, Domain, Number
-from discreet.erm.exponential.cell_sampler import _Offer
+from discreet.erm.exponential.cell_sampler import CellWeights
 from discreet.erm.exponential.custom import CustomLoss
 from discreet.erm.exponential.grid import GridExponential, problem_of
-from discreet.erm.exponential.line import LineExponential, RankQuantile
+from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, Box
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Hinge, Huber, Pinball, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.guarantee import Guarantee, Neighbours
+from discreet.mechanisms import RankQuantile
 
 LEVELS = 4
 NUMBERS = Domain(x=Number(0, LEVELS, step=1))
@@ -268,9 +269,9 @@ def test_a_sampler_that_skips_its_correction_has_another_law(mistake):
 def _weighed_by_size(honest, data, rng):
     """A cell as likely as its number of points at the lowest height, not as what its plane counts for."""
     sampler = OneAttempt(honest).sampler(data)
-    offer = _Offer(sampler.cells)
-    offer.weights = [math.prod(count for _, count in cell.sides) for cell in sampler.cells]
-    sampler._offer = offer
+    offer = CellWeights(sampler.cells)
+    offer.counts = [math.prod(count for _, count in cell.sides) for cell in sampler.cells]
+    sampler._weights = offer
     return sampler.attempt(rng)
 
 

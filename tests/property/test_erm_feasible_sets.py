@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.erm.feasible_sets import Ball, BallBox, Box, interval, shrink
+from discreet.erm.feasible_sets import Ball, BallBox, Box, interval
 from discreet.errors import ParameterError
 
 DIMENSION = 4
@@ -86,7 +86,7 @@ def test_shrinking_minimises_its_objective(feasible, point, other, amount):
     def objective(w):
         return float((w - point) @ (w - point)) / 2 + amount * float(np.abs(w).sum())
 
-    found = shrink(feasible, point, amount)
+    found = feasible.shrink(point, amount)
     assert feasible.contains(found, 1e-14)
     for rival in (
         feasible.project(other),

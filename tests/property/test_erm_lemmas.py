@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import discreet as dp
+from discreet.data import matrix as matrix_module
 from discreet.data import table as table_module
 from discreet.erm import features as features_module
 from discreet.erm.feasible_sets import Ball, BallBox, Box
 from discreet.erm.features import STEPS, Constant, Declared, VectorColumn
-from discreet.erm.gradient import Pass
+from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
 from discreet.erm.nonprivate import descend, minimiser, risk_gradient, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
@@ -318,7 +319,7 @@ def test_the_integer_gradient_is_as_near_to_the_gradient_as_it_says(loss, featur
     data = dataset(loss, features, 60)
     for feasible, size in itertools.product(SETS, (60, 2**31)):
         risk = risk_of(loss, features, feasible)
-        over = Pass(risk, data.facts.domain, size)
+        over = pass_over(risk, data.facts.domain, size)
         rows, targets = plain(risk, data)
         exactly = over.oracle(data)
         for w in points_of(feasible, over.dimension, 8):
@@ -338,7 +339,7 @@ def test_a_softmax_of_many_classes_is_as_near_as_it_says(classes):
         target=dp.Category(*range(classes)),
     )
     risk = Risk(Softmax(classes), VectorColumn("x", intercept=False), "y", Ball(3))
-    over = Pass(risk, data.facts.domain)
+    over = pass_over(risk, data.facts.domain)
     rows, targets = plain(risk, data)
     exactly = over.oracle(data)
     for w in points_of(risk.feasible, over.dimension, 10)[:10]:
@@ -360,7 +361,7 @@ def test_the_integer_gradient_of_a_corner_is_a_subgradient_nearby(loss):
     features = VectorColumn("x", intercept=True)
     data = dataset(loss, features, 60)
     risk = risk_of(loss, features, Ball("1.5"))
-    over = Pass(risk, data.facts.domain)
+    over = pass_over(risk, data.facts.domain)
     rows, targets = plain(risk, data)
     assert over.gradient_error() == math.inf
     for w in points_of(risk.feasible, over.dimension, 5):
@@ -375,12 +376,13 @@ def test_the_integer_gradient_of_a_corner_is_a_subgradient_nearby(loss):
 def test_the_integers_do_not_depend_on_how_the_rows_are_cut(loss, features, monkeypatch):
     data = dataset(loss, features, 53)
     risk = risk_of(loss, features, Ball("1.5"))
-    over = Pass(risk, data.facts.domain)
+    over = pass_over(risk, data.facts.domain)
     points = points_of(risk.feasible, over.dimension, 3)
     whole = [over.oracle(data)(w) for w in points]
     for block, batch in ((1, 2**20), (7 * over.width, 5), (2**16, 10)):
         monkeypatch.setattr(features_module, "_BLOCK", block)
         monkeypatch.setattr(table_module, "_BLOCK", batch)
+        monkeypatch.setattr(matrix_module, "_BLOCK", batch)
         assert all((over.oracle(data)(w) == sums).all() for w, sums in zip(points, whole, strict=True))
 
 
@@ -390,7 +392,7 @@ def test_a_file_and_a_frame_have_the_same_integers(tmp_path):
     pyarrow.parquet.write_table(pyarrow.table(columns), path)
     whole, files = dp.Table(columns, DOMAIN), [dp.ParquetTable(path, DOMAIN, batch_rows=rows) for rows in (17, 1000)]
     for loss, features in itertools.product([Squared(), Logistic("0.4"), Softmax(3)], [Constant(), DECLARED]):
-        over = Pass(risk_of(loss, features, Box("-0.4", "0.7")), DOMAIN)
+        over = pass_over(risk_of(loss, features, Box("-0.4", "0.7")), DOMAIN)
         w = points_of(over.risk.feasible, over.dimension, 1)[0]
         expected = over.oracle(whole)(w)
         assert all((over.oracle(each)(w) == expected).all() for each in files)
@@ -401,7 +403,7 @@ def test_a_file_and_a_frame_have_the_same_integers(tmp_path):
 def test_a_row_that_leaves_takes_its_own_integers_and_no_others(loss, features):
     risk = risk_of(loss, features, BallBox(1, "-0.5", 2))
     every = dataset(loss, features, 12)
-    over = Pass(risk, every.facts.domain)
+    over = pass_over(risk, every.facts.domain)
     exactly = over.oracle if not isinstance(loss, Squared) else lambda data: unrounded(over, data)
     for w in points_of(risk.feasible, over.dimension, 2)[:3]:
         whole = exactly(every)(w)
@@ -476,7 +478,7 @@ def test_no_neighbours_differ_by_more_than_the_sensitivity(loss, features):
     others = singles[0]
     for feasible in (Ball("1.5"), Box("-0.4", "0.7")):
         risk = risk_of(loss, features, feasible)
-        over = Pass(risk, others.facts.domain)
+        over = pass_over(risk, others.facts.domain)
         add = over.sensitivity(dp.Facts(others.facts.domain, dp.Neighbours("add-remove"), 5))
         replace = over.sensitivity(dp.Facts(others.facts.domain, dp.Neighbours("replace-one"), 5))
         oracles = [over.oracle(each) for each in singles]
@@ -497,7 +499,7 @@ def test_no_neighbours_differ_by_more_than_the_sensitivity(loss, features):
 def test_rounding_the_sum_of_many_rows_is_paid_for(kind, rows):
     """The squared loss rounds a sum, not a row: what one row adds then depends on the others, by less than a step."""
     features, feasible = VectorColumn("x", intercept=True), Ball("1.5")
-    over = Pass(risk_of(Squared(), features, feasible), dataset(Squared(), features, 1).facts.domain)
+    over = pass_over(risk_of(Squared(), features, feasible), dataset(Squared(), features, 1).facts.domain)
     assert over.coarse > 1
     stated = over.sensitivity(dp.Facts(over.domain, dp.Neighbours(kind, rows), 12))
     whole = over.oracle(chosen(Squared(), features, range(12)))
@@ -526,7 +528,7 @@ def test_the_sensitivity_is_nearly_attained(loss, features):
     # Where the loss is linear its slope is the bound; a logistic one is nearly so far out.
     feasible = Ball(20) if isinstance(loss, Logistic) else Ball("0.5")
     risk = risk_of(loss, features, feasible)
-    over = Pass(risk, singles[0].facts.domain)
+    over = pass_over(risk, singles[0].facts.domain)
     stated = over.sensitivity(singles[0].facts)
     found = max(
         int(((a - b).astype(object) ** 2).sum())
@@ -555,7 +557,7 @@ def test_a_custom_gradient_is_cut_to_its_bound_whatever_it_returns(data):
     given_back = data.draw(st.lists(st.lists(numbers, max_size=4), min_size=3, max_size=3))
     loss = Custom(lambda w, row: given_back[int(row["age"])], bound="0.5", dimension=2, label="wild")
     risk = Risk(loss, Constant(), "age", Ball(1))
-    over = Pass(risk, DOMAIN)
+    over = pass_over(risk, DOMAIN)
     columns = frame(3) | {"age": [0, 1, 2]}
     facts = dp.Table(columns, DOMAIN).facts
     sums = [over.at(np.zeros(2))]
@@ -567,7 +569,7 @@ def test_a_custom_gradient_is_cut_to_its_bound_whatever_it_returns(data):
 
 def test_a_custom_gradient_within_its_bound_is_left_alone():
     loss = Custom(lambda w, row: w * row["age"] / 30, bound=1, dimension=2, label="linear", convex=True)
-    over = Pass(Risk(loss, Constant(), "age", Ball(1)), DOMAIN)
+    over = pass_over(Risk(loss, Constant(), "age", Ball(1)), DOMAIN)
     data = dp.Table(frame(20), DOMAIN)
     w = np.array([0.6, -0.7])
     found = over.oracle(data)(w) * float(over.unit) / 20
@@ -580,7 +582,7 @@ def test_a_set_far_larger_than_the_target_is_computed_rightly_or_refused(loss, r
     risk = Risk(loss, Constant(), "number", Box(-reach, reach))
     data = dp.Table(frame(30), DOMAIN)
     try:
-        over = Pass(risk, DOMAIN)
+        over = pass_over(risk, DOMAIN)
     except ParameterError as error:
         assert "too large" in str(error)  # noqa: PT017 - a refusal is one of the two right answers
         return
@@ -606,7 +608,7 @@ def test_a_grid_of_features_of_any_step_is_summed_exactly_or_refused(loss, step)
     risk = Risk(loss, VectorColumn("x", intercept=True), "y", Ball(1))
     data = dp.Matrix(vectors, labels, features=vector, target=target)
     try:
-        over = Pass(risk, data.facts.domain)
+        over = pass_over(risk, data.facts.domain)
     except ParameterError as error:
         assert "fine" in str(error)  # noqa: PT017 - a refusal is one of the two right answers
         return

@@ -13,7 +13,7 @@ import discreet as dp
 from discreet.erm.descent import Descent, made_schedule, promise, propose
 from discreet.erm.feasible_sets import Ball, Box, interval
 from discreet.erm.features import Constant, VectorColumn
-from discreet.erm.gradient import Pass
+from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Squared
 from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
@@ -80,7 +80,7 @@ def test_the_mean_excess_risk_is_below_the_promise(loss, schedule, noise, regula
         risk.constants(data.facts), 20, risk.dimension(data.facts.domain) * mechanism.noise.variance() / 300**2
     )
     assert np.mean(found) - 5 * np.std(found) / math.sqrt(30) <= value
-    assert bound.excess is None or bound.excess >= value
+    assert bound.bound is None or bound.bound >= value
     assert min(found) >= -1e-3, "nothing is better than the minimiser, up to the grid of the rows"
 
 
@@ -130,7 +130,7 @@ def test_the_noise_of_a_step_has_the_stated_scale(factor, accepted):
     """One step of Average from the centre moves by -rate (gradient + noise) / n: the noise can be read off."""
     data, _, _ = labelled(Logistic(), rows=50)
     risk = Risk(Logistic(), VectorColumn(intercept=False), "y", Ball(1000))
-    over = Pass(risk, data.facts.domain, 50)
+    over = pass_over(risk, data.facts.domain, 50)
     scale = Fraction(5)
     mechanism = Descent(risk, GaussianNoise(scale * factor), 1, Average(1))
     exact = over.oracle(data)(np.zeros(4)) * float(over.unit)

@@ -18,16 +18,17 @@ from scipy.stats import binom, chi2, norm
 
 import discreet as dp
 from discreet.erm.exponential.bounds import promise, propose
-from discreet.erm.exponential.cell_sampler import Mesh
 from discreet.erm.exponential.custom import CustomLoss
 from discreet.erm.exponential.grid import GridExponential, problem_of
-from discreet.erm.exponential.line import Line, LineExponential, RankQuantile
+from discreet.erm.exponential.grid_points import Mesh
+from discreet.erm.exponential.line import Line, LineExponential
 from discreet.erm.feasible_sets import Ball, Box
 from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Squared
 from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.funds import Funds
+from discreet.mechanisms import RankQuantile
 from discreet.rng import Rng
 
 ALARM = 1e-6

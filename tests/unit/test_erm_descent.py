@@ -14,7 +14,7 @@ from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent, promise, propose
 from discreet.erm.feasible_sets import Ball, BallBox, Box, interval
 from discreet.erm.features import Constant, Declared, VectorColumn
-from discreet.erm.gradient import Pass
+from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
@@ -73,11 +73,11 @@ def test_a_descent_costs_its_steps():
 def test_a_gradient_moves_by_its_bound_once_or_twice_for_each_row_of_a_person(relation, rows, factor, loss):
     risk = Risk(loss, VectorColumn(intercept=False), "y", Ball(10))
     known = facts(relation=relation, rows=rows)
-    assert Pass(risk, VECTORS).sensitivity(known).l2_squared == factor * 2**30 * VECTORS.column("x").bound_squared
+    assert pass_over(risk, VECTORS).sensitivity(known).l2_squared == factor * 2**30 * VECTORS.column("x").bound_squared
 
 
 def test_the_squared_loss_pays_for_the_longest_miss_in_its_set():
-    small, large = (Pass(Risk(Squared(), VectorColumn(), "y", Ball(radius)), NUMBERS) for radius in (1, 10))
+    small, large = (pass_over(Risk(Squared(), VectorColumn(), "y", Ball(radius)), NUMBERS) for radius in (1, 10))
     longest = [math.sqrt(p.sensitivity(facts(NUMBERS)).l2_squared) * float(p.unit) for p in (small, large)]
     norm = math.sqrt(1.25)
     assert longest == pytest.approx([2 * 2 * norm * (norm * r + 3) for r in (1, 10)], rel=1e-3)
@@ -147,7 +147,7 @@ def test_ridge_makes_the_promise_fall_like_the_square_of_the_size():
 
 def test_nothing_is_promised_where_no_theorem_reaches():
     tiny = facts(size=5)
-    assert promise(propose(LOGISTIC, facts=tiny, funds=budgeted()), tiny).excess is None
+    assert promise(propose(LOGISTIC, facts=tiny, funds=budgeted()), tiny).bound is None
     corners = Risk(Hinge(), VectorColumn(), "y", Ball(10))
     known = facts()
     last = propose(corners, facts=known, funds=budgeted(), schedule=Last)
@@ -184,7 +184,7 @@ def test_a_custom_gradient_is_cut_and_a_row_where_it_fails_counts_as_nothing():
     domain = dp.Domain(age=dp.Number(0, 100, step=1))
     risk = Risk(Custom(mean_gradient, bound=Fraction(1, 2), dimension=1, label="mean"), Constant(), "", interval(0, 1))
     table = dp.Table({"age": [10, 20, 85, 95, 100]}, domain)
-    over = Pass(risk, domain)
+    over = pass_over(risk, domain)
     sums = over.oracle(table)(np.array([0.5]))
     assert sums[0] * float(over.unit) == pytest.approx(0.5 + 0.5, abs=1e-3), "0.8 and 0.6 are cut to 0.5"
     assert over.sensitivity(table.facts).l2_squared == 4 * 2**30
@@ -211,7 +211,7 @@ def test_a_released_model_is_a_float_vector_in_the_set():
 @pytest.mark.parametrize("loss", [Logistic(), Squared()])
 def test_a_rounded_iterate_is_never_longer_than_the_set_allows(feasible, loss):
     domain = VECTORS if loss.form == "margin" else NUMBERS
-    over = Pass(Risk(loss, VectorColumn(), "y", feasible), domain)
+    over = pass_over(Risk(loss, VectorColumn(), "y", feasible), domain)
     rng = np.random.default_rng(4)
     points = [feasible.project(rng.normal(size=4) * 10) for _ in range(200)]
     wild = [np.full(4, value) for value in (math.nan, math.inf, -math.inf, 1e308, 3.0)]
@@ -220,13 +220,13 @@ def test_a_rounded_iterate_is_never_longer_than_the_set_allows(feasible, loss):
 
 
 def test_a_set_that_ends_between_two_grid_points_is_rounded_inwards():
-    over = Pass(Risk(Logistic(), VectorColumn(intercept=False), "y", Ball(Fraction(4_194_303, 2**21))), VECTORS)
+    over = pass_over(Risk(Logistic(), VectorColumn(intercept=False), "y", Ball(Fraction(4_194_303, 2**21))), VECTORS)
     ends = [over.quantised(np.eye(3)[0] * float(over.risk.feasible.radius) * (1 + 1e-9)) for _ in range(2)]
     assert int(ends[0][0]) ** 2 <= over.iterate_squared
 
 
 def test_the_coarse_sums_pay_for_their_rounding():
-    over = Pass(Risk(Squared(), VectorColumn(intercept=False), "y", Ball(5)), NUMBERS)
+    over = pass_over(Risk(Squared(), VectorColumn(intercept=False), "y", Ball(5)), NUMBERS)
     assert over.coarse > 1
     before = 4 * over.reach**2 * over.rows_squared
     wanted = Fraction(math.isqrt(before - 1) + 1, over.coarse) + 2  # the root of three coordinates, rounded up
@@ -236,7 +236,7 @@ def test_the_coarse_sums_pay_for_their_rounding():
 def test_coordinate_noise_is_priced_for_every_coordinate_and_step():
     one = CoordinateLaplaceNoise(300)
     known = facts()
-    over = Pass(LOGISTIC, VECTORS)
+    over = pass_over(LOGISTIC, VECTORS)
     single = one.guarantee(over.sensitivity(known), unit=over.unit, dimension=1, neighbours=known.neighbours)
     assert Descent(LOGISTIC, one, 5, Average(1)).guarantee(known).pure == 4 * 5 * single.pure
 
@@ -254,7 +254,7 @@ def test_every_step_has_its_own_noise_and_means_are_divided_by_the_public_size()
         rows, [0] * 5, features=VECTORS.column("x"), target=VECTORS.column("y"), neighbours="add-remove", size=1000
     )
     risk = Risk(Logistic("1/2"), VectorColumn(intercept=False), "y", Ball(2**40))
-    unit = float(Pass(risk, VECTORS).unit)
+    unit = float(pass_over(risk, VECTORS).unit)
     moved = Descent(risk, Numbered(), 4, Last(1)).run(data, Rng())
     assert moved == pytest.approx(np.full(3, -(0 + 1 + 2 + 3) * 10**12 * unit / 1000))
 
@@ -269,7 +269,7 @@ def test_every_step_has_its_own_noise_and_means_are_divided_by_the_public_size()
         (lambda: Ball(10**400), "between"),
         (lambda: Descent(LOGISTIC, GaussianNoise(10**6), 3 * 10**8, Average(1)).guarantee(facts()), "too many numbers"),
         (
-            lambda: Pass(
+            lambda: pass_over(
                 Risk(Squared(), VectorColumn(), "y", Ball(1)),
                 dp.Domain(x=dp.Vector(30_000, norm=1), y=dp.Number(-1, 1, step="0.1")),
             ),
@@ -291,4 +291,4 @@ def warning_gradient(w, row):
 def test_a_custom_gradient_neither_warns_nor_exits():
     domain = dp.Domain(age=dp.Number(0, 100, step=1))
     risk = Risk(Custom(warning_gradient, bound=1, dimension=1, label="odd"), Constant(), "", interval(0, 1))
-    assert Pass(risk, domain).oracle(dp.Table({"age": [0, 5]}, domain))(np.array([0.5])).tolist() == [0]
+    assert pass_over(risk, domain).oracle(dp.Table({"age": [0, 5]}, domain))(np.array([0.5])).tolist() == [0]

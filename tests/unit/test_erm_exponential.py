@@ -15,12 +15,10 @@ from scipy.special import gammaincc
 import discreet as dp
 from discreet.data import Domain, Facts
 from discreet.erm.exponential.bounds import Tail, convex_tail, lecture_tail, promise, propose
-from discreet.erm.exponential.cell_sampler import Mesh
 from discreet.erm.exponential.custom import CustomLoss, CustomProblem
 from discreet.erm.exponential.grid import GridExponential, problem_of
-from discreet.erm.exponential.grid_points import Lattice
-from discreet.erm.exponential.line import Line, LineExponential, RankQuantile
-from discreet.erm.exponential.line_sampler import ColumnSums, first
+from discreet.erm.exponential.grid_points import Lattice, Mesh
+from discreet.erm.exponential.line import Line, LineExponential
 from discreet.erm.feasible_sets import Ball, BallBox, Box
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
@@ -29,6 +27,7 @@ from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Neighbours
+from discreet.mechanisms import ColumnSums, RankQuantile, first
 from discreet.records import canonical, record, revive
 from discreet.rng import Rng, SeededRng
 
@@ -621,9 +620,9 @@ def test_on_a_line_the_promise_is_one_over_the_rate_and_on_a_coarse_one_a_little
 def test_nothing_is_promised_when_the_centre_is_as_good():
     few = column([0.0, 1.0])
     found = promise(LineExponential(on_line(Absolute()), "0.1"), few.facts)
-    assert found.excess is None
+    assert found.bound is None
     assert "no better" in str(found)
-    assert promise(RankQuantile("x", "0.5", "0.1"), few.facts).excess is None
+    assert promise(RankQuantile("x", "0.5", "0.1"), few.facts).bound is None
 
 
 def test_a_users_loss_is_promised_something_over_the_grid_and_over_the_set_if_it_is_lipschitz():

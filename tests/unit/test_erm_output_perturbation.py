@@ -11,6 +11,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import discreet as dp
+from discreet import exact
 from discreet.catalogue import CATALOGUE
 from discreet.erm import output_perturbation
 from discreet.erm.feasible_sets import Ball, BallBox, Box, interval
@@ -149,7 +150,7 @@ def test_the_sensitivity_of_the_integers_is_the_theorem_s(relation):
 
 def test_every_number_of_the_sensitivity_is_rounded_up():
     for value in (Fraction(2), Fraction(3, 7), Fraction(10**30, 7), Fraction(7, 10**30), Fraction(4)):
-        root = output_perturbation._root_up(value)
+        root = exact.root_up(value)
         assert value <= root**2 <= value * (1 + Fraction(1, 2**38))
         short = output_perturbation._short_up(value)
         assert value <= short <= value * (1 + Fraction(1, 2**18))
@@ -264,7 +265,7 @@ def long_gradient(loss, rows, targets, w):
 
 
 def test_the_fine_gradient_does_not_depend_on_how_the_rows_are_cut(monkeypatch, tmp_path):
-    from discreet.data import table
+    from discreet.data import matrix as matrices
 
     loss = Logistic("1/2")
     x, y = arrays(loss, 101)
@@ -274,7 +275,7 @@ def test_the_fine_gradient_does_not_depend_on_how_the_rows_are_cut(monkeypatch, 
     whole = output_perturbation._FineRows(known, data).gradient(w)
     for rows, block in ((1, 2**20), (7, 3), (2**14, 11)):
         monkeypatch.setattr(output_perturbation, "_ROWS", rows)
-        monkeypatch.setattr(table, "_BLOCK", block)
+        monkeypatch.setattr(matrices, "_BLOCK", block)
         assert (output_perturbation._FineRows(known, data).gradient(w) == whole).all()
 
 
@@ -439,7 +440,7 @@ def test_an_excess_that_the_centre_already_has_is_not_promised():
     risk = Risk(Logistic(), FEATURES, "y", Ball(10))
     budget = dp.Funds.of(dp.Budget("0.01"))
     found = promise(propose(risk, facts=data.facts, funds=budget), data.facts)
-    assert found.excess is None
+    assert found.bound is None
     assert "no better than the centre" in str(found)
     assert float(found) == math.inf
 
@@ -449,7 +450,7 @@ def test_a_promise_says_what_it_rests_on():
     data = matrix(Logistic(), x, y)
     risk = Risk(Logistic(), FEATURES, "y", Ball(2), Ridge("1/10"))
     found = promise(propose(risk, facts=data.facts, funds=Funds.of(dp.Budget(1))), data.facts)
-    assert found.excess is not None
+    assert found.bound is not None
     assert str(found).startswith("excess risk <= ")
     assert "output perturbation, ProductLaplaceNoise" in str(found)
 

@@ -1,4 +1,4 @@
-"""What an attack on the ledger broke once: second budgets, secrets, interrupted creations, double counting, growth."""
+"""The ledger under copies, other users, interrupted creations, concurrent writers and growth."""
 
 from __future__ import annotations
 
@@ -798,8 +798,8 @@ def test_a_session_does_not_read_a_long_ledger_from_its_start(tmp_path, monkeypa
     ledger.close()
     fresh, whole = Ledger.open(tmp_path / "survey.ledger"), Ledger.open(tmp_path / "survey.ledger")
     read: list[int] = []
-    honest = Transcript._note_said
-    monkeypatch.setitem(transcript._FOLDS, "said", lambda self, body: (read.append(body["seq"]), honest(self, body))[1])
+    honest = Transcript._read_said
+    monkeypatch.setattr(Transcript, "_read_said", lambda self, body: (read.append(body["seq"]), honest(self, body))[1])
     stored = Session(table, fresh, alpha=0.1)
     for number, answer in said.items():
         again = stored.ask(asked_about(number))

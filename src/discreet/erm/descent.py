@@ -25,16 +25,14 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Dataset, Facts, Floats
-from discreet.erm.feasible_sets import shrink
-from discreet.erm.gradient import pass_over
-from discreet.erm.losses import Custom
-from discreet.erm.promise import Promise
-from discreet.erm.risk import Constants, Risk, needs_moments, public_size
+from discreet.erm.gradient import Pass, pass_over
+from discreet.erm.risk import Constants, Risk, public_size
 from discreet.erm.schedules import Accelerated, Average, Last, Schedule, StronglyConvex
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
+from discreet.method import Promise
 from discreet.rng import Rng
 
 _WORK = 2**28  # entries of the features that all passes together may read, beyond the first 64 passes
@@ -70,7 +68,7 @@ class Descent:
         exact.freeze(self, steps=exact.whole(steps=self.steps))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        over = pass_over(self.risk, facts.domain, public_size(facts))
+        over = self._over(facts)
         if self.steps * over.dimension > _MOST_DRAWS:
             raise ParameterError(
                 f"{self.steps} steps in {over.dimension} dimensions draw too many numbers at once; at most "
@@ -82,43 +80,48 @@ class Descent:
         return self.steps * step
 
     def run(self, data: Dataset, rng: Rng) -> Floats:
-        over = pass_over(self.risk, data.facts.domain, public_size(data.facts))
+        over, risk = self._over(data.facts), self.risk
         noise = self.noise.draw((self.steps, over.dimension), unit=over.unit, rng=rng)
         exactly, unit = over.oracle(data), float(over.unit) / public_size(data.facts)
 
         def gradient(w: Floats, step: int) -> Floats:
             noisy: Floats = (exactly(w) + noise[step]) * unit
-            return noisy + self.risk.smooth_gradient(w)
+            return noisy + risk.smooth_gradient(w)
 
-        def shrunk(w: Floats, rate: float) -> Floats:
-            return shrink(self.risk.feasible, w, rate * self.risk.shrinkage())
+        def shrink(w: Floats, rate: float) -> Floats:
+            return risk.feasible.shrink(w, rate * risk.shrinkage())
 
-        start = self.risk.feasible.centre(over.dimension)
-        return self.schedule.descend(gradient, shrunk, start, self.steps, smooth=_smooth(self.risk))
+        start, smooth = risk.feasible.centre(over.dimension), risk.loss.curvature() is not None
+        return self.schedule.descend(gradient, shrink, start, self.steps, smooth=smooth)
+
+    def _over(self, facts: Facts) -> Pass:
+        return pass_over(self.risk, facts.domain, public_size(facts))
 
 
 def promise(mechanism: Descent, facts: Facts, beta: float | None = None) -> Promise:
     """The excess risk that the schedule's theorem promises, in expectation or with probability 1 - beta."""
     known, risk = mechanism.risk.constants(facts), mechanism.risk
     theorem = f"{type(mechanism.schedule).__name__} of {mechanism.steps} steps, {type(mechanism.noise).__name__}"
-    if isinstance(risk.loss, Custom) and not risk.loss.convex:
+    if not risk.loss.convex:
         return Promise(None, theorem, "the owner of this gradient does not state that it is convex")
-    one = mechanism.noise.variance() / public_size(facts) ** 2
+    one, excess = mechanism.noise.variance() / public_size(facts) ** 2, math.inf
     if beta is None:
-        found = mechanism.schedule.expected(known, mechanism.steps, known.dimension * one)
+        excess = mechanism.schedule.expected(known, mechanism.steps, known.dimension * one)
     elif isinstance(mechanism.noise, GaussianNoise):
-        found = mechanism.schedule.likely(known, mechanism.steps, math.sqrt(one), beta)
-    else:
-        found = math.inf
-    found += _start_term(mechanism, known) + pass_over(risk, facts.domain, public_size(facts)).excess_error(known)
+        excess = mechanism.schedule.likely(known, mechanism.steps, math.sqrt(one), beta)
+    if known.smoothness is None and risk.shrinkage():
+        # Lasso with corners: the regularizer at the start counts once among the steps.
+        start = risk.feasible.centre(known.dimension)
+        excess += risk.shrinkage() * float(np.abs(start).sum()) / mechanism.steps
+    excess += pass_over(risk, facts.domain, public_size(facts)).excess_error(known)
     trivial = risk.centre_excess(facts)
-    if not math.isfinite(found):
+    if not math.isfinite(excess):
         return Promise(None, theorem, "no theorem covers this loss with this schedule and noise", beta)
-    if found >= trivial:
+    if excess >= trivial:
         return Promise(
-            None, theorem, f"the theorem's {found:.3g} is no better than the start of the descent, {trivial:.3g}", beta
+            None, theorem, f"the theorem's {excess:.3g} is no better than the start of the descent, {trivial:.3g}", beta
         )
-    return Promise(found, theorem, beta=beta).about(facts)
+    return Promise(excess, theorem, beta=beta).about(facts)
 
 
 def propose(
@@ -133,110 +136,69 @@ def propose(
     """The descent with the least noise that is admitted, its steps and rate by the public rule.
 
     noise     None: GaussianNoise if any amount of it is admitted, else ProductLaplaceNoise (pure)
-    schedule  None: whichever theorem promises most, by the rule above
+    schedule  None: the one whose theorem promises most, by the rule above
     """
     known, size = risk.constants(facts), public_size(facts)
-    kinds = (schedule,) if schedule is not None else _applicable(known)
-    drawn, one, grows = _first_scale(risk, known, size, kinds[0], funds, noise, facts)
-    spread = known.dimension * drawn(Fraction(1)).variance() * one**2 / size**2
-    tried = _tried(_limit(risk, facts)) if steps is None else [exact.whole(steps=steps)]
-    kind, taken = _fewest(kinds, tried, known, spread, grows)
-    make = functools.partial(_descent, risk, known, size, kind, drawn, taken)
-    guess = make(Fraction(one * taken ** (grows / 2)) * Fraction(1_000_001, 1_000_000))
-    return guess if funds.admits(guess.guarantee(facts)) else calibrate(make, funds=funds, facts=facts)
-
-
-def _applicable(known: Constants) -> tuple[type[Schedule], ...]:
     smooth = (Accelerated, Average) if known.smoothness is not None else (Average,)
-    return (*smooth, StronglyConvex) if known.convexity > 0 else smooth
+    kinds: tuple[type[Schedule], ...] = (*smooth, StronglyConvex) if known.convexity > 0 else smooth
+    kinds = kinds if schedule is None else (schedule,)
+
+    def make(kind: type[Schedule], law: type[Noise], count: int, scale: Fraction) -> Descent:
+        drawn = law(scale)
+        rated = made_schedule(kind, known, count, known.dimension * drawn.variance() / size**2)
+        return Descent(risk, drawn, count, rated)
+
+    def one_step(law: type[Noise]) -> float:
+        """The scale that one step of this noise needs."""
+        first = functools.partial(make, kinds[0], law, 1)
+        return float(calibrate(first, funds=funds, facts=facts, precision=12).noise.scale)
+
+    # If a Gaussian is admitted at all, there is a Renyi book and variances grow like the steps; else like their square.
+    grows, law = 1, noise or GaussianNoise
+    try:
+        one = one_step(GaussianNoise)
+    except ParameterError:
+        if noise is GaussianNoise:
+            raise
+        grows, law = 2, noise or ProductLaplaceNoise
+    if law is not GaussianNoise:
+        one = one_step(law)
+    spread = known.dimension * law(Fraction(1)).variance() * one**2 / size**2
+    counts = _step_counts(risk, facts) if steps is None else [exact.whole(steps=steps)]
+    kind, count = _fewest(kinds, counts, known, spread, grows)
+    best = functools.partial(make, kind, law, count)
+    guess = best(Fraction(one * count ** (grows / 2)) * Fraction(1_000_001, 1_000_000))
+    return guess if funds.admits(guess.guarantee(facts)) else calibrate(best, funds=funds, facts=facts)
 
 
-def _tried(limit: int) -> list[int]:
-    """Numbers of steps up to the limit, each a few per cent more than the one before."""
+def _step_counts(risk: Risk, facts: Facts) -> list[int]:
+    """Numbers of steps up to what is affordable, each a few per cent more than the one before.
+
+    The squared loss needs one pass whatever the steps.
+    """
+    entries = max(1, public_size(facts) * facts.neighbours.rows * risk.dimension(facts.domain))
+    limit = _MOST if risk.loss.moments else min(_MOST, max(_FEWEST, _WORK // entries))
     return sorted({round(math.exp(math.log(limit) * k / 60)) for k in range(61)})
 
 
 def _fewest(
-    kinds: tuple[type[Schedule], ...], tried: list[int], known: Constants, spread: float, grows: int
+    kinds: tuple[type[Schedule], ...], counts: list[int], known: Constants, spread: float, grows: int
 ) -> tuple[type[Schedule], int]:
     """The fewest steps, and the schedule, whose promised excess is within a quarter of the least."""
-    found = {}
-    for steps in tried:
+    promised = {}
+    for steps in counts:
         variance = spread * float(steps) ** grows
         for kind in kinds:
-            found[kind, steps] = made_schedule(kind, known, steps, variance).expected(known, steps, variance)
-    least = min(found.values())
+            promised[kind, steps] = made_schedule(kind, known, steps, variance).expected(known, steps, variance)
+    least = min(promised.values())
     if not math.isfinite(least):  # no theorem here: as many steps as the mean of the iterates would take
-        return kinds[0], _fewest((Average,), tried, known, spread, grows)[1]
-    return next(key for key, excess in found.items() if excess <= 1.25 * least)
+        return kinds[0], _fewest((Average,), counts, known, spread, grows)[1]
+    return next(key for key, excess in promised.items() if excess <= 1.25 * least)
 
 
 def made_schedule(kind: type[Schedule], known: Constants, steps: int, variance: float) -> Schedule:
     """The schedule with its best rate for this many steps, to six digits."""
-    rate = Fraction(f"{kind.best_rate(known, steps, variance):.6g}")
-    return kind(rate)
-
-
-def _descent(
-    risk: Risk, known: Constants, size: int, kind: type[Schedule], noise: type[Noise], steps: int, scale: Fraction
-) -> Descent:
-    drawn = noise(scale)
-    variance = known.dimension * drawn.variance() / size**2
-    return Descent(risk, drawn, steps, made_schedule(kind, known, steps, variance))
-
-
-def _first_scale(
-    risk: Risk,
-    known: Constants,
-    size: int,
-    schedule: type[Schedule],
-    funds: Funds,
-    noise: type[Noise] | None,
-    facts: Facts,
-) -> tuple[type[Noise], float, int]:
-    """The noise to use, the scale that one step of it needs, and how the variance grows with the steps.
-
-    If a Gaussian is admitted at all, there is a Renyi book and variances grow like the steps; else like their square.
-    """
-    try:
-        first = calibrate(
-            functools.partial(_descent, risk, known, size, schedule, GaussianNoise, 1),
-            funds=funds,
-            facts=facts,
-            precision=12,
-        )
-        if noise in (None, GaussianNoise):
-            return GaussianNoise, float(first.noise.scale), 1
-        grows = 1
-    except ParameterError:
-        if noise is GaussianNoise:
-            raise
-        grows = 2
-    kind = noise or ProductLaplaceNoise
-    found = calibrate(
-        functools.partial(_descent, risk, known, size, schedule, kind, 1), funds=funds, facts=facts, precision=12
-    )
-    return kind, float(found.noise.scale), grows
-
-
-def _limit(risk: Risk, facts: Facts) -> int:
-    """How many passes are affordable; the squared loss needs one pass whatever the steps."""
-    if needs_moments(risk):
-        return _MOST
-    entries = max(1, public_size(facts) * facts.neighbours.rows * risk.dimension(facts.domain))
-    return min(_MOST, max(_FEWEST, _WORK // entries))
-
-
-def _smooth(risk: Risk) -> bool:
-    return risk.loss.curvature() is not None
-
-
-def _start_term(mechanism: Descent, known: Constants) -> float:
-    """Lasso with corners: the regularizer at the start counts once among the steps."""
-    if known.smoothness is not None or not mechanism.risk.shrinkage():
-        return 0.0
-    start = mechanism.risk.feasible.centre(known.dimension)
-    return mechanism.risk.shrinkage() * float(np.abs(start).sum()) / mechanism.steps
+    return kind(Fraction(f"{kind.best_rate(known, steps, variance):.6g}"))
 
 
 SCHEDULES: dict[str, type[Schedule]] = {

@@ -5,10 +5,10 @@
     interval(low, high)          the box in one dimension
     BallBox(radius, low, high)   both; the box must contain 0
 
-A set is public and so is everything done with it: floats are fine here. `project` is the nearest point of the set; it
+All of them are the intersection of maybe a ball around the origin and maybe a box, which `FeasibleSet` computes with. A
+set is public and so is everything done with it: floats are fine here. `project` is the nearest point of the set; it
 does not expand distances (lecture 10, claim 2), which every theorem of descent uses. `shrink` is the nearest point
-after a penalty amount * |w|_1 (the proximal step of lasso): for these four sets it is soft thresholding, then
-projection.
+after a penalty amount * |w|_1 (the proximal step of lasso): for these sets it is soft thresholding, then projection.
 """
 
 from __future__ import annotations
@@ -25,9 +25,108 @@ from discreet.arrays import Floats
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 
+Corners = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
+
+
+class FeasibleSet:
+    """The points within `ball` of the origin, if that is a number, and between the corners of `box`, if it has any.
+
+    The projection of u on both is clip(u / (1 + x)) for the least x >= 0 at which it is in the ball: the Lagrange
+    condition of the ball scales, that of each side cuts. Its length falls as x grows: x is found to the last bit.
+    """
+
+    __slots__ = ()
+
+    @property
+    def ball(self) -> Fraction | None:
+        return None
+
+    @property
+    def box(self) -> Corners | None:
+        return None
+
+    def project(self, point: Floats) -> Floats:
+        boxed = self._clip(point)
+        if self.ball is None or _norm(boxed) <= float(self.ball):
+            return boxed
+        radius = float(self.ball)
+        if self.box is not None:
+            enough = _norm(point) / radius  # scaled down by this much, the point is in the ball before it is clipped
+            scaling = exact.least(lambda x: _norm(self._clip(point / (1 + x))) <= radius, 0.0, enough)
+            boxed = self._clip(point / (1 + scaling))
+        length = _norm(boxed)
+        return boxed * (radius / length) if length > radius else boxed
+
+    def contains(self, point: Floats, slack: float = 0.0) -> bool:
+        if self.ball is not None and not _norm(point) <= float(self.ball) + slack:
+            return False
+        if self.box is None:
+            return True
+        low, high = self._corners()
+        return bool(np.all(point >= low - slack) and np.all(point <= high + slack))
+
+    def shrink(self, point: Floats, amount: float) -> Floats:
+        """The point w that minimises |w - point|^2 / 2 + amount * |w|_1; a box must contain 0 if amount > 0."""
+        if amount == 0:
+            return self.project(point)
+        return self.project(np.sign(point) * np.maximum(np.abs(point) - amount, 0.0))
+
+    def sides(self, dimension: int) -> list[tuple[Fraction, Fraction]]:
+        """The ends of the axes of the least box around the set."""
+        radius = self.ball
+        if self.box is None:
+            assert radius is not None
+            return [(-radius, radius)] * dimension
+        low, high = self.box
+        if len(low) not in (1, dimension):
+            raise ParameterError(f"the box has {len(low)} sides, the problem has {dimension} coordinates")
+        sides = list(zip(low, high, strict=True)) * (dimension if len(low) == 1 else 1)
+        return sides if radius is None else [(max(a, -radius), min(b, radius)) for a, b in sides]
+
+    def centre(self, dimension: int) -> Floats:
+        if self.ball is not None:
+            return np.zeros(dimension)
+        self.sides(dimension)
+        low, high = self._corners()
+        return np.broadcast_to((low + high) / 2, (dimension,)).copy()
+
+    def span(self, dimension: int) -> float:
+        """The largest distance of a point of the set from its centre."""
+        return self.diameter(dimension) / 2 if self.ball is None else self.reach(dimension)
+
+    def reach(self, dimension: int) -> float:
+        """The largest distance of a point of the set from the origin."""
+        if self.box is None and self.ball is not None:
+            return float(self.ball)
+        return math.sqrt(self.reach_squared(dimension))
+
+    def reach_squared(self, dimension: int) -> Fraction:
+        """Exact: the integers of a descent rest on it."""
+        self.sides(dimension)
+        reaches = [] if self.ball is None else [self.ball**2]
+        if self.box is not None:
+            total = sum((max(a * a, b * b) for a, b in zip(*self.box, strict=True)), Fraction(0))
+            reaches.append(total * dimension if len(self.box[0]) == 1 else total)
+        return min(reaches)
+
+    def diameter(self, dimension: int) -> float:
+        self.sides(dimension)
+        lengths = [] if self.ball is None else [2 * float(self.ball)]
+        if self.box is not None:
+            low, high = self._corners()
+            lengths.append(_norm(np.broadcast_to(high - low, (dimension,))))
+        return min(lengths)
+
+    def _clip(self, point: Floats) -> Floats:
+        return point if self.box is None else np.clip(point, *self._corners())
+
+    def _corners(self) -> tuple[Floats, Floats]:
+        low, high = self.box or ((), ())
+        return np.array([float(side) for side in low]), np.array([float(side) for side in high])
+
 
 @dataclass(frozen=True, slots=True, init=False)
-class Ball:
+class Ball(FeasibleSet):
     """All points within `radius` of the origin."""
 
     NAME: ClassVar[str] = "ball/1"
@@ -36,33 +135,13 @@ class Ball:
     def __init__(self, radius: Exact) -> None:
         exact.freeze(self, radius=exact.moderate(radius=radius))
 
-    def project(self, point: Floats) -> Floats:
-        length = _norm(point)
-        return point * (float(self.radius) / length) if length > self.radius else point
-
-    def contains(self, point: Floats, slack: float = 0.0) -> bool:
-        return _norm(point) <= float(self.radius) + slack
-
-    def centre(self, dimension: int) -> Floats:
-        return np.zeros(dimension)
-
-    def span(self, dimension: int) -> float:
-        """The largest distance of a point of the set from its centre."""
-        return float(self.radius)
-
-    def reach(self, dimension: int) -> float:
-        """The largest distance of a point of the set from the origin."""
-        return float(self.radius)
-
-    def reach_squared(self, dimension: int) -> Fraction:
-        return self.radius**2
-
-    def diameter(self, dimension: int) -> float:
-        return 2 * float(self.radius)
+    @property
+    def ball(self) -> Fraction | None:
+        return self.radius
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Box:
+class Box(FeasibleSet):
     """All points with low_i <= w_i <= high_i."""
 
     NAME: ClassVar[str] = "box/1"
@@ -78,34 +157,9 @@ class Box:
                 raise ParameterError(f"low must be below high, found {float(a):g} and {float(b):g}")
         exact.freeze(self, low=lows, high=highs)
 
-    def project(self, point: Floats) -> Floats:
-        return np.clip(point, _floats(self.low), _floats(self.high))
-
-    def contains(self, point: Floats, slack: float = 0.0) -> bool:
-        return bool(np.all(point >= _floats(self.low) - slack) and np.all(point <= _floats(self.high) + slack))
-
-    def centre(self, dimension: int) -> Floats:
-        return self._spread((_floats(self.low) + _floats(self.high)) / 2, dimension)
-
-    def span(self, dimension: int) -> float:
-        return self.diameter(dimension) / 2
-
-    def reach(self, dimension: int) -> float:
-        return math.sqrt(self.reach_squared(dimension))
-
-    def reach_squared(self, dimension: int) -> Fraction:
-        """Exact: the integers of a descent rest on it."""
-        self._spread(_floats(self.low), dimension)
-        total = sum((max(a * a, b * b) for a, b in zip(self.low, self.high, strict=True)), Fraction(0))
-        return total * dimension if len(self.low) == 1 else total
-
-    def diameter(self, dimension: int) -> float:
-        return _norm(self._spread(_floats(self.high) - _floats(self.low), dimension))
-
-    def _spread(self, corner: Floats, dimension: int) -> Floats:
-        if len(corner) not in (1, dimension):
-            raise ParameterError(f"the box has {len(corner)} sides, the problem has {dimension} coordinates")
-        return np.broadcast_to(corner, (dimension,)).copy()
+    @property
+    def box(self) -> Corners | None:
+        return self.low, self.high
 
 
 def interval(low: Exact, high: Exact) -> Box:
@@ -114,12 +168,8 @@ def interval(low: Exact, high: Exact) -> Box:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class BallBox:
-    """All points of a ball around the origin that are in a box too; the box contains the origin.
-
-    The projection of u is clip(u / (1 + x)) for the least x >= 0 at which it is in the ball: the Lagrange condition of
-    the ball scales, that of each side cuts. Its length falls as x grows, so x is found by bisection to the last bit.
-    """
+class BallBox(FeasibleSet):
+    """All points of a ball around the origin that are in a box too; the box contains the origin."""
 
     NAME: ClassVar[str] = "ball-box/1"
     radius: Fraction
@@ -132,42 +182,13 @@ class BallBox:
             raise ParameterError("the box of a BallBox must contain the origin")
         exact.freeze(self, radius=exact.moderate(radius=radius), low=box.low, high=box.high)
 
-    def project(self, point: Floats) -> Floats:
-        box = Box(self.low, self.high)
-        inside = Ball(self.radius)
-        if inside.contains(box.project(point)):
-            return box.project(point)
-        enough = _norm(point) / float(self.radius)  # with this much scaling the ball alone suffices
-        scaling = exact.least(lambda x: inside.contains(box.project(point / (1 + x))), 0.0, enough)
-        return inside.project(box.project(point / (1 + scaling)))
+    @property
+    def ball(self) -> Fraction | None:
+        return self.radius
 
-    def contains(self, point: Floats, slack: float = 0.0) -> bool:
-        return Ball(self.radius).contains(point, slack) and Box(self.low, self.high).contains(point, slack)
-
-    def centre(self, dimension: int) -> Floats:
-        return np.zeros(dimension)
-
-    def span(self, dimension: int) -> float:
-        return self.reach(dimension)
-
-    def reach(self, dimension: int) -> float:
-        return math.sqrt(self.reach_squared(dimension))
-
-    def reach_squared(self, dimension: int) -> Fraction:
-        return min(self.radius**2, Box(self.low, self.high).reach_squared(dimension))
-
-    def diameter(self, dimension: int) -> float:
-        return min(2 * float(self.radius), Box(self.low, self.high).diameter(dimension))
-
-
-FeasibleSet = Ball | Box | BallBox
-
-
-def shrink(feasible: FeasibleSet, point: Floats, amount: float) -> Floats:
-    """The point w of the set that minimises |w - point|^2 / 2 + amount * |w|_1; a box must contain 0 if amount > 0."""
-    if amount == 0:
-        return feasible.project(point)
-    return feasible.project(np.sign(point) * np.maximum(np.abs(point) - amount, 0.0))
+    @property
+    def box(self) -> Corners | None:
+        return self.low, self.high
 
 
 def _corner(name: str, value: Any) -> tuple[Fraction, ...]:
@@ -175,10 +196,6 @@ def _corner(name: str, value: Any) -> tuple[Fraction, ...]:
     if not sides:
         raise ParameterError(f"{name} must be a number or a list of numbers, found none")
     return tuple(exact.number(**{name: side}) for side in sides)
-
-
-def _floats(corner: tuple[Fraction, ...]) -> Floats:
-    return np.array([float(side) for side in corner])
 
 
 def _norm(vector: Floats) -> float:

@@ -26,26 +26,15 @@ import functools
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from discreet import exact
-from discreet.data import (
-    Batch,
-    Dataset,
-    Domain,
-    Facts,
-    Floats,
-    IntArray,
-    Ints,
-    Number,
-    Vector,
-    grid_rows,
-    shrunk,
-)
+from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Vector, grid_rows, shrunk
 from discreet.erm.features import STEPS, blocks
-from discreet.erm.losses import Custom, Loss, Softmax
-from discreet.erm.risk import Constants, Risk, needs_moments
+from discreet.erm.losses import Custom, ScalarLoss
+from discreet.erm.risk import Constants, Risk
 from discreet.errors import ParameterError
 from discreet.query import Sensitivity, alone, of_persons
 
@@ -59,8 +48,9 @@ _EXP_STEPS = 2**20  # what exp(0) is in the table of a softmax
 class Pass:
     """The sum over the rows of their gradients, at any point: the grids, tables and bounds that all passes share.
 
-    unit    what one integer of the sum is worth, in units of the loss over units of w
-    grid    what one integer of the iterate is worth
+    unit       what one integer of the sum is worth, in units of the loss over units of w
+    dimension  of the sum
+    coarse     what the sum is divided by before noise is added
 
     Theorem.   Slopes by table, B the bound on a row's squared integers, S = 2^15: between neighbours the sums at one
                point differ by |d|_2^2 <= S^2 B (add-remove) or 4 S^2 B (replace-one), whatever the point is; a softmax
@@ -69,54 +59,104 @@ class Pass:
                |d|_inf <= |d|_2. A custom gradient has the bound of its Vector for S^2 B. A person of k rows: k times.
     """
 
-    def __init__(self, risk: Risk, domain: Domain, size: int = 2**31) -> None:
-        """`size` is the public size: a table of slopes finer than the noise is a waste."""
-        risk.checked_target(domain)
-        self.risk, self.domain = risk, domain
-        self.entries = 2 ** min(18, max(14, size.bit_length() + 5))
-        self.dimension, self.coarse = risk.dimension(domain), 1
-        if isinstance(risk.loss, Custom):
-            self.vector = Vector(self.dimension, norm=risk.loss.bound)
-            self.unit = self.vector.step
-            return
-        self.width, self.rows_squared = risk.features.dimension(domain), risk.features.bound_squared(domain)
-        self.target_steps = _target_steps(risk, domain)
-        self.grid = _iterate_grid(risk, domain)
-        self.iterate_squared = math.floor(risk.feasible.reach_squared(self.dimension) / self.grid**2)
-        self.margin_unit = self.grid * risk.features.unit(domain)
+    unit: Fraction
+    coarse = 1
+
+    def __init__(self, risk: Risk, domain: Domain) -> None:
+        risk.loss.check_target(domain, risk.target)
+        self.risk, self.domain, self.dimension = risk, domain, risk.dimension(domain)
+
+    def row_squared(self) -> int:
+        """The squared length of what one row adds, at most, before it is divided by `coarse`."""
+        raise NotImplementedError
+
+    def at(self, w: Floats) -> Partial:
+        """The function of a batch whose sum is the sum of the gradients at w."""
+        raise NotImplementedError
+
+    def gradient_error(self) -> float:
+        """How far one row's integer gradient is from the gradient of a smooth loss, at most: rounding alone."""
+        raise NotImplementedError
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        added, replaced = (lengths(times * self.row_squared(), self.dimension) for times in (1, 4))
+        whole = of_persons(facts.neighbours, added=added, replaced=replaced)
+        if self.coarse == 1:
+            return whole
+        length = Fraction(exact.ceil_sqrt(Fraction(whole.l2_squared)), self.coarse)
+        rounded = length + exact.ceil_sqrt(Fraction(self.dimension))
+        return lengths(math.floor(rounded**2), self.dimension)
+
+    def oracle(self, data: Dataset) -> Callable[[Floats], IntArray]:
+        """The exact sum of the gradients at any point. Not private: for the inside of a mechanism's `run`."""
+        return lambda w: data.exact_sum(self.at(w))
+
+    def excess_error(self, known: Constants) -> float:
+        """What rounding can add to the excess risk of a descent, whose sum has up to k rows for each of n persons.
+
+        Smooth: a row's gradient that is off by e adds at most k e times the diameter.
+        """
+        return known.rows * self.gradient_error() * known.diameter
+
+
+class CustomPass(Pass):
+    """A user's function, row by row so that no row sees another; a row where it fails or is not finite counts as 0."""
+
+    def __init__(self, risk: Risk, domain: Domain, loss: Custom) -> None:
+        super().__init__(risk, domain)
+        self.gradient, self.vector = loss.gradient, Vector(self.dimension, norm=loss.bound)
+        self.unit = self.vector.step
+
+    def row_squared(self) -> int:
+        return self.vector.bound_squared
+
+    def at(self, w: Floats) -> Partial:
+        def gradient(row: dict[str, Any]) -> Floats:
+            return np.array(self.gradient(w.copy(), row), float).reshape(len(w))
+
+        def summed(batch: Batch) -> Ints:
+            slopes = np.zeros((batch.rows, self.dimension))
+            for index, row in enumerate(batch.plain_rows()):
+                slopes[index] = alone(gradient, row, np.nan)
+            slopes[~np.isfinite(slopes).all(axis=1)] = 0.0
+            return np.asarray(grid_rows(slopes, self.vector).sum(axis=0, dtype=np.int64))
+
+        return summed
+
+    def gradient_error(self) -> float:
+        return float(self.unit) * math.sqrt(self.dimension)
+
+
+class LinearPass(Pass):
+    """What the passes of a linear model share: the grids of the iterate and of the target.
+
+    grid          what one integer of the iterate is worth: about 2^22 of them reach the end of the set, and margins are
+                  commensurable with the target
+    target_steps  the target's bound in integer margins: STEPS times a power of two that makes the grid fine enough
+    reach         no integer u is larger
+    """
+
+    def __init__(self, risk: Risk, domain: Domain) -> None:
+        super().__init__(risk, domain)
+        features, bound = risk.features, risk.target_bound(domain)
+        self.width, self.rows_squared = features.dimension(domain), features.bound_squared(domain)
+        unit, reach_squared = features.unit(domain), risk.feasible.reach_squared(self.dimension)
+        self.target_steps, self.grid = (STEPS, bound / STEPS / unit) if bound else (0, Fraction(1))
+        if bound:
+            while reach_squared < (_FINE_STEPS // 2) ** 2 * self.grid**2:
+                self.target_steps, self.grid = 2 * self.target_steps, self.grid / 2
+        else:
+            while self.grid**2 * _FINE_STEPS**2 < reach_squared:
+                self.grid *= 2
+            while self.grid**2 * _FINE_STEPS**2 >= 4 * reach_squared:
+                self.grid /= 2
+        self.iterate_squared = math.floor(reach_squared / self.grid**2)
+        self.margin_unit = self.grid * unit
         self.reach = math.isqrt(self.rows_squared * self.iterate_squared) + self.target_steps
         if self.rows_squared >= 2**31:
             raise ParameterError("the grid of the features is too fine: norm / step must be below 2**15.5")
         if self.reach >= 2**46 or self.iterate_squared >= 2**62:
             raise ParameterError("the feasible set is too large for this target: predictions would dwarf its bound")
-        if needs_moments(risk):
-            if self.width > _MOST_MOMENTS:
-                raise ParameterError(
-                    f"the squared loss keeps the sums of all products of two features: at most {_MOST_MOMENTS} "
-                    f"features, found {self.width}; a Huber loss needs no such sums"
-                )
-            self.coarse = 2 ** max(0, self.reach.bit_length() - 16)
-            self.unit = 2 * self.margin_unit * risk.features.unit(domain) * self.coarse
-        else:
-            self.shift = max(0, (2 * self.reach + 1).bit_length() - self.entries.bit_length() + 1)
-            self.unit = self._slope_unit() * risk.features.unit(domain)
-
-    def sensitivity(self, facts: Facts) -> Sensitivity:
-        if isinstance(self.risk.loss, Custom):
-            length = self.vector.bound_squared
-        elif needs_moments(self.risk):
-            length = self.reach**2 * self.rows_squared
-        else:
-            length = STEPS**2 * self.rows_squared * (2 if isinstance(self.risk.loss, Softmax) else 1)
-        whole = of_persons(
-            facts.neighbours, added=lengths(length, self.dimension), replaced=lengths(4 * length, self.dimension)
-        )
-        if self.coarse == 1:
-            return whole
-        rounded = Fraction(exact.ceil_sqrt(Fraction(whole.l2_squared)), self.coarse) + exact.ceil_sqrt(
-            Fraction(self.dimension)
-        )
-        return lengths(math.floor(rounded**2), self.dimension)
 
     def quantised(self, w: Floats) -> Ints:
         """The iterate as integers that are not longer than the set allows; the centre, if a step was not finite."""
@@ -124,25 +164,46 @@ class Pass:
         far = 2 * self.risk.feasible.reach(self.dimension)
         units = np.clip(finite, -far, far) / float(self.grid)
         share = min(1.0, math.sqrt(self.iterate_squared) / max(1.0, float(np.linalg.norm(units))))
-        found: Ints = shrunk(np.rint(units * share).astype(np.int64)[None, :], self.iterate_squared)[0]
-        return found
+        return np.asarray(shrunk(np.rint(units * share).astype(np.int64)[None, :], self.iterate_squared)[0])
+
+    def labels(self, batch: Batch, part: slice) -> Ints:
+        return batch.stored(self.risk.target)[part].astype(np.int64)
+
+    def targets(self, batch: Batch, part: slice) -> Floats:
+        """Targets as integers of at most STEPS: their share of the bound, rounded down by elementwise operations."""
+        number, bound = self.risk.loss.number(self.domain, self.risk.target), self.risk.target_bound(self.domain)
+        scaled = self.labels(batch, part) * float(number.step / bound * STEPS) + float(number.low / bound * STEPS)
+        return np.asarray(np.clip(np.floor(scaled), -STEPS, STEPS))
+
+    def iterate_error(self) -> float:
+        """How far the rounded iterate is from the iterate: half a step, and as much again if it was too long."""
+        return float(self.grid) * math.sqrt(self.dimension)
+
+    def miss_error(self, entry: float = 0.0) -> float:
+        """How far an integer u is from u: the iterate's grid, the target's, and the error of a table's entry."""
+        target = float(self.risk.target_bound(self.domain)) / STEPS
+        return self.risk.row_norm(self.domain) * self.iterate_error() + target + entry
+
+
+class MomentPass(LinearPass):
+    """The squared loss: one pass takes the sums of all products, and the gradient anywhere follows from them."""
+
+    def __init__(self, risk: Risk, domain: Domain) -> None:
+        super().__init__(risk, domain)
+        if self.width > _MOST_MOMENTS:
+            raise ParameterError(
+                f"the squared loss keeps the sums of all products of two features: at most {_MOST_MOMENTS} "
+                f"features, found {self.width}; a Huber loss needs no such sums"
+            )
+        self.coarse = 2 ** max(0, self.reach.bit_length() - 16)
+        self.unit = 2 * self.margin_unit * risk.features.unit(domain) * self.coarse
+
+    def row_squared(self) -> int:
+        return self.reach**2 * self.rows_squared
 
     def oracle(self, data: Dataset) -> Callable[[Floats], IntArray]:
-        """The exact sum of the gradients at any point. Not private: for the inside of a mechanism's `run`."""
-        if needs_moments(self.risk):
-            moments = data.exact_sum(self.moments)
-            return lambda w: self.from_moments(moments, self.quantised(w))
-        return lambda w: data.exact_sum(self.at(w))
-
-    def at(self, w: Floats) -> Partial:
-        """The function of a batch whose sum is the sum of the gradients at w."""
-        if isinstance(self.risk.loss, Custom):
-            return lambda batch: _custom_sum(self.risk.loss, w, self.vector, batch)  # type: ignore[arg-type]
-        units = self.quantised(w).astype(np.float64)
-        if isinstance(self.risk.loss, Softmax):
-            weights = np.ascontiguousarray(units.reshape(self.risk.loss.classes, self.width).T)
-            return lambda batch: self._summed(batch, weights, self._class_slopes)
-        return lambda batch: self._summed(batch, units, self._slopes_of)
+        moments = data.exact_sum(self.moments)
+        return lambda w: self.from_moments(moments, self.quantised(w))
 
     def moments(self, batch: Batch) -> Ints:
         """The sums of x_i x_j and, in the last row, of y x_j; y in its own steps."""
@@ -154,120 +215,142 @@ class Pass:
 
     def from_moments(self, moments: Ints, w: Ints) -> IntArray:
         """The sum of the gradients at w, in steps of `unit`: Python integers, for the products exceed 64 bits."""
-        exactly = moments[:-1].astype(object) @ w.astype(object) - moments[-1].astype(object) * (
-            self.target_steps // STEPS
-        )
+        products, linear = moments[:-1].astype(object), moments[-1].astype(object)
+        exactly = products @ w.astype(object) - linear * (self.target_steps // STEPS)
         return np.array([value // self.coarse for value in exactly], dtype=np.int64)
 
-    def _summed(self, batch: Batch, weights: Floats, slopes: Callable[..., Floats]) -> IntArray:
-        """The intercept is added by hand: rows without it are contiguous, and read at the speed of memory."""
-        features, constant = self.risk.features.without_intercept(), self.risk.features.constant(self.domain)
-        total = np.zeros((self.dimension // self.width, self.width), dtype=np.int64)
-        for rows, part in blocks(features, batch):
-            width = rows.shape[1]
-            margins = rows @ weights[:width]
-            missed = slopes(batch, part, margins + constant * weights[-1] if constant else margins)
-            total[:, :width] += (missed.T @ rows).astype(np.int64)
-            if constant:
-                total[:, -1] += constant * missed.sum(axis=0).astype(np.int64)
-        return total.ravel()
+    def gradient_error(self) -> float:
+        curve = self.risk.loss.curvature() or 0.0
+        norm = self.risk.row_norm(self.domain)
+        return norm * curve * self.miss_error() + float(self.unit) * math.sqrt(self.dimension)
 
-    def _slopes_of(self, batch: Batch, part: slice, margins: Floats) -> Floats:
-        if self.risk.loss.form == "difference":
-            missed = margins - self.targets(batch, part) * (self.target_steps // STEPS)
-            return self._looked_up(missed)
-        sign = self.labels(batch, part) * 2.0 - 1.0
-        return sign * self._looked_up(sign * margins)
 
-    def _looked_up(self, missed: Floats) -> Floats:
-        found: Floats = self.table[((missed + self.reach) * 2.0**-self.shift).astype(np.int32)]
-        return found
+class SlopePass(LinearPass):
+    """A loss of one margin with bounded slopes, which are looked up in a public table of integers."""
 
-    def _class_slopes(self, batch: Batch, part: slice, margins: Floats) -> Floats:
-        """(p - e_y) * STEPS with p from integers: floor(STEPS e_k / sum e), e_k from the table of exp."""
-        below = margins.max(axis=1, keepdims=True) - margins
-        grown = self.table[np.minimum(below * 2.0**-self.shift, self.entries - 1).astype(np.int32)]
-        share: Floats = np.floor(grown * STEPS / grown.sum(axis=1, keepdims=True))
-        share[np.arange(len(share)), self.labels(batch, part)] -= STEPS
-        return share
-
-    def labels(self, batch: Batch, part: slice) -> Ints:
-        return batch.stored(self.risk.target)[part].astype(np.int64)
-
-    def targets(self, batch: Batch, part: slice) -> Floats:
-        """Targets as integers of at most STEPS: their share of the bound, rounded down by elementwise operations."""
-        column = self.domain.column(self.risk.target)
-        assert isinstance(column, Number)
-        bound = self.risk.target_bound(self.domain)
-        scaled = self.labels(batch, part) * float(column.step / bound * STEPS) + float(column.low / bound * STEPS)
-        return np.asarray(np.clip(np.floor(scaled), -STEPS, STEPS))
+    def __init__(self, risk: Risk, domain: Domain, size: int) -> None:
+        super().__init__(risk, domain)
+        self.entries = 2 ** min(18, max(14, size.bit_length() + 5))  # a table finer than the noise is a waste
+        self.shift = max(0, (2 * self.reach + 1).bit_length() - self.entries.bit_length() + 1)
+        self.slope_unit = risk.loss.slope_bound / STEPS
+        self.unit = self.slope_unit * risk.features.unit(domain)
+        self.entry_error = 2.0**self.shift * float(self.margin_unit) / 2
 
     @functools.cached_property
     def table(self) -> Floats:
-        """Slopes in steps, one for each range of 2^shift integer margins; for a softmax exp(-distance) in its steps."""
-        assert not isinstance(self.risk.loss, Custom)
-        return _slope_table(self.risk.loss, self.entries, self.shift, self.reach, self.margin_unit)
+        """Slopes in steps, one for each range of 2^shift integer margins."""
+        return slope_table(self.scalar, self.entries, self.shift, self.reach, self.margin_unit, STEPS)
 
-    def _slope_unit(self) -> Fraction:
-        return Fraction(1, STEPS) * self.risk.loss.slope_bound
+    @property
+    def scalar(self) -> ScalarLoss:
+        assert isinstance(self.risk.loss, ScalarLoss)
+        return self.risk.loss
+
+    def row_squared(self) -> int:
+        return STEPS**2 * self.rows_squared
+
+    def at(self, w: Floats) -> Partial:
+        units = self.quantised(w).astype(np.float64)
+        weights = np.ascontiguousarray(units.reshape(-1, self.width).T) if len(units) > self.width else units
+        # The intercept is added by hand: rows without it are contiguous, and read at the speed of memory.
+        features, constant = self.risk.features.without_intercept(), self.risk.features.constant(self.domain)
+
+        def summed(batch: Batch) -> IntArray:
+            total = np.zeros((self.dimension // self.width, self.width), dtype=np.int64)
+            for rows, part in blocks(features, batch):
+                width = rows.shape[1]
+                margins = rows @ weights[:width]
+                slopes = self.slopes(batch, part, margins + constant * weights[-1] if constant else margins)
+                total[:, :width] += (slopes.T @ rows).astype(np.int64)
+                if constant:
+                    total[:, -1] += constant * slopes.sum(axis=0).astype(np.int64)
+            return total.ravel()
+
+        return summed
+
+    def slopes(self, batch: Batch, part: slice, margins: Floats) -> Floats:
+        """The integer slopes of rows with these integer margins."""
+        shift, sign = self.misses(batch, part)
+        missed = sign * margins + shift
+        return np.asarray(sign * self.table[((missed + self.reach) * 2.0**-self.shift).astype(np.int32)])
+
+    def misses(self, batch: Batch, part: slice) -> tuple[Floats | float, Floats | float]:
+        """(shift, sign) of the rows: u = sign * margin + shift in integers."""
+        if not self.target_steps:
+            return self.scalar.miss(self.labels(batch, part))
+        return self.scalar.miss(self.targets(batch, part) * (self.target_steps // STEPS))
 
     def gradient_error(self) -> float:
-        """How far one row's integer gradient is from the gradient of a smooth loss, at most: rounding alone."""
         curve = self.risk.loss.curvature()
-        if isinstance(self.risk.loss, Custom):
-            return float(self.vector.step) * math.sqrt(self.dimension)
         if curve is None:
             return math.inf  # where a slope jumps, a rounded margin may see the other side
-        norm = self.risk.row_norm(self.domain)
-        if needs_moments(self.risk):
-            return norm * curve * self._miss_error() + float(self.unit) * math.sqrt(self.dimension)
-        slopes = float(self._slope_unit())
-        if isinstance(self.risk.loss, Softmax):  # each share is rounded down, and looked up in an entry of its own
-            root = math.sqrt(self.risk.loss.classes)
-            slopes = root * slopes + curve * (root - 1) * self._entry_error() + self.risk.loss.classes / _EXP_STEPS
-        return norm * (curve * self._miss_error() + slopes)
+        return self.risk.row_norm(self.domain) * (curve * self.miss_error(self.entry_error) + self.slope_error(curve))
+
+    def slope_error(self, curve: float) -> float:
+        """How far an integer slope is from the slope at the margin that was looked up."""
+        return float(self.slope_unit)
 
     def excess_error(self, known: Constants) -> float:
-        """What rounding can add to the excess risk of a descent, whose sum has up to k rows for each of n persons.
+        """Corners: the table is the slope of another convex loss that differs from this one by at most delta a row,
+        and a gradient at a point q instead of w is one at w up to 2 G |w - q|; so 2 k delta + 2 G |w - q|, G with its
+        factor k."""
+        if self.risk.loss.curvature() is not None:
+            return super().excess_error(known)
+        apart = self.miss_error(self.entry_error) * known.lipschitz / known.row_norm
+        apart += known.rows * float(self.slope_unit) * self.reach * float(self.margin_unit)
+        return 2 * apart + 2 * known.lipschitz * self.iterate_error()
 
-        Smooth: a row's gradient that is off by e adds at most k e times the diameter. Corners: the table is the slope
-        of another convex loss that differs from this one by at most delta a row, and a gradient at a point q instead of
-        w is one at w up to 2 G |w - q|; so 2 k delta + 2 G |w - q|, G with its factor k.
-        """
-        if self.risk.loss.curvature() is not None or isinstance(self.risk.loss, Custom):
-            return known.rows * self.gradient_error() * known.diameter
-        apart = self._miss_error() * known.lipschitz / known.row_norm
-        apart += known.rows * float(self._slope_unit()) * self.reach * float(self.margin_unit)
-        return 2 * apart + 2 * known.lipschitz * self._iterate_error()
 
-    def _miss_error(self) -> float:
-        """How far the u whose slope is looked up is from u: the iterate's grid, the target's, and half an entry."""
-        target = float(self.risk.target_bound(self.domain)) / STEPS
-        return self.risk.row_norm(self.domain) * self._iterate_error() + target + self._entry_error()
+class SoftmaxPass(SlopePass):
+    """Several margins: probabilities are quotients of integers from a public table of exp."""
 
-    def _entry_error(self) -> float:
-        return 0.0 if needs_moments(self.risk) else 2.0**self.shift * float(self.margin_unit) / 2
+    @functools.cached_property
+    def table(self) -> Floats:
+        """exp(-distance) in its steps, one for each range of 2^shift integer distances."""
+        distance = np.arange(self.entries, dtype=np.float64) * 2.0**self.shift
+        return np.asarray(np.rint(_EXP_STEPS * np.exp(-distance * float(self.margin_unit))))
 
-    def _iterate_error(self) -> float:
-        """How far the rounded iterate is from the iterate: half a step, and as much again if it was too long."""
-        return float(self.grid) * math.sqrt(self.dimension)
+    def row_squared(self) -> int:
+        return 2 * super().row_squared()
+
+    def slopes(self, batch: Batch, part: slice, margins: Floats) -> Floats:
+        return class_slopes(margins * 2.0**-self.shift, self.labels(batch, part), self.table)
+
+    def slope_error(self, curve: float) -> float:
+        """Each share is rounded down, and looked up in an entry of its own."""
+        classes, root = self.risk.loss.margins, math.sqrt(self.risk.loss.margins)
+        entry: float = curve * (root - 1) * self.entry_error
+        return root * float(self.slope_unit) + entry + classes / _EXP_STEPS
 
 
 @functools.lru_cache(maxsize=8)
-def _slope_table(loss: Loss, entries: int, shift: int, reach: int, margin_unit: Fraction) -> Floats:
-    """The public table of a pass; many fits of one kind use the same."""
+def pass_over(risk: Risk, domain: Domain, size: int = 2**31) -> Pass:
+    """The pass of a risk over a domain; `size` is the public size. A price asks for it many times before it is run."""
+    if isinstance(risk.loss, Custom):
+        return CustomPass(risk, domain, risk.loss)
+    if risk.loss.moments:
+        return MomentPass(risk, domain)
+    return (SlopePass if risk.loss.margins == 1 else SoftmaxPass)(risk, domain, size)
+
+
+@functools.lru_cache(maxsize=8)
+def slope_table(loss: ScalarLoss, entries: int, shift: int, reach: int, unit: Fraction, steps: int) -> Floats:
+    """A public table: the slopes, in integers of at most `steps`, in the middle of each range of 2^shift margins.
+
+    Many fits of one kind use the same.
+    """
     middle = (np.arange(entries, dtype=np.float64) + 0.5) * 2.0**shift
-    if isinstance(loss, Softmax):
-        return np.asarray(np.rint(_EXP_STEPS * np.exp(-(middle - middle[0]) * float(margin_unit))))
-    assert not isinstance(loss, Custom)
-    slopes = loss.slope((middle - reach) * float(margin_unit)) * float(STEPS / loss.slope_bound)
-    return np.asarray(np.clip(np.rint(slopes), -STEPS, STEPS))
+    slopes = loss.slope((middle - reach) * float(unit)) * float(steps / loss.slope_bound)
+    return np.asarray(np.clip(np.rint(slopes), -steps, steps))
 
 
-@functools.lru_cache(maxsize=8)
-def pass_over(risk: Risk, domain: Domain, size: int) -> Pass:
-    """The pass of a risk over a domain; a price asks for it many times before it is run."""
-    return Pass(risk, domain, size)
+def class_slopes(margins: Floats, labels: Ints, table: Floats) -> Floats:
+    """(p - e_y) * STEPS with p from integers: floor(STEPS e_k / sum e), e_k from a table of exp(-distance)."""
+    below = margins.max(axis=1, keepdims=True) - margins
+    grown = table[np.minimum(below, len(table) - 1).astype(np.int32)]
+    share: Floats = np.floor(grown * STEPS / grown.sum(axis=1, keepdims=True))
+    share[np.arange(len(share)), labels] -= STEPS
+    return share
 
 
 def lengths(l2_squared: int, dimension: int) -> Sensitivity:
@@ -275,38 +358,3 @@ def lengths(l2_squared: int, dimension: int) -> Sensitivity:
     longest = math.isqrt(l2_squared)
     spread = math.isqrt(2 * l2_squared) if dimension > 1 else 0
     return Sensitivity(math.isqrt(dimension * l2_squared), l2_squared, longest, spread)
-
-
-def _target_steps(risk: Risk, domain: Domain) -> int:
-    """The target's bound in integer margins: STEPS times a power of two that makes the iterate's grid fine enough."""
-    if risk.loss.form != "difference":
-        return 0
-    steps, reach_squared = STEPS, risk.feasible.reach_squared(risk.dimension(domain))
-    while reach_squared < (_FINE_STEPS // 2) ** 2 * _difference_grid(risk, domain, steps) ** 2:
-        steps *= 2
-    return steps
-
-
-def _iterate_grid(risk: Risk, domain: Domain) -> Fraction:
-    """The step of the iterate's grid: about 2^22 steps to the end of the set, and margins are commensurable with y."""
-    if risk.loss.form == "difference":
-        return _difference_grid(risk, domain, _target_steps(risk, domain))
-    grid, reach_squared = Fraction(1), risk.feasible.reach_squared(risk.dimension(domain))
-    while grid**2 * _FINE_STEPS**2 < reach_squared:
-        grid *= 2
-    while grid**2 * _FINE_STEPS**2 >= 4 * reach_squared:
-        grid /= 2
-    return grid
-
-
-def _difference_grid(risk: Risk, domain: Domain, target_steps: int) -> Fraction:
-    return risk.target_bound(domain) / target_steps / risk.features.unit(domain)
-
-
-def _custom_sum(loss: Custom, w: Floats, vector: Vector, batch: Batch) -> Ints:
-    """A user's function, row by row so that no row sees another; a row where it fails or is not finite counts as 0."""
-    found = np.zeros((batch.rows, vector.dimension))
-    for index, row in enumerate(batch.plain_rows()):
-        found[index] = alone(lambda row: np.array(loss.gradient(w.copy(), row), float).reshape(len(w)), row, np.nan)
-    found[~np.isfinite(found).all(axis=1)] = 0.0
-    return np.asarray(grid_rows(found, vector).sum(axis=0, dtype=np.int64))

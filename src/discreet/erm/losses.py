@@ -1,6 +1,6 @@
 """Losses of one row: a convex function of the number u that says how the prediction misses, written once.
 
-A linear model predicts m = <w, x>. Every loss here but the softmax depends on one number:
+A linear model predicts m = <w, x>. Every loss here but the softmax depends on one number, u = sign * m + shift:
 
     difference losses   u = m - y        y a bounded number     Squared, Huber, Absolute, Pinball
     margin losses       u = m or -m      for the two classes    Logistic, Hinge
@@ -13,10 +13,13 @@ them: what is summed over rows are integers cut to a fixed range (`discreet.erm.
 steeper than the cap. Such a loss is convex, and its gradients are bounded by the cap: this is what clipping gradients
 does to a linear model, said as a loss. At w = 0 every logistic slope is 1/2, so cap = 1/2 halves the noise and loses
 nothing there.
+
+Solvers ask a loss what it is (`Loss` lists the questions) and never which class it has.
 """
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,17 +30,183 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.arrays import Floats
+from discreet.data import Domain, Floats, Number
+from discreet.erm.features import Features
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 
+Targets = npt.NDArray[np.int64] | Floats
+Piece = tuple[float, float]  # a line: slope and height at 0
+PowerSums = tuple[int, int, int]  # of some codes: their number, their sum, the sum of their squares
+Below = Callable[[int], PowerSums]  # of the codes below this one
+
+
+class Loss:
+    """What every loss answers. A loss that reads the margins of a linear model answers all of it, `Custom` the rest.
+
+    form         "difference", "margin", "classes" or "custom"
+    moments      its gradient is linear in w: the sums of x x^T and y x are all that is needed
+    margins      the number of margins of a row that it reads
+    convex       it is convex, or its owner states so
+    slope_bound  the unit of its slopes in integers: none is larger
+    """
+
+    __slots__ = ()
+    NAME: ClassVar[str]
+    form: ClassVar[str]
+    moments: ClassVar[bool] = False
+
+    @property
+    def margins(self) -> int:
+        return 1
+
+    @property
+    def convex(self) -> bool:
+        return True
+
+    @property
+    def slope_bound(self) -> Fraction:
+        return Fraction(1)
+
+    def dimension_of(self, features: Features, domain: Domain) -> int:
+        """How many numbers a solution has."""
+        return self.margins * features.dimension(domain)
+
+    def row_norm(self, features: Features, domain: Domain) -> float:
+        """The length of a row's vector, at most."""
+        return math.sqrt(features.bound_squared(domain)) * float(features.unit(domain))
+
+    def check_target(self, domain: Domain, name: str) -> None:
+        """ParameterError unless the loss can use the declared target."""
+        column, classes = domain.column(name), max(2, self.margins)
+        if not column.categorical or column.size != classes:
+            raise ParameterError(
+                f"{type(self).__name__} needs a target with {classes} declared classes; {name!r} is declared {column!r}"
+            )
+
+    def number(self, domain: Domain, name: str) -> Number:
+        """The declared target of a difference loss."""
+        raise ParameterError("a line needs the features Constant() and a target Number(low, high, step)")
+
+    def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
+        """The loss of a whole number of steps, in whole numbers of the unit that is returned with it."""
+        raise NotImplementedError
+
+    def target_bound(self, domain: Domain, name: str) -> Fraction:
+        """The largest absolute value of the target; 0 for classes."""
+        self.check_target(domain, name)
+        return Fraction(0)
+
+    def target_values(self, domain: Domain, name: str, codes: npt.NDArray[Any]) -> Targets:
+        """The targets that these codes mean, as `row_values` and `row_slopes` read them."""
+        return codes.astype(np.int64)
+
+    def row_values(self, margins: Floats, y: Targets) -> Floats:
+        """The loss of each row; margins has a row for each and a column for each margin."""
+        raise NotImplementedError
+
+    def row_slopes(self, margins: Floats, y: Targets) -> Floats:
+        """Its derivatives by the margins."""
+        raise NotImplementedError
+
+    def largest(self, reach: float) -> float:
+        """The largest value over |u| <= reach, as far as it is known."""
+        return math.inf
+
+    def steepest(self, reach: Fraction) -> Fraction:
+        """The steepest slope over |u| <= reach, exact or rounded up: sensitivities rest on it."""
+        return self.slope_bound
+
+    def steepness(self, reach: float) -> float:
+        """The same for theorems of accuracy."""
+        return float(self.steepest(Fraction(reach)))
+
+    def curvature(self) -> float | None:
+        """How fast the slope changes; None if it jumps."""
+        return None
+
+    def as_pinball(self) -> tuple[Fraction, int] | None:
+        """(q, k) if the loss is k times Pinball(q), whose minimiser is a quantile."""
+        return None
+
+
+class ScalarLoss(Loss):
+    """A loss of one number u = sign * margin + shift."""
+
+    __slots__ = ()
+
+    def value(self, u: Floats) -> Floats:
+        raise NotImplementedError
+
+    def slope(self, u: Floats) -> Floats:
+        raise NotImplementedError
+
+    @property
+    def pieces(self) -> tuple[Piece, Piece]:
+        """The two lines of which a loss with a corner is the maximum."""
+        raise NotImplementedError
+
+    def miss(self, y: Targets) -> tuple[Floats | float, Floats | float]:
+        """(shift, sign) of rows with these targets."""
+        return 0.0, np.asarray(2.0 * y - 1.0, dtype=np.float64)
+
+    def row_values(self, margins: Floats, y: Targets) -> Floats:
+        shift, sign = self.miss(y[:, None])
+        return self.value(sign * margins + shift)[:, 0]
+
+    def row_slopes(self, margins: Floats, y: Targets) -> Floats:
+        shift, sign = self.miss(y[:, None])
+        return np.asarray(sign * self.slope(sign * margins + shift))
+
+    def largest(self, reach: float) -> float:
+        return float(self.value(np.array([-reach, reach])).max())
+
+
+class MarginLoss(ScalarLoss):
+    """u is the margin of the positive class, minus the margin for the other."""
+
+    __slots__ = ()
+    form: ClassVar[str] = "margin"
+
+
+class DifferenceLoss(ScalarLoss):
+    """u = m - y."""
+
+    __slots__ = ()
+    form: ClassVar[str] = "difference"
+
+    def miss(self, y: Targets) -> tuple[Floats | float, Floats | float]:
+        return np.asarray(-y, dtype=np.float64), 1.0
+
+    def number(self, domain: Domain, name: str) -> Number:
+        column = domain.column(name)
+        if not column.bounded or column.missing:
+            raise ParameterError(
+                f"{type(self).__name__} needs a target with bounds that is never missing, "
+                f"Number(low, high, step); {name!r} is declared {column!r}"
+            )
+        if column.low == column.high == 0:
+            raise ParameterError(f"the target {name!r} is always 0")
+        return column
+
+    def check_target(self, domain: Domain, name: str) -> None:
+        self.number(domain, name)
+
+    def target_bound(self, domain: Domain, name: str) -> Fraction:
+        number = self.number(domain, name)
+        return max(abs(number.low), abs(number.high))
+
+    def target_values(self, domain: Domain, name: str, codes: npt.NDArray[Any]) -> Targets:
+        number = self.number(domain, name)
+        return np.asarray(codes * float(number.step) + float(number.low))
+
 
 @dataclass(frozen=True, slots=True)
-class Squared:
+class Squared(DifferenceLoss):
     """u^2: its minimiser over the numbers is the mean, over linear functions linear regression."""
 
     NAME: ClassVar[str] = "squared/1"
-    form: ClassVar[str] = "difference"
+    moments: ClassVar[bool] = True
 
     def value(self, u: Floats) -> Floats:
         return u * u
@@ -49,19 +218,21 @@ class Squared:
     def slope_bound(self) -> Fraction:
         raise ParameterError("the squared loss has no bounded slope: Huber(threshold) has one")
 
-    def steepness(self, reach: float) -> float:
+    def steepest(self, reach: Fraction) -> Fraction:
         return 2 * reach
 
     def curvature(self) -> float | None:
         return 2.0
 
+    def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
+        return IntegerLoss((), ((0, 0, 1),)), number.step**2
+
 
 @dataclass(frozen=True, slots=True, init=False)
-class Huber:
+class Huber(DifferenceLoss):
     """u^2 up to the threshold, and the line that continues it beyond: the squared loss with bounded slopes."""
 
     NAME: ClassVar[str] = "huber/1"
-    form: ClassVar[str] = "difference"
     threshold: Fraction
 
     def __init__(self, threshold: Exact) -> None:
@@ -78,78 +249,89 @@ class Huber:
     def slope_bound(self) -> Fraction:
         return 2 * self.threshold
 
-    def steepness(self, reach: float) -> float:
-        return 2 * min(reach, float(self.threshold))
+    def steepest(self, reach: Fraction) -> Fraction:
+        return 2 * min(reach, self.threshold)
 
     def curvature(self) -> float | None:
         return 2.0
 
+    def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
+        p, r = (self.threshold / number.step).as_integer_ratio()  # r^2 u^2 up to |u| = p / r, then p (2 r |u| - p)
+        pieces = ((-p * p, -2 * p * r, 0), (0, 0, r * r), (-p * p, 2 * p * r, 0))
+        return IntegerLoss((-(p // r) - 1, p // r), pieces), number.step**2 / r**2
 
-@dataclass(frozen=True, slots=True)
-class Absolute:
-    """|u|: its minimiser over the numbers is the median."""
 
-    NAME: ClassVar[str] = "absolute/1"
-    form: ClassVar[str] = "difference"
+class QuantileLoss(DifferenceLoss):
+    """k times (1 - q) u above and -q u below; its minimiser over the numbers is the q-quantile."""
+
+    __slots__ = ()
+
+    def quantile(self) -> tuple[Fraction, int]:
+        """(q, k)."""
+        raise NotImplementedError
+
+    def as_pinball(self) -> tuple[Fraction, int] | None:
+        return self.quantile()
+
+    @property
+    def pieces(self) -> tuple[Piece, Piece]:
+        q, times = self.quantile()
+        return (float(times * (1 - q)), 0.0), (-float(times * q), 0.0)
 
     def value(self, u: Floats) -> Floats:
-        return np.abs(u)
+        (up, _), (down, _) = self.pieces
+        return np.maximum(up * u, down * u)
 
     def slope(self, u: Floats) -> Floats:
-        return np.sign(u)
+        (up, _), (down, _) = self.pieces
+        return np.where(u > 0, up, np.where(u < 0, down, 0.0))
 
     @property
     def slope_bound(self) -> Fraction:
-        return Fraction(1)
+        q, times = self.quantile()
+        return times * max(q, 1 - q)
 
-    def steepness(self, reach: float) -> float:
-        return 1.0
+    def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
+        q, times = self.quantile()
+        part, whole = q.numerator, q.denominator
+        return IntegerLoss((0,), ((0, -part, 0), (0, whole - part, 0))), times * number.step / whole
 
-    def curvature(self) -> float | None:
-        return None
+
+@dataclass(frozen=True, slots=True)
+class Absolute(QuantileLoss):
+    """|u|: its minimiser over the numbers is the median."""
+
+    NAME: ClassVar[str] = "absolute/1"
+
+    def quantile(self) -> tuple[Fraction, int]:
+        return Fraction(1, 2), 2
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Pinball:
+class Pinball(QuantileLoss):
     """(1 - q) u above, -q u below: its minimiser over the numbers is the q-quantile."""
 
     NAME: ClassVar[str] = "pinball/1"
-    form: ClassVar[str] = "difference"
     q: Fraction
 
     def __init__(self, q: Exact) -> None:
         exact.freeze(self, q=exact.probability(q=q))
 
-    def value(self, u: Floats) -> Floats:
-        return np.maximum(float(1 - self.q) * u, -float(self.q) * u)
-
-    def slope(self, u: Floats) -> Floats:
-        return np.where(u > 0, float(1 - self.q), np.where(u < 0, -float(self.q), 0.0))
-
-    @property
-    def slope_bound(self) -> Fraction:
-        return max(self.q, 1 - self.q)
-
-    def steepness(self, reach: float) -> float:
-        return float(max(self.q, 1 - self.q))
-
-    def curvature(self) -> float | None:
-        return None
+    def quantile(self) -> tuple[Fraction, int]:
+        return self.q, 1
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Logistic:
+class Logistic(MarginLoss):
     """log(1 + exp(-u)), continued by a line of slope -cap where it is steeper than that; cap = 1 is the plain loss."""
 
     NAME: ClassVar[str] = "logistic/1"
-    form: ClassVar[str] = "margin"
     cap: Fraction
 
     def __init__(self, cap: Exact = 1) -> None:
-        found = exact.positive(cap=cap)
-        if found > 1:
+        exact.freeze(self, cap=exact.positive(cap=cap))
+        if self.cap > 1:
             raise ParameterError(f"cap must be at most 1, the steepest slope of the logistic loss; found {cap!r}")
-        exact.freeze(self, cap=found)
 
     def value(self, u: Floats) -> Floats:
         if self.cap == 1:
@@ -158,14 +340,13 @@ class Logistic:
         return np.logaddexp(0.0, -np.maximum(u, bend)) + float(self.cap) * np.maximum(bend - u, 0.0)
 
     def slope(self, u: Floats) -> Floats:
-        return -np.minimum(_sigmoid(-u), float(self.cap))
+        shrinking = np.exp(-np.abs(u))
+        sigmoid = np.where(u <= 0, 1.0, shrinking) / (1.0 + shrinking)  # of -u
+        return -np.minimum(sigmoid, float(self.cap))
 
     @property
     def slope_bound(self) -> Fraction:
         return self.cap
-
-    def steepness(self, reach: float) -> float:
-        return float(self.cap)
 
     def curvature(self) -> float | None:
         return 0.25
@@ -180,11 +361,10 @@ class Logistic:
 
 
 @dataclass(frozen=True, slots=True)
-class Hinge:
+class Hinge(MarginLoss):
     """max(0, 1 - u): the loss of support vector machines."""
 
     NAME: ClassVar[str] = "hinge/1"
-    form: ClassVar[str] = "margin"
 
     def value(self, u: Floats) -> Floats:
         return np.maximum(0.0, 1 - u)
@@ -193,18 +373,12 @@ class Hinge:
         return np.where(u < 1, -1.0, 0.0)
 
     @property
-    def slope_bound(self) -> Fraction:
-        return Fraction(1)
-
-    def steepness(self, reach: float) -> float:
-        return 1.0
-
-    def curvature(self) -> float | None:
-        return None
+    def pieces(self) -> tuple[Piece, Piece]:
+        return (-1.0, 1.0), (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Softmax:
+class Softmax(Loss):
     """log(sum_k exp(m_k)) - m_y over `classes` margins: logistic regression with several classes.
 
     Its slope is p - e_y, of length at most sqrt 2; the matrix of second derivatives diag(p) - p p^T is at most 1/2.
@@ -227,8 +401,22 @@ class Softmax:
         return np.asarray(grown / grown.sum(axis=1, keepdims=True))
 
     @property
-    def slope_bound(self) -> Fraction:
-        return Fraction(1)
+    def margins(self) -> int:
+        return self.classes
+
+    def row_values(self, margins: Floats, y: Targets) -> Floats:
+        return self.value(margins, y.astype(np.int64))
+
+    def row_slopes(self, margins: Floats, y: Targets) -> Floats:
+        slopes = self.probability(margins)
+        slopes[np.arange(len(slopes)), y.astype(np.int64)] -= 1
+        return slopes
+
+    def largest(self, reach: float) -> float:
+        return math.log(self.classes) if reach == 0 else math.inf
+
+    def steepest(self, reach: Fraction) -> Fraction:
+        return exact.root_up(Fraction(2))
 
     def steepness(self, reach: float) -> float:
         return math.sqrt(2)
@@ -238,7 +426,7 @@ class Softmax:
 
 
 @dataclass(frozen=True, slots=True)
-class Custom:
+class Custom(Loss):
     """A user's own gradient: gradient(w, row) -> `dimension` numbers for a row {column: value}, cut to length `bound`.
 
     convex     the owner states that the gradients, uncut, are those of convex functions no steeper than `bound`;
@@ -271,8 +459,20 @@ class Custom:
     def slope_bound(self) -> Fraction:
         return self.bound
 
-    def steepness(self, reach: float) -> float:
-        return float(self.bound)
+    def dimension_of(self, features: Features, domain: Domain) -> int:
+        return self.dimension
+
+    def row_norm(self, features: Features, domain: Domain) -> float:
+        return 1.0
+
+    def check_target(self, domain: Domain, name: str) -> None:
+        """A user's function reads the whole row."""
+
+    def row_values(self, margins: Floats, y: Targets) -> Floats:
+        raise ParameterError("a custom gradient has no value")
+
+    def row_slopes(self, margins: Floats, y: Targets) -> Floats:
+        raise ParameterError("the gradient of a custom loss is its own function of single rows")
 
     def curvature(self) -> float | None:
         return None if self.smooth is None else float(self.smooth)
@@ -282,9 +482,33 @@ class Custom:
         return {"name": self.NAME, "label": self.label, **stated}
 
 
-Loss = Squared | Huber | Absolute | Pinball | Logistic | Hinge | Softmax | Custom
+@dataclass(frozen=True, slots=True)
+class IntegerLoss:
+    """A loss of a whole number u of steps, in whole numbers: a polynomial a + b u + c u^2 between any two cuts.
 
+    cuts    where one polynomial ends, the cut included, and the next begins
+    pieces  (a, b, c) of each, one more than there are cuts
+    """
 
-def _sigmoid(u: Floats) -> Floats:
-    grown = np.exp(-np.abs(u))
-    return np.where(u >= 0, 1.0, grown) / (1.0 + grown)
+    cuts: tuple[int, ...]
+    pieces: tuple[PowerSums, ...]
+
+    @property
+    def degree(self) -> int:
+        return 2 if any(c for *_, c in self.pieces) else 1
+
+    def value(self, u: int) -> int:
+        a, b, c = self.pieces[bisect.bisect_left(self.cuts, u)]
+        return a + b * u + c * u * u
+
+    def ends(self, code: int) -> tuple[int, ...]:
+        """The codes x for which u = code - x passes a cut."""
+        return tuple(code - cut for cut in self.cuts)
+
+    def total(self, code: int, below: Below, everything: PowerSums) -> int:
+        """The sum of the losses at a code, from power sums of the codes below its `ends`."""
+        sums, total = [everything, *map(below, self.ends(code)), (0, 0, 0)], 0
+        for (a, b, c), more, fewer in zip(self.pieces, sums, sums[1:], strict=False):
+            rows, codes, squares = (one - other for one, other in zip(more, fewer, strict=True))
+            total += a * rows + b * (code * rows - codes) + c * (code * code * rows - 2 * code * codes + squares)
+        return total

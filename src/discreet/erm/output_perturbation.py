@@ -24,25 +24,22 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Number
-from discreet.erm.feasible_sets import Ball, BallBox, shrink
+from discreet.data import Batch, Dataset, Facts, Floats, IntArray
 from discreet.erm.features import blocks
-from discreet.erm.losses import Custom, Huber, Softmax, Squared
+from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
-from discreet.erm.promise import Promise
-from discreet.erm.risk import Constants, Lasso, Ridge, Risk, public_size
+from discreet.erm.risk import Constants, Risk, public_size
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import (
-    CoordinateLaplaceNoise,
     GaussianNoise,
-    LaplaceNoise,
     Noise,
     ProductLaplaceNoise,
     calibrate,
 )
+from discreet.method import Promise
 from discreet.query import Sensitivity
 from discreet.rng import Rng
 
@@ -87,7 +84,7 @@ class OutputPerturbation:
     def __init__(self, risk: Risk, ridge: Exact, tolerance: Exact, step: Exact, noise: Noise) -> None:
         if not isinstance(risk, Risk):
             raise ParameterError(f"risk must be a Risk, found {risk!r}")
-        if not isinstance(noise, (GaussianNoise, LaplaceNoise, ProductLaplaceNoise, CoordinateLaplaceNoise)):
+        if not isinstance(noise, Noise):
             raise ParameterError(f"noise must be a GaussianNoise or another noise, found {noise!r}")
         exact.freeze(
             self,
@@ -115,10 +112,8 @@ class OutputPerturbation:
             raise ParameterError("ridge is too weak beside the curvature of the loss: no solver would come to an end")
         if known.reach > self.step * 2**50:
             raise ParameterError(f"step must be at least 2**-50 of the feasible set, found {exact.shown(self.step)}")
-        apart = (known.moves() + 2 * self.tolerance) / self.step + _root_up(Fraction(known.dimension))
-        squared = math.floor(apart**2)
-        spread = math.isqrt(2 * squared) if known.dimension > 1 else 0
-        return Sensitivity(math.isqrt(known.dimension * squared), squared, math.isqrt(squared), spread)
+        apart = (known.moves() + 2 * self.tolerance) / self.step + exact.root_up(Fraction(known.dimension))
+        return lengths(math.floor(apart**2), known.dimension)
 
     def run(self, data: Dataset, rng: Rng) -> Floats:
         known = _Known(self.risk, self.ridge, data.facts)
@@ -131,10 +126,10 @@ class OutputPerturbation:
 def promise(mechanism: OutputPerturbation, facts: Facts) -> Promise:
     """The excess risk that is promised in expectation over the noise."""
     theorem = f"output perturbation, {type(mechanism.noise).__name__}"
-    found, trivial = _excess(mechanism, facts), mechanism.risk.centre_excess(facts)
-    if found >= trivial:
-        return Promise(None, theorem, f"the theorem's {found:.3g} is no better than the centre's {trivial:.3g}")
-    return Promise(found, theorem).about(facts)
+    excess, trivial = _excess(mechanism, facts), mechanism.risk.centre_excess(facts)
+    if excess >= trivial:
+        return Promise(None, theorem, f"the theorem's {excess:.3g} is no better than the centre's {trivial:.3g}")
+    return Promise(excess, theorem).about(facts)
 
 
 def _excess(mechanism: OutputPerturbation, facts: Facts) -> float:
@@ -152,54 +147,52 @@ def _noisy_excess(risk: Risk, known: Constants, ridge: float, variance: float) -
     """
     steep, one, whole = known.lipschitz + known.regularizer_slope, math.sqrt(variance), known.dimension * variance
     biased, by_slope = ridge / 2 * known.span**2, steep * math.sqrt(whole)
-    if known.smoothness is None or isinstance(risk.regularizer, Lasso):
+    if known.smoothness is None or risk.penalty.lasso:
         return biased + by_slope
     steepest = steep + ridge * known.span
-    if isinstance(risk.feasible, Ball):
-        first = steepest * (one / 2 + whole / (2 * float(risk.feasible.radius)))
-    else:
+    if risk.feasible.ball is None:
         first = steepest * math.sqrt(whole) / 2
+    else:
+        first = steepest * (one / 2 + whole / (2 * float(risk.feasible.ball)))
     return biased + min(by_slope, first + (known.smoothness + ridge) * whole / 2)
 
 
 def propose(risk: Risk, *, facts: Facts, funds: Funds) -> OutputPerturbation:
     """The ridge and the noise for which the promised excess is least, with the least noise that is admitted."""
     made, refused = [], []
-    for kind in (GaussianNoise, ProductLaplaceNoise):
+    for law in (GaussianNoise, ProductLaplaceNoise):
         try:
-            made.append(_proposed(risk, kind, facts, funds))
+            made.append(_with_law(risk, law, facts, funds))
         except ParameterError as error:
             refused.append(error)
     if not made:
         raise refused[-1]
-    return min(made, key=lambda each: _excess(each, facts))
+    return min(made, key=lambda mechanism: _excess(mechanism, facts))
 
 
-def _proposed(risk: Risk, noise: type[Noise], facts: Facts, funds: Funds) -> OutputPerturbation:
-    """The noise is about proportional to one over all the ridge: with one scale known, the others are guessed."""
-    known, own = risk.constants(facts), _own_ridge(risk)
+def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> OutputPerturbation:
+    """The best ridge. The noise is about proportional to one over all of it: from one scale the others are guessed."""
+    known, own = risk.constants(facts), risk.penalty.ridge
     first = _short_up(Fraction(known.lipschitz / known.span))
-    make = functools.partial(_with_noise, risk, noise, facts)
+    make = functools.partial(_with_noise, risk, law, facts)
     scale = calibrate(functools.partial(make, first), funds=funds, facts=facts).noise.scale * (first + own)
 
     def excess(ridge: Fraction) -> float:
-        return _noisy_excess(risk, known, float(ridge), noise(scale / (ridge + own)).variance())
+        return _noisy_excess(risk, known, float(ridge), law(scale / (ridge + own)).variance())
 
     tried = [first * Fraction(2) ** power * quarter for power in range(-24, 8) for quarter in _QUARTERS]
     best = min(tried if own == 0 else [Fraction(0), *tried], key=excess)
     guess: OutputPerturbation = make(best, scale / (best + own) * Fraction(1_000_001, 1_000_000))
-    return (
-        guess
-        if funds.admits(guess.guarantee(facts))
-        else calibrate(functools.partial(make, best), funds=funds, facts=facts)
-    )
+    if funds.admits(guess.guarantee(facts)):
+        return guess
+    return calibrate(functools.partial(make, best), funds=funds, facts=facts)
 
 
 def _with_noise(risk: Risk, noise: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> OutputPerturbation:
     """Tolerance and step so fine that they cost about a hundredth of the noise."""
     known = _Known(risk, ridge, facts)
     tolerance = _short_up(max(known.least_tolerance(), known.moves() / 256))
-    step = Fraction(2) ** math.floor(math.log2(known.moves() / 256 / _root_up(Fraction(known.dimension))))
+    step = Fraction(2) ** math.floor(math.log2(known.moves() / 256 / exact.root_up(Fraction(known.dimension))))
     return OutputPerturbation(risk, ridge, tolerance, step, noise(scale))
 
 
@@ -207,20 +200,31 @@ class _Known:
     """Exact public numbers of a problem, each rounded up."""
 
     def __init__(self, risk: Risk, ridge: Fraction, facts: Facts) -> None:
-        _check(risk, facts)
-        domain = facts.domain
+        domain, loss, features = facts.domain, risk.loss, risk.features
+        loss.check_target(domain, risk.target)
+        if loss.form == "custom":
+            raise ParameterError("output perturbation rests on convexity: it takes no custom gradient")
+        curve = loss.curvature()
+        if curve is None:
+            raise ParameterError(f"output perturbation needs a smooth loss; {type(loss).__name__} has corners")
+        if risk.feasible.ball is not None and risk.feasible.box is not None:
+            raise ParameterError(
+                "output perturbation needs a Ball or a Box: the projection on both is too inexact for it"
+            )
         self.risk, self.facts, self.size = risk, facts, public_size(facts)
-        self.dimension, self.width = risk.dimension(domain), risk.features.dimension(domain)
-        self.added, self.strength = ridge, ridge + _own_ridge(risk)
+        self.dimension, self.width = risk.dimension(domain), features.dimension(domain)
+        if self.dimension > _DIMENSION:
+            raise ParameterError(f"output perturbation takes up to {_DIMENSION} coordinates, found {self.dimension}")
+        if features.bound_squared(domain) >= 2**31:
+            raise ParameterError("the grid of the features is too fine: norm / step must be below 2**15.5")
+        self.added, self.strength = ridge, ridge + risk.penalty.ridge
         if self.strength == 0:
             raise ParameterError("ridge must be > 0 unless the risk has a Ridge of its own, found 0")
-        curve = risk.loss.curvature()
-        assert curve is not None
-        self.curve, self.unit = Fraction(curve), risk.features.unit(domain)
-        self.norm = _root_up(risk.features.bound_squared(domain) * self.unit**2)
-        self.reach = _root_up(risk.feasible.reach_squared(self.dimension))
+        self.curve, self.unit = Fraction(curve), features.unit(domain)
+        self.norm = exact.root_up(features.bound_squared(domain) * self.unit**2)
+        self.reach = exact.root_up(risk.feasible.reach_squared(self.dimension))
         self.miss = self.norm * self.reach + risk.target_bound(domain)
-        self.steepness = _steepness(risk, self.miss)
+        self.steepness = loss.steepest(self.miss)
 
     def moves(self) -> Fraction:
         """How far one person moves the exact minimiser, at most."""
@@ -229,9 +233,7 @@ class _Known:
 
     def slowest(self) -> float:
         """The condition number: a descent needs about this many passes for each digit, if no fast solver helps."""
-        curve = self.risk.loss.curvature()
-        assert curve is not None
-        return 1 + self.facts.neighbours.rows * curve * float(self.norm) ** 2 / float(self.strength)
+        return 1 + self.facts.neighbours.rows * float(self.curve) * float(self.norm) ** 2 / float(self.strength)
 
     def least_tolerance(self) -> Fraction:
         """Twice the distance from the minimiser at which rounding may stop a descent, on any table."""
@@ -240,43 +242,12 @@ class _Known:
 
     def row_doubt(self) -> Fraction:
         """How far off one row's gradient may be computed, and its share in rounding a step."""
-        loss = self.risk.loss
-        classes = loss.classes if isinstance(loss, Softmax) else 1
-        slopes = (40 + 9 * _root_up(Fraction(classes)) + Fraction(classes, 8)) / 2**50
+        classes = Fraction(self.risk.loss.margins)
+        slopes = (40 + 9 * exact.root_up(classes) + classes / 8) / 2**50
         return self.norm * (self.curve * self.miss * self._margin_doubt() + self.steepness * slopes)
 
     def _margin_doubt(self) -> Fraction:
-        return (_root_up(Fraction(self.dimension)) + Fraction(self.dimension, 16) + 8) / 2**50
-
-
-def _check(risk: Risk, facts: Facts) -> None:
-    risk.checked_target(facts.domain)
-    name = type(risk.loss).__name__
-    if isinstance(risk.loss, Custom):
-        raise ParameterError("output perturbation rests on convexity: it takes no custom gradient")
-    if risk.loss.curvature() is None:
-        raise ParameterError(f"output perturbation needs a smooth loss; {name} has corners")
-    if isinstance(risk.feasible, BallBox):
-        raise ParameterError("output perturbation needs a Ball or a Box: the projection on both is too inexact for it")
-    if risk.dimension(facts.domain) > _DIMENSION:
-        raise ParameterError(
-            f"output perturbation takes up to {_DIMENSION} coordinates, found {risk.dimension(facts.domain)}"
-        )
-    if risk.features.bound_squared(facts.domain) >= 2**31:
-        raise ParameterError("the grid of the features is too fine: norm / step must be below 2**15.5")
-
-
-def _steepness(risk: Risk, miss: Fraction) -> Fraction:
-    """The steepest slope of the loss over the feasible set."""
-    if isinstance(risk.loss, Squared):
-        return 2 * miss
-    if isinstance(risk.loss, Huber):
-        return 2 * min(miss, risk.loss.threshold)
-    return _root_up(Fraction(2)) if isinstance(risk.loss, Softmax) else risk.loss.slope_bound
-
-
-def _own_ridge(risk: Risk) -> Fraction:
-    return risk.regularizer.strength if isinstance(risk.regularizer, Ridge) else Fraction(0)
+        return (exact.root_up(Fraction(self.dimension)) + Fraction(self.dimension, 16) + 8) / 2**50
 
 
 # --- the solution -----------------------------------------------------------------------------------------------------
@@ -291,7 +262,7 @@ def _solved(known: _Known, data: Dataset, tolerance: float) -> Floats:
     certified: list[Floats] = []
 
     def plain(point: Floats, slope: Floats) -> Floats:
-        end = shrink(feasible, point - slope / rows.smoothness, lasso / rows.smoothness)
+        end = feasible.shrink(point - slope / rows.smoothness, lasso / rows.smoothness)
         if float(np.linalg.norm(point - end)) <= slack:
             certified.append(end)
         return end
@@ -314,10 +285,15 @@ class _FineRows:
 
     def __init__(self, known: _Known, data: Dataset) -> None:
         self.known, self.data = known, data
-        sums = data.exact_sum(self._gram)
-        worth = float(known.curve * known.unit**2 / known.size)
-        strength = float(known.strength)
-        self.bound: Floats = sums.astype(np.float64) * worth + strength * np.eye(known.width)
+
+        def gram(batch: Batch) -> IntArray:
+            total = np.zeros((known.width, known.width), dtype=np.int64)
+            for rows, _ in blocks(known.risk.features, batch, _ROWS):
+                total += (rows.T @ rows).astype(np.int64)
+            return total
+
+        worth, strength = float(known.curve * known.unit**2 / known.size), float(known.strength)
+        self.bound: Floats = data.exact_sum(gram).astype(np.float64) * worth + strength * np.eye(known.width)
         curves, axes = np.linalg.eigh(self.bound)
         self.inverse: Floats = np.asarray(axes / np.maximum(curves, strength) @ axes.T, dtype=np.float64)
         self.smoothness = max(float(curves[-1]), strength) * (1 + 2.0**-20)
@@ -326,91 +302,61 @@ class _FineRows:
         self.centre = known.risk.feasible.centre(known.dimension)
 
     def enough_steps(self, tolerance: float) -> int:
-        """So many steps of projected gradient descent halve the way to the tolerance often enough from anywhere."""
+        """A number of projected gradient steps that comes within half the tolerance from anywhere."""
         distance = self.known.risk.feasible.diameter(self.known.dimension)
         rate = float(self.known.strength) / self.smoothness
         return math.ceil(max(0.0, math.log(2 * distance / tolerance)) / rate) + 1
 
     def gradient(self, w: Floats) -> Floats:
         """Of the mean loss and all the ridge at w."""
+        known, risk = self.known, self.known.risk
         units = np.rint(w / self.grid)
-        high = np.floor(units / _LOW)
-        sums = self.data.exact_sum(
-            functools.partial(self._partial, self._weights(high), self._weights(units - high * _LOW))
-        )
-        worth = self.slope_unit * float(self.known.unit) / self.known.size
-        ridge = float(self.known.added) * (w - self.centre) + self.known.risk.smooth_gradient(w)
-        return np.asarray(sums.astype(np.float64) * worth + ridge)
+        tops = np.floor(units / _LOW)
+        high, low = (np.ascontiguousarray(part.reshape(-1, known.width).T) for part in (tops, units - tops * _LOW))
+
+        def summed(batch: Batch) -> IntArray:
+            """The sum of the slopes times the rows, in units: exact, and of each row its own function."""
+            total = np.zeros(known.dimension, dtype=object)
+            for rows, part in blocks(risk.features, batch, _ROWS):
+                margins = ((rows @ high) * _LOW + rows @ low) * (self.grid * float(known.unit))
+                y = risk.loss.target_values(known.facts.domain, risk.target, batch.stored(risk.target)[part])
+                slopes = np.rint(risk.loss.row_slopes(margins, y) / self.slope_unit)
+                top = np.floor(slopes / _HALF)
+                for digits, worth in ((top, _HALF), (slopes - top * _HALF, 1)):
+                    total += (digits.T @ rows).astype(np.int64).ravel().astype(object) * worth
+            return total
+
+        worth = self.slope_unit * float(known.unit) / known.size
+        ridge = float(known.added) * (w - self.centre) + risk.smooth_gradient(w)
+        return np.asarray(self.data.exact_sum(summed).astype(np.float64) * worth + ridge)
 
     def metric_step(self, point: Floats, slope: Floats) -> tuple[Floats, Floats]:
-        """To about the least point of the quadratic upper bound in the metric of `bound`, and the pull of that step."""
-        lasso, feasible = self.known.risk.shrinkage(), self.known.risk.feasible
-        found = point - self._times(self.inverse, slope)
-        if lasso or not feasible.contains(found):
-            found = self._least(found, point, lasso)
-        pull = point - found
-        return found, self._times(self.bound, pull)
+        """To about the least point of the quadratic upper bound in the metric of `bound`, and the pull of that step.
 
-    def _least(self, peak: Floats, start: Floats, lasso: float) -> Floats:
-        """About the least point of the set for (w - peak)' bound (w - peak) / 2 + lasso |w|_1; no rows are read."""
+        In a set, or with lasso, about the least point of (w - peak)' bound (w - peak) / 2 + lasso |w|_1: no rows are
+        read for it.
+        """
+        lasso, feasible = self.known.risk.shrinkage(), self.known.risk.feasible
+        end = peak = point - self._times(self.inverse, slope)
 
         def step(ahead: Floats, slope: Floats) -> tuple[Floats, Floats]:
-            found = shrink(self.known.risk.feasible, ahead - slope / self.smoothness, lasso / self.smoothness)
-            return found, ahead - found
+            nearer = feasible.shrink(ahead - slope / self.smoothness, lasso / self.smoothness)
+            return nearer, ahead - nearer
 
-        tiny = 2.0**-40 * self.known.risk.feasible.diameter(self.known.dimension)
-        found, _ = accelerated(
-            lambda w: self._times(self.bound, w - peak),
-            step,
-            start,
-            lambda _, pull: float(np.abs(pull).max()) <= tiny,
-            limit=300,
-        )
-        return found
+        if lasso or not feasible.contains(peak):
+            tiny = 2.0**-40 * feasible.diameter(self.known.dimension)
+            end, _ = accelerated(
+                lambda w: self._times(self.bound, w - peak),
+                step,
+                point,
+                lambda _, pull: float(np.abs(pull).max()) <= tiny,
+                limit=300,
+            )
+        return end, self._times(self.bound, point - end)
 
     def _times(self, matrix: Floats, vector: Floats) -> Floats:
         """A symmetric matrix times the part of a vector that each class has."""
         return np.asarray((vector.reshape(-1, self.known.width) @ matrix).ravel())
-
-    def _weights(self, units: Floats) -> Floats:
-        classes = self.known.dimension // self.known.width
-        return np.ascontiguousarray(units.reshape(classes, self.known.width).T)
-
-    def _gram(self, batch: Batch) -> IntArray:
-        total = np.zeros((self.known.width, self.known.width), dtype=np.int64)
-        for rows, _ in blocks(self.known.risk.features, batch, _ROWS):
-            total += (rows.T @ rows).astype(np.int64)
-        return total
-
-    def _partial(self, high: Floats, low: Floats, batch: Batch) -> IntArray:
-        """The sum of the slopes times the rows, in units: exact, and of each row its own function."""
-        total = np.zeros(self.known.dimension, dtype=object)
-        for rows, part in blocks(self.known.risk.features, batch, _ROWS):
-            margins = ((rows @ high) * _LOW + rows @ low) * (self.grid * float(self.known.unit))
-            units = np.rint(self._slopes(batch, part, margins) / self.slope_unit)
-            top = np.floor(units / _HALF)
-            for digits, worth in ((top, _HALF), (units - top * _HALF, 1)):
-                total += (digits.T @ rows).astype(np.int64).ravel().astype(object) * worth
-        return total
-
-    def _slopes(self, batch: Batch, part: slice, margins: Floats) -> Floats:
-        loss, codes = self.known.risk.loss, batch.stored(self.known.risk.target)[part]
-        assert not isinstance(loss, Custom)
-        if isinstance(loss, Softmax):
-            slopes = loss.probability(margins)
-            slopes[np.arange(len(slopes)), codes.astype(np.int64)] -= 1
-            return slopes
-        column = self.known.facts.domain.column(self.known.risk.target)
-        if isinstance(column, Number):
-            return loss.slope(margins - (codes[:, None] * float(column.step) + float(column.low)))
-        sign = codes[:, None] * 2.0 - 1.0
-        return np.asarray(sign * loss.slope(sign * margins))
-
-
-def _root_up(value: Fraction) -> Fraction:
-    """The square root of value > 0, rounded up by less than one part in 2^40."""
-    inside = value.numerator * value.denominator * 4**40
-    return Fraction(exact.ceil_sqrt(Fraction(inside)), value.denominator * 2**40)
 
 
 def _short_up(value: Fraction) -> Fraction:

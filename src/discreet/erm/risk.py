@@ -34,10 +34,10 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Category, Domain, Facts, Floats, Number
+from discreet.data import Domain, Facts, Floats
 from discreet.erm.feasible_sets import FeasibleSet
-from discreet.erm.features import Constant, Declared, VectorColumn
-from discreet.erm.losses import Custom, Loss, Softmax, Squared
+from discreet.erm.features import Features
+from discreet.erm.losses import Loss
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 
@@ -45,8 +45,29 @@ CAUTION = 4
 """Under add-remove the steps of a descent on a smooth loss are short enough for this many times the declared rows."""
 
 
+class Regularizer:
+    """A public penalty on w. `ridge` and `lasso` are its strengths as one and as the other; one of them is 0."""
+
+    __slots__ = ()
+
+    @property
+    def ridge(self) -> Fraction:
+        return Fraction(0)
+
+    @property
+    def lasso(self) -> Fraction:
+        return Fraction(0)
+
+    def value(self, w: Floats) -> float:
+        return float(self.ridge) / 2 * float(np.dot(w, w)) + float(self.lasso) * float(np.abs(w).sum())
+
+    def gradient(self, w: Floats) -> Floats:
+        """At a corner one of the subgradients."""
+        return np.asarray(float(self.ridge) * w + float(self.lasso) * np.sign(w))
+
+
 @dataclass(frozen=True, slots=True, init=False)
-class Ridge:
+class Ridge(Regularizer):
     """(strength / 2) |w|^2."""
 
     NAME: ClassVar[str] = "ridge/1"
@@ -55,12 +76,13 @@ class Ridge:
     def __init__(self, strength: Exact) -> None:
         exact.freeze(self, strength=exact.moderate(strength=strength))
 
-    def value(self, w: Floats) -> float:
-        return float(self.strength) / 2 * float(np.dot(w, w))
+    @property
+    def ridge(self) -> Fraction:
+        return self.strength
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Lasso:
+class Lasso(Regularizer):
     """strength * |w|_1."""
 
     NAME: ClassVar[str] = "lasso/1"
@@ -69,8 +91,9 @@ class Lasso:
     def __init__(self, strength: Exact) -> None:
         exact.freeze(self, strength=exact.moderate(strength=strength))
 
-    def value(self, w: Floats) -> float:
-        return float(self.strength) * float(np.abs(w).sum())
+    @property
+    def lasso(self) -> Fraction:
+        return self.strength
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,49 +119,26 @@ class Risk:
 
     NAME: ClassVar[str] = "risk/1"
     loss: Loss
-    features: Constant | VectorColumn | Declared
+    features: Features
     target: str
     feasible: FeasibleSet
-    regularizer: Ridge | Lasso | None = None
+    regularizer: Regularizer | None = None
+
+    @property
+    def penalty(self) -> Regularizer:
+        """The regularizer, or one that is 0 everywhere."""
+        return self.regularizer or Regularizer()
 
     def dimension(self, domain: Domain) -> int:
-        """How many numbers a solution has: one for each coordinate of a row, times the classes of a softmax."""
-        if isinstance(self.loss, Custom):
-            return self.loss.dimension
-        width = self.features.dimension(domain)
-        return width * self.loss.classes if isinstance(self.loss, Softmax) else width
+        """How many numbers a solution has: one for each coordinate of a row, times the margins that the loss reads."""
+        return self.loss.dimension_of(self.features, domain)
 
     def target_bound(self, domain: Domain) -> Fraction:
         """The largest absolute value of the target; 0 for classes."""
-        column = self.checked_target(domain)
-        return max(abs(column.low), abs(column.high)) if isinstance(column, Number) else Fraction(0)
-
-    def checked_target(self, domain: Domain) -> Category | Number | None:
-        """The declared target, if the loss can use it; None for a custom gradient, which reads the whole row."""
-        if isinstance(self.loss, Custom):
-            return None
-        column = domain.column(self.target)
-        if self.loss.form == "difference":
-            if not isinstance(column, Number) or column.missing:
-                raise ParameterError(
-                    f"{type(self.loss).__name__} needs a target with bounds that is never missing, "
-                    f"Number(low, high, step); {self.target!r} is declared {column!r}"
-                )
-            if column.low == column.high == 0:
-                raise ParameterError(f"the target {self.target!r} is always 0")
-            return column
-        classes = self.loss.classes if isinstance(self.loss, Softmax) else 2
-        if not isinstance(column, Category) or column.size != classes:
-            raise ParameterError(
-                f"{type(self.loss).__name__} needs a target with {classes} declared classes; "
-                f"{self.target!r} is declared {column!r}"
-            )
-        return column
+        return self.loss.target_bound(domain, self.target)
 
     def row_norm(self, domain: Domain) -> float:
-        if isinstance(self.loss, Custom):
-            return 1.0
-        return math.sqrt(self.features.bound_squared(domain)) * float(self.features.unit(domain))
+        return self.loss.row_norm(self.features, domain)
 
     def miss_reach(self, domain: Domain) -> float:
         """The largest |u| that a point of the feasible set and a row can have."""
@@ -147,12 +147,11 @@ class Risk:
 
     def constants(self, facts: Facts) -> Constants:
         domain = facts.domain
-        self.checked_target(domain)
+        self.loss.check_target(domain, self.target)
         dimension, norm = self.dimension(domain), self.row_norm(domain)
         diameter, reach = self.feasible.diameter(dimension), self.feasible.reach(dimension)
         steep = self.loss.steepness(self.miss_reach(domain))
-        curve, strength = self.loss.curvature(), self._strength()
-        ridge = strength if isinstance(self.regularizer, Ridge) else 0.0
+        curve, ridge, lasso = self.loss.curvature(), float(self.penalty.ridge), float(self.penalty.lasso)
         rows = facts.neighbours.rows
         caution = 1 if facts.neighbours.replace_one else CAUTION
         return Constants(
@@ -166,36 +165,35 @@ class Risk:
             span=self.feasible.span(dimension),
             diameter=diameter,
             row_norm=norm,
-            regularizer_slope=ridge * reach if ridge else strength * math.sqrt(dimension),
+            regularizer_slope=ridge * reach + lasso * math.sqrt(dimension),
         )
 
     def centre_excess(self, facts: Facts) -> float:
         """The excess risk of the centre of the set, at most: what can be had without looking at any row."""
         known, centre = self.constants(facts), self.feasible.centre(self.dimension(facts.domain))
         farthest = known.oscillation + known.regularizer_slope * known.diameter
-        if isinstance(self.loss, (Custom, Softmax)):
-            at_zero = isinstance(self.loss, Softmax) and not centre.any()
-            even = known.rows * math.log(self.loss.classes) if at_zero else math.inf  # type: ignore[union-attr]
-            return min(farthest, even)
         missed = known.row_norm * float(np.linalg.norm(centre)) + float(self.target_bound(facts.domain))
-        worst = known.rows * float(self.loss.value(np.array([-missed, missed])).max())
-        return min(farthest, worst + (0.0 if self.regularizer is None else self.regularizer.value(centre)))
+        return min(farthest, known.rows * self.loss.largest(missed) + self.penalty.value(centre))
+
+    def sum_slope(self, facts: Facts, beyond: float) -> float | None:
+        """How steep the sum of the losses plus n times the regularizer is, up to this distance outside the set."""
+        known, size = self.constants(facts), public_size(facts)
+        steep = self.loss.steepness(self.miss_reach(facts.domain) + known.row_norm * beyond) * known.row_norm
+        larger = 1 + 2 * beyond / known.diameter  # a set's reach is at least half its diameter
+        return size * known.rows * steep + size * known.regularizer_slope * larger
 
     def smooth_gradient(self, w: Floats) -> Floats:
         """The gradient of the part of the regularizer that has one: ridge."""
-        return self._strength() * w if isinstance(self.regularizer, Ridge) else np.zeros_like(w)
+        return float(self.penalty.ridge) * w if self.penalty.ridge else np.zeros_like(w)
 
     def shrinkage(self) -> float:
         """The strength of lasso, which a step takes by soft thresholding."""
-        return self._strength() if isinstance(self.regularizer, Lasso) else 0.0
+        return float(self.penalty.lasso)
 
-    def _strength(self) -> float:
-        return 0.0 if self.regularizer is None else float(self.regularizer.strength)
-
-
-def needs_moments(risk: Risk) -> bool:
-    """The squared loss without a cap: its gradient is linear in w, so sums of products once are all that is needed."""
-    return isinstance(risk.loss, Squared)
+    def penalty_units(self, facts: Facts, unit: Fraction) -> tuple[Fraction, Fraction]:
+        """What n times the regularizer adds for one square, and for one absolute value, of integers of this unit."""
+        size = public_size(facts) if self.regularizer else 0
+        return self.penalty.ridge * size * unit**2 / 2, self.penalty.lasso * size * unit
 
 
 def public_size(facts: Facts) -> int:

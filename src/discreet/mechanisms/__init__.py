@@ -3,6 +3,7 @@
     mechanism   what a mechanism and a conversation are; calibrate, the least noise that fits
     noise       the laws of integer noise: what they cost, how they are drawn, how far they reach
     additive    integer noise on a sum: Laplace, Gaussian, ProductLaplace, CoordinateLaplace
+    rank        a quantile of a column: RankQuantile; Unimodal, the exact sampler behind it
     selection   one candidate by its score: Exponential, PermuteAndFlip
     threshold   adaptive yes/no questions for one price: AboveThreshold, AboveThresholdLaplace
     stable      counts over a domain too large to list: StableHistogram, StableMode
@@ -21,34 +22,7 @@ from discreet.mechanisms.noise import (
     ProductLaplaceNoise,
     gaussian_reach,
 )
+from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
-
-__all__ = [
-    "NOISES",
-    "Above",
-    "AboveThreshold",
-    "AboveThresholdLaplace",
-    "Conversation",
-    "CoordinateLaplace",
-    "CoordinateLaplaceNoise",
-    "Exponential",
-    "Far",
-    "Gaussian",
-    "GaussianNoise",
-    "Laplace",
-    "LaplaceNoise",
-    "Looking",
-    "Mechanism",
-    "Noise",
-    "Noisy",
-    "PermuteAndFlip",
-    "ProductLaplace",
-    "ProductLaplaceNoise",
-    "StableHistogram",
-    "StableMode",
-    "calibrate",
-    "gaussian_reach",
-    "in_units",
-]

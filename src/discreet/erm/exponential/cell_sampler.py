@@ -27,53 +27,15 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet.erm.exponential.grid_points import Mesh, Point, Sides, dot
 from discreet.rng import Rng
 
-Point = tuple[int, ...]
-Sides = tuple[tuple[int, int], ...]  # in each coordinate the first step and the number of steps
 Tangent = tuple[int, Point]  # the value of F at a point and a subgradient there
 Oracle = Callable[[Sequence[Point]], list[Tangent]]
 
 _CUT_BEFORE = 12  # cells that are good enough before the first attempt; attempts cut the others
 _GOOD = 2  # a cell is good enough if F is at most this over rate above its plane at the lowest corner
 _BEND = Fraction(1, 4)  # a failure cuts a cell if F was this over rate above its plane
-
-
-@dataclass(frozen=True, slots=True)
-class Mesh:
-    """The integer vectors with coordinates start + k * stride, 0 <= k < points, and maybe within a ball."""
-
-    starts: Point
-    strides: Point
-    points: int
-    limit: int | None = None  # of the sum of squares
-
-    def ends(self, sides: Sides) -> list[tuple[int, int]]:
-        """The first and the last value of each coordinate in a cell."""
-        return [
-            (start + stride * first, start + stride * (first + count - 1))
-            for start, stride, (first, count) in zip(self.starts, self.strides, sides, strict=True)
-        ]
-
-    def middle(self, sides: Sides) -> Point:
-        """A point of the cell next to its centre."""
-        return tuple(
-            start + stride * (first + count // 2)
-            for start, stride, (first, count) in zip(self.starts, self.strides, sides, strict=True)
-        )
-
-    def excludes(self, point: Point) -> bool:
-        return self.limit is not None and _dot(point, point) > self.limit
-
-    def outside(self, sides: Sides) -> bool:
-        """Surely no point of the cell is in the ball."""
-        if self.limit is None:
-            return False
-        return sum(0 if a <= 0 <= b else min(a * a, b * b) for a, b in self.ends(sides)) > self.limit
-
-    def inside(self, sides: Sides) -> bool:
-        """Surely all of them are."""
-        return self.limit is None or sum(max(a * a, b * b) for a, b in self.ends(sides)) <= self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +59,16 @@ class Cell:
     slopes: Point
 
 
-class _Offer:
-    """What a cell is chosen by: its lowest height above the least of all, rounded down to 62 leading bits."""
+class CellWeights:
+    """By what a cell is chosen: its lowest height above the least of all, rounded down to 62 leading bits."""
 
     def __init__(self, cells: list[Cell]) -> None:
         self.least = min(cell.lowest for cell in cells)
         gaps = [cell.lowest - self.least for cell in cells]
         self.shift = max(0, max(gaps).bit_length() - 62)
         self.scores = np.array([-(gap >> self.shift) for gap in gaps], dtype=np.int64)
-        weights = [math.prod(cell.counts) for cell in cells]
-        self.weights = np.array(weights, dtype=np.int64) if max(weights) < 2**62 else weights
+        counts = [math.prod(cell.counts) for cell in cells]
+        self.counts = np.array(counts, dtype=np.int64) if max(counts) < 2**62 else counts
 
 
 class Cells:
@@ -117,9 +79,8 @@ class Cells:
 
     def __init__(self, oracle: Oracle, mesh: Mesh, rate: Fraction) -> None:
         self.oracle, self.mesh, self.rate = oracle, mesh, rate
-        whole = ((0, mesh.points),) * len(mesh.starts)
-        self.cells = self._cut_before(self.made([whole])[0])
-        self._offer: _Offer | None = None
+        self.cells = self._cut_before()
+        self._weights: CellWeights | None = None
 
     def draw(self, rng: Rng) -> Point:
         while (point := self.attempt(rng)) is None:
@@ -128,9 +89,9 @@ class Cells:
 
     def attempt(self, rng: Rng) -> Point | None:
         """One proposal, if it is kept; a failure may cut its cell."""
-        offer = self._offer = self._offer or _Offer(self.cells)
-        place = rng.select(offer.scores, self.rate * 2**offer.shift, offer.weights)
-        cell, base = self.cells[place], offer.least - (int(offer.scores[place]) << offer.shift)
+        weights = self._weights = self._weights or CellWeights(self.cells)
+        place = rng.select(weights.scores, self.rate * 2**weights.shift, weights.counts)
+        cell, base = self.cells[place], weights.least - (int(weights.scores[place]) << weights.shift)
         jumps = rng.geometric(Fraction(1), len(cell.counts)).tolist()
         steps = [jump * count + rng.integers(count) for jump, count in zip(jumps, cell.counts, strict=True)]
         if any(step >= count for step, (_, count) in zip(steps, cell.sides, strict=True)):
@@ -142,25 +103,21 @@ class Cells:
         ((height, slopes),) = self.oracle([point])
         if rng.bernoulli_exp(self.rate * (height - base) - sum(jumps)):
             return point
-        if self.rate * (height - cell.lowest - _dot(cell.rises, steps)) > _BEND:
+        if self.rate * (height - cell.lowest - dot(cell.rises, steps)) > _BEND:
             self._cut(place, (point, slopes))
         return None
 
     def made(self, wanted: list[Sides]) -> list[Cell]:
         """Cells with their better planes."""
-        middles = [self.mesh.middle(sides) for sides in wanted]
+        middles, cells = [self.mesh.middle(sides) for sides in wanted], []
         tangents = self.oracle(middles) if middles else []
-        return [
-            self._better(sides, middle, tangent)
-            for sides, middle, tangent in zip(wanted, middles, tangents, strict=True)
-        ]
-
-    def _better(self, sides: Sides, middle: Point, tangent: Tangent) -> Cell:
-        plane, inward = self._plane(sides, middle, tangent, 0), -_dot(tangent[1], middle)
-        if inward <= 0 or self.mesh.inside(sides):
-            return plane
-        multiplier = inward // (2 * _dot(middle, middle))  # F's slope along the middle is taken away
-        return min(plane, self._plane(sides, middle, tangent, multiplier), key=self._log_mass)
+        for sides, middle, tangent in zip(wanted, middles, tangents, strict=True):
+            cell, inward = self._plane(sides, middle, tangent, 0), -dot(tangent[1], middle)
+            if inward > 0 and not self.mesh.inside(sides):
+                multiplier = inward // (2 * dot(middle, middle))  # F's slope along the middle is taken away
+                cell = min(cell, self._plane(sides, middle, tangent, multiplier), key=self._log_mass)
+            cells.append(cell)
+        return cells
 
     def _plane(self, sides: Sides, middle: Point, tangent: Tangent, multiplier: int) -> Cell:
         """The tangent at the middle of F + multiplier * (|w|^2 - limit)."""
@@ -168,12 +125,16 @@ class Cells:
         ends = self.mesh.ends(sides)
         corner = [a if slope >= 0 else b for slope, (a, b) in zip(slopes, ends, strict=True)]
         rises = tuple(abs(slope) * stride for slope, stride in zip(slopes, self.mesh.strides, strict=True))
+        above, below = self.rate.as_integer_ratio()
         return Cell(
             sides,
             lowest=value + sum(slope * (at - mid) for slope, at, mid in zip(slopes, corner, middle, strict=True)),
             rises=rises,
             upward=tuple(slope >= 0 for slope in slopes),
-            counts=tuple(self._count(rise, count) for rise, (_, count) in zip(rises, sides, strict=True)),
+            counts=tuple(  # the least number of steps over which the plane rises by 1 / rate, at most all of them
+                min(count, -(-below // (above * rise))) if rise else count
+                for rise, (_, count) in zip(rises, sides, strict=True)
+            ),
             multiplier=multiplier,
             slopes=slopes,
         )
@@ -183,12 +144,8 @@ class Cells:
         if multiplier == 0:
             return tangent
         assert self.mesh.limit is not None
-        value = tangent[0] + multiplier * (_dot(point, point) - self.mesh.limit)
+        value = tangent[0] + multiplier * (dot(point, point) - self.mesh.limit)
         return value, tuple(slope + 2 * multiplier * at for slope, at in zip(tangent[1], point, strict=True))
-
-    def _count(self, rise: int, count: int) -> int:
-        """The least number of steps over which the plane rises by 1 / rate, at most all of them."""
-        return min(count, -(-self.rate.denominator // (self.rate.numerator * rise))) if rise else count
 
     def _point(self, cell: Cell, steps: Sequence[int]) -> Point:
         return tuple(
@@ -202,7 +159,7 @@ class Cells:
         axis = self._axis(self.cells[place], seen)
         if axis is not None:
             self.cells[place : place + 1] = self._halves(self.cells[place], axis)
-            self._offer = None
+            self._weights = None
 
     def _halves(self, cell: Cell, axis: int) -> list[Cell]:
         """The cell cut across an axis, without parts outside the ball."""
@@ -226,9 +183,10 @@ class Cells:
         axis = max(range(len(lengths)), key=lambda i: (bool(lengths[i]), bends[i], lengths[i]))
         return axis if lengths[axis] else None
 
-    def _cut_before(self, whole: Cell) -> list[Cell]:
+    def _cut_before(self) -> list[Cell]:
         """Cut the heaviest cells until F hardly rises above the heaviest few: fewer attempts fail then."""
-        heap, made = [(-self._log_mass(whole), 0, whole)], 1
+        (whole,), made = self.made([self.mesh.whole]), 1
+        heap = [(-self._log_mass(whole), 0, whole)]
         good: list[Cell] = []
         while heap and len(good) < _CUT_BEFORE:
             _, _, cell = heapq.heappop(heap)
@@ -247,7 +205,3 @@ class Cells:
     def _log_mass(self, cell: Cell) -> float:
         """Only decides what is cut first."""
         return math.log(math.prod(cell.counts)) - float(self.rate * cell.lowest)
-
-
-def _dot(one: Sequence[int], other: Sequence[int]) -> int:
-    return sum(a * b for a, b in zip(one, other, strict=True))

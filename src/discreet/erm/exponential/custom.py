@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet import exact
 from discreet.data import Batch, Dataset, Facts, Floats, Ints
-from discreet.erm.exponential.grid_points import Lattice
+from discreet.erm.exponential.grid_points import Cover, Lattice
 from discreet.erm.feasible_sets import FeasibleSet
 from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
@@ -19,6 +19,9 @@ from discreet.query import alone
 from discreet.records import record
 from discreet.rng import Rng
 
+MOST_AXES_LISTED = 3
+MOST_LISTED = 2**22  # points of a grid that is listed
+MOST_WORK = 2**36  # losses that are computed for it
 _LOSS_STEPS = 2**20  # integers between 0 and the bound
 
 
@@ -56,30 +59,52 @@ class CustomLoss:
             lipschitz=None if self.lipschitz is None else exact.positive(lipschitz=self.lipschitz),
         )
 
+    def centre_excess(self, facts: Facts) -> float:
+        """What any point can be worse than the best, at most."""
+        return float(self.bound) * facts.neighbours.rows
+
+    def sum_slope(self, facts: Facts, beyond: float) -> float | None:
+        """How steep the sum of the losses is, if the owner states it."""
+        if self.lipschitz is None or self.regularizer is not None:
+            return None
+        return public_size(facts) * facts.neighbours.rows * float(self.lipschitz)
+
     def stated_record(self) -> dict[str, Any]:
         stated = {"label": record(self.label), "bound": record(self.bound), "dimension": self.dimension}
         return {"name": self.NAME, **stated, "feasible": record(self.feasible)}
 
 
 class CustomProblem:
-    """A user's own loss."""
+    """A user's own loss on a grid that is listed; the attributes are those of `grid.LinearProblem`."""
+
+    convex = False
 
     def __init__(self, risk: CustomLoss, points: int, facts: Facts) -> None:
-        self.risk = risk
+        if risk.dimension > MOST_AXES_LISTED:
+            raise ParameterError(
+                f"a grid of any loss is for at most {MOST_AXES_LISTED} dimensions, found {risk.dimension}"
+            )
+        work = points**risk.dimension * max(1, facts.size or 1) * facts.neighbours.rows
+        if points**risk.dimension > MOST_LISTED or work > MOST_WORK:
+            raise ParameterError(
+                f"{points} points on each of {risk.dimension} axes are more than 2**22, or more than 2**36 losses of "
+                "all rows: take fewer"
+            )
+        self.risk, self.dimension = risk, risk.dimension
         self.lattice = Lattice.of(risk.feasible, risk.dimension, points)
         self.unit = risk.bound / _LOSS_STEPS
-        self.range = _LOSS_STEPS
-        self.row_error = float(self.unit)
-        self.highest = 2**62
+        self.range, self.row_error, self.highest = _LOSS_STEPS, float(self.unit), 2**62
         self.base = np.zeros(1, dtype=np.int64)
         if risk.regularizer is not None:
-            self.base = _user_penalty(risk.regularizer, self.points(), public_size(facts) / self.unit)
+            self.base = self._penalty(risk.regularizer, public_size(facts) / self.unit)
+
+    def cover(self) -> Cover:
+        return Cover.of(self.lattice, self.risk.feasible)
 
     def draw(self, data: Dataset, rate: Fraction, rng: Rng) -> Floats:
         points = self.points()
         heights = data.exact_sum(lambda batch: self.summed(batch, points))
-        found: Floats = points[rng.select(-(heights + self.base), rate)].copy()
-        return found
+        return np.asarray(points[rng.select(-(heights + self.base), rate)]).copy()
 
     def points(self) -> Floats:
         """All points of the grid; a user's function cannot change them."""
@@ -89,25 +114,24 @@ class CustomProblem:
 
     def summed(self, batch: Batch, points: Floats) -> Ints:
         """The sums over a batch of the integers of its rows, each computed alone."""
-        total = np.zeros(len(points), dtype=np.int64)
+
+        def losses(row: dict[str, Any]) -> Floats:
+            return np.array(self.risk.loss(points, row), float).reshape(len(points))
+
+        total, bound = np.zeros(len(points), dtype=np.int64), float(self.risk.bound)
         for row in batch.plain_rows():
-            total += self._steps(points, row)
+            values = alone(losses, row, np.nan)
+            cut = np.clip(np.where(np.isnan(values), 0.0, values) * np.ones(len(points)), 0.0, bound)
+            total += np.floor(cut / bound * _LOSS_STEPS).astype(np.int64)
         return total
 
-    def _steps(self, points: Floats, row: dict[str, Any]) -> Ints:
-        found = alone(lambda row: np.array(self.risk.loss(points, row), float).reshape(len(points)), row, np.nan)
-        cut = np.clip(np.where(np.isnan(found), 0.0, found) * np.ones(len(points)), 0.0, float(self.risk.bound))
-        steps: Ints = np.floor(cut / float(self.risk.bound) * _LOSS_STEPS).astype(np.int64)
-        return steps
-
-
-def _user_penalty(regularizer: Callable[[Floats], Any], points: Floats, steps: Fraction) -> Ints:
-    """A user's regularizer in integers: public, so whatever is wrong with it is said."""
-    try:
-        found = np.array(regularizer(points), dtype=np.float64).reshape(len(points))
-    except Exception as error:
-        raise ParameterError(f"the regularizer failed on the grid's {len(points)} points: {error}") from None
-    steps_found = found * float(steps)
-    if not np.isfinite(steps_found).all() or float(np.abs(steps_found).max(initial=0.0)) >= 2**61:
-        raise ParameterError("the regularizer must give finite numbers that do not dwarf the bound of the loss")
-    return np.rint(steps_found).astype(np.int64)
+    def _penalty(self, regularizer: Callable[[Floats], Any], steps: Fraction) -> Ints:
+        """A user's regularizer in integers: public, so whatever is wrong with it is said."""
+        points = self.points()
+        try:
+            values = np.array(regularizer(points), dtype=np.float64).reshape(len(points)) * float(steps)
+        except Exception as error:
+            raise ParameterError(f"the regularizer failed on the grid's {len(points)} points: {error}") from None
+        if not np.isfinite(values).all() or float(np.abs(values).max(initial=0.0)) >= 2**61:
+            raise ParameterError("the regularizer must give finite numbers that do not dwarf the bound of the loss")
+        return np.rint(values).astype(np.int64)

@@ -1,35 +1,31 @@
 """The exponential mechanism on a line: problems of one number, released as a point of the column's own grid.
 
     LineExponential(risk, rate)        P[w] proportional to exp(-rate * (sum of losses at w + n * regularizer(w)))
-    RankQuantile(column, q, rate)      P[w] proportional to exp(-rate * by how many rows w misses being a q-quantile)
 
 The height of a point, what its probability falls with, is an exact integer: the loss of a whole number of steps is a
 whole number of a public unit, and the sum over the rows follows from how many codes lie below the point and what these
-codes and their squares add up to (`unimodal`). Heights fall down to the best point and rise after it, so they can be
-drawn from exactly, on grids of up to 2^62 points. Proofs: docs/proofs/grid_exponential.md.
+codes and their squares add up to (`mechanisms.rank`). Heights fall down to the best point and rise after it, so they
+can be drawn from exactly, on grids of up to 2^62 points. Proofs: docs/proofs/grid_exponential.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from discreet import exact
-from discreet.data import AnyNumber, Dataset, Domain, Facts, Number, common_unit
-from discreet.erm.exponential.line_sampler import ColumnSums, PowerSums, Unimodal, first
-from discreet.erm.feasible_sets import Ball, BallBox, FeasibleSet
-from discreet.erm.features import Constant
-from discreet.erm.losses import Absolute, Huber, Pinball, Squared
-from discreet.erm.risk import Ridge, Risk, public_size
+from discreet.data import Dataset, Facts, Number, common_unit
+from discreet.erm.exponential.grid_points import Cover
+from discreet.erm.losses import Below, IntegerLoss
+from discreet.erm.risk import Risk
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
+from discreet.mechanisms import ColumnSums, Unimodal, first
 from discreet.query import person_range
 from discreet.rng import Rng, checked_rate
-
-Below = Callable[[int], PowerSums]
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -57,17 +53,20 @@ class LineExponential:
         exact.freeze(self, risk=risk, rate=exact.positive(rate=rate))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        line = Line.of(self.risk, facts)
+        line = self.problem(facts)
         checked_rate(self.rate * line.unit * line.highest(facts))
         span = checked_rate(self.rate * line.unit) * line.range(facts.neighbours)
         return Guarantee.of_bounded_range(span, neighbours=facts.neighbours)
 
+    def problem(self, facts: Facts) -> Line:
+        return Line.of(self.risk, facts)
+
     def run(self, data: Dataset, rng: Rng) -> float:
-        return float(Line.of(self.risk, data.facts).number.value(self.sampler(data).draw(rng)))
+        return float(self.problem(data.facts).number.value(self.sampler(data).draw(rng)))
 
     def sampler(self, data: Dataset) -> Unimodal:
         """The exact law on these rows. Not private: for the inside of `run`, and for audits on made-up rows."""
-        line = Line.of(self.risk, data.facts)
+        line = self.problem(data.facts)
         column = ColumnSums(data, self.risk.target, line.loss.degree, line.number.steps + 1)
 
         def heights(codes: Sequence[int]) -> list[int]:
@@ -75,108 +74,11 @@ class LineExponential:
             return [line.height(code, column.below) for code in codes]
 
         def rising(codes: Sequence[int]) -> list[bool]:
-            found = heights([each for code in codes for each in (code, code + 1)])
-            return [after >= here for here, after in zip(found[::2], found[1::2], strict=True)]
+            pairs = heights([place for code in codes for place in (code, code + 1)])
+            return [after >= here for here, after in zip(pairs[::2], pairs[1::2], strict=True)]
 
         best = first(line.low, line.high, rising)
         return Unimodal(heights, best, line.low, line.high, self.rate * line.unit)
-
-
-@dataclass(frozen=True, slots=True, init=False)
-class RankQuantile:
-    """Release a value of a column's grid that is near its q-quantile in rank. Rows where it is missing do not count.
-
-    Theorem.   The height of w is by how many rows it misses: max(0, #{x < w} - q n, q n - #{x <= w}), n the number of
-               rows, private or not. One row's replacement changes all heights by at most 1 up or down, its addition by
-               at most max(q, 1 - q). So with r = 2 (replace-one) or 2 max(q, 1 - q) (add-remove), k times that for a
-               person of k rows, the release has bounded range rate * r: (rate * r)-DP, ((rate * r)^2 / 8)-zCDP.
-    Accuracy.  P[w misses by x rows or more] <= (points of the grid / points that miss by 0) * exp(-rate x).
-    Edges.     A value that many rows share is as good a quantile as any between them. No rows: uniform on the grid.
-    Reference. Lecture 9, the median; [Smi11]; docs/proofs/grid_exponential.md.
-    """
-
-    NAME: ClassVar[str] = "rank-quantile/1"
-    column: str
-    q: Fraction
-    rate: Fraction
-
-    def __init__(self, column: str, q: Exact, rate: Exact) -> None:
-        exact.freeze(self, column=exact.text(column=column), q=exact.probability(q=q), rate=exact.positive(rate=rate))
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        _ordered(facts.domain, self.column)
-        part, whole = self.q.numerator, self.q.denominator
-        step = checked_rate(self.rate / whole)
-        checked_rate(step * whole * facts.rows_bound)
-        span = step * person_range(facts.neighbours, added=2 * max(part, whole - part), replaced=2 * whole)
-        return Guarantee.of_bounded_range(span, neighbours=facts.neighbours)
-
-    def run(self, data: Dataset, rng: Rng) -> float:
-        return float(_ordered(data.facts.domain, self.column).value(self.sampler(data).draw(rng)))
-
-    def sampler(self, data: Dataset) -> Unimodal:
-        """The exact law on these rows. Not private: for the inside of `run`, and for audits on made-up rows."""
-        number = _ordered(data.facts.domain, self.column)
-        size = number.size - number.missing
-        part, whole = self.q.numerator, self.q.denominator
-        column = ColumnSums(data, self.column, 0, size)
-
-        def enough(codes: Sequence[int]) -> list[bool]:
-            column.learn(code + 1 for code in codes)
-            wanted = part * column.below(size)[0]
-            return [whole * column.below(code + 1)[0] >= wanted for code in codes]
-
-        def heights(codes: Sequence[int]) -> list[int]:
-            column.learn(end for code in codes for end in (code, code + 1))
-            wanted = part * column.below(size)[0]
-            below = [(column.below(code)[0], column.below(code + 1)[0]) for code in codes]
-            return [max(0, whole * less - wanted, wanted - whole * upto) for less, upto in below]
-
-        return Unimodal(heights, first(0, size - 1, enough), 0, size - 1, self.rate / whole)
-
-
-@dataclass(frozen=True, slots=True)
-class _Corner:
-    """The loss up * u above 0, down * -u below, of a whole number u of steps: absolute and pinball."""
-
-    degree: ClassVar[int] = 1
-    up: int
-    down: int
-
-    def value(self, u: int) -> int:
-        return self.up * u if u > 0 else -self.down * u
-
-    def ends(self, code: int) -> tuple[int, ...]:
-        return (code,)
-
-    def total(self, code: int, below: Below, everything: PowerSums) -> int:
-        (count, total, _), (rows, whole, _) = below(code), everything
-        return self.up * (code * count - total) + self.down * (whole - total - code * (rows - count))
-
-
-@dataclass(frozen=True, slots=True)
-class _Bowl:
-    """r^2 u^2 up to |u| = t = p/r and the line p (2 r |u| - p) beyond: r^2 times Huber's loss. reach = floor(t)."""
-
-    degree: ClassVar[int] = 2
-    p: int
-    r: int
-    reach: int
-
-    def value(self, u: int) -> int:
-        return self.r**2 * u * u if abs(u) <= self.reach else self.p * (2 * self.r * abs(u) - self.p)
-
-    def ends(self, code: int) -> tuple[int, ...]:
-        return (code - self.reach, code + self.reach + 1)
-
-    def total(self, code: int, below: Below, everything: PowerSums) -> int:
-        start, stop = (below(end) for end in self.ends(code))
-        count, total, squares = (b - a for a, b in zip(start, stop, strict=True))
-        inside = self.r**2 * (code * code * count - 2 * code * total + squares)
-        left = code * start[0] - start[1]
-        right = everything[1] - stop[1] - code * (everything[0] - stop[0])
-        outside = everything[0] - count
-        return inside + self.p * (2 * self.r * (left + right) - self.p * outside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,41 +89,47 @@ class Line:
     `lasso` the square and the absolute value of origin + stride * code, the value of a code in units of the number.
     """
 
+    convex: ClassVar[bool] = True
+    dimension: ClassVar[int] = 1
+    row_error: ClassVar[float] = 0.0
     number: Number
-    loss: _Corner | _Bowl
+    loss: IntegerLoss
     low: int
     high: int
     unit: Fraction
-    weight: int = 1
-    ridge: int = 0
-    lasso: int = 0
-    origin: int = 0
-    stride: int = 0
+    weight: int
+    ridge: int
+    lasso: int
 
     @staticmethod
     def of(risk: Risk, facts: Facts) -> Line:
         """The line of a risk; ParameterError if it is not one."""
-        number = risk.checked_target(facts.domain)
-        if not isinstance(risk.features, Constant) or not isinstance(number, Number):
+        number = risk.loss.number(facts.domain, risk.target)
+        if not risk.features.single:
             raise ParameterError("a line needs the features Constant() and a target Number(low, high, step)")
-        loss, unit = _integer_loss(risk, number)
-        low, high = _codes(risk.feasible, number, risk.target)
-        if risk.regularizer is None:
-            return Line(number, loss, low, high, unit)
-        strength = risk.regularizer.strength * public_size(facts)
-        squared = isinstance(risk.regularizer, Ridge)
-        added = strength * number.unit**2 / 2 if squared else strength * number.unit
-        common = common_unit((unit, added))
-        extra = int(added / common)
-        weight, origin, stride = (int(each) for each in (unit / common, *_in_units(number)))
-        ridge, lasso = (extra, 0) if squared else (0, extra)
-        return Line(number, loss, low, high, common, weight, ridge, lasso, origin, stride)
+        ((low, high),) = risk.feasible.sides(1)
+        interval = f"[{exact.shown(low)}, {exact.shown(high)}]"
+        if low < number.low or high > number.high:
+            raise ParameterError(
+                f"the feasible interval {interval} must lie within the bounds of {risk.target!r}, {number!r}"
+            )
+        first, last = -((number.low - low) // number.step), (high - number.low) // number.step
+        if first > last:
+            raise ParameterError(f"no value of {number!r} lies in {interval}")
+        loss, unit = risk.loss.integer_form(number)
+        worth = (unit, *risk.penalty_units(facts, number.unit))
+        common = common_unit([part for part in worth if part])
+        return Line(number, loss, first, last, common, *(int(part / common) for part in worth))
+
+    def cover(self) -> Cover:
+        step = float(self.number.step)
+        return Cover(self.high - self.low + 1, step, step)
 
     def height(self, code: int, below: Below) -> int:
         return self.weight * self.loss.total(code, below, below(self.number.steps + 1)) + self.penalty(code)
 
     def penalty(self, code: int) -> int:
-        value = self.origin + self.stride * code
+        value = int((self.number.low + self.number.step * code) / self.number.unit)
         return self.ridge * value * value + self.lasso * abs(value)
 
     def range(self, neighbours: Neighbours) -> int:
@@ -235,56 +143,3 @@ class Line:
         """No height exceeds the least by more."""
         rows = self.range(Neighbours("add-remove")) * facts.rows_bound
         return rows + max(self.penalty(self.low), self.penalty(self.high))
-
-
-def _in_units(number: Number) -> tuple[Fraction, Fraction]:
-    """The low bound and the step as whole multiples of the number's unit."""
-    return number.low / number.unit, number.step / number.unit
-
-
-def _integer_loss(risk: Risk, number: Number) -> tuple[_Corner | _Bowl, Fraction]:
-    """The loss of a whole number of steps, in whole numbers of the unit that is returned with it."""
-    loss, step = risk.loss, number.step
-    if isinstance(loss, Absolute):
-        return _Corner(1, 1), step
-    if isinstance(loss, Pinball):
-        part, whole = loss.q.numerator, loss.q.denominator
-        return _Corner(whole - part, part), step / whole
-    if isinstance(loss, Huber):
-        p, r = (loss.threshold / step).as_integer_ratio()
-        return _Bowl(p, r, p // r), step**2 / r**2
-    if isinstance(loss, Squared):
-        return _Bowl(0, 1, number.steps), step**2
-    raise ParameterError(f"{type(loss).__name__} has no target on a line: use Squared, Absolute, Pinball or Huber")
-
-
-def _codes(feasible: FeasibleSet, number: Number, name: str) -> tuple[int, int]:
-    """The first and the last code of the number in the interval."""
-    low, high = interval_of(feasible)
-    if low < number.low or high > number.high:
-        raise ParameterError(
-            f"the feasible interval [{exact.shown(low)}, {exact.shown(high)}] must lie within the bounds of {name!r}, "
-            f"{number!r}"
-        )
-    first, last = -((number.low - low) // number.step), (high - number.low) // number.step
-    if first > last:
-        raise ParameterError(f"no value of {number!r} lies in [{exact.shown(low)}, {exact.shown(high)}]")
-    return first, last
-
-
-def interval_of(feasible: FeasibleSet) -> tuple[Fraction, Fraction]:
-    """The ends of a feasible set of one dimension."""
-    if isinstance(feasible, Ball):
-        return -feasible.radius, feasible.radius
-    if len(feasible.low) != 1:
-        raise ParameterError(f"a box of {len(feasible.low)} sides is not an interval")
-    if isinstance(feasible, BallBox):
-        return max(feasible.low[0], -feasible.radius), min(feasible.high[0], feasible.radius)
-    return feasible.low[0], feasible.high[0]
-
-
-def _ordered(domain: Domain, name: str) -> Number | AnyNumber:
-    column = domain.column(name)
-    if not isinstance(column, (Number, AnyNumber)):
-        raise ParameterError(f"column {name!r} is declared {column!r}: a quantile needs a Number")
-    return column

@@ -1,4 +1,4 @@
-"""Exact draws from laws on a line of up to 2^62 points, and exact sums over a column below any of its points.
+"""A quantile of a column by the exponential mechanism over ranks; exact draws and sums on a line of up to 2^62 points.
 
 `Unimodal` draws an integer c with P[c] proportional to exp(-rate * height(c)), for heights that fall and then rise. It
 cuts both sides of the best point into segments of doubling length, proposes a segment as if all of it were as likely as
@@ -12,12 +12,19 @@ bend the law. Proof: docs/proofs/grid_exponential.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
-from discreet.data import Batch, Dataset, Ints
-from discreet.rng import Rng
+from discreet import exact
+from discreet.data import AnyNumber, Batch, Dataset, Facts, Ints, Number, Whole
+from discreet.errors import ParameterError
+from discreet.exact import Exact
+from discreet.guarantee import Guarantee
+from discreet.query import person_range
+from discreet.rng import Rng, checked_rate
 
 PowerSums = tuple[int, int, int]  # of some codes: how many, their sum, the sum of their squares
 Heights = Callable[[Sequence[int]], list[int]]
@@ -137,3 +144,61 @@ def _words(codes: Ints, degree: int) -> Iterable[Ints | None]:
     if degree == 2:
         for product in (low * low, low * high, high * high):
             yield from (product & mask, product >> _HALF_WORD)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class RankQuantile:
+    """Release a value of a column's grid that is near its q-quantile in rank. Rows where it is missing do not count.
+
+    Theorem.   The height of w is by how many rows it misses: max(0, #{x < w} - q n, q n - #{x <= w}), n the number of
+               rows, private or not. One row's replacement changes all heights by at most 1 up or down, its addition by
+               at most max(q, 1 - q). So with r = 2 (replace-one) or 2 max(q, 1 - q) (add-remove), k times that for a
+               person of k rows, the release has bounded range rate * r: (rate * r)-DP, ((rate * r)^2 / 8)-zCDP.
+    Accuracy.  P[w misses by x rows or more] <= (points of the grid / points that miss by 0) * exp(-rate x).
+    Edges.     A value that many rows share is as good a quantile as any between them. No rows: uniform on the grid.
+    Reference. Lecture 9, the median; [Smi11]; docs/proofs/grid_exponential.md.
+    """
+
+    NAME: ClassVar[str] = "rank-quantile/1"
+    column: str
+    q: Fraction
+    rate: Fraction
+
+    def __init__(self, column: str, q: Exact, rate: Exact) -> None:
+        exact.freeze(self, column=exact.text(column=column), q=exact.probability(q=q), rate=exact.positive(rate=rate))
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        self._number(facts)
+        part, whole = self.q.numerator, self.q.denominator
+        step = checked_rate(self.rate / whole)
+        checked_rate(step * whole * facts.rows_bound)
+        span = step * person_range(facts.neighbours, added=2 * max(part, whole - part), replaced=2 * whole)
+        return Guarantee.of_bounded_range(span, neighbours=facts.neighbours)
+
+    def run(self, data: Dataset, rng: Rng) -> float:
+        return float(self._number(data.facts).value(self.sampler(data).draw(rng)))
+
+    def sampler(self, data: Dataset) -> Unimodal:
+        """The exact law on these rows. Not private: for the inside of `run`, and for audits on made-up rows."""
+        size = self._number(data.facts).points
+        part, whole = self.q.numerator, self.q.denominator
+        column = ColumnSums(data, self.column, 0, size)
+
+        def enough(codes: Sequence[int]) -> list[bool]:
+            column.learn(code + 1 for code in codes)
+            wanted = part * column.below(size)[0]
+            return [whole * column.below(code + 1)[0] >= wanted for code in codes]
+
+        def heights(codes: Sequence[int]) -> list[int]:
+            column.learn(end for code in codes for end in (code, code + 1))
+            wanted = part * column.below(size)[0]
+            below = [(column.below(code)[0], column.below(code + 1)[0]) for code in codes]
+            return [max(0, whole * less - wanted, wanted - whole * upto) for less, upto in below]
+
+        return Unimodal(heights, first(0, size - 1, enough), 0, size - 1, self.rate / whole)
+
+    def _number(self, facts: Facts) -> Number | AnyNumber | Whole:
+        column = facts.domain.column(self.column)
+        if not column.ordered or not column.coded:
+            raise ParameterError(f"column {self.column!r} is declared {column!r}: a quantile needs a Number")
+        return column
