@@ -42,9 +42,6 @@ from discreet.errors import LedgerCorrupt, ParameterError
 from discreet.hypothesis import Scope
 from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
 from discreet.ledger.charging import Stored
-from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace
-from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
-from discreet.ledger.state import Body, answer_text
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace, RankQuantile
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Question, Sum
 from discreet.records import Json, canonical, digest, record, revive

@@ -11,13 +11,8 @@ from typing import Any
 import discreet as dp
 from discreet.describe import one_line
 from discreet.errors import ParameterError
-from discreet.funds import Books, spent_books
-from discreet.ledger import Ledger
-from discreet.mechanisms import Gaussian, Laplace
-from discreet.query import Count, Equals
 from discreet.exact import percent, whole
 from discreet.funds import Books, Funds, spent_books
-from discreet.ledger.state import Seen, State, price_from, reconciled
 from discreet.report.plot import (
     FAINT,
     INK,
@@ -75,32 +70,17 @@ class Step:
         return self.part("pure" if self.books.counting() == "renyi" else "renyi")
 
 
-<<<<<<< HEAD
 def steps(ledger: dp.Ledger, *, everything: bool = False) -> list[Step]:
     """The ledger after every charge, and after every reconciliation, which may raise what counts as spent.
 
     A charge is called by its memo, if everything may be told, or by its mechanism.
     """
-    now, state, found = ledger.spent(), State(), []
-    for body in ledger.entries():
-        label = ""
-        if body["kind"] == "charge":
-            state.spent = state.spent + price_from(body["price"])
-            label = (one_line(body["memo"]) if everything else "") or mechanism_name(body["mechanism"].get("name"))
-        elif body["kind"] == "reconcile":
-            state.spent = reconciled(state, price_from(body["proved"]), body["mark_witness"])
-            label = "reconciled"
-        if body["witness"] is not None:
-            state.witnessed[body["witness"]] = Seen(state.spent)
-        if label:
-=======
-def steps(ledger: Ledger, *, everything: bool = False) -> list[Step]:
-    """The ledger after every charge, and after every reconciliation, which may raise what counts as spent."""
     now, history = ledger.spent(), []
     for body, state in ledger.fold():
         if body["kind"] in ("charge", "reconcile"):
-            label = _label(body, everything) if body["kind"] == "charge" else "reconciled"
->>>>>>> d740cbfb2a1b7e15d6072b846cbd4ef2468e4706
+            label = "reconciled"
+            if body["kind"] == "charge":
+                label = (one_line(body["memo"]) if everything else "") or mechanism_name(body["mechanism"].get("name"))
             books = spent_books(state.spent, now.caps, now.order)
             history.append(Step(body["seq"], str(body["time"]), label, books))
     return history
