@@ -69,11 +69,12 @@ price_options = together(
     allowance_option,
     again_option,
 )
-column_options = together(
+model_options = together(
     click.option("--target", required=True, metavar="COLUMN", help="Column to predict."),
     click.option(
         "--features", metavar="A,B,C", help="Columns to predict from.  [default: all other columns that can serve]"
     ),
+    price_options,
 )
 save_options = together(
     click.option("--save", type=FILE, help="Write the result to this JSON file, which people can read too."),

@@ -14,7 +14,6 @@ from discreet.cli.output import Output
 from discreet.cli.price_view import cost
 from discreet.describe import one_line
 from discreet.errors import ParameterError
-from discreet.exact import percent
 from discreet.ledger.allowances import allowances
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
         parts = _parts(book, _protects(path, book), last, everything)
     lead = (
         f"Everything that is released about these people through this ledger keeps one promise, {book.budget}, "
-        f"together. {percent(used, up=True)} of it is used."
+        f"together. {dp.exact.percent(used, up=True)} of it is used."
     )
     title = f"The privacy budget of {one_line(book.identity.name)}"
     pages.write_page(out, pages.page(title, parts, lead=lead), force=force)
@@ -114,10 +113,10 @@ def _allowances(book: dp.Ledger) -> list[Part]:
     rows = [
         (
             one_line(each.name),
-            percent(each.share),
+            dp.exact.percent(each.share),
             "–" if each.part is None else cost(each.part),
             "–" if each.epsilon is None else each.at_most or "0",
-            percent(float(each.left)),
+            dp.exact.percent(float(each.left)),
         )
         for each in allowances(book)
     ]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import discreet as dp
 from discreet.cli.columns import categories, declaration, plain
 from discreet.errors import ParameterError
-from discreet.schema import kind_of
 
 if TYPE_CHECKING:
     from discreet.estimators.rule_base import LearnedRule
@@ -52,7 +51,7 @@ def _codes(domain: dp.Domain, name: str, first: int, last: int, inside: bool) ->
     column: Any = domain.column(name)
     if first > last:
         holds: Predicate = dp.Or()
-    elif kind_of(column) == "category":
+    elif not column.ordered:
         holds = dp.Missing(name) if first == column.missing_code else dp.Equals(name, column.value(first))
     elif first == 0 and last == column.steps and not column.missing:
         holds = dp.And()
@@ -120,7 +119,7 @@ def _covered(domain: dp.Domain, name: str, intervals: Sequence[Interval]) -> Fra
 def with_positive(schema: dp.Schema, target: str, text: str | None) -> dp.Schema:
     """The schema with a target of two classes, the last of which is this level: the others are one class together."""
     column: Any = schema.domain.column(target)
-    if kind_of(column) != "category":
+    if column.ordered:
         raise ParameterError(
             f"the target {target!r} is a number: a rule is learned for a category. {categories(schema.domain, target)}"
         )

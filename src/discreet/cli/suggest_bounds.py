@@ -14,7 +14,6 @@ from discreet.cli.options import Command, OpenTable, open_table, price_options, 
 from discreet.cli.price_view import receipt
 from discreet.cli.toml_edit import difference, lines_for, rewrite
 from discreet.errors import ParameterError
-from discreet.schema import kind_of
 
 
 @click.command("suggest-bounds", cls=Command)
@@ -37,7 +36,7 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
     """
     cost = take_cost(options)
     declared: Any = dp.Schema.read(schema).domain.column(column)
-    if kind_of(declared) == "category":
+    if not declared.ordered:
         raise ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
     if write and options["rehearse"]:
         raise ParameterError("--write with --rehearse would put bounds of made-up people into the schema")
