@@ -25,8 +25,8 @@ from bench import pac_data, peers
 from bench.erm_growth import Found, apart, measured
 from discreet.data import BitMatrix
 from discreet.funds import Funds
-from discreet.pac import all_conjunctions, choose
-from discreet.pac.methods import Method
+from discreet.method import Method
+from discreet.pac import all_conjunctions, learners
 from discreet.pac.rules import Labels, Literals
 
 EPSILONS = (0.1, 1.0)
@@ -76,7 +76,7 @@ def _ours(name: str, make: Callable[[int], Any], epsilon: float) -> str:
         seconds.append(time.perf_counter() - start)
         scores.append(float(np.mean(fitted.predict(split.x_test) == split.y_test)))
     assert fitted is not None
-    promised = "none" if fitted.promise_.alpha is None else f"{fitted.promise_.alpha:.3f}"
+    promised = "none" if fitted.promise_.bound is None else f"{fitted.promise_.bound:.3f}"
     mean = f"{statistics.mean(scores):.4f} ({min(scores):.4f})"
     return f"{mean} | {fitted.method_} | {promised} | {1e3 * statistics.median(seconds):.0f}"
 
@@ -109,7 +109,7 @@ def boxes() -> list[str]:
     names, labels = tuple(columns), Labels("y", 1)
     del columns
     floor = _best_of(3, lambda: table.exact_sum(lambda batch: np.array([batch.stored(name).max() for name in names])))
-    found = choose.box_methods(names, labels, facts=table.facts, beta=Fraction(1, 20), funds=Funds.of(BUDGET))
+    found = learners.box_methods(names, labels, facts=table.facts, beta=Fraction(1, 20), funds=Funds.of(BUDGET))
     lines = [
         "## Learning rules: boxes, a million rows",
         "",
@@ -126,7 +126,7 @@ def boxes() -> list[str]:
         offer = method.offer(ROWS)
         seconds, (low, high) = _released(offer.mechanism, table)
         error = _box_error(table, names, low, high)
-        promised = "none" if offer.promise.alpha is None else f"{offer.promise.alpha:.3f}"
+        promised = "none" if offer.promise.bound is None else f"{offer.promise.bound:.3f}"
         each = 1e9 * seconds / ROWS / SIDES
         lines.append(
             f"| {method.name} | {seconds:.1f} | {each:.1f} | {seconds / floor:.0f} | {promised} | {error:.4f} |"
@@ -183,7 +183,7 @@ def conjunctions() -> list[str]:
 
 def _conjunction_methods(literals: Literals, labels: Labels, k: int, data: BitMatrix) -> list[Method]:
     funds = Funds.of(BUDGET)
-    found = choose.conjunction_methods(literals, labels, k, facts=data.facts, beta=Fraction(1, 20), funds=funds)
+    found = learners.conjunction_methods(literals, labels, k, facts=data.facts, beta=Fraction(1, 20), funds=funds)
     return [each for each in found if isinstance(each, Method)]
 
 
@@ -191,7 +191,7 @@ def _conjunction_line(method: Method, k: int, literals: Literals, data: BitMatri
     print(f"conjunctions by {method.name} ...", file=sys.stderr, flush=True)
     offer = method.offer(data.facts.size)
     seconds, numbers = _released(offer.mechanism, data)
-    promised = "none" if offer.promise.alpha is None else f"{offer.promise.alpha:.3f}"
+    promised = "none" if offer.promise.bound is None else f"{offer.promise.bound:.3f}"
     said = " and ".join(literals.in_words(data.facts.domain, number) for number in sorted(set(numbers))[:6])
     more = f" and {len(set(numbers)) - 6} more" if len(set(numbers)) > 6 else ""
     return f"| {method.name}, {k} | {seconds:.2f} | {seconds / floor:.0f} | {promised} | {said}{more} |"

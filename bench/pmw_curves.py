@@ -33,7 +33,8 @@ from scipy.special import ndtri
 
 import discreet as dp
 from discreet.answering.linear_query import meaning
-from discreet.answering.multiplicative_weights import Classic, ClassicAnswers, better, lecture
+from discreet.answering.multiplicative_weights import ClassicAnswers
+from discreet.answering.multiplicative_weights_parameters import Classic, better, lecture
 from discreet.catalogue import CATALOGUE
 from discreet.data import DistinctRows, Facts, IntArray
 from discreet.errors import BudgetExceeded, ConversationOver

@@ -119,8 +119,8 @@ def run(columns: dict[str, npt.NDArray[np.float64]], name: str, epsilon: str, ki
     seconds = time.perf_counter() - start
     errors = np.concatenate(
         [
-            np.abs(each.value - truth(codes, query.columns, domain)).ravel()
-            for query, each in zip(questions, answered, strict=True)
+            np.abs(numbers - truth(codes, query.columns, domain)).ravel()
+            for query, (numbers, _) in zip(questions, answered, strict=True)
         ]
     )
     return Run(float(errors.max()), float(errors.mean()), way.bound, way.method, seconds)

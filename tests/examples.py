@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
-from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.marginals import Marginals
+from discreet.answering import AveragedWeights, Marginals
 from discreet.audit import examples
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent
@@ -44,9 +43,7 @@ from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
-from discreet.pac.interior.methods import InteriorPoint
-from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
-from discreet.pac.interior.rank import BinarySearch, MinRank
+from discreet.pac.interior import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
 from discreet.pac.rank_bounds import RankBounds
 from discreet.pac.rules import BoxRule, Labels, Literals, Mistakes, Thresholds
 from discreet.rng import SeededRng

@@ -16,19 +16,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
 from discreet import exact
 from discreet.data import Dataset, DistinctRows, Domain
 from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
-from discreet.ledger import Ledger
-from discreet.ledger.opening import check_table
-from discreet.query import EVERYTHING, Count, Histogram, Sum
+from discreet.ledger import Ledger, check_table
+from discreet.query import EVERYTHING, Count, Histogram, Question, Sum
 from discreet.rng import Rng
 
 if TYPE_CHECKING:
-    from discreet.answering.answer import Answer, Make
+    from discreet.answering import AdaptiveAnswers, Answer, Disclosures, Hypothesis, Make, Transcript
     from discreet.sql import Select
 
 MAX_SYNTHETIC = 2**25
@@ -39,6 +38,24 @@ _LEAST_BETA = Fraction(1, 10**100)
 METHODS = ("auto", "pmw", "lecture")
 
 
+class Strategy(Protocol):
+    """How a session answers linear queries: the default one, or a classic program.
+
+    remembered  the answers, if all of these were given before or are public; free, and waits for no other session
+    require     refuses now if what the queries need together does not fit
+    price       what answering them could cost, at most
+    hypothesis  what synthetic rows are drawn from; None before anything was measured
+    """
+
+    @property
+    def transcript(self) -> Transcript: ...
+    def remembered(self, queries: Sequence[Question]) -> list[Answer] | None: ...
+    def require(self, queries: Sequence[Question]) -> None: ...
+    def answer(self, query: Question) -> Answer: ...
+    def price(self, queries: Sequence[Question]) -> int: ...
+    def hypothesis(self) -> Hypothesis | None: ...
+
+
 class Session:
     """A table of people and the ledger that counts what is released about them.
 
@@ -47,8 +64,8 @@ class Session:
     questions  how many questions are planned: a guide for thresholds, the limit of "pmw" and "lecture" (10,000 there)
     scopes     how many different sets of columns will be asked about, if that is known: each gets an equal share of
                the ledger when it is first asked about
-    method     "auto": what was measured answers free, the rest is rented or bought (`pmw.answering`); "pmw" and
-               "lecture": private multiplicative weights with a theorem on the number of updates (`pmw.classic`)
+    method     "auto": what was measured answers free, the rest is rented or bought (`answering.adaptive`); "pmw" and
+               "lecture": private multiplicative weights with a theorem on the number of updates
     sample     True: the owner states that the rows are a random sample, so that answers bound the population too, with
                probability 1 - beta - 0.05; replace-one only. A small beta makes that bound smaller
     allowance  the name under which the ledger counts these charges, those of `fit` too: its share is the limit then;
@@ -57,7 +74,10 @@ class Session:
     rng        for testing ledgers only
     """
 
-    __slots__ = ("_answers", "_heard", "_how", "_most", "_rows", "_sample", "_terms", "ledger", "method", "table")
+    __slots__ = (
+        *("_allowance", "_answers", "_disclosures", "_most", "_rng", "_rows", "_sample", "_terms"),
+        *("ledger", "method", "table"),
+    )
 
     def __init__(
         self,
@@ -74,6 +94,8 @@ class Session:
         max_price: Exact | None = None,
         rng: Rng | None = None,
     ) -> None:
+        from discreet.answering import SessionTerms
+
         if not isinstance(ledger, Ledger):
             raise ParameterError(f"ledger must be a Ledger, found a {type(ledger).__name__}")
         if not all(hasattr(table, name) for name in ("facts", "identity", "exact_sum")):
@@ -91,18 +113,20 @@ class Session:
         with ledger.store.reading() as state:
             check_table(state, table)
         self.table, self.ledger, self.method = table, ledger, method
-        self._terms: dict[str, Any] = {
-            "alpha": None if alpha is None else exact.probability(alpha=alpha),
-            "beta": _sure(beta),
-            "questions": None if questions is None else exact.whole(questions=questions),
-            "scopes": None if scopes is None else exact.whole(scopes=scopes),
-        }
+        sure = exact.probability(beta=beta)
+        if sure < _LEAST_BETA:  # it is split over everything ever answered: floats must not take a part of it for 0
+            raise ParameterError(f"beta must be at least {exact.shown(_LEAST_BETA)}, found {exact.shown(sure)}")
+        self._terms = SessionTerms(
+            None if alpha is None else exact.probability(alpha=alpha),
+            sure,
+            None if questions is None else exact.whole(questions=questions),
+            None if scopes is None else exact.whole(scopes=scopes),
+        )
         self._most = None if max_price is None else exact.positive(max_price=max_price)
-        self._sample = sample
-        self._how: dict[str, Any] = {"allowance": allowance, "rng": rng}
+        self._sample, self._allowance, self._rng = sample, allowance, rng
         self._rows = DistinctRows(table)
-        self._answers: Any = None
-        self._heard: Any = None
+        self._answers: Strategy | None = None
+        self._disclosures: Disclosures | None = None
         if alpha is not None or scopes is not None:
             self._answering()
 
@@ -123,7 +147,7 @@ class Session:
         with answering.transcript.alone():
             answering.require(parts)
             if self._most is not None:
-                self._refuse_above(self._most, answering.at_most(parts))
+                self._refuse_above(self._most, answering.price(parts))
             return self._finished(make([answering.answer(part) for part in parts]))
 
     def answer_all(
@@ -136,22 +160,22 @@ class Session:
 
         again  release them once more, even if what was released before answers them as well
         """
-        answering = self._auto("a workload is answered")
+        answering = self._adaptive("a workload is answered")
         if isinstance(questions, (str, Count, Sum, Histogram)) or not isinstance(questions, Iterable):
             raise ParameterError(f"answer_all takes several questions in a list, found a {type(questions).__name__}")
-        found = []
+        parts = []
         for question in questions:
             select = self._read(question)
             if _is_quantile(select):
                 raise ParameterError("a workload is made of counts, sums and averages; ask for quantiles one by one")
-            found.append(self._parts(select, question))
-        parts = [each for questions_of, _ in found for each in questions_of]
+            parts.append(self._parts(select, question))
         part = exact.positive(share=share)
         if part > 1:
             raise ParameterError(f"share must be at most 1, found {share!r}")
+        queries = [query for needed, _ in parts for query in needed]
         with answering.transcript.alone():
-            given = iter(answering.answer_all(parts, share=part, again=again))
-        return [self._finished(make([next(given) for _ in questions_of])) for questions_of, make in found]
+            answers = iter(answering.answer_all(queries, share=part, again=again))
+        return [self._finished(make([next(answers) for _ in needed])) for needed, make in parts]
 
     def check(self, question: str | Count | Sum | Histogram) -> None:
         """Refuse, with the reason, what cannot be asked. Looks at public things only and spends nothing."""
@@ -165,9 +189,9 @@ class Session:
         Free, and nothing is written: it follows from the question, the declaration and what was released before.
         """
         select = self._read(question)
-        if self.method != "auto" or self._terms["scopes"] is not None or _is_quantile(select):
+        if _is_quantile(select):
             raise _no_forecast()
-        return int(self._answering().at_most(self._parts(select, question)[0]))
+        return self._answering().price(self._parts(select, question)[0])
 
     def more_like(self, answer: Answer) -> int | None:
         """About how many more answers at this price fit into what is left; after a free one, how many counts of
@@ -175,14 +199,14 @@ class Session:
         left, _ = self.budget()
         if answer.price:
             return left // answer.price
-        if self.method != "auto" or self._terms["alpha"] is None:
+        if self.method != "auto" or self._terms.alpha is None:
             return None
-        answering = self._answering()
-        return left // int(answering.shop.price(answering.shop.alone(Count(), answering.transcript.next_order)))
+        answering = self._adaptive("a price is known")
+        return left // answering.shop.price(answering.shop.alone(Count(), answering.transcript.next_order))
 
     def budget(self) -> tuple[int, int]:
         """What is left for this session and what the whole budget was, in nano-units of the ledger's first book."""
-        left = self.ledger.remaining(allowance=self._how["allowance"])
+        left = self.ledger.remaining(allowance=self._allowance)
         if left.caps.renyi is None:
             return left.pure or 0, left.caps.pure
         return left.renyi or 0, left.caps.renyi
@@ -190,19 +214,19 @@ class Session:
     def known(self) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
         """The largest sets of columns that synthetic rows follow; and those that were measured too, but that the
         hypothesis leaves out, since together with the others they would take too large a table."""
-        followed, left_out = self._auto("what rows know is told").scopes()
+        followed, left_out = self._adaptive("what rows know is told").scopes()
         return _largest(followed), _largest(left_out)
 
     def measured_by(self, tables: Sequence[Histogram]) -> list[int]:
         """The entries of the charges that measured these tables, each the last one."""
-        known = self._auto("what was measured is told").measured_scopes()
+        known = self._adaptive("what was measured is told").measured_scopes()
         last = (max((entry for entry, scope in known if {*table.columns} <= {*scope}), default=0) for table in tables)
         return sorted({entry for entry in last if entry})
 
     def tangled(self, tables: Sequence[Histogram]) -> list[tuple[str, ...]]:
         """Which of these tables synthetic rows could not follow, with what is known and the others, if they were
         measured now. Looks at public sizes only."""
-        return list(self._auto("what rows can follow is told").tangled(tables))
+        return list(self._adaptive("what rows can follow is told").tangled(tables))
 
     def synthetic(self, rows: int, *, seed: int | None = None, backend: str = "pandas") -> Any:
         """A frame of made-up rows drawn from the hypothesis: free, since they are made of what was released.
@@ -210,19 +234,17 @@ class Session:
         Values are levels and numbers of the declared domain. What the session knows about is alike in these rows and in
         the table, up to the bounds of its answers; what was never asked about is spread evenly.
         """
-        from discreet.answering.answer import frame_of
+        from discreet.answering import frame_of
 
-        wanted = synthetic_rows(rows, self.table.facts.domain)
-        hypothesis = self._answering().hypothesis()
+        domain = self.table.facts.domain
+        wanted, hypothesis = synthetic_rows(rows, domain), self._answering().hypothesis()
         if hypothesis is None:
             raise ParameterError("nothing was measured yet: ask questions first, then draw synthetic rows")
-        drawn = hypothesis.sample(wanted, seed=seed)
-        return frame_of({name: self._labels(name, codes.tolist()) for name, codes in drawn.items()}, backend)
-
-    def _labels(self, name: str, codes: list[int]) -> list[Any]:
-        column = self.table.facts.domain.column(name)
-        labels = {code: column.label(code) for code in set(codes)}
-        return [labels[code] for code in codes]
+        columns = {}
+        for name, drawn in hypothesis.sample(wanted, seed=seed).items():
+            labels = {code: domain.column(name).label(code) for code in set(drawn.tolist())}
+            columns[name] = [labels[code] for code in drawn.tolist()]
+        return frame_of(columns, backend)
 
     # Learning.
 
@@ -236,53 +258,42 @@ class Session:
             raise ParameterError(f"estimator must be one of discreet's, found a {type(estimator).__name__}")
         if estimator.ledger is not None and estimator.ledger.id != self.ledger.id:
             raise ParameterError("this estimator has another ledger: a session charges its own")
-        estimator.set_params(ledger=self.ledger, **self._allowance(estimator))
+        theirs, ours = estimator.get_params(deep=False).get("allowance"), self._allowance
+        if ours is not None and theirs not in (None, ours):
+            raise ParameterError(f"this estimator has the allowance {theirs!r}: a session charges its own, {ours!r}")
+        estimator.set_params(ledger=self.ledger, **({} if ours is None else {"allowance": ours}))
         named = {} if features is None else {"features": features}
         return estimator.fit(self.table, target, **named)
-
-    def _allowance(self, estimator: Any) -> dict[str, str | None]:
-        """The allowance that a model is charged under: the session's, if it has one."""
-        ours, theirs = self._how["allowance"], estimator.get_params(deep=False).get("allowance")
-        if ours is None:
-            return {}
-        if theirs not in (None, ours):
-            raise ParameterError(f"this estimator has the allowance {theirs!r}: a session charges its own, {ours!r}")
-        return {"allowance": ours}
 
     def __repr__(self) -> str:
         return f"Session({self.table!r}, {self.ledger!r})"
 
     # Inside.
 
-    def _answering(self) -> Any:
+    def _answering(self) -> Strategy:
         """What answers, by the session's method; made when the first question needs it."""
-        if self._answers is None:
-            if self._terms["alpha"] is None and self._terms["scopes"] is None:
-                raise ParameterError(
-                    "to ask questions give the session alpha=, the fraction that answers may be off by"
-                )
-            if self.method == "auto":
-                from discreet.answering.adaptive import Answers
-                from discreet.answering.calibration import Terms
+        from discreet.answering import AdaptiveAnswers, ClassicAnswers, program
 
-                self._answers = Answers(self._rows, self.ledger, Terms(**self._terms), **self._how)
-            else:
-                from discreet.answering.multiplicative_weights import ClassicAnswers, better, lecture
-
-                terms = [self._terms["alpha"], self._terms["beta"], self._terms["questions"] or 10_000]
-                facts = self.table.facts
-                delta = self.ledger.budget.delta
-                program = lecture(facts, *terms) if self.method == "lecture" else better(facts, *terms, delta=delta)
-                self._answers = ClassicAnswers(program, self._rows, self.ledger, **self._how)
+        if self._answers is not None:
+            return self._answers
+        alpha, beta, rows, facts = self._terms.alpha, self._terms.beta, self._rows, self.table.facts
+        if alpha is None and self._terms.scopes is None:
+            raise ParameterError("to ask questions give the session alpha=, the fraction that answers may be off by")
+        if self.method == "auto":
+            self._answers = AdaptiveAnswers(rows, self.ledger, self._terms, allowance=self._allowance, rng=self._rng)
+        else:
+            questions, delta = self._terms.questions or 10_000, self.ledger.budget.delta
+            made = program(self.method, facts, alpha=alpha, beta=beta, questions=questions, delta=delta)  # type: ignore[arg-type]
+            self._answers = ClassicAnswers(made, rows, self.ledger, allowance=self._allowance, rng=self._rng)
         return self._answers
 
-    def _auto(self, what: str) -> Any:
+    def _adaptive(self, what: str) -> AdaptiveAnswers:
         """What answers, if it can do this."""
         if self.method != "auto":
             raise ParameterError(f'{what} by a session with method="auto"')
-        return self._answering()
+        return cast("AdaptiveAnswers", self._answering())
 
-    def _read(self, question: object) -> Select | Count | Sum | Histogram:
+    def _read(self, question: object) -> Select | Question:
         """What is asked: a query as it is, a text as SQL."""
         if isinstance(question, (Count, Sum, Histogram)):
             return question
@@ -292,16 +303,15 @@ class Session:
 
         return parse(question, self.table.facts.domain, table=self.table.identity.name)
 
-    def _parts(self, select: Any, question: object) -> tuple[list[Any], Make]:
-        """The linear questions that a question consists of, and what makes its answer of theirs."""
-        from discreet.answering.answer import put_together
+    def _parts(self, select: Select | Question, question: object) -> tuple[list[Question], Make]:
+        """The linear queries that a question consists of, and what makes its answer of theirs."""
+        from discreet.answering import put_together
 
         return put_together(select, self.table.facts, question if isinstance(question, str) else "")
 
-    def _quantile(self, select: Any, text: str) -> Answer:
+    def _quantile(self, select: Select, text: str) -> Answer:
         """A quantile of a whole column, by the exponential mechanism on ranks, within alpha * size ranks."""
-        from discreet.answering.answer import Answer
-        from discreet.answering.quantiles import quantile
+        from discreet.answering import quantile
 
         if select.where != EVERYTHING:
             raise UnsupportedQuery(
@@ -310,36 +320,33 @@ class Session:
                 "a quantile is answered for a whole column, without WHERE",
                 "Leave WHERE out, or ask how many rows lie below some values: COUNT(*) ... AND column <= 40.",
             )
-        answering = self._auto("quantiles are answered")
-        given = quantile(answering, self.table, str(select.column), select.probability or Fraction(1, 2))
-        unit = f"{select.column}; the bound in ranks"
-        return Answer(float(given.value), given.bound, given.source, given.price, unit=unit, ranks=True)
+        answering, column = self._adaptive("quantiles are answered"), str(select.column)
+        answer = quantile(answering, self.table, column, select.probability or Fraction(1, 2))
+        return replace(answer, value=float(answer.value), unit=f"{column}; the bound in ranks", ranks=True)
 
     def _refuse_above(self, part: Fraction, price: int) -> None:
         _, cap = self.budget()
         if price > part * cap:
-            left = self.ledger.remaining(allowance=self._how["allowance"])
+            left = self.ledger.remaining(allowance=self._allowance)
             book = "pure epsilon" if left.caps.renyi is None else "Renyi"
             more = f"{100 * price / cap:.3g} % of the budget, and {float(100 * part):.3g} % was allowed"
             asked = f"up to {book} {exact.shown(Fraction(price, 10**9))}"
             raise BudgetExceeded(asked, left.amounts(), f"The answer could cost up to {more}: nothing was spent.")
 
     def _finished(self, answer: Answer) -> Answer:
-        population = self._population(answer) if self._sample and answer.fraction is not None else None
-        return replace(answer, testing=self.ledger.testing, population=population)
-
-    def _population(self, answer: Answer) -> float:
-        """The bound for the population: the answer's own, and how far the rows may be from it."""
-        from discreet.answering.generalization import drift
-        from discreet.answering.heard import FAILURE, Heard
+        """The answer with the bound for the population: its own, and how far the rows may be from the population."""
+        answer = replace(answer, testing=self.ledger.testing)
+        if not self._sample or answer.fraction is None:
+            return answer
+        from discreet.answering import FAILURE, Disclosures, drift
+        from discreet.catalogue import CATALOGUE
 
         facts = self.table.facts
-        if self._heard is None:
-            self._heard = Heard(self.ledger, facts, self._answering().transcript)
-        told = self._heard.told(len(answer.value) if answer.groups else 1)
-        beta = float(self._terms["beta"])
-        away = drift(facts, told, beta=beta, failure=FAILURE, random_sample=self._sample)
-        return min(1.0, answer.error_bound / max(1, facts.size or 1) + away.fraction)
+        if self._disclosures is None:
+            self._disclosures = Disclosures(self.ledger, facts, self._answering().transcript, CATALOGUE)
+        told = self._disclosures.at(len(answer.value) if answer.groups else 1)
+        away = drift(facts, told, beta=float(self._terms.beta), failure=FAILURE, random_sample=True)
+        return replace(answer, population=min(1.0, answer.error_bound / max(1, facts.size or 1) + away.fraction))
 
 
 def synthetic_rows(rows: object, domain: Domain) -> int:
@@ -356,19 +363,11 @@ def _largest(scopes: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return [one for one in dict.fromkeys(scopes) if one and not any(set(one) < set(other) for other in scopes)]
 
 
-def _sure(beta: Exact) -> Fraction:
-    """A probability that is split over everything ever answered: not so small that floats take a part of it for 0."""
-    found = exact.probability(beta=beta)
-    if found < _LEAST_BETA:
-        raise ParameterError(f"beta must be at least {exact.shown(_LEAST_BETA)}, found {exact.shown(found)}")
-    return found
-
-
 def _no_forecast() -> ParameterError:
-    return ParameterError(
-        'a price is known before only for counts, sums, averages and tables, with method="auto" and without scopes'
-    )
+    from discreet.answering import NO_FORECAST
+
+    return ParameterError(NO_FORECAST)
 
 
-def _is_quantile(select: Any) -> bool:
+def _is_quantile(select: Select | Question) -> TypeGuard[Select]:
     return getattr(select, "kind", "") == "quantile"

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.answering.averaged_weights import AveragedWeights, Together, _Weights
+from discreet.answering.averaged_weights import AveragedWeights, Together, WorkloadWeights
 from discreet.answering.workload import Marginals
 from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Setting, law
@@ -82,7 +82,7 @@ def _unsigned(honest, facts):
 
 def _selected(honest, data, rng, updated):
     counts = data.exact_sum(Together(honest.queries).partial)
-    weights, chosen = _Weights(honest, data.facts.domain), []
+    weights, chosen = WorkloadWeights(honest, data.facts.domain), []
     for _ in range(honest.rounds):
         missed = counts - np.rint(honest.rows * weights.shares()).astype(np.int64)
         chosen.append(rng.select(np.stack([missed, -missed], axis=1).ravel(), honest.rate))

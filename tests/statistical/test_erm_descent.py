@@ -80,7 +80,7 @@ def test_the_mean_excess_risk_is_below_the_promise(loss, schedule, noise, regula
         risk.constants(data.facts), 20, risk.dimension(data.facts.domain) * mechanism.noise.variance() / 300**2
     )
     assert np.mean(found) - 5 * np.std(found) / math.sqrt(30) <= value
-    assert bound.excess is None or bound.excess >= value
+    assert bound.bound is None or bound.bound >= value
     assert min(found) >= -1e-3, "nothing is better than the minimiser, up to the grid of the rows"
 
 

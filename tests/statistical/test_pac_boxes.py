@@ -12,8 +12,8 @@ import pytest
 from discreet.data import Category, Domain, Facts, Number, Table
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
+from discreet.method import Method
 from discreet.pac.boxes import SlicedBox, methods
-from discreet.pac.methods import Method, named
 from discreet.pac.rules import BoxRule, Labels
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, mistakes, most_losses
@@ -90,7 +90,7 @@ def play_honestly(method: Method, family, dimension, bits, *, alpha, runs):
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_planted_box_is_found_at_the_stated_size(name, family):
-    play_honestly(named(learners(2, 8, 16), name), family, 2, 8, alpha=0.2, runs=16)
+    play_honestly(learners(2, 8, 16).named(name), family, 2, 8, alpha=0.2, runs=16)
 
 
 @pytest.mark.slow
@@ -100,13 +100,13 @@ def test_a_planted_box_is_found_at_the_stated_size(name, family):
     ("dimension", "bits", "epsilon"), [(1, 32, 1), (2, 16, 1), (5, 8, 1), (5, 32, 4), (10, 16, 8), (30, 8, 16)]
 )
 def test_planted_boxes_of_many_shapes_are_found_at_the_stated_size(name, family, dimension, bits, epsilon):
-    method = named(learners(dimension, bits, epsilon), name)
+    method = learners(dimension, bits, epsilon).named(name)
     play_honestly(method, family, dimension, bits, alpha=0.25, runs=40)
 
 
 def test_the_game_is_lost_by_slices_that_are_too_short():
     """So that the game can be lost at all: a hundredth of the rows for the same noise."""
-    method = named(learners(2, 8, 1), "basic")
+    method = learners(2, 8, 1).named("basic")
     honest, n = method.mechanism(0.2), method.needed(0.2) // 50
     short = SlicedBox(honest.columns, LABELS, honest.routine, honest.count // 50, 1, 0)
     lost, false = play(short, "two points", 2, 8, n=n, alpha=0.2, runs=40)
@@ -116,7 +116,7 @@ def test_the_game_is_lost_by_slices_that_are_too_short():
 @pytest.mark.parametrize("name", ["basic", "search", "reorder-slice"])
 def test_any_number_of_positives_keeps_the_bound(name):
     """Around the threshold of the noisy count the box may be empty or not: either is within the bound."""
-    method = named(learners(2, 8, 16), name)
+    method = learners(2, 8, 16).named(name)
     mechanism, n = method.mechanism(0.2), method.needed(0.2)
     least = mechanism.count + mechanism.margin if isinstance(mechanism, SlicedBox) else mechanism.threshold
     for positives in (0, 1, mechanism.count, least - 5, least, least + 5, n):
@@ -131,7 +131,7 @@ def test_any_number_of_positives_keeps_the_bound(name):
 
 def test_the_random_sizes_exceed_their_allowance_as_rarely_as_stated():
     """2 d geometric sizes together, against the Gamma quantile in the threshold: half of beta at most."""
-    mechanism = named(learners(5, 8, 1), "reorder-slice").mechanism(0.2)
+    mechanism = learners(5, 8, 1).named("reorder-slice").mechanism(0.2)
     drawn = SeededRng(1).geometric(mechanism.spread, (4000, 10)).sum(axis=1)
     margin = math.ceil(mechanism.few_scale * -math.log(float(BETA) / 8))
     allowed = mechanism.threshold - margin - 10 * mechanism.count

@@ -14,7 +14,6 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac.all_conjunctions import Listing, PackedRows
 from discreet.pac.conjunctions import COUNTS, EXACT, LECTURE, methods, tuned
-from discreet.pac.methods import named
 from discreet.pac.rules import Conjunction, Labels, Literals
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
@@ -25,7 +24,7 @@ BETA = Fraction(1, 20)
 
 def offered(name, d, k, budget, relation):
     facts = Facts(Domain(x=Bits(d), y=CLASSES), Neighbours(relation), 1000)
-    return named(methods(BITS, LABELS, k, facts=facts, beta=BETA, funds=Funds.of(budget)), name)
+    return methods(BITS, LABELS, k, facts=facts, beta=BETA, funds=Funds.of(budget)).named(name)
 
 
 def matrix(bits, labels):

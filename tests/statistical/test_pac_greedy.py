@@ -11,7 +11,6 @@ from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Tabl
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.pac.greedy import GreedySelection, methods, practical
-from discreet.pac.methods import named
 from discreet.pac.rules import Conjunction, Labels, Literals, Thresholds
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
@@ -53,10 +52,10 @@ def played(
     """Lost games at the size that the method asks for (or a part of it)."""
     asked = Facts(Domain(x=Bits(d), y=Category(0, 1)), Neighbours(kind), None)
     funds = Funds.of(budget)
-    n = max(1, int(part * named(methods(BITS, LABELS, k, facts=asked, beta=BETA, funds=funds), method).needed(alpha)))
+    n = max(1, int(part * methods(BITS, LABELS, k, facts=asked, beta=BETA, funds=funds).named(method).needed(alpha)))
     data = planted(family, n, d, k, 7 * d + k, kind)
     found = methods(BITS, LABELS, k, facts=data.facts, beta=BETA, funds=funds)
-    mechanism = named(found, method).mechanism(alpha)
+    mechanism = found.named(method).mechanism(alpha)
     return failures(mechanism, data, lambda got: Conjunction(BITS, got), alpha, runs, SeededRng(k))
 
 
@@ -90,9 +89,9 @@ def test_a_target_without_conditions_is_learned_too():
     funds = Funds.of(Budget(1, "1e-6"))
     for each in methods(BITS, LABELS, 2, facts=data.facts, beta=BETA, funds=funds):
         offered = each.offer(20_000)
-        assert offered.promise.alpha < 0.2
+        assert offered.promise.bound < 0.2
         lost = failures(
-            offered.mechanism, data, lambda got: Conjunction(BITS, got), offered.promise.alpha, 10, SeededRng(1)
+            offered.mechanism, data, lambda got: Conjunction(BITS, got), offered.promise.bound, 10, SeededRng(1)
         )
         assert_honest(lost, 10, float(BETA))
 

@@ -115,11 +115,11 @@ def offer(case: Case, data: dp.Table):
             q = case.loss.q if isinstance(case.loss, Pinball) else Fraction(1, 2)
             found = calibrate(lambda noise: bounds.RankQuantile(target, q, 1 / noise), funds=funds, facts=data.facts)
             promised = bounds.promise(found, data.facts)
-            return risk, found, promised.excess and promised.excess * (2 if isinstance(case.loss, Absolute) else 1)
-        made = solvers.offer(case.solver, risk, facts=data.facts, funds=funds, steps=40)
+            return risk, found, promised.bound and promised.bound * (2 if isinstance(case.loss, Absolute) else 1)
+        made = solvers.methods(risk, data.facts, funds, steps=40).named(case.solver).offer(data.facts.size)
     except ParameterError:
         return None
-    return risk, made.mechanism, made.promise.excess
+    return risk, made.mechanism, made.promise.bound
 
 
 def measured(case: Case, runs: int, seed: int) -> float | None:
@@ -224,4 +224,4 @@ def test_output_perturbation_keeps_its_promise_for_persons_of_many_rows():
     scaled = Ridge(strength / k)
     found = [risk_value(risk.loss, row[None], target[None], risk.feasible.project(solution + z), scaled) for z in noise]
     excess = k * (np.mean(found) - minimiser(risk.loss, row[None], target[None], risk.feasible, scaled).value)
-    assert excess <= 1.2 * output_perturbation.promise(mechanism, data.facts).excess
+    assert excess <= 1.2 * output_perturbation.promise(mechanism, data.facts).bound

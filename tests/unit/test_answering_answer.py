@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.answering.answer import plain, put_together, quotient
-from discreet.answering.transcript import Given
+from discreet.answering.answer import Answer, plain, put_together, quotient
 from discreet.sql import Select
 
 DOMAIN = dp.Domain(
@@ -23,7 +22,7 @@ FACTS = dp.Facts(DOMAIN, dp.Neighbours("replace-one"), 1000)
 
 
 def given(value, bound, source="direct", price=1):
-    return Given(np.array(value), bound, source, price, False)
+    return Answer(np.array(value), bound, source, price, missed=False)
 
 
 def average(total, count):

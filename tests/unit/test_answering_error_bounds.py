@@ -11,12 +11,11 @@ import pytest
 
 import discreet as dp
 from discreet.answering import generalization
-from discreet.answering.adaptive import MANNER, Answers
-from discreet.answering.calibration import Shop, Terms
-from discreet.answering.marginals import Marginals
+from discreet.answering.adaptive import MANNER, AdaptiveAnswers
+from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.measurement import Measured, SetErrors
-from discreet.answering.reading import Answered, _readings, answers
-from discreet.answering.reading import bound as promised
+from discreet.answering.workload import Marginals, answers, readings_of
+from discreet.answering.workload import bound as promised
 from discreet.query import Count, Equals, Histogram, Sum
 from tests.unit.test_noise_tails import laplace, number
 
@@ -43,7 +42,7 @@ def people(n: int = 4000, relation: str = "replace-one") -> dp.Table:
 def shop(alpha: str = "1/50", epsilon: object = 20) -> Shop:
     """Of a ledger with delta = 0: Laplace noise, whose tails are exact."""
     table = people()
-    return Shop(table.facts, dp.Ledger.in_memory(dp.Budget(epsilon), table), Terms(Fraction(alpha), BETA))
+    return Shop(table.facts, dp.Ledger.in_memory(dp.Budget(epsilon), table), SessionTerms(Fraction(alpha), BETA))
 
 
 # Beta.
@@ -90,9 +89,9 @@ def test_the_alpha_that_is_offered_is_one_for_which_a_count_fits(part):
     found = shop(epsilon=2)
     cap = int(part * found.left())
     alpha = found.alpha_for(cap, 1)
-    offered = Shop(found.facts, found.ledger, Terms(Fraction(str(alpha)), BETA))
+    offered = Shop(found.facts, found.ledger, SessionTerms(Fraction(str(alpha)), BETA))
     assert offered.price(offered.alone(Count(Equals("sex", "F")), 1)) <= cap
-    better = Shop(found.facts, found.ledger, Terms(Fraction(str(alpha * 0.9)), BETA))
+    better = Shop(found.facts, found.ledger, SessionTerms(Fraction(str(alpha * 0.9)), BETA))
     assert better.price(better.alone(Count(Equals("sex", "F")), 1)) > cap
 
 
@@ -110,21 +109,21 @@ def test_a_quantile_is_within_its_ranks_whatever_point_of_the_grid_it_is():
 # The parts of an error.
 
 
-def opened() -> tuple[Answers, dp.Table]:
+def opened() -> tuple[AdaptiveAnswers, dp.Table]:
     table = people()
     ledger = dp.Ledger.in_memory(dp.Budget(20), table)
-    return Answers(table, ledger, Terms(Fraction(1, 50), BETA)), table
+    return AdaptiveAnswers(table, ledger, SessionTerms(Fraction(1, 50), BETA)), table
 
 
 @pytest.mark.parametrize("value", [10.5, 11.49, 3999.7, -4.2, 4003.0])
 def test_a_workloads_answer_is_within_its_bound_after_it_is_rounded_and_cut(value):
     made, _ = opened()
     for question, unit in ((Count(Equals("sex", "F")), 1.0), (Sum("pay"), 0.5)):
-        given = made._read(question, Answered(np.array(value), np.array(3.0)))
+        given = made.read(question, np.array(value), np.array(3.0))
         for truth in (value - 3, value + 3):
             possible = isinstance(question, Sum) or 0 <= truth <= 4000
-            assert not possible or abs(float(given.value) - truth) <= given.bound
-        assert given.bound <= 3.0 + unit / 2
+            assert not possible or abs(float(given.value) - truth) <= given.error_bound
+        assert given.error_bound <= 3.0 + unit / 2
 
 
 def test_a_free_answer_is_within_its_bound_of_both_ends_of_what_is_known():
@@ -132,9 +131,9 @@ def test_a_free_answer_is_within_its_bound_of_both_ends_of_what_is_known():
     made.answer(Histogram(("town", "sex")))
     for question in (Count(Equals("sex", "F")), Count(Equals("town", "n")), Histogram("town"), Histogram("sex")):
         given = made.answer(question)
-        low, high = made.memory.interval(question)
-        assert np.all(given.value - low <= given.bound)
-        assert np.all(high - given.value <= given.bound)
+        low, high = made.knowledge.interval(question)
+        assert np.all(given.value - low <= given.error_bound)
+        assert np.all(high - given.value <= given.error_bound)
 
 
 def test_a_workloads_bound_is_for_all_its_numbers_at_once():
@@ -151,13 +150,13 @@ def test_what_a_hypothesis_moves_an_answer_by_is_in_its_bound():
     questions = [Histogram("sex"), Histogram(("town", "sex"))]
     mechanism = Marginals(questions, [40, 40], "laplace")
     apart = (np.array([2300, 1700]), np.array([[450, 550], [460, 540], [440, 560], [450, 550]]))
-    readings = _readings(questions, mechanism, table.facts, BETA)
+    readings = readings_of(questions, mechanism, table.facts, BETA)
     given = answers(questions, mechanism, apart, table.facts, beta=BETA)
-    for reading, read, each in zip(readings, apart, given, strict=True):
+    for reading, read, (value, bound) in zip(readings, apart, given, strict=True):
         assert reading.itself
         for side in (-1, 1):
-            assert np.all(np.abs(read + side * reading.error - each.value) <= each.bound + 1e-9)
-    assert any(np.abs(read - each.value).max() > 5 for read, each in zip(apart, given, strict=True))
+            assert np.all(np.abs(read + side * reading.error - value) <= bound + 1e-9)
+    assert any(np.abs(read - value).max() > 5 for read, (value, _) in zip(apart, given, strict=True))
 
 
 def test_the_failures_of_all_sets_of_cells_of_all_columns_are_one_failure():
@@ -178,7 +177,7 @@ def test_the_failures_of_all_sets_of_cells_of_all_columns_are_one_failure():
 def test_a_sum_is_counted_in_the_largest_contribution_of_one_row_whatever_rows_a_person_has(rows):
     table = people()
     facts = dp.Facts(DOMAIN, dp.Neighbours("replace-one", rows), 4000)
-    found = Shop(facts, dp.Ledger.in_memory(dp.Budget(20), table), Terms(Fraction(1, 50), BETA))
+    found = Shop(facts, dp.Ledger.in_memory(dp.Budget(20), table), SessionTerms(Fraction(1, 50), BETA))
     assert found.worth(Sum("age")) * Sum("age").unit(facts) == 90
     assert found.worth(Count()) == found.worth(Histogram("town")) == 1
     assert found.threshold(1).sensitivity == rows
@@ -188,7 +187,7 @@ def test_a_sum_is_counted_in_the_largest_contribution_of_one_row_whatever_rows_a
 def test_a_population_s_bound_is_for_a_level_that_was_not_exceeded(rate, monkeypatch):
     seen = []
     monkeypatch.setattr(generalization, "distance", lambda level, **_: seen.append(level) or 0.1)
-    generalization.by_privacy(generalization.Told(questions=5, rate=rate, limit=1.0), beta=0.05, failure=0.05)
+    generalization.by_privacy(generalization.Disclosure(questions=5, rate=rate, limit=1.0), beta=0.05, failure=0.05)
     assert rate <= seen[0] < 2 * rate
 
 
@@ -205,7 +204,7 @@ def test_a_threshold_that_was_paid_for_fewer_rows_than_a_person_has_is_not_asked
     table = dp.Table(rows, DOMAIN, name="people", unit="who", rows_per_unit=2)
     ledger = dp.Ledger.in_memory(dp.Budget(20), table)
     with dp.converse(dp.AboveThreshold(30, 30, sensitivity=sensitivity), table, ledger=ledger, memo=MANNER):
-        made = Answers(table, ledger, Terms(Fraction(1, 2), BETA))
-        made.memory.catch_up()
+        made = AdaptiveAnswers(table, ledger, SessionTerms(Fraction(1, 2), BETA))
+        made.knowledge.catch_up()
         assert (made.transcript.open_run is not None) is taken
         assert made.transcript.runs == taken

@@ -13,9 +13,9 @@ from discreet.answering import adaptive
 from discreet.answering import calibration as shops
 from discreet.answering.adaptive import MANNER
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.calibration import Shop, Terms
+from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.measurement import noise_bound
-from discreet.answering.reading import answers
+from discreet.answering.workload import answers
 from discreet.catalogue import CATALOGUE
 from discreet.ledger import charging
 from discreet.ledger.answer_codec import decode
@@ -61,7 +61,7 @@ def opened(budget=PLENTY, *, on=PEOPLE, **terms):
 
 
 def shop_of(budget=PLENTY, on=PEOPLE, alpha="0.1", beta=BETA):
-    return Shop(on.facts, dp.Ledger.in_memory(budget, on), Terms(Fraction(alpha), beta))
+    return Shop(on.facts, dp.Ledger.in_memory(budget, on), SessionTerms(Fraction(alpha), beta))
 
 
 def charged(session):
@@ -145,7 +145,7 @@ def test_a_reconciled_ledger_has_no_open_threshold(tmp_path):
     ledger = dp.Ledger.create(tmp_path / "people.ledger", PLENTY, PEOPLE, state_dir=tmp_path / "here")
     session = dp.Session(PEOPLE, ledger, alpha="0.1")
     dp.converse(session._answers.shop.threshold(1), PEOPLE, ledger=ledger, memo=MANNER)
-    session._answers.memory.catch_up()
+    session._answers.knowledge.catch_up()
     assert session._answers.transcript.open_run.number == 1
     ledger.close()
     elsewhere = dp.Ledger.open(tmp_path / "people.ledger", state_dir=tmp_path / "there")
@@ -202,9 +202,9 @@ def test_the_interval_of_a_measurement_has_the_failure_of_its_order():
     session = opened()
     questions = [Count(Among("region", pair)) for pair in (("N", "S"), ("N", "E"), ("N", "W"))]
     measure(session, *questions, scale=40)
-    session._answers.memory.catch_up()
+    session._answers.knowledge.catch_up()
     for order, question in enumerate(questions, 1):
-        low, high = session._answers.memory.interval(question)
+        low, high = session._answers.knowledge.interval(question)
         assert (high - low) / 2 == pytest.approx(of_gaussian(40, allowed(order)))
 
 
@@ -213,10 +213,10 @@ def test_a_workload_has_the_failure_of_its_run():
     for number, question in enumerate([Count(Equals("age", 3)), Count(Equals("region", "N"))], 1):
         (answer,) = session.answer_all([question], share="1/1000000000")
         released = decode(next(b["answer"] for b in reversed(list(session.ledger.entries())) if b["kind"] == "answer"))
-        (read,) = answers([question], charged(session)[-1], released, PEOPLE.facts, beta=allowed(number))
-        assert answer.error_bound == pytest.approx(float(read.bound) + 0.5, abs=1e-5)
+        ((_, bound),) = answers([question], charged(session)[-1], released, PEOPLE.facts, beta=allowed(number))
+        assert answer.error_bound == pytest.approx(float(bound) + 0.5, abs=1e-5)
         assert answer.error_bound > 10
-        session._answers.memory.catch_up()
+        session._answers.knowledge.catch_up()
         assert session._answers.transcript.runs == number
 
 
@@ -224,7 +224,7 @@ def test_averaged_weights_are_a_run_too():
     session = opened()
     mechanism = AveragedWeights((Count(Equals("left", "y")),), 1, Fraction(1, 2), Fraction(1, 10), N)
     dp.release(mechanism, PEOPLE, ledger=session.ledger)
-    session._answers.memory.catch_up()
+    session._answers.knowledge.catch_up()
     assert session._answers.transcript.runs == 1
 
 

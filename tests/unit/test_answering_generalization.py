@@ -10,7 +10,7 @@ import pytest
 
 from discreet.answering import generalization
 from discreet.answering.generalization import (
-    Told,
+    Disclosure,
     by_description,
     by_privacy,
     by_workload,
@@ -122,7 +122,9 @@ def test_the_weights_of_all_descriptions_sum_to_less_than_the_failure():
     spent = 0.0
     for asked in range(1, 80):
         for tops in range(asked):
-            hoeffding = -2 * persons * by_description(Told(asked, tops, length), persons=persons, failure=failure) ** 2
+            hoeffding = (
+                -2 * persons * by_description(Disclosure(asked, tops, length), persons=persons, failure=failure) ** 2
+            )
             spent += 2 * math.comb(asked - 1, tops) * math.exp(length + hoeffding)
     assert spent == pytest.approx(failure * sum(1 / (asked + 1) ** 2 for asked in range(1, 80)), rel=1e-6)
 
@@ -153,7 +155,7 @@ def test_all_levels_of_the_rate_together_fail_as_often_as_they_may(monkeypatch):
     shares = {}
     monkeypatch.setattr(generalization, "distance", lambda rate, failure, may_fail: shares.setdefault(rate, failure))
     for level in range(-200, 201):
-        by_privacy(Told(1, rate=0.01 * 2.0**level, limit=0.01), beta=0.0, failure=0.04)
+        by_privacy(Disclosure(1, rate=0.01 * 2.0**level, limit=0.01), beta=0.0, failure=0.04)
     assert len(shares) == 401
     assert 0.99 * 0.04 < 2 * sum(shares.values()) <= 0.04  # twice: with and without mechanisms that may fail
 
@@ -176,7 +178,7 @@ def test_an_analyst_who_reuses_the_sample_breaks_the_naive_bound_but_not_the_des
     """He is told one bit for each attribute, and no more than that."""
     rng, persons, attributes = np.random.default_rng(6), 400, 300
     naive = by_workload(attributes + 1, persons=persons, failure=1e-3)
-    told = Told(attributes + 1, 0, nats=uniform_nats(attributes, 2))
+    told = Disclosure(attributes + 1, 0, nats=uniform_nats(attributes, 2))
     ours = by_description(told, persons=persons, failure=1e-3)
     for _ in range(20):
         found = overfitted(persons, attributes, lambda means: means > 0.5, rng) - 0.5
@@ -203,7 +205,7 @@ def test_an_analyst_who_reuses_the_sample_breaks_the_naive_bound_but_not_that_of
     [(430_000, 10**6, 17, 101, 0.0192), (430_000, 10**6, 100, 101, 0.0420), (44_834, 2000, 17, 1001, 0.0515)],
 )
 def test_the_description_s_figures(persons, questions, tops, values, expected):
-    told = Told(questions, tops, nats=uniform_nats(tops, values))
+    told = Disclosure(questions, tops, nats=uniform_nats(tops, values))
     assert by_description(told, persons=persons, failure=0.05) == pytest.approx(expected, abs=1e-4)
 
 
@@ -220,15 +222,15 @@ def test_a_workload_that_was_fixed_has_hoeffding_s_bound():
 
 
 def test_bounds_grow_with_what_was_told_and_shrink_with_what_may_fail():
-    base = Told(100, 3, nats=20.0, rate=0.003, limit=0.02)
+    base = Disclosure(100, 3, nats=20.0, rate=0.003, limit=0.02)
     more = [
-        Told(200, 3, nats=20.0, rate=0.003, limit=0.02),
-        Told(100, 4, nats=20.0, rate=0.003, limit=0.02),
-        Told(100, 3, nats=21.0, rate=0.003, limit=0.02),
+        Disclosure(200, 3, nats=20.0, rate=0.003, limit=0.02),
+        Disclosure(100, 4, nats=20.0, rate=0.003, limit=0.02),
+        Disclosure(100, 3, nats=21.0, rate=0.003, limit=0.02),
     ]
     for each in more:
         assert by_description(each, persons=5000, failure=0.01) > by_description(base, persons=5000, failure=0.01)
-    rates = [by_privacy(Told(1, rate=0.02 * 2.0**-k, limit=0.02), beta=0.0, failure=0.01) for k in range(12)]
+    rates = [by_privacy(Disclosure(1, rate=0.02 * 2.0**-k, limit=0.02), beta=0.0, failure=0.01) for k in range(12)]
     assert rates == sorted(rates, reverse=True)
     assert rates[0] > 5 * rates[-1]
     for bound in (
@@ -244,25 +246,27 @@ def test_bounds_grow_with_what_was_told_and_shrink_with_what_may_fail():
 
 
 def test_the_session_s_own_failure_is_added_to_the_bound_of_privacy():
-    told = Told(1, rate=0.02, limit=0.02)
+    told = Disclosure(1, rate=0.02, limit=0.02)
     plain = by_privacy(told, beta=0.0, failure=0.01)
     assert by_privacy(told, beta=1e-4, failure=0.01) == pytest.approx(plain + 0.01)
 
 
 def test_the_smaller_bound_is_printed_with_its_source_and_in_counts():
-    few = drift(FACTS, Told(10, 1, nats=5.0, rate=0.1), beta=1e-5, failure=0.05, random_sample=True)
+    few = drift(FACTS, Disclosure(10, 1, nats=5.0, rate=0.1), beta=1e-5, failure=0.05, random_sample=True)
     assert few.source == "description"
-    assert few.fraction == by_description(Told(10, 1, nats=5.0), persons=1000, failure=0.05 / 3)
+    assert few.fraction == by_description(Disclosure(10, 1, nats=5.0), persons=1000, failure=0.05 / 3)
     assert few.count == 1000 * few.fraction
-    long = drift(FACTS, Told(10, 1, nats=500.0, rate=1e-3, limit=1e-3), beta=1e-5, failure=0.05, random_sample=True)
+    long = drift(
+        FACTS, Disclosure(10, 1, nats=500.0, rate=1e-3, limit=1e-3), beta=1e-5, failure=0.05, random_sample=True
+    )
     assert (long.source, long.fraction < 0.1) == ("privacy", True)
-    nothing = drift(FACTS, Told(10, 1, nats=math.inf), beta=0.05, failure=0.05, random_sample=True)
+    nothing = drift(FACTS, Disclosure(10, 1, nats=math.inf), beta=0.05, failure=0.05, random_sample=True)
     assert (nothing.fraction, nothing.count) == (1.0, 1000.0)
 
 
 def test_a_person_s_rows_are_one_question_of_a_person():
     several = Facts(FACTS.domain, Neighbours("replace-one", 4), 1000)
-    told = Told(10, 1, nats=5.0)
+    told = Disclosure(10, 1, nats=5.0)
     one, four = (drift(each, told, beta=0.01, failure=0.05, random_sample=True) for each in (FACTS, several))
     assert (four.fraction, four.count) == (one.fraction, 4 * one.count)
     assert workload_drift(several, 5, failure=0.05, random_sample=True).count == pytest.approx(
@@ -271,7 +275,7 @@ def test_a_person_s_rows_are_one_question_of_a_person():
 
 
 def test_what_is_not_proven_is_refused():
-    told = Told(10)
+    told = Disclosure(10)
     with pytest.raises(Unproven, match="random_sample"):
         drift(FACTS, told, beta=0.01, failure=0.05, random_sample=False)
     for size in (None, 1000):
@@ -289,18 +293,18 @@ def test_what_is_not_proven_is_refused():
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: Told(0),
-        lambda: Told(3, 3),
-        lambda: Told(3, -1),
-        lambda: Told(3, nats=-1.0),
-        lambda: Told(3, nats=math.nan),
-        lambda: Told(3, rate=-1.0),
-        lambda: Told(3, limit=0.0),
-        lambda: Told(3, may_fail=2.0),
+        lambda: Disclosure(0),
+        lambda: Disclosure(3, 3),
+        lambda: Disclosure(3, -1),
+        lambda: Disclosure(3, nats=-1.0),
+        lambda: Disclosure(3, nats=math.nan),
+        lambda: Disclosure(3, rate=-1.0),
+        lambda: Disclosure(3, limit=0.0),
+        lambda: Disclosure(3, may_fail=2.0),
         lambda: by_workload(0, persons=10, failure=0.05),
         lambda: by_workload(1, persons=10, failure=0),
         lambda: by_workload(1, persons=10, failure=1),
-        lambda: by_privacy(Told(1, rate=0.1), beta=1.0, failure=0.05),
+        lambda: by_privacy(Disclosure(1, rate=0.1), beta=1.0, failure=0.05),
         lambda: nats(np.zeros(3), guess=0.0, scale=0.0),
         lambda: uniform_nats(3, 0),
     ],

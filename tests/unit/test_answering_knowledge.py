@@ -11,10 +11,10 @@ import pytest
 
 import discreet as dp
 from discreet.answering.adaptive import MANNER, last_fit
-from discreet.answering.generalization import length_of, rate_of
-from discreet.answering.heard import Heard
+from discreet.answering.generalization import Disclosures, length_of, rate_of
 from discreet.answering.linear_query import linear, meaning
 from discreet.answering.measurement import Measured, SetErrors, group_cells, interval, noise_bound, read_off
+from discreet.catalogue import CATALOGUE
 from discreet.funds import ATTO, NANO
 from discreet.ledger.state import State, advance, row_of
 from discreet.query import Among, And, Count, Equals, Histogram, Not, Sum
@@ -57,7 +57,7 @@ def measured(query, value, *, kind="gaussian", scale=1.0, order=1):
 
 
 def heard(session):
-    return Heard(session.ledger, session.table.facts, session._answers.transcript)
+    return Disclosures(session.ledger, session.table.facts, session._answers.transcript, CATALOGUE)
 
 
 def test_each_measured_number_has_a_length_and_each_charge_a_rate():
@@ -65,20 +65,20 @@ def test_each_measured_number_has_a_length_and_each_charge_a_rate():
     noisy = [dp.Gaussian(Histogram("region"), scale=20), dp.Gaussian(Count(Equals("sex", "F")), scale=30)]
     for each in noisy:
         dp.release(each, PEOPLE, ledger=session.ledger)
-    told = heard(session).told(1)
+    told = heard(session).at(1)
     lengths = [length_of(each, float(N)) for each in session._answers.transcript.measured]
     assert told.nats == pytest.approx(sum(lengths))
     assert min(lengths) > 1
     assert told.rate == pytest.approx(sum(rate_of(each.guarantee(PEOPLE.facts)) for each in noisy))
     dp.converse(session._answers.shop.threshold(1), PEOPLE, ledger=session.ledger, memo=MANNER)
-    assert heard(session).told(1).nats == told.nats
-    assert told.rate < heard(session).told(1).rate < math.inf
+    assert heard(session).at(1).nats == told.nats
+    assert told.rate < heard(session).at(1).rate < math.inf
 
 
 def test_a_model_has_no_length_but_a_rate():
     session = opened()
     session.fit(dp.Mean(epsilon=1, method="exponential"), target="age")
-    told = heard(session).told(1)
+    told = heard(session).at(1)
     assert told.nats == math.inf
     assert 0 < told.rate < math.inf
 
@@ -86,7 +86,7 @@ def test_a_model_has_no_length_but_a_rate():
 def test_a_quantile_has_no_length_but_a_rate():
     session = opened()
     session.ask("SELECT MEDIAN(age) FROM people")
-    told = heard(session).told(1)
+    told = heard(session).at(1)
     assert (told.nats, told.questions) == (math.inf, 2)
     assert 0 < told.rate < math.inf
 
@@ -94,15 +94,15 @@ def test_a_quantile_has_no_length_but_a_rate():
 def test_every_group_is_a_question_of_its_own():
     session = opened(sample=True)
     session.ask("SELECT sex, region, COUNT(*) FROM people GROUP BY sex, region")
-    assert heard(session).told(1).questions == 8 + 1
+    assert heard(session).at(1).questions == 8 + 1
     session.ask("SELECT COUNT(*) FROM people WHERE age = 3 AND smoker = 1")
-    assert heard(session).told(4).questions == 8 + 1 + 4
+    assert heard(session).at(4).questions == 8 + 1 + 4
 
 
 def test_a_mechanism_that_is_not_in_the_catalogue_has_no_rate_and_no_length():
     session = opened()
     dp.release(TENTH, PEOPLE, ledger=session.ledger)
-    told = heard(session).told(1)
+    told = heard(session).at(1)
     assert (told.rate, told.nats) == (math.inf, math.inf)
 
 
@@ -110,7 +110,7 @@ def test_a_mechanism_that_is_not_in_the_catalogue_has_no_rate_and_no_length():
 def test_a_threshold_of_another_manner_has_no_length(memo):
     session = opened()
     dp.converse(session._answers.shop.threshold(1), PEOPLE, ledger=session.ledger, memo=memo)
-    told = heard(session).told(1)
+    told = heard(session).at(1)
     assert told.nats == math.inf
     assert 0 < told.rate < math.inf
 
@@ -122,7 +122,7 @@ def test_what_was_told_under_another_declaration_has_no_rate_and_no_length(conve
         dp.converse(session._answers.shop.threshold(1), TURNED, ledger=session.ledger, memo=MANNER)
     else:
         dp.release(dp.Gaussian(Histogram("sex"), scale=30), TURNED, ledger=session.ledger)
-    told = heard(session).told(1)
+    told = heard(session).at(1)
     assert (told.rate, told.nats) == (math.inf, math.inf)
 
 
@@ -130,20 +130,20 @@ def test_the_limit_of_the_rate_is_that_of_the_budget_however_much_is_spent():
     session = opened(dp.Budget(3, 1e-6))
     books = session.ledger.spent()
     limit = books.caps.renyi / NANO / float(books.order)
-    assert heard(session).told(1).limit == limit
+    assert heard(session).at(1).limit == limit
     session.ask("SELECT COUNT(*) FROM people WHERE age = 3")
-    assert heard(session).told(1).limit == limit
+    assert heard(session).at(1).limit == limit
     pure = opened(dp.Budget(3))
     pure.ask("SELECT COUNT(*) FROM people WHERE age = 3")
-    assert heard(pure).told(1).limit == pytest.approx(9 / 2)
+    assert heard(pure).at(1).limit == pytest.approx(9 / 2)
 
 
 def test_what_may_fail_counts_as_the_whole_cap_and_only_then():
     session = opened()
     session.ask("SELECT COUNT(*) FROM people WHERE age = 3")
-    assert heard(session).told(1).may_fail == 0
+    assert heard(session).at(1).may_fail == 0
     dp.release(Approximate(Fraction(1), Fraction(1, 10**8)), PEOPLE, ledger=session.ledger)
-    assert heard(session).told(1).may_fail == session.ledger.spent().caps.failure / ATTO > 0
+    assert heard(session).at(1).may_fail == session.ledger.spent().caps.failure / ATTO > 0
 
 
 # Errors that hold for all sets of cells at once.
@@ -211,7 +211,7 @@ def test_a_count_is_also_the_count_of_the_others():
     session = opened()
     women, men = Count(Equals("sex", "F")), Count(Equals("sex", "M"))
     dp.release(dp.Gaussian(women, scale=20), PEOPLE, ledger=session.ledger)
-    memory = session._answers.memory
+    memory = session._answers.knowledge
     memory.catch_up()
     low, high = memory.interval(women)
     assert abs((low + high) / 2 - 600) < 200  # ten standard deviations
@@ -220,18 +220,18 @@ def test_a_count_is_also_the_count_of_the_others():
 
 @pytest.mark.parametrize("orders", [(1, 2), (2, 1)])
 def test_where_measurements_contradict_each_other_the_newest_counts(orders):
-    memory, question = opened()._answers.memory, Count(Equals("sex", "F"))
+    memory, question = opened()._answers.knowledge, Count(Equals("sex", "F"))
     for order in orders:
-        memory._learn(measured(question, {1: 500, 2: 900}[order], scale=3.0, order=order))
+        memory.learn(measured(question, {1: 500, 2: 900}[order], scale=3.0, order=order))
     error = noise_bound("gaussian", 3.0, copies=1, log_sets=0.0, failure=0.2 / 2 / 6)
     low, high = memory.interval(question)
     assert (float(low), float(high)) == (900 - error, 900 + error)
 
 
 def test_only_the_numbers_that_contradict_each_other_are_taken_from_the_newest():
-    memory, question = opened()._answers.memory, Histogram("sex")
+    memory, question = opened()._answers.knowledge, Histogram("sex")
     for order, value in ((1, [600, 900]), (2, [600, 1400])):
-        memory._learn(measured(question, value, scale=3.0, order=order))
+        memory.learn(measured(question, value, scale=3.0, order=order))
     low, high = memory.interval(question)
     first, second = (
         noise_bound("gaussian", 3.0, copies=1, log_sets=math.log(2), failure=0.2 / 4 / (order * (order + 1)))
@@ -258,9 +258,9 @@ def test_a_session_guesses_from_the_newest_marginal():
     session = opened()
     for known, name in enumerate((*DOMAIN.names, *DOMAIN.names), 1):
         dp.release(dp.Gaussian(Histogram(name), scale=1), PEOPLE, ledger=session.ledger)
-        session._answers.memory.catch_up()
+        session._answers.knowledge.catch_up()
         session._answers.fitted()
-        assert session._answers._fitted_to == known
+        assert session._answers._fitted[0] == known
 
 
 # What cannot be paid.

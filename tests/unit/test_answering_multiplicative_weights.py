@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from discreet.answering import multiplicative_weights
+from discreet.answering import multiplicative_weights, multiplicative_weights_parameters
 from discreet.answering.multiplicative_weights import ClassicAnswers, Weights
 from discreet.answering.multiplicative_weights_parameters import (
     BETTER,
     LECTURE,
-    Posed,
+    CountingProblem,
     better,
     better_for,
     least_alpha,
@@ -88,7 +88,7 @@ def test_the_lecture_takes_the_most_noise_for_which_3k_noises_are_within_an_eigh
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize(("size", "alpha", "questions"), [(20_000, 0.1, 1000), (500, 0.3, 7), (10**7, 0.01, 10**9)])
 def test_the_better_one_keeps_its_failures_within_beta(size, alpha, questions, pure):
-    found = better_for(Posed(size, ("x",), 64), alpha, 0.05, questions, pure=pure)
+    found = better_for(CountingProblem(size, ("x",), 64), alpha, 0.05, questions, pure=pure)
     above_z = found.near + 1 - int(found.theta)  # Z: a guess that is given is at most theta + Z - 1 off
     above_nu = int(found.theta - found.far)  # N: one that is not is at least theta - N off
     failures = found.thresholds * math.exp(-(above_z + 1) / float(found.threshold.threshold_scale))
@@ -114,10 +114,10 @@ def test_the_better_one_needs_a_fraction_of_the_lectures_updates_and_budget():
 
 def test_a_program_is_made_by_its_name():
     terms = {"alpha": 0.1, "beta": 0.05, "questions": 1000, "delta": 1e-6}
-    assert [multiplicative_weights.program(method, FACTS, **terms) for method in (LECTURE, BETTER)] == both()
-    assert multiplicative_weights.program(BETTER, FACTS, **{**terms, "delta": 0}).kind == "laplace"
+    assert [multiplicative_weights_parameters.program(method, FACTS, **terms) for method in (LECTURE, BETTER)] == both()
+    assert multiplicative_weights_parameters.program(BETTER, FACTS, **{**terms, "delta": 0}).kind == "laplace"
     with pytest.raises(ParameterError, match='"pmw" or "lecture"'):
-        multiplicative_weights.program("auto", FACTS, **terms)
+        multiplicative_weights_parameters.program("auto", FACTS, **terms)
 
 
 def test_programs_are_records_and_differ_in_them():
@@ -335,7 +335,7 @@ def test_the_engine_says_what_the_program_says_with_the_same_randomness(method):
     for _ in range(40):
         questions.append(worst(engine, counts, rng))
         ask(engine, questions[-1])
-    told = [(int(said.given.value), said.given.source) for said in engine.transcript.answers]
+    told = [(int(said.value), said.source) for said in engine.transcript.answers]
     distinct = list(dict.fromkeys(tuple(each) for each in questions))
     assert told == simulated(found, table, SeededRng(1), [list(each) for each in distinct])
     assert engine.weights.updates == sum(source == "measurement" for _, source in told) > 0
@@ -358,7 +358,7 @@ def test_only_what_is_opened_is_charged(method):
     assert sum(each.price for each in given) == ledger.spent().renyi
     assert engine.transcript.runs in (measured, measured + 1)
     bounds = {"hypothesis": found.near, "measurement": found.error}
-    assert all(each.bound == bounds[each.source] for each in given if each.source != "cache")
+    assert all(each.error_bound == bounds[each.source] for each in given if each.source != "cache")
 
 
 def test_the_same_question_is_free_and_public_ones_cost_nothing():
@@ -372,7 +372,12 @@ def test_the_same_question_is_free_and_public_ones_cost_nothing():
     first = ask(engine, [0, 1])
     spent, asked = ledger.spent(), engine.asked
     again = engine.answer(Count(Between("x", 0, 1)))
-    assert (int(again.value), again.bound, again.source, again.price) == (int(first.value), first.bound, "cache", 0)
+    assert (int(again.value), again.error_bound, again.source, again.price) == (
+        int(first.value),
+        first.error_bound,
+        "cache",
+        0,
+    )
     assert (ledger.spent(), engine.asked) == (spent, asked)
 
 

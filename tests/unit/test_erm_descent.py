@@ -147,7 +147,7 @@ def test_ridge_makes_the_promise_fall_like_the_square_of_the_size():
 
 def test_nothing_is_promised_where_no_theorem_reaches():
     tiny = facts(size=5)
-    assert promise(propose(LOGISTIC, facts=tiny, funds=budgeted()), tiny).excess is None
+    assert promise(propose(LOGISTIC, facts=tiny, funds=budgeted()), tiny).bound is None
     corners = Risk(Hinge(), VectorColumn(), "y", Ball(10))
     known = facts()
     last = propose(corners, facts=known, funds=budgeted(), schedule=Last)

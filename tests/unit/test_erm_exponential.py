@@ -620,9 +620,9 @@ def test_on_a_line_the_promise_is_one_over_the_rate_and_on_a_coarse_one_a_little
 def test_nothing_is_promised_when_the_centre_is_as_good():
     few = column([0.0, 1.0])
     found = promise(LineExponential(on_line(Absolute()), "0.1"), few.facts)
-    assert found.excess is None
+    assert found.bound is None
     assert "no better" in str(found)
-    assert promise(RankQuantile("x", "0.5", "0.1"), few.facts).excess is None
+    assert promise(RankQuantile("x", "0.5", "0.1"), few.facts).bound is None
 
 
 def test_a_users_loss_is_promised_something_over_the_grid_and_over_the_set_if_it_is_lipschitz():

@@ -516,7 +516,7 @@ def test_a_tiny_budget_is_an_ordinary_proposal():
 
 def test_nothing_is_promised_and_the_reason_is_said():
     found = promise(mechanism(), matrix().facts)
-    assert found.excess is None
+    assert found.bound is None
     assert math.isinf(float(found))
     assert "not convex" in str(found)
     assert "nothing" in str(found)

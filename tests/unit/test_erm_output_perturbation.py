@@ -265,7 +265,7 @@ def long_gradient(loss, rows, targets, w):
 
 
 def test_the_fine_gradient_does_not_depend_on_how_the_rows_are_cut(monkeypatch, tmp_path):
-    from discreet.data import table
+    from discreet.data import matrix as matrices
 
     loss = Logistic("1/2")
     x, y = arrays(loss, 101)
@@ -275,7 +275,7 @@ def test_the_fine_gradient_does_not_depend_on_how_the_rows_are_cut(monkeypatch, 
     whole = output_perturbation._FineRows(known, data).gradient(w)
     for rows, block in ((1, 2**20), (7, 3), (2**14, 11)):
         monkeypatch.setattr(output_perturbation, "_ROWS", rows)
-        monkeypatch.setattr(table, "_BLOCK", block)
+        monkeypatch.setattr(matrices, "_BLOCK", block)
         assert (output_perturbation._FineRows(known, data).gradient(w) == whole).all()
 
 
@@ -440,7 +440,7 @@ def test_an_excess_that_the_centre_already_has_is_not_promised():
     risk = Risk(Logistic(), FEATURES, "y", Ball(10))
     budget = dp.Funds.of(dp.Budget("0.01"))
     found = promise(propose(risk, facts=data.facts, funds=budget), data.facts)
-    assert found.excess is None
+    assert found.bound is None
     assert "no better than the centre" in str(found)
     assert float(found) == math.inf
 
@@ -450,7 +450,7 @@ def test_a_promise_says_what_it_rests_on():
     data = matrix(Logistic(), x, y)
     risk = Risk(Logistic(), FEATURES, "y", Ball(2), Ridge("1/10"))
     found = promise(propose(risk, facts=data.facts, funds=Funds.of(dp.Budget(1))), data.facts)
-    assert found.excess is not None
+    assert found.bound is not None
     assert str(found).startswith("excess risk <= ")
     assert "output perturbation, ProductLaplaceNoise" in str(found)
 

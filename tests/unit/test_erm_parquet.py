@@ -11,7 +11,7 @@ from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Logistic, Squared
 from discreet.erm.risk import Ridge, Risk
-from discreet.erm.solvers import SOLVERS, offer
+from discreet.erm.solvers import SOLVERS, methods
 from discreet.rng import Rng
 
 DOMAIN = dp.Domain(
@@ -48,10 +48,10 @@ def test_a_solver_works_on_a_file(solver, risk, tables):
     funds = dp.Funds.of(dp.Budget(2, "1e-5"))
     if solver == "output" and risk is MEDIAN:
         with pytest.raises(dp.ParameterError, match="smooth"):
-            offer(solver, risk, facts=file.facts, funds=funds)
+            methods(risk, file.facts, funds).named(solver)
         return
-    mechanism = offer(solver, risk, facts=file.facts, funds=funds, steps=5).mechanism
-    assert mechanism == offer(solver, risk, facts=memory.facts, funds=funds, steps=5).mechanism
+    mechanism = methods(risk, file.facts, funds, steps=5).named(solver).offer(file.facts.size).mechanism
+    assert mechanism == methods(risk, memory.facts, funds, steps=5).named(solver).offer(memory.facts.size).mechanism
     found = np.atleast_1d(mechanism.run(file, Rng()))
     assert found.shape == (risk.dimension(DOMAIN),)
     assert np.isfinite(found).all()

@@ -270,7 +270,7 @@ ADD_REMOVE = {"neighbours": "add-remove", "size": 300}
 def test_a_sum_divided_by_a_declared_size_promises_nothing_about_a_mean(solver):
     """Right to 1 % the size makes an error of 1 %, thousands of times the noise."""
     found = mean(method=solver, delta=1e-6, **ADD_REMOVE | {"size": 303}).fit(np.ones(300))
-    assert found.promise_.excess is None
+    assert found.promise_.bound is None
     assert "number of rows is private" in found.promise_.reason
     assert found.noise_range_ is None
 
@@ -291,7 +291,7 @@ def test_a_plan_takes_for_a_mean_what_the_estimator_takes():
             planned = dp.plan("mean", budget=budget, size=300, neighbours=relation, domain=domain, target="x")
             given = {"epsilon": budget.epsilon, "delta": budget.delta, "neighbours": relation, "size": 300}
             found = dp.Mean(bounds=(-1, 1), step=Fraction(1, 2**20), **given).fit(np.ones(300))
-            assert (planned.taken.method, planned.taken.error) == (found.method_, found.promise_.excess)
+            assert (planned.taken.method, planned.taken.error) == (found.method_, found.promise_.bound)
     refused = dp.plan("mean", budget=dp.Budget(1, 1e-6), size=300, neighbours="add-remove").refused
     average = dp.plan("average", budget=dp.Budget(1, 1e-6), size=300, neighbours="add-remove")
     assert {"laplace", "gaussian"} <= {row.method for row in refused}  # as of an average
@@ -327,7 +327,7 @@ def test_the_bound_of_a_median_is_about_the_absolute_loss_which_is_twice_the_pin
 def test_odd_rows_are_ordinary_results_and_promise_nothing(make, rows, labels):
     found = make(epsilon="0.01").fit(rows, labels)
     assert len(found.predict(rows)) == len(rows)
-    assert found.promise_.excess is None
+    assert found.promise_.bound is None
     assert found.promise_.reason
 
 
@@ -335,7 +335,7 @@ def test_odd_rows_are_ordinary_results_and_promise_nothing(make, rows, labels):
 def test_one_person_has_a_mean_and_a_median_too(make):
     found = make().fit([1e300])
     assert -2 <= found.value_ <= 2
-    assert found.promise_.excess is None
+    assert found.promise_.bound is None
 
 
 def test_rows_beyond_the_norm_count_as_their_projection():

@@ -1,4 +1,4 @@
-"""What an attack on the ledger broke once: second budgets, secrets, interrupted creations, double counting, growth."""
+"""The ledger under copies, other users, interrupted creations, concurrent writers and growth."""
 
 from __future__ import annotations
 
@@ -347,8 +347,8 @@ def test_two_ledgers_made_at_once_for_one_file_do_not_both_stay(tmp_path, monkey
 
 def test_the_parents_of_the_marks_directory_are_durable(tmp_path, monkeypatch):
     synced = []
-    sync = durable.sync_directory
-    monkeypatch.setattr(durable, "sync_directory", lambda path: (synced.append(Path(path)), sync(path)))
+    sync = durable.sync_path
+    monkeypatch.setattr(durable, "sync_path", lambda path: (synced.append(Path(path)), sync(path)))
     made(tmp_path, state_dir=tmp_path / "a" / "b")
     assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b"} <= set(synced)
 
@@ -798,8 +798,8 @@ def test_a_session_does_not_read_a_long_ledger_from_its_start(tmp_path, monkeypa
     ledger.close()
     fresh, whole = Ledger.open(tmp_path / "survey.ledger"), Ledger.open(tmp_path / "survey.ledger")
     read: list[int] = []
-    honest = Transcript._note_said
-    monkeypatch.setitem(transcript._FOLDS, "said", lambda self, body: (read.append(body["seq"]), honest(self, body))[1])
+    honest = Transcript._read_said
+    monkeypatch.setattr(Transcript, "_read_said", lambda self, body: (read.append(body["seq"]), honest(self, body))[1])
     stored = Session(table, fresh, alpha=0.1)
     for number, answer in said.items():
         again = stored.ask(asked_about(number))

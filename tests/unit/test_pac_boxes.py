@@ -21,6 +21,7 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger.answer_codec import decode, encode
 from discreet.mechanisms import LaplaceNoise
+from discreet.method import Method, Refused
 from discreet.pac.boxes import (
     FEW,
     EpsilonDelta,
@@ -35,8 +36,7 @@ from discreet.pac.boxes import (
     reordered,
     rising,
 )
-from discreet.pac.interior.methods import BinarySearch, MinRank, PrefixSearch
-from discreet.pac.methods import Method, Refused, named
+from discreet.pac.interior import BinarySearch, MinRank, PrefixSearch
 from discreet.pac.rules import BoxRule, Labels, Mistakes
 from discreet.records import record, revive
 from discreet.rng import SeededRng
@@ -402,7 +402,7 @@ def test_every_method_is_within_the_budget_and_near_its_end(kind, rows):
         assert price.within(budget)
         assert (price.pure if each.name == "basic" else price.epsilon(budget.delta)) > 0.985
         assert each.needed(0.2) <= each.needed(0.1) <= each.needed(0.01)
-        assert each.promise(each.needed(0.1)).alpha == pytest.approx(0.1, rel=2e-3)
+        assert each.promise(each.needed(0.1)).bound == pytest.approx(0.1, rel=2e-3)
 
 
 def test_fixed_slices_cost_the_same_under_both_relations_and_rows_cost_rows():
@@ -423,7 +423,7 @@ def test_without_delta_only_sums_are_left_and_the_others_say_so():
         assert isinstance(each, Refused)
         assert "basic" in each.reason
         with pytest.raises(ParameterError, match="basic"):
-            named(found, each.name)
+            found.named(each.name)
 
 
 def test_the_margin_and_the_noise_of_the_count_keep_their_share_of_beta():
@@ -478,7 +478,7 @@ def test_a_file_gives_the_same_box_as_memory(name, tmp_path):
     domain, rows = square(2, 10), planted(4000)
     path = tmp_path / "rows.parquet"
     parquet.write_table(pa.table(rows), path, row_group_size=500)
-    mechanism = named(offered(domain, epsilon=20)[0], name).mechanism(0.1)
+    mechanism = offered(domain, epsilon=20)[0].named(name).mechanism(0.1)
     boxes = [
         mechanism.run(data, SeededRng(4))
         for data in (Table(rows, domain), ParquetTable(path, domain, batch_rows=300, threads=1))
@@ -495,7 +495,7 @@ def test_few_positives_give_the_empty_box(name, labels):
     domain = square(2)
     rows = {"x0": list(range(len(labels))), "x1": [7] * len(labels), "y": labels}
     table = Table(rows, domain, neighbours="add-remove")
-    mechanism = named(offered(domain, kind="add-remove")[0], name).mechanism(0.1)
+    mechanism = offered(domain, kind="add-remove")[0].named(name).mechanism(0.1)
     for seed in range(5):
         low, high = mechanism.run(table, SeededRng(seed))
         assert (low.tolist(), high.tolist()) == ([1, 1], [0, 0])

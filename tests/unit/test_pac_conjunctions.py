@@ -17,6 +17,7 @@ from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Tabl
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
+from discreet.method import Method
 from discreet.pac import all_conjunctions
 from discreet.pac.all_conjunctions import MOST, AllConjunctions, Listing, PackedRows, conjunctions, estimate
 from discreet.pac.conjunctions import (
@@ -43,7 +44,6 @@ from discreet.pac.finite import (
     population_size,
 )
 from discreet.pac.finite import methods as finite_methods
-from discreet.pac.methods import Method, Refused, named
 from discreet.pac.rules import Conjunction, FunctionRule, Labels, Literals, Mistakes, Where
 from discreet.query import Between, Equals
 from discreet.records import canonical, record, revive
@@ -284,10 +284,10 @@ def test_exponential_sizes_have_the_published_digits(problem, rows):
 @pytest.mark.parametrize(("problem", "rows"), list(zip(TABLE, [6.6e6, 4.2e9, 8.5e8, 1.03e11], strict=True)))
 def test_lecture_sizes_have_the_published_digits(problem, rows):
     d, k, alpha = problem
-    found = named(offered(d, k, "replace-one"), LECTURE).needed(alpha)
+    found = offered(d, k, "replace-one").named(LECTURE).needed(alpha)
     assert found == pytest.approx(rows, rel=0.01)
     assert found == pytest.approx(8 * d * d / alpha * math.log(2 * d / 0.05), rel=1e-3)
-    assert named(offered(d, k), LECTURE).needed(alpha) == pytest.approx(rows / 2, rel=0.01), "d, not 2d"
+    assert offered(d, k).named(LECTURE).needed(alpha) == pytest.approx(rows / 2, rel=0.01), "d, not 2d"
 
 
 @pytest.mark.parametrize(("problem", "rows"), list(zip(TABLE, [1.8e5, 3.1e7, 6.2e6, 2.2e8], strict=True)))
@@ -295,7 +295,7 @@ def test_counts_need_fewer_rows_than_the_published_sizes(problem, rows):
     """The table's sizes follow from the same noise with the largest of 4d margins on every literal; adding up noises
     instead, and k chances for the k literals of a target, needs a half to two thirds of it."""
     d, k, alpha = problem
-    method = named(offered(d, k), COUNTS)
+    method = offered(d, k).named(COUNTS)
     made = method.mechanism(alpha)
     assert isinstance(made, GaussianCounts)
     table = GaussianCounts(BITS, LABELS, _variance_of_table(d), _variance_of_table(d) / Fraction(math.sqrt(d)), 0)
@@ -319,9 +319,9 @@ def test_a_promise_is_exactly_its_wrong_rows():
 
 def test_pure_budgets_get_laplace_counts_and_others_gaussian_ones():
     pure = offered(20, 3, budget=Budget(1))
-    assert isinstance(named(pure, COUNTS).mechanism(0.1), LaplaceCounts)
-    assert isinstance(named(offered(20, 3), COUNTS).mechanism(0.1), GaussianCounts)
-    assert named(pure, COUNTS).needed(0.1) < named(pure, LECTURE).needed(0.1) / 3
+    assert isinstance(pure.named(COUNTS).mechanism(0.1), LaplaceCounts)
+    assert isinstance(offered(20, 3).named(COUNTS).mechanism(0.1), GaussianCounts)
+    assert pure.named(COUNTS).needed(0.1) < pure.named(LECTURE).needed(0.1) / 3
 
 
 @pytest.mark.parametrize("relation", BOTH)
@@ -447,9 +447,9 @@ def test_too_many_conjunctions_are_refused_before_the_charge_with_the_estimate()
         AllConjunctions(BITS, LABELS, 5, 1).guarantee(facts(1000))
     with pytest.raises(ParameterError, match="is refused"):
         AllConjunctions(BITS, LABELS, 3, 1).guarantee(facts(1000, size=2**30))
-    refused = [each for each in offered(1000, 5) if isinstance(each, Refused)]
+    refused = [each for each in offered(1000, 5) if each.imagined]
     assert [each.name for each in refused] == [EXACT]
-    assert refused[0].reason.endswith("; 363 rows would make the error at most 0.1")
+    assert refused[0].imagined.endswith("; 363 rows would make the error at most 0.1")
     assert conjunctions(900, 3) < MOST
     AllConjunctions(BITS, LABELS, 3, 1).guarantee(facts(900, size=10**4))
 

@@ -20,7 +20,7 @@ from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.input import Part, declared_numbers
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier, sentence
-from discreet.pac.methods import Promise
+from discreet.method import Offer, Promise
 from discreet.pac.rules import BoxRule, Conjunction, Labels, Literals, Thresholds
 from tests.pac_game import assert_honest, clopper_pearson_lower, clopper_pearson_upper, failures, mistakes, most_losses
 
@@ -206,16 +206,16 @@ def test_auto_takes_a_theorem_where_it_is_good_enough_and_says_so():
     fits = [box(epsilon=1, delta=1e-6, method="auto", alpha=0.05).fit(many, labels) for _ in range(5)]
     for found in fits:
         assert found.method_ == "search"
-        assert found.promise_.alpha <= 0.05
+        assert found.promise_.bound <= 0.05
         assert "if a box" in str(found.promise_)
     # Each fit may break its promise with probability 0.05; all five do with probability below 1e-6.
-    assert any(1 - found.score(many, labels) <= found.promise_.alpha for found in fits)
+    assert any(1 - found.score(many, labels) <= found.promise_.bound for found in fits)
 
 
 def test_auto_goes_face_by_face_where_no_theorem_is_good_enough_and_says_what_it_would_take():
     found = box(epsilon=1, delta=1e-6, method="auto", alpha=0.05).fit(X, Y)
     assert found.method_ == "faces"
-    assert found.promise_.alpha is None
+    assert found.promise_.bound is None
     assert "are proven to make the error at most 0.05" in str(found.promise_)
 
 
@@ -247,17 +247,17 @@ def test_a_box_has_its_bounds_in_the_features_own_values():
 def test_auto_goes_through_all_boxes_of_a_small_declared_grid():
     found = box(epsilon=1, method="auto", step=Fraction(1, 50)).fit(np.repeat(X, 10, axis=0), np.repeat(Y, 10))
     assert found.method_ == "exhaustive"
-    assert found.promise_.alpha <= 0.05
+    assert found.promise_.bound <= 0.05
 
 
 def test_auto_goes_through_all_conjunctions_when_that_is_quick():
     found = conjunction(epsilon=1, method="auto").fit(BITS, TARGET)
     assert found.method_ == "exact"
-    assert found.promise_.alpha <= 0.05
+    assert found.promise_.bound <= 0.05
     wide = RNG.random((400, 300)) < 0.5
     far = conjunction(epsilon=1, delta=1e-6, method="auto", k=4).fit(wide, wide[:, 0])
     assert far.method_ == "practical"
-    assert far.promise_.alpha is None
+    assert far.promise_.bound is None
 
 
 def test_verbose_says_how_long_all_conjunctions_take(capsys):
@@ -273,13 +273,13 @@ def test_a_promise_without_a_theorem_says_so():
 
 
 def test_a_promise_about_a_part_of_a_table_is_about_its_rows():
-    promise = Promise(0.01, 0.05, "theorem", "the labels are right")
+    offer = Offer("one", None, Promise(0.01, "theorem", beta=0.05, condition="if the labels are right"))
     part = Part(BitMatrix(BITS[:100], TARGET[:100], target=dp.Category(0, 1)), 400)
-    assert rule_base.of_part(promise, part).alpha == pytest.approx(0.04)
+    assert rule_base.of_part(offer, part).promise.bound == pytest.approx(0.04)
     small = Part(BitMatrix(BITS[:4], TARGET[:4], target=dp.Category(0, 1)), 400)
-    assert rule_base.of_part(promise, small).alpha is None
+    assert rule_base.of_part(offer, small).promise.bound is None
     whole = BitMatrix(BITS, TARGET, target=dp.Category(0, 1))
-    assert rule_base.of_part(promise, whole) == promise
+    assert rule_base.of_part(offer, whole) == offer
 
 
 def test_under_add_remove_a_promise_supposes_as_many_rows_as_were_declared():
@@ -293,7 +293,7 @@ def test_under_add_remove_a_promise_supposes_as_many_rows_as_were_declared():
 def test_add_remove_needs_no_size(make, rows, labels):
     found = make(epsilon=1, delta=1e-6, neighbours="add-remove", method="auto").fit(rows, labels)
     assert str(found.guarantee_).endswith("add-remove: this fit alone")
-    assert found.promise_.alpha is None
+    assert found.promise_.bound is None
 
 
 # What it costs.
@@ -412,7 +412,7 @@ def test_odd_numbers_are_ordinary_results(make, rows, labels):
     for method in ("auto", "faces" if make is box else "practical"):
         found = make(epsilon=1, delta=1e-6, method=method).fit(rows, labels)
         assert len(found.predict(rows)) == len(rows)
-        assert found.promise_.alpha is None
+        assert found.promise_.bound is None
         assert found.promise_.reason
     assert str(rule_of(found))
 
@@ -425,7 +425,7 @@ def test_odd_booleans_are_ordinary_results(rows, labels):
         assert len(found.predict(rows)) == 400
         assert str(found.rule_)
     found = conjunction(epsilon=1, method="auto").fit(rows[:1], labels[:1])
-    assert found.promise_.alpha is None
+    assert found.promise_.bound is None
 
 
 def test_points_outside_the_bounds_are_moved_to_them():

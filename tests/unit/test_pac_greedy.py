@@ -16,6 +16,7 @@ from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Tabl
 from discreet.errors import OutOfRange, ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
+from discreet.method import Method, Refused
 from discreet.pac import hazard_lemma
 from discreet.pac.greedy import (
     GreedySelection,
@@ -27,7 +28,6 @@ from discreet.pac.greedy import (
     practical,
     schedule,
 )
-from discreet.pac.methods import Method, Refused, best, named
 from discreet.pac.rules import Conjunction, Labels, Literals, Thresholds
 from discreet.records import record, revive
 from discreet.rng import SeededRng
@@ -219,7 +219,7 @@ def test_sizes_fall_with_alpha_and_the_promise_inverts_them(kind):
     for each in listed(4, facts(50, kind)).values():
         sizes = [each.needed(alpha) for alpha in (0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)]
         assert sizes == sorted(sizes, reverse=True)
-        promised = each.alpha(sizes[3])
+        promised = each.promise(sizes[3]).bound
         assert promised is not None
         assert 0.099 < promised <= 0.1 * (1 + 2e-3)
 
@@ -264,20 +264,20 @@ def test_without_delta_only_the_pure_method_applies():
 
 def test_basic_is_pure_whatever_delta_is():
     given = facts(20, "replace-one", 1000)
-    made = named(listed(3, given).values(), "greedy-basic").mechanism(0.1)
+    made = listed(3, given)["greedy-basic"].mechanism(0.1)
     assert made.guarantee(given).pure == pytest.approx(1, rel=1e-5)
     assert made.guarantee(given).pure <= 1
 
 
 def test_the_best_method_changes_with_k():
-    few, many = (best(listed(k, facts(1000)).values()) for k in (2, 30))
+    few, many = (min(listed(k, facts(1000)).values(), key=lambda each: each.needed(0.1)) for k in (2, 30))
     assert few.name in ("greedy-basic", "greedy")
     assert many.name == "self-deleting"
 
 
 def test_the_assumption_is_said_and_names_the_declared_size_under_add_remove():
-    replaced, added = (listed(2, facts(5, kind))["greedy"].assuming for kind in reversed(RELATIONS))
-    assert replaced == "at most 2 of these conditions together label every row right"
+    replaced, added = (listed(2, facts(5, kind))["greedy"].claim.condition for kind in reversed(RELATIONS))
+    assert replaced == "if at most 2 of these conditions together label every row right"
     assert added == replaced + " and the declared size is right"
 
 

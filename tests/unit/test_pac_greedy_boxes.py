@@ -15,11 +15,11 @@ from discreet.data import Facts, ParquetTable
 from discreet.errors import OutOfRange
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours
+from discreet.method import Method
 from discreet.pac import all_boxes, greedy_boxes, mistake_bound
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.greedy_boxes import Cost, CountedFaces, FaceByFace
-from discreet.pac.methods import Method
-from discreet.pac.mistake_bound import certify, hidden
+from discreet.pac.mistake_bound import certify, hidden_mistakes
 from discreet.pac.rules import BoxRule, Labels
 from discreet.records import record, revive
 from discreet.rng import Rng, SeededRng
@@ -387,7 +387,7 @@ def test_faces_promises_nothing_and_spends_all_whatever_the_size():
     for size in (1000, 10**9):
         offer = found.offer(size)
         assert isinstance(offer.mechanism, CountedFaces)
-        assert offer.promise.alpha is None
+        assert offer.promise.bound is None
         assert "nothing is proved" in str(offer.promise)
     price = found.mechanism(0.5).guarantee(facts)
     assert price.within(Budget(1, "1e-6"))
@@ -398,7 +398,7 @@ def test_what_face_by_face_proves_is_offered_under_its_own_name():
     found, _ = method_of(greedy_boxes, 3, 10, name="faces-proven")
     many = found.offer(found.needed(0.1))
     assert isinstance(many.mechanism, FaceByFace)
-    assert many.promise.alpha == pytest.approx(0.1, rel=0.002)
+    assert many.promise.bound == pytest.approx(0.1, rel=0.002)
 
 
 @pytest.mark.parametrize(("d", "bits", "rows"), [(5, 32, 4.5e3), (10, 32, 8.9e3), (30, 32, 2.7e4), (100, 32, 8.9e4)])
@@ -413,12 +413,12 @@ def test_all_boxes_of_many_columns_are_a_row_of_the_plan_only(d, bits, rows):
 
 def test_all_boxes_of_a_small_grid_are_promised_for_the_grid_itself():
     found, facts = method_of(all_boxes, 2, 5)
-    assert found.best_of == "all boxes of the declared grid"
+    assert found.claim.best_of == "all boxes of the declared grid"
     count = (32 * 33 // 2) ** 2 + 1
     assert found.needed(0.1) == math.ceil((math.log(count) - math.log(0.05)) / (0.5 * 0.1) * (1 + 1e-9))
     assert found.mechanism(0.1).guarantee(facts).within(Budget(1, "1e-6"))
     coarse, _ = method_of(all_boxes, 2, 20)
-    assert coarse.best_of == "all boxes of a grid of 64 cells in each column"
+    assert coarse.claim.best_of == "all boxes of a grid of 64 cells in each column"
 
 
 # --- all boxes --------------------------------------------------------------------------------------------------------
@@ -454,13 +454,13 @@ def test_all_boxes_of_two_columns_of_a_hundred_cells_fit_in_memory():
 
 
 def test_noise_of_epsilon_a_twentieth_hides_78_rows_at_one_in_a_hundred():
-    assert hidden(Fraction(20), "0.01") == 78
+    assert hidden_mistakes(Fraction(20), "0.01") == 78
 
 
 @pytest.mark.parametrize("scale", ["1/5", "1", "7.5", "20", "1000"])
 @pytest.mark.parametrize("beta", ["0.6", "0.5", "0.05", "1e-9"])
 def test_what_the_noise_hides_is_the_least_number_with_the_wanted_tail(scale, beta):
-    m, q = hidden(Fraction(scale), beta), math.exp(-1 / Fraction(scale))
+    m, q = hidden_mistakes(Fraction(scale), beta), math.exp(-1 / Fraction(scale))
     assert q ** (m + 1) / (1 + q) <= float(beta)
     assert m == 0 or q**m / (1 + q) > float(beta)
 
@@ -490,7 +490,7 @@ def test_a_certificate_counts_persons_of_several_rows_and_hides_a_private_size()
         rows = dp.Table(columns, domain(1, 10), neighbours=relation, unit="who", rows_per_unit=2)
         got = certify(rule, LABELS, rows, epsilon=1, beta="0.01", ledger=ledger_of(rows), rng=SeededRng(1))
         assert got.guarantee.pure == 1
-        assert got.rows == max(0, got.mistakes + hidden(Fraction(2), "0.01"))
+        assert got.rows == max(0, got.mistakes + hidden_mistakes(Fraction(2), "0.01"))
         assert (got.error is None) == (relation == "add-remove")
         assert ("of all" in str(got)) == (relation == "replace-one")
 
@@ -503,7 +503,7 @@ def test_a_wrong_rule_or_beta_costs_nothing():
         with pytest.raises(dp.DiscreetError):
             certify(rule, LABELS, rows, epsilon=1, beta=beta, ledger=ledger)
     assert ledger.remaining() == before
-    assert mistake_bound.certifying(BoxRule(("x0",), (0,), (1,)), LABELS, epsilon=1, facts=rows.facts).scale == 1
+    assert mistake_bound.noisy_mistakes(BoxRule(("x0",), (0,), (1,)), LABELS, epsilon=1, facts=rows.facts).scale == 1
 
 
 def test_a_real_run_draws_from_the_operating_system():

@@ -145,7 +145,7 @@ def test_a_learner_planned_with_a_share_fits_for_that_share_and_promises_the_sam
     planned = {row.method: row for row in dp.plan("mean", ledger=ledger, share="1/4").rows}
     fitted = dp.Mean(epsilon=dp.Share("1/4"), method="gaussian", ledger=ledger).fit(table, "x")
     assert planned["gaussian"].mechanism.scale == fitted.mechanism_.scale
-    assert planned["gaussian"].error == pytest.approx(fitted.promise_.excess)
+    assert planned["gaussian"].error == pytest.approx(fitted.promise_.bound)
 
 
 def test_a_box_planned_with_a_share_is_the_one_that_is_learned_for_it():
@@ -158,7 +158,7 @@ def test_a_box_planned_with_a_share_is_the_one_that_is_learned_for_it():
     ledger = dp.Ledger.in_memory(BUDGET, table)
     planned = {row.method: row for row in dp.plan("box", ledger=ledger, share="1/4", d=1, bits=8).rows}
     learned = dp.BoxClassifier(epsilon=dp.Share("1/4"), ledger=ledger, classes=None, method="zcdp").fit(table, "y")
-    assert planned["zcdp"].alpha == pytest.approx(learned.promise_.alpha)
+    assert planned["zcdp"].alpha == pytest.approx(learned.promise_.bound)
 
 
 def test_a_share_of_a_ledger_without_delta_counts_pure_epsilons():

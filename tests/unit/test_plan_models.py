@@ -11,7 +11,8 @@ from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.losses import Absolute, Logistic, Squared
 from discreet.erm.risk import Risk
-from discreet.erm.solvers import SOLVERS, choose, offers
+from discreet.erm.solvers import SOLVERS, methods
+from discreet.method import Method, choose
 
 BUDGET = dp.Budget(1, "1e-6")
 
@@ -34,27 +35,26 @@ def test_auto_takes_the_smallest_promise_of_the_contenders(problem, delta):
     risk, domain = problem
     known = facts(domain)
     funds = dp.Funds.of(dp.Budget(1, delta))
-    taken = choose(risk, facts=known, funds=funds)
-    others = offers(risk, facts=known, funds=funds, solvers=("descent", "exponential", "output"))
-    assert float(taken.promise) == min(float(each.promise) for each in others if each.promise is not None)
+    listed = methods(risk, known, funds)
+    taken = choose(listed, "auto", known.size)
+    others = [each for each in map(listed.find, ("descent", "exponential", "output")) if isinstance(each, Method)]
+    assert float(taken.promise) == min(float(each.promise(known.size)) for each in others)
     assert funds.admits(taken.mechanism.guarantee(known))
 
 
 def test_a_solver_that_does_not_apply_says_why():
     risk, domain = MEDIAN
     known = facts(domain)
-    refused = {each.solver: each.refusal for each in offers(risk, facts=known, funds=dp.Funds.of(BUDGET))}
-    assert "smooth" in refused["output"]
+    assert "smooth" in methods(risk, known, dp.Funds.of(BUDGET)).find("output").reason
     risk, domain = LOGISTIC
-    (grid,) = offers(risk, facts=facts(domain), funds=dp.Funds.of(BUDGET), solvers=("exponential",))
-    assert "dimensions" in grid.refusal
+    assert "dimensions" in methods(risk, facts(domain), dp.Funds.of(BUDGET)).find("exponential").reason
 
 
 def test_an_unknown_solver_is_named():
     risk, domain = LOGISTIC
     known = facts(domain)
     with pytest.raises(dp.ParameterError, match="method must be one of auto, descent"):
-        choose(risk, facts=known, funds=dp.Funds.of(BUDGET), method="newton")
+        choose(methods(risk, known, dp.Funds.of(BUDGET)), "newton", known.size)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_for_a_mean_the_names_of_noises_are_noisy_sums_as_the_estimator_takes_th
     for name, kind in (("laplace", dp.Laplace), ("gaussian", dp.Gaussian)):
         fitted = dp.Mean(epsilon=1, delta=1e-6, bounds=(0, 1), method=name).fit([0.5] * 1000)
         assert isinstance(rows[name].mechanism, kind)
-        assert rows[name].error == pytest.approx(fitted.promise_.excess, rel=0.02)  # which a ledger prices at one order
+        assert rows[name].error == pytest.approx(fitted.promise_.bound, rel=0.02)  # which a ledger prices at one order
 
 
 def test_a_quantile_is_planned_by_its_percentage():
@@ -179,7 +179,7 @@ def test_the_plan_marks_the_mechanism_that_the_estimator_takes_unasked(people, n
     fitted = estimator(epsilon=dp.Share("1/2"), ledger=ledger, **shape).fit(people, target, **more)
     assert taken.mechanism == fitted.mechanism_
     assert taken.method == fitted.method_
-    assert taken.error == fitted.promise_.excess
+    assert taken.error == fitted.promise_.bound
 
 
 @pytest.mark.parametrize("share", [None, dp.Share(1)], ids=["either book", "share"])
@@ -189,7 +189,7 @@ def test_a_method_of_the_plan_by_its_name_is_the_one_that_is_fitted(people, shar
     row = next(row for row in planned.promising if row.method == "exponential")
     estimator = dp.LogisticRegression(epsilon=share, ledger=ledger, method="exponential")
     fitted = estimator.fit(people, "sex", features=["age"])
-    assert (row.mechanism, row.error) == (fitted.mechanism_, fitted.promise_.excess)
+    assert (row.mechanism, row.error) == (fitted.mechanism_, fitted.promise_.bound)
 
 
 def test_without_features_all_other_columns_are_planned_for_and_coordinates_are_counted():

@@ -9,32 +9,31 @@ from fractions import Fraction
 import pytest
 from scipy.stats import norm
 
-from discreet.answering.calibration import Shop, Terms
+from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE
-from discreet.answering.plans import AUTO, AVERAGED, TABLE, crossover, rows
 from discreet.answering.workload import choose
 from discreet.data import Category, Domain, Facts, Identity
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.plan import Asked
+from discreet.plan import plan as planned
+from discreet.plan.questions import AUTO, AVERAGED, TABLE, crossover
 from discreet.query import Among, Count, Equals, Histogram
 
 BUDGET = Budget(1, 1e-6)
 EACH = "Gaussian for each"
+FACTS = Facts(Domain(it=Category("no", "yes")), Neighbours("replace-one"), None)
 RHO = 0.02436  # the zCDP that (1, 1e-6) allows
 
 
-def asked(*, budget=BUDGET, relation="replace-one", size=None, alpha=None, beta=0.05, **numbers):
-    facts = Facts(Domain(it=Category("no", "yes")), Neighbours.of(relation), size)
-    wanted = None if alpha is None else Fraction(repr(alpha))
-    return Asked(budget, facts, Fraction(repr(beta)), wanted, numbers)
+def rows(kind="questions", *, budget=BUDGET, relation="replace-one", **more):
+    return planned(kind, budget=budget, neighbours=relation, **more).rows
 
 
 @functools.cache
 def plan(**more):
-    return {row.method: row for row in rows(asked(**more))}
+    return {row.method: row for row in rows(**more)}
 
 
 def slow(*row):
@@ -79,7 +78,7 @@ def test_the_numbers_of_updates_are_reproduced(cells, alpha, updates):
 # By hand with the normal quantile; with Chernoff's bound, 9 % more persons, 0.74 to 0.95 of these cells.
 @pytest.mark.parametrize(("alpha", "cells"), [(0.1, 5e5), (0.05, 2e6), (0.01, 7e7)])
 def test_up_to_which_domain_a_noisy_histogram_wins(alpha, cells):
-    below, above = (rows(asked(questions=10**6, cells=int(part * cells), alpha=alpha), "workload") for part in (0.7, 1))
+    below, above = (rows("workload", questions=10**6, cells=int(part * cells), alpha=alpha) for part in (0.7, 1))
     below, above = ({row.method: row for row in each} for each in (below, above))
     assert bool(above[TABLE].refusal) == (cells > 2**22)  # more numbers are not released at once
     if not above[TABLE].refusal:
@@ -135,7 +134,7 @@ def test_a_pure_budget_has_laplace_noise_and_a_crossover_much_earlier():
     assert found[BETTER].needed < found["Laplace for each"].needed
     assert found[BETTER].mechanism.kind == "laplace"
     assert crossover(2**20, alpha=0.1, beta=0.05, budget=Budget(1)) < 10**5
-    assert found[BETTER].mechanism.guarantee(asked().facts).pure <= 1
+    assert found[BETTER].mechanism.guarantee(FACTS).pure <= 1
 
 
 @pytest.mark.parametrize(("bits", "size"), [(20, 3.6e5), (10, 1.1e4)])
@@ -158,7 +157,7 @@ def test_programs_of_the_plan_fit_the_budget_and_one_person_less_does_not():
     for method in (BETTER, LECTURE):
         row = plan(questions=10**5, bits=16, alpha=0.1)[method]
         assert row.mechanism.size == row.needed
-        assert row.mechanism.guarantee(asked().facts).within(BUDGET)
+        assert row.mechanism.guarantee(FACTS).within(BUDGET)
         assert f"at most {row.mechanism.updates:,} updates" in row.theorem
 
 
@@ -201,7 +200,7 @@ def paid_by_hand(size, alpha, budget=BUDGET, beta=0.05):
     """Counts one after the other, as a session pays for them, until a ledger refuses."""
     facts = Facts(Domain(it=Category("no", "yes")), Neighbours("replace-one"), size)
     ledger = Ledger.in_memory(budget, Identity("people", facts.neighbours, None))
-    shop = Shop(facts, ledger, Terms(Fraction(repr(alpha)), Fraction(repr(beta))))
+    shop = Shop(facts, ledger, SessionTerms(Fraction(repr(alpha)), Fraction(repr(beta))))
     left, count = shop.left(), 0
     while left >= 0:
         count += 1
@@ -254,9 +253,7 @@ def test_a_planned_workload_is_what_choosing_a_way_finds():
     questions = [*halves, Histogram("a"), Histogram("b")]
     numbers = len(halves) + 16
     ways = {way.method: way.bound for way in choose(questions, facts, funds=Funds.of(BUDGET), beta=0.05)}
-    found = {
-        row.method: row for row in rows(asked(questions=numbers, cells=60, size=size, marginals=1, each=60), "workload")
-    }
+    found = {row.method: row for row in rows("workload", questions=numbers, cells=60, size=size, marginals=1, each=60)}
     assert found[TABLE].error == found["marginals"].error  # one marginal over everything is the histogram
     assert 0.5 * found[TABLE].error < ways["histogram, gaussian noise"] <= found[TABLE].error
     assert ways["weights"] == pytest.approx(found[AVERAGED].error, rel=0.05)
@@ -264,21 +261,21 @@ def test_a_planned_workload_is_what_choosing_a_way_finds():
 
 def test_several_marginals_cost_their_number():
     one, four = (
-        {row.method: row for row in rows(asked(questions=10, bits=20, size=10**6, marginals=m, each=50), "workload")}
+        {row.method: row for row in rows("workload", questions=10, bits=20, size=10**6, marginals=m, each=50)}
         for m in (1, 4)
     )
     assert four["marginals"].error == pytest.approx(2 * one["marginals"].error, rel=1e-3)
     with pytest.raises(ParameterError, match="each="):
-        rows(asked(questions=10, bits=20, size=10**6, marginals=3), "workload")
+        rows("workload", questions=10, bits=20, size=10**6, marginals=3)
 
 
 def test_made_up_rows_follow_their_hypothesis_and_nothing_else_is_promised():
-    drawn, hypothesis = rows(asked(questions=100, rows=10_000, alpha=0.01), "synthetic")
+    drawn, hypothesis = rows("synthetic", questions=100, rows=10_000, alpha=0.01)
     assert drawn.error == pytest.approx(math.sqrt(math.log(2 * 100 / 0.05) / 20_000))
     assert drawn.needed == math.ceil(math.log(2 * 100 / 0.05) / (2 * 0.01**2))
     assert "not proved" in hypothesis.refusal
     with pytest.raises(ParameterError, match="rows="):
-        rows(asked(questions=100), "synthetic")
+        rows("synthetic", questions=100)
 
 
 @pytest.mark.parametrize(
@@ -295,9 +292,9 @@ def test_made_up_rows_follow_their_hypothesis_and_nothing_else_is_promised():
 )
 def test_wrong_numbers_are_named(numbers, words):
     with pytest.raises(ParameterError, match=words):
-        rows(asked(alpha=0.1, **numbers))
+        rows(alpha=0.1, **numbers)
 
 
 def test_a_plan_needs_a_size_or_an_alpha():
     with pytest.raises(ParameterError, match="size="):
-        rows(asked(questions=10, bits=3))
+        rows(questions=10, bits=3)

@@ -10,9 +10,8 @@ import discreet as dp
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier
-from discreet.pac import choose
+from discreet.method import Method, Methods, Refused, choose, wrong_rows
 from discreet.pac.greedy import lecture_needed
-from discreet.pac.methods import Method, Refused
 
 BUDGET = dp.Budget(1, 1e-6)
 
@@ -296,31 +295,34 @@ def test_a_box_on_a_small_declared_grid_may_be_sought_among_all_boxes():
 
 
 def method(name, rows, *, mechanism="the mechanism"):
-    return Method(name, "theorem", "", 0.05, lambda alpha: int(rows / alpha), lambda alpha: (mechanism, alpha))
+    return Method(name, wrong_rows("theorem", 0.05), lambda alpha: int(rows / alpha), lambda alpha: (mechanism, alpha))
 
 
-FACTS = dp.Facts(dp.Domain(y=dp.Category(0, 1)), dp.Neighbours("replace-one"), 1000)
+def auto(*methods):
+    """What is taken of 1000 rows for a wanted error of 5 %, where "one" is the practical method."""
+    makers = {each.name: functools.partial(lambda found: found, each) for each in methods}
+    return choose(Methods(makers, preferred=("one",)), "auto", 1000, alpha=0.05)
 
 
 def test_auto_takes_the_smallest_proven_size_if_there_are_as_many_rows():
     offers = [method("one", 30), method("other", 20), Refused("third", "no")]
-    found = choose.auto(offers, FACTS, 0.05, "one")
+    found = auto(*offers)
     assert found.method == "other"
-    assert found.promise.alpha == pytest.approx(0.02, rel=0.01)
-    assert found.mechanism == ("the mechanism", found.promise.alpha)
+    assert found.promise.bound == pytest.approx(0.02, rel=0.01)
+    assert found.mechanism == ("the mechanism", found.promise.bound)
 
 
 def test_auto_takes_the_practical_method_where_no_promise_is_good_enough():
     offers = [method("one", 300), method("other", 200), Refused("third", "no")]
-    found = choose.auto(offers, FACTS, 0.05, "one")
+    found = auto(*offers)
     assert found.method == "one"
-    assert found.promise.alpha == pytest.approx(0.3, rel=0.01)  # its own promise, a weaker one
-    nothing = choose.auto([method("one", 3000), method("other", 2000)], FACTS, 0.05, "one")
+    assert found.promise.bound == pytest.approx(0.3, rel=0.01)  # its own promise, a weaker one
+    nothing = auto(method("one", 3000), method("other", 2000))
     assert nothing.method == "one"
-    assert nothing.promise.alpha is None
+    assert nothing.promise.bound is None
     assert "40,000 rows (other) are proven to make the error at most 0.05" in nothing.promise.reason
 
 
 def test_auto_says_why_no_method_applies():
     with pytest.raises(dp.ParameterError, match=r"no method applies\. one: because; other: for this"):
-        choose.auto([Refused("one", "because"), Refused("other", "for this")], FACTS, 0.05, "one")
+        auto(Refused("one", "because"), Refused("other", "for this"))

@@ -17,10 +17,10 @@ from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
 from discreet.erm.nonprivate import risk_gradient, risk_value
-from discreet.erm.promise import Promise
 from discreet.erm.risk import CAUTION, Lasso, Ridge, Risk
 from discreet.erm.schedules import Accelerated, Average, Last
 from discreet.guarantee import Neighbours
+from discreet.method import Promise
 
 DOMAIN = dp.Domain(
     a=dp.Number(-1, 1, step="1/64"),
@@ -130,8 +130,8 @@ def test_in_rows_that_count_k_times_a_promise_is_k_times_that_of_one_row(solver)
     for k in (1, 10):
         given = facts(k, size=5000)
         funds = dp.Funds.of(BUDGET)
-        found.append(solvers.offer(solver, risk_of(Huber("1/2")), facts=given, funds=funds, steps=60).promise)
-    assert found[1].excess == pytest.approx(10 * found[0].excess, rel=0.02)
+        found.append(solvers.methods(risk_of(Huber("1/2")), given, funds, steps=60).named(solver).promise(given.size))
+    assert found[1].bound == pytest.approx(10 * found[0].bound, rel=0.02)
     assert [each.per for each in found] == ["row", "person"]
 
 
@@ -142,7 +142,7 @@ def test_the_exponential_mechanism_promises_k_times_as_much_for_k_rows():
             given = facts(k, size=5000)
             drawn = bounds.propose(risk, facts=given, funds=dp.Funds.of(dp.Budget(5)))
             found.append(bounds.promise(drawn, given))
-        assert found[1].excess == pytest.approx(10 * found[0].excess, rel=0.1)
+        assert found[1].bound == pytest.approx(10 * found[0].bound, rel=0.1)
 
 
 def test_ranks_are_compared_with_what_k_rows_can_miss_by():
@@ -150,8 +150,8 @@ def test_ranks_are_compared_with_what_k_rows_can_miss_by():
     given, column = facts(20, size=50), DOMAIN["number"]
     drawn = bounds.RankQuantile("number", "1/2", "1/10")
     found = bounds.promise(drawn, given)
-    assert found.excess == pytest.approx((math.log(column.size) + 1) * 10 / 50 * 2)
-    assert 1 < found.excess < 20
+    assert found.bound == pytest.approx((math.log(column.size) + 1) * 10 / 50 * 2)
+    assert 1 < found.bound < 20
 
 
 @pytest.mark.parametrize("kind", ["logistic", "linear"])
@@ -170,7 +170,7 @@ def test_a_plan_promises_what_the_fit_promises(kind, rows, relation):
     planned = dp.plan(kind, ledger=ledger, share="1/2", size=400, domain=domain, target=target)
     model = dp.LogisticRegression if kind == "logistic" else dp.LinearRegression
     fitted = model(epsilon=dp.Share("1/2"), ledger=ledger).fit(table, target)
-    assert (planned.taken.method, planned.taken.error) == (fitted.method_, fitted.promise_.excess)
+    assert (planned.taken.method, planned.taken.error) == (fitted.method_, fitted.promise_.bound)
     assert planned.taken.assuming == fitted.promise_.condition
     assert f"errors are per {fitted.promise_.per}" in planned.units
 
@@ -197,8 +197,8 @@ def test_every_solver_says_the_condition_of_its_promise(solver):
         (3, "replace-one", ""),
     ):
         given = facts(rows, kind, 5000)
-        made = solvers.offer(solver, risk, facts=given, funds=dp.Funds.of(BUDGET))
-        assert made.promise.excess is not None
+        made = solvers.methods(risk, given, dp.Funds.of(BUDGET)).named(solver).offer(given.size)
+        assert made.promise.bound is not None
         assert made.promise.condition == says
 
 
@@ -234,7 +234,7 @@ def test_too_small_a_size_does_not_make_a_descent_unstable():
     for solver, size in itertools.product(("last", "average", "accelerated"), (20_000, 15_000)):
         given = {"neighbours": "add-remove", "size": size, "epsilon": 4, "delta": 1e-6, "method": solver}
         model = dp.LinearRegression(row_norm=1, target_bound=1, huber=None, max_iter=200, **given).fit(rows, targets)
-        assert float(model.predict([[1.0]])[0]) ** 2 <= model.promise_.excess
+        assert float(model.predict([[1.0]])[0]) ** 2 <= model.promise_.bound
 
 
 def test_a_choice_among_models_promises_nothing_where_the_number_of_rows_is_private():

@@ -23,7 +23,7 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.pac.plans import needed
+from discreet.pac.learners import sample_size
 from discreet.pac.rules import BoxRule
 from discreet.plan import plan
 from discreet.query import Count, Equals, Histogram
@@ -202,7 +202,7 @@ def test_needed_sizes_are_the_plans():
     }
     found = report.sample_sizes((1,), learners=learners)
     sizes = {row[0]: row[1] for row in found.rows}
-    assert sizes["finite"] == needed("finite", 0.05, 0.05, 1, 1e-6, "replace-one", "auto", hypotheses=50)
+    assert sizes["finite"] == sample_size("finite", 0.05, 0.05, 1, 1e-6, "replace-one", "auto", hypotheses=50)
     rows = plan("questions", budget=Budget(1, 1e-6), alpha=0.05, questions=10, bits=8).rows
     assert sizes["questions"] == min(row.needed for row in rows if row.needed is not None)
     excess = sample_size_plot._cached_excess(

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 import discreet as dp
-from discreet.answering.heard import Heard
-from discreet.answering.marginals import Marginals
+from discreet.answering.generalization import Disclosures
+from discreet.answering.workload import Marginals
 from discreet.catalogue import CATALOGUE
 from discreet.errors import LedgerMismatch, ParameterError, SchemaError
 from discreet.ledger import charging
@@ -215,8 +215,8 @@ def test_a_bound_for_the_population_is_not_stated_from_another_edition():
     ledger = book(before)
     asking(before, ledger).ask(ONE)
     session = asking(after, ledger, sample=True)
-    heard = Heard(ledger, after.facts, session._answering().transcript)
-    assert heard.told(1).nats == float("inf")
+    heard = Disclosures(ledger, after.facts, session._answering().transcript, CATALOGUE)
+    assert heard.at(1).nats == float("inf")
 
 
 @pytest.mark.parametrize("method", ["pmw", "lecture"])

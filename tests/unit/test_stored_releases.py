@@ -133,7 +133,7 @@ def test_a_workload_is_read_again_from_the_mechanism_and_the_run_that_were_charg
         entry = next(body["seq"] for body in ledger.entries() if body["kind"] == "charge")
         makers = [body.get("made_from") for body in ledger.entries() if body["kind"] == "said"]
     assert list(found[0].value.values()) == np.ravel(said[0][2].value).tolist()
-    assert [each.error_bound for each in found] == pytest.approx([given.bound for _, _, given in said], rel=1e-6)
+    assert [each.error_bound for each in found] == pytest.approx([given.error_bound for _, _, given in said], rel=1e-6)
     assert (found[1].value, makers.count(entry)) == (int(said[1][2].value), 2)
 
 
@@ -177,7 +177,7 @@ def test_another_share_other_terms_and_other_columns_are_other_workloads(path, m
 
 
 def test_a_workload_whose_run_was_interrupted_is_paid_again_once(path, monkeypatch):
-    from discreet.answering.marginals import Marginals
+    from discreet.answering.workload import Marginals
 
     with monkeypatch.context() as patch, dp.Ledger.open(path) as ledger:
         patch.setattr(Marginals, "run", dying)

@@ -1,18 +1,22 @@
-"""What an analyst gets to see of an answer, and how SQL's aggregates are put together from linear questions."""
+"""An answer, inside a session and outside; and how SQL's aggregates are put together from linear queries."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
-from discreet.answering.linear_query import Question, constant, linear
-from discreet.answering.transcript import Given
+from discreet.answering.linear_query import constant, linear
 from discreet.data import Facts
 from discreet.errors import ParameterError, UnsupportedQuery
-from discreet.query import Count, Histogram, Sum, numbers, require_numbers, require_shallow
+from discreet.query import Count, Histogram, Question, Sum, numbers, require_numbers, require_shallow
 from discreet.sql import Select
+
+NO_FORECAST = (
+    'a price is known before only for counts, sums, averages and tables, with method="auto" and without scopes'
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -29,18 +33,27 @@ class Answer:
     population   a bound for the population that the rows were drawn from, as a fraction of the persons, if the owner
                  stated that they are a random sample
     ranks        whether the error bound is in ranks, as that of a quantile
+
+    Inside a session an answer is about one linear query: its value is an array of the shape of the query's numbers,
+    and these are known besides:
+
+    missed    of an answer that was paid for: whether the hypothesis had been wrong about it; None if it had no guess
+    question  what was asked             beta  the probability of failure that the bound was stated for
     """
 
     value: Any
     error_bound: float
     source: str
-    price: int
+    price: int = 0
     fraction: Any = None
     unit: str = "persons"
     population: float | None = None
-    groups: tuple[str, ...] = field(default=(), repr=False)
-    testing: bool = field(default=False, repr=False)
-    ranks: bool = field(default=False, repr=False)
+    groups: tuple[str, ...] = ()
+    testing: bool = False
+    ranks: bool = False
+    missed: bool | None = field(default=None, compare=False)
+    question: Any = field(default=None, compare=False)
+    beta: Fraction | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         parts = [f"value={self.value!r}", f"error_bound={self.error_bound:g}", f"source={self.source!r}"]
@@ -58,78 +71,80 @@ class Answer:
         return frame_of({**columns, "count": list(self.value.values())}, backend)
 
 
-Make = Callable[[Sequence[Given]], Answer]
+Make = Callable[[Sequence[Answer]], Answer]
 
 
 def put_together(select: Select | Question, facts: Facts, text: str = "") -> tuple[list[Question], Make]:
-    """The linear questions that a question consists of, and what makes its answer of theirs."""
-    if isinstance(select, Select) and select.kind == "average":
-        total, count = Sum(str(select.column), select.where), Count(select.where)
-        questions: list[Question] = [total, count]
-        make: Make = lambda given: quotient(total, given[0], given[1], facts)  # noqa: E731
+    """The linear queries that a question consists of, and what makes its answer of theirs."""
+    query: Question
+    if not isinstance(select, Select):
+        query = select
+    elif select.kind in ("sum", "average"):
+        query = Sum(str(select.column), select.where)
     else:
-        one = _query(select) if isinstance(select, Select) else select
-        asked = _ordered(one, facts)
-        questions, make = [asked], lambda given: plain(one, asked, given[0], facts)
-    for each in questions:
-        require_shallow(each.where)
-        each.sensitivity(facts)  # says what is wrong with the question
-        require_numbers(numbers(each, facts))
-        if constant(each, facts.domain) is False:
-            raise _contradiction(each, text)
-    return questions, make
+        query = Histogram(select.groups, select.where) if select.groups else Count(select.where)
+    queries: list[Question] = [query]
+    make: Make = lambda answers: plain(query, queries[0], answers[0], facts)  # noqa: E731
+    if isinstance(select, Select) and select.kind == "average":
+        queries.append(Count(select.where))
+        make = lambda answers: quotient(query, answers[0], answers[1], facts)  # type: ignore[arg-type]  # noqa: E731
+    elif isinstance(query, Histogram):  # in the domain's order: GROUP BY a, b and GROUP BY b, a are one question
+        queries = [Histogram([name for name in facts.domain.names if name in query.columns], query.where)]
+    for part in queries:
+        require_shallow(part.where)
+        part.sensitivity(facts)  # says what is wrong with the question
+        require_numbers(numbers(part, facts))
+        if constant(part, facts.domain) is False:
+            words = part.where.in_words()
+            never = "the condition is never true"
+            if words != "never":
+                never = f"no row of the declared domain satisfies {words}"
+            hint = "The answer is 0 whatever the rows are: nothing was asked and nothing was spent."
+            if not text:
+                raise ParameterError(f"{never}. {hint}")
+            raise UnsupportedQuery(text, max(0, text.upper().find("WHERE")), never, hint)
+    return queries, make
 
 
-def _ordered(question: Question, facts: Facts) -> Question:
-    """Groups in the domain's order: GROUP BY a, b and GROUP BY b, a are one question."""
-    if not isinstance(question, Histogram):
-        return question
-    return Histogram([name for name in facts.domain.names if name in question.columns], question.where)
-
-
-def plain(question: Question, asked: Question, given: Given, facts: Facts) -> Answer:
-    """A linear question's own answer; `asked` is the same with its groups in the domain's order."""
-    bound = given.bound if math.isinf(given.bound) else _rounded_up(given.bound)
+def plain(query: Question, ordered: Question, answer: Answer, facts: Facts) -> Answer:
+    """A linear query's own answer; `ordered` is the same query with its groups in the domain's order."""
+    bound, source, price = _rounded_up(answer.error_bound), answer.source, answer.price
+    if isinstance(query, Sum):
+        near = _tidy(float(answer.value))
+        return Answer(near, _rounded_up(bound + abs(near - float(answer.value))), source, price, unit=query.column)
     persons = facts.neighbours.rows == 1
     size, unit = max(1, facts.size or 1), "persons" if persons else "rows"
-    if isinstance(question, Sum):
-        near = _tidy(float(given.value))
-        bound = _rounded_up(bound + abs(near - float(given.value)))
-        return Answer(near, bound, given.source, given.price, unit=question.column)
-    if isinstance(question, Count):
-        share = int(given.value) / size if persons else None
-        return Answer(int(given.value), bound, given.source, given.price, share, unit)
-    order = [asked.columns.index(name) for name in question.columns] if isinstance(asked, Histogram) else []
-    counts = given.value.transpose(order).ravel().tolist()
-    keys = [label[0] if len(label) == 1 else label for label in question.labels(facts)]
+    if isinstance(query, Count):
+        share = int(answer.value) / size if persons else None
+        return Answer(int(answer.value), bound, source, price, share, unit)
+    order = [ordered.columns.index(name) for name in query.columns]  # type: ignore[union-attr]
+    counts = answer.value.transpose(order).ravel().tolist()
+    keys = [label[0] if len(label) == 1 else label for label in query.labels(facts)]
     value = dict(zip(keys, counts, strict=True))
     shares = {key: count / size for key, count in value.items()} if persons else None
-    return Answer(value, bound, given.source, given.price, shares, unit, groups=question.columns)
+    return Answer(value, bound, source, price, shares, unit, groups=query.columns)
 
 
-def quotient(question: Sum, total: Given, count: Given, facts: Facts) -> Answer:
+def quotient(query: Sum, total: Answer, count: Answer, facts: Facts) -> Answer:
     """A sum over a count. It lies between the least and the largest value that is averaged; its bound is that of the
     quotient of the two intervals, and infinite if the count may be 0."""
-    least, most = _range(question, facts)
+    form, column = linear(query, facts.domain), facts.domain.column(query.column)
+    if form is not None:
+        inside = form.weight[form.place >= 0]
+        least, most = float(inside.min()), float(inside.max())
+    else:
+        assert column.bounded  # or it would have no sum
+        least, most = float(column.low), float(column.high)
     number, people = float(total.value), int(count.value)
     value, bound = min(max(number / people if people else (least + most) / 2, least), most), math.inf
-    if people - count.bound > 0:
-        ends = [(number + side * total.bound) / (people + other * count.bound) for side in (-1, 1) for other in (-1, 1)]
+    if people - count.error_bound > 0:
+        tops = [number + side * total.error_bound for side in (-1, 1)]
+        ends = [top / (people + side * count.error_bound) for top in tops for side in (-1, 1)]
         bound = max(abs(min(max(end, least), most) - value) for end in ends)
     source = total.source if total.source == count.source else f"{total.source} and {count.source}"
     shown = _tidy(value)
     bound = _rounded_up(bound + abs(shown - value), digits=12)
-    return Answer(shown, bound, source, total.price + count.price, unit=question.column)
-
-
-def _range(question: Sum, facts: Facts) -> tuple[float, float]:
-    """The values that a sum adds up."""
-    form = linear(question, facts.domain)
-    column = facts.domain.column(question.column)
-    if form is not None:
-        inside = form.weight[form.place >= 0]
-        return float(inside.min()), float(inside.max())
-    return float(column.low), float(column.high)  # type: ignore[union-attr]
+    return Answer(shown, bound, source, total.price + count.price, unit=query.column)
 
 
 def _tidy(value: float) -> float:
@@ -138,7 +153,7 @@ def _tidy(value: float) -> float:
 
 
 def _rounded_up(bound: float, digits: int | None = None) -> float:
-    """A bound with six decimals, or with so many digits; never less than it is."""
+    """A bound with six decimals, or with this many digits; never less than it is."""
     if math.isinf(bound):
         return bound
     if digits is None:
@@ -156,18 +171,3 @@ def frame_of(columns: dict[str, list[Any]], backend: str) -> Any:
         return narwhals.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
     except (ImportError, ValueError, TypeError) as error:
         raise ParameterError(f"no frame can be made by {backend!r}: {error}") from None
-
-
-def _query(select: Select) -> Question:
-    if select.kind == "sum":
-        return Sum(str(select.column), select.where)
-    return Histogram(select.groups, select.where) if select.groups else Count(select.where)
-
-
-def _contradiction(question: Question, text: str) -> Exception:
-    words = question.where.in_words()
-    reason = "the condition is never true" if words == "never" else f"no row of the declared domain satisfies {words}"
-    hint = "The answer is 0 whatever the rows are: nothing was asked and nothing was spent."
-    if not text:
-        return ParameterError(f"{reason}. {hint}")
-    return UnsupportedQuery(text, max(0, text.upper().find("WHERE")), reason, hint)

@@ -6,7 +6,6 @@ mechanism; then it multiplies the hypothesis towards it. The answer is the avera
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -17,15 +16,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.answering.linear_query import Question, linear, scope_of
-from discreet.data import Batch, Category, Codes, Dataset, Domain, Facts, Floats, IntArray, Number
+from discreet.answering.linear_query import require_linear
+from discreet.data import Batch, Codes, Dataset, Domain, Facts, Floats, IntArray
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.hypothesis import Dense, Linear
+from discreet.hypothesis import Dense
 from discreet.mechanisms import calibrate
-from discreet.query import Count, Histogram, numbers
+from discreet.query import Count, Histogram, Question, numbers
 from discreet.rng import Rng, checked_rate
 
 MAX_CELLS = 2**22
@@ -76,10 +75,11 @@ class AveragedWeights:
 
     def __init__(self, queries: Iterable[Count | Histogram], rounds: int, step: Exact, rate: Exact, rows: int) -> None:
         asked = tuple(queries)
-        wrong = [each for each in asked if not isinstance(each, (Count, Histogram))]
+        wrong = [type(query).__name__ for query in asked if not isinstance(query, (Count, Histogram))]
         if wrong or not asked:
-            found = type(wrong[0]).__name__ if wrong else "none"
-            raise ParameterError(f"averaged weights answer one or more Counts and Histograms, found {found}")
+            raise ParameterError(
+                f"averaged weights answer one or more Counts and Histograms, found {wrong[0] if wrong else 'none'}"
+            )
         times = exact.whole(rounds=rounds)
         if times > MAX_ROUNDS:
             raise ParameterError(f"rounds must be at most {MAX_ROUNDS}, found {times}")
@@ -104,7 +104,7 @@ class AveragedWeights:
     def run(self, data: Dataset, rng: Rng) -> IntArray:
         """The selections: 2 i for (i, +1), 2 i + 1 for (i, -1)."""
         counts = data.exact_sum(Together(self.queries).partial)
-        weights, chosen = _Weights(self, data.facts.domain), []
+        weights, chosen = WorkloadWeights(self, data.facts.domain), []
         for _ in range(self.rounds):
             missed = counts - np.rint(self.rows * weights.shares()).astype(np.int64)
             scores = np.stack([missed, -missed], axis=1).ravel()
@@ -114,7 +114,7 @@ class AveragedWeights:
 
     def averages(self, selections: Sequence[int] | IntArray, domain: Domain) -> Floats:
         """The released answers, flattened: n times the average share of every number."""
-        weights = _Weights(self, domain)
+        weights = WorkloadWeights(self, domain)
         total = np.zeros_like(weights.shares())
         for chosen in selections:
             total += weights.shares()
@@ -123,21 +123,19 @@ class AveragedWeights:
 
     def answers(self, questions: Sequence[Question], selections: Any, facts: Facts) -> list[Floats]:
         """The answers to questions that are among the queries, each in its shape."""
-        sizes = [math.prod(_shape(query, facts.domain)) for query in self.queries]
+        sizes = [math.prod(query.shape(facts.domain)) for query in self.queries]
         flat = np.split(self.averages(selections, facts.domain), np.cumsum(sizes)[:-1])
-        known = dict(zip(self.queries, flat, strict=True))
+        known: dict[Question, Floats] = dict(zip(self.queries, flat, strict=True))
         missing = [query for query in questions if query not in known]
         if missing:
             raise ParameterError(f"the release does not answer {missing[0]!r}")
-        return [known[query].reshape(_shape(query, facts.domain)) for query in questions]  # type: ignore[index]
+        return [known[query].reshape(query.shape(facts.domain)) for query in questions]
 
     def error(self, beta: Exact, facts: Facts) -> float:
         """The bound of the theorem, without the term for a number of rows that is not `rows`."""
-        numbers = sum(math.prod(_shape(query, facts.domain)) for query in self.queries)
-        log_cells = math.log(cells_of(self.queries, facts.domain))
-        return _error(
-            self.rows, log_cells, numbers, self.rounds, float(self.step), float(self.rate), exact.probability(beta=beta)
-        )
+        log_cells, failure = math.log(cells_of(self.queries, facts.domain)), exact.probability(beta=beta)
+        numbers = sum(math.prod(query.shape(facts.domain)) for query in self.queries)
+        return _error(self.rows, log_cells, numbers, self.rounds, float(self.step), float(self.rate), failure)
 
 
 def _error(rows: float, log_cells: float, numbers: int, rounds: int, step: float, rate: float, beta: Fraction) -> float:
@@ -150,25 +148,21 @@ def averaged_weights(questions: Sequence[Question], facts: Facts, *, funds: Fund
     failure = exact.probability(beta=beta)
     if facts.size is None or facts.neighbours.rows > 1 or not facts.neighbours.replace_one:
         raise ParameterError("averaged weights have a bound only if the number of rows is public: replace-one, one row")
-    queries = tuple(query for query in questions if isinstance(query, (Count, Histogram)))
-    if len(queries) < len(questions):
+    if not all(query.counting for query in questions):
         raise ParameterError("averaged weights answer counts, not sums")
+    queries: Any = tuple(questions)
     log_cells = math.log(cells_of(queries, facts.domain))
     rows = max(1, facts.size)
 
     def best(rounds: int, precision: int) -> AveragedWeights:
         step = Fraction(max(1e-6, math.sqrt(8 * log_cells / rounds))).limit_denominator(10**9)
-
-        def make(noise: Fraction) -> AveragedWeights:
-            return AveragedWeights(queries, rounds, step, 1 / noise, rows)
-
-        found: AveragedWeights = calibrate(make, funds=funds, facts=facts, precision=precision)
-        return found
+        make = lambda noise: AveragedWeights(queries, rounds, step, 1 / noise, rows)  # noqa: E731
+        return calibrate(make, funds=funds, facts=facts, precision=precision)
 
     # Pure composition lets the rate fall like 1 / T, zCDP like 1 / sqrt(T): two calibrations tell the rest.
     once, often = (float(best(rounds, 8).rate) for rounds in (1, _MANY))
     most = min(MAX_ROUNDS, 2 ** math.ceil(math.log2(1 + log_cells * rows**2)))
-    numbers = sum(math.prod(_shape(query, facts.domain)) for query in queries)
+    numbers = sum(math.prod(query.shape(facts.domain)) for query in queries)
 
     def guessed(rounds: int) -> float:
         rate, step = max(once / rounds, often * math.sqrt(_MANY / rounds)), math.sqrt(8 * log_cells / rounds) or 1e-6
@@ -199,7 +193,7 @@ def rows_needed(
     return math.ceil(_error(0, 0.0, numbers, rounds, 1.0, rate, failure) / (part - regret))
 
 
-def cells_of(queries: Sequence[Count | Histogram], domain: Domain) -> int:
+def cells_of(queries: Sequence[Question], domain: Domain) -> int:
     """The cells of all columns that the queries mention, if they can be listed."""
     cells = math.prod(_sizes(queries, domain).values())
     if cells > MAX_CELLS:
@@ -207,32 +201,28 @@ def cells_of(queries: Sequence[Count | Histogram], domain: Domain) -> int:
     return cells
 
 
-def _sizes(queries: Sequence[Count | Histogram], domain: Domain) -> dict[str, int]:
-    mentioned = {name for query in queries for name in scope_of(query, domain)}
-    columns = {name: domain.column(name) for name in domain.names if name in mentioned}
-    wrong = [name for name, column in columns.items() if not isinstance(column, (Category, Number))]
-    if wrong:
-        raise ParameterError(f"the values of column {wrong[0]!r} cannot be listed")
+def _sizes(queries: Sequence[Question], domain: Domain) -> dict[str, int]:
+    names = {name for query in queries for name in query.scope}
+    columns = {name: domain.column(name) for name in domain.names if name in names}
+    for name, column in columns.items():
+        if not column.listed:
+            raise ParameterError(f"the values of column {name!r} cannot be listed")
     return {name: column.size for name, column in columns.items()}
 
 
-def _shape(query: Question, domain: Domain) -> tuple[int, ...]:
-    return query.shape(domain) if isinstance(query, Histogram) else ()
-
-
-class _Weights:
+class WorkloadWeights:
     """The hypothesis, and the shares of all numbers of the workload under it."""
 
     def __init__(self, mechanism: AveragedWeights, domain: Domain) -> None:
         self._hypothesis = Dense(_sizes(mechanism.queries, domain) or {"": 1})
-        self._forms = [_form(query, domain) for query in mechanism.queries]
+        self._forms = [require_linear(query, domain) for query in mechanism.queries]
         self._starts = list(itertools.accumulate((math.prod(form.outputs) for form in self._forms), initial=0))
         self._step = float(mechanism.step)
 
     def shares(self) -> Floats:
         marginals = dict.fromkeys(form.scope for form in self._forms)
-        found = dict(zip(marginals, self._hypothesis.marginals(marginals), strict=True))
-        return np.concatenate([form.of(found[form.scope]).ravel() for form in self._forms])
+        tables = dict(zip(marginals, self._hypothesis.marginals(marginals), strict=True))
+        return np.concatenate([form.of(tables[form.scope]).ravel() for form in self._forms])
 
     def update(self, chosen: int) -> None:
         number, sign = chosen // 2, 1 if chosen % 2 == 0 else -1
@@ -240,11 +230,3 @@ class _Weights:
         form = self._forms[place]
         inside = (form.place == number - self._starts[place]).astype(np.float64).reshape(form.shape)
         self._hypothesis.multiply(form.scope, sign * self._step * inside)
-
-
-@functools.lru_cache(maxsize=1024)
-def _form(query: Question, domain: Domain) -> Linear:
-    form = linear(query, domain)
-    if form is None:
-        raise ParameterError(f"{query!r} has too many cells to be listed")
-    return form

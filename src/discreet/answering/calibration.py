@@ -18,11 +18,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.answering.linear_query import Question, linear
+from discreet.answering.linear_query import linear
 from discreet.answering.measurement import Layers, Measured, SetErrors, noise_bound
 from discreet.data import Facts
 from discreet.errors import ParameterError
-from discreet.funds import Caps, Funds
+from discreet.funds import Books, Caps, Funds, Price
 from discreet.ledger import Ledger
 from discreet.mechanisms import (
     AboveThreshold,
@@ -33,7 +33,7 @@ from discreet.mechanisms import (
     Mechanism,
     calibrate,
 )
-from discreet.query import Count, Histogram, Sum
+from discreet.query import Count, Histogram, Question
 
 LARGEST_MARGINAL = 2**20
 _GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesis to be wrong by
@@ -47,7 +47,7 @@ Threshold = AboveThreshold | AboveThresholdLaplace
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SessionTerms:
     """What an analyst asked for.
 
     alpha      every answer within this fraction of the persons; None with declared scopes: whatever the plan gives
@@ -66,7 +66,7 @@ class Terms:
 class Shop:
     """The goods for one table, one ledger and one analyst's terms."""
 
-    def __init__(self, facts: Facts, ledger: Ledger, terms: Terms, *, allowance: str | None = None) -> None:
+    def __init__(self, facts: Facts, ledger: Ledger, terms: SessionTerms, *, allowance: str | None = None) -> None:
         if facts.size is None:
             raise ParameterError(
                 "alpha is a fraction of a public number of persons, which add-remove hides: declare a size near it, "
@@ -101,7 +101,7 @@ class Shop:
 
     def worth(self, question: Question) -> int:
         """By how many of its integers one row moves a question at most: 1 for counts."""
-        if not isinstance(question, Sum):
+        if question.counting:
             return 1
         return max(1, question.sensitivity(self.facts).linf // self.facts.neighbours.rows)
 
@@ -119,14 +119,14 @@ class Shop:
         """The question itself, with as much noise as its bound allows."""
         if self.terms.alpha is None:
             raise ParameterError("the declared scopes are used up; a session with alpha= answers more questions")
-        numbers = math.prod(question.shape(self.facts.domain)) if isinstance(question, Histogram) else 1
-        failure = self.failure(order) / (2 if isinstance(question, Histogram) else 1)
+        log_sets, unit = math.log(math.prod(question.shape(self.facts.domain))), question.unit(self.facts)
+        failure = self.failure(order) / (2 if question.groups else 1)
+        room = _ROOM if question.groups or not question.counting else 1.0
+        reach = room * self.wanted(question) / float(unit) - 0.5
 
         def error(scale: float) -> float:
-            return noise_bound(self.kind, scale, copies=1, log_sets=math.log(numbers), failure=failure)
+            return noise_bound(self.kind, scale, copies=1, log_sets=log_sets, failure=failure)
 
-        unit = question.unit(self.facts)
-        reach = (1.0 if isinstance(question, Count) else _ROOM) * self.wanted(question) / float(unit) - 0.5
         return self.noisy(question, _largest(error, reach) * unit)
 
     def marginal(self, question: Question, order: int) -> Gaussian | Laplace | None:
@@ -178,13 +178,15 @@ class Shop:
 
     def price(self, mechanism: Mechanism | Conversation) -> int:
         """In nano-units of the ledger's first book: Renyi, or pure where delta = 0."""
-        price = self.ledger.price(mechanism.guarantee(self.facts))
-        found = price.pure if self.pure else price.renyi
-        return _UNPAYABLE if found is None else found
+        amount = self.amount(self.ledger.price(mechanism.guarantee(self.facts)))
+        return _UNPAYABLE if amount is None else amount
+
+    def amount(self, price: Price | Books) -> int | None:
+        """What it is in the ledger's first book."""
+        return price.pure if self.pure else price.renyi
 
     def left(self) -> int:
-        left = self.ledger.remaining(allowance=self.allowance)
-        return (left.pure if self.pure else left.renyi) or 0
+        return self.amount(self.ledger.remaining(allowance=self.allowance)) or 0
 
     def part(self, part: Fraction) -> Funds:
         """This part of what is left in the first book."""
@@ -226,9 +228,7 @@ def _largest(error: Callable[[float], float], reach: float) -> Fraction:
     inside, outside = _bracket(error, reach)
 
     def fits(scale: float) -> bool:
-        if scale <= inside or scale >= outside:
-            return scale <= inside
-        return error(scale) <= reach
+        return scale <= inside or (scale < outside and error(scale) <= reach)
 
     low, high = 0.0, reach
     while fits(high):
@@ -246,11 +246,10 @@ def _bracket(error: Callable[[float], float], reach: float) -> tuple[float, floa
     nearly in proportion to the scale. It saves most evaluations of an error and changes no result."""
     inside, outside, scale = 0.0, math.inf, reach
     for margin in (1.0, 0.998, 1.002, 0.998, 1.002):
-        found = error(margin * scale)
-        inside, outside = (
-            (max(inside, margin * scale), outside) if found <= reach else (inside, min(outside, margin * scale))
-        )
-        scale = margin * scale * (reach / found) if found > 0 else math.inf
+        scale *= margin
+        off = error(scale)
+        inside, outside = (max(inside, scale), outside) if off <= reach else (inside, min(outside, scale))
+        scale = scale * (reach / off) if off > 0 else math.inf
         if not 0 < scale < math.inf:
             break
     return inside, outside

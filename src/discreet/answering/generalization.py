@@ -17,13 +17,14 @@ session's own: f/3 each for the posterior doubt about the session's promise, for
 holds for all answers at all times, at once. The bound by privacy adds 3 beta / f for the first: run the session with a
 beta that is small against f (0.0001 and 0.05 cost 0.006; it enters the session's own bounds by its logarithm only).
 
-Proofs: docs/proofs/population.md.
+`Disclosures` reads from a ledger what the bounds need. Proofs: docs/proofs/population.md.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,17 +32,23 @@ from scipy.special import gammaln
 
 from discreet import exact
 from discreet.answering.measurement import Measured
+from discreet.answering.transcript import Transcript, additive_parts
 from discreet.data import Facts, Floats
 from discreet.errors import ParameterError, Unproven
+from discreet.funds import ATTO, NANO
 from discreet.guarantee import ORDERS, Guarantee
-from discreet.query import Sum
+from discreet.ledger import Ledger
+from discreet.records import revive
+
+FAILURE = 0.05
+"""What a statement about the population may fail with, besides the session's own beta."""
 
 _ROUND_UP = 1 + 1e-9  # far more than the floats below can lose
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the rows have told so far, in public numbers.
+class Disclosure:
+    """The information released about the rows so far, in public numbers.
 
     questions  numbers that were asked for, the one at hand included: a histogram of C cells is C of them
     tops       how many of the earlier ones made a threshold fire
@@ -80,8 +87,12 @@ class Drift:
     count: float
     source: str
 
+    @staticmethod
+    def of(fraction: float, persons: int, facts: Facts, source: str) -> Drift:
+        return Drift(fraction, fraction * persons * facts.neighbours.rows, source)
 
-def drift(facts: Facts, told: Told, *, beta: float, failure: float, random_sample: bool) -> Drift:
+
+def drift(facts: Facts, told: Disclosure, *, beta: float, failure: float, random_sample: bool) -> Drift:
     """The bound for a question of an adaptive session whose answers are clipped to what is possible.
 
     Theorem.   Let the persons be independent draws from a population, and the analyst know no more about them than he
@@ -92,18 +103,16 @@ def drift(facts: Facts, told: Told, *, beta: float, failure: float, random_sampl
     """
     persons = _sampled(facts, random_sample)
     third = _share(failure) / 3
-    found = {
-        "privacy": by_privacy(told, beta=beta, failure=third),
-        "description": by_description(told, persons=persons, failure=third),
-    }
-    source = min(found, key=lambda each: found[each])
-    return _in_counts(facts, persons, min(1.0, found[source]), source)
+    bounds = [(by_privacy(told, beta=beta, failure=third), "privacy")]
+    bounds.append((by_description(told, persons=persons, failure=third), "description"))
+    bound, source = min(bounds, key=lambda pair: pair[0])
+    return Drift.of(min(1.0, bound), persons, facts, source)
 
 
 def workload_drift(facts: Facts, questions: int, *, failure: float, random_sample: bool) -> Drift:
-    """The bound for so many questions that were fixed before anything was released about the rows."""
+    """The bound for this many questions that were fixed before anything was released about the rows."""
     persons = _sampled(facts, random_sample)
-    return _in_counts(facts, persons, by_workload(questions, persons=persons, failure=failure), "workload")
+    return Drift.of(by_workload(questions, persons=persons, failure=failure), persons, facts, "workload")
 
 
 def by_workload(questions: int, *, persons: int, failure: float) -> float:
@@ -111,7 +120,7 @@ def by_workload(questions: int, *, persons: int, failure: float) -> float:
     return _hoeffding(math.log(2 * exact.whole(questions=questions) / _share(failure)), persons)
 
 
-def by_description(told: Told, *, persons: int, failure: float) -> float:
+def by_description(told: Disclosure, *, persons: int, failure: float) -> float:
     """The bound from the length of what was told; it needs no privacy.
 
     Theorem.   With probability 1 - failure, for all j, when question j is asked after F tops and N nats of numbers,
@@ -124,7 +133,7 @@ def by_description(told: Told, *, persons: int, failure: float) -> float:
     return _hoeffding(float(patterns) + told.nats + weights, persons)
 
 
-def by_privacy(told: Told, *, beta: float, failure: float) -> float:
+def by_privacy(told: Disclosure, *, beta: float, failure: float) -> float:
     """The bound from the rate that was charged: beta / failure + tanh(epsilon/4) + eta, epsilon the best one.
 
     Theorem.   Let a session be (epsilon, delta)-DP under replace-one and its answers be within their bounds with
@@ -152,8 +161,10 @@ def distance(rate: float, *, failure: float, may_fail: float = 0.0) -> float:
 
     Every epsilon gives a valid bound, so a grid is enough.
     """
-    epsilon = np.geomspace(1e-6, 32, 2000)
-    delta = np.minimum(1.0, _delta(rate, epsilon) + may_fail)
+    epsilon, order = np.geomspace(1e-6, 32, 2000), np.array(ORDERS)[:, None]
+    # The delta of a session whose Renyi divergences are at most rate times their order: [CKS20] Prop. 12.
+    exponents = (order - 1) * (order * rate - epsilon) + order * np.log1p(-1 / order) - np.log(order - 1)
+    delta = np.minimum(1.0, np.exp(np.minimum(0.0, exponents.min(axis=0))) + may_fail)
     slope, root = np.tanh(epsilon / 2), np.tanh(epsilon / 4)
     # eta (1 - slope (root + eta/2)) = excess, solved for the smaller eta
     excess = 2 * delta / ((1 + np.exp(epsilon)) * failure)
@@ -169,7 +180,7 @@ def rate_of(guarantee: Guarantee) -> float:
 
 
 def uniform_nats(numbers: int, values: int) -> float:
-    """The length of so many released numbers, each one of so many values that were public beforehand."""
+    """The length of released numbers, each one of this many values that were public in advance."""
     return exact.whole(minimum=0, numbers=numbers) * math.log(exact.whole(values=values))
 
 
@@ -187,18 +198,10 @@ def nats(values: Floats, *, guess: Floats | float, scale: float) -> float:
 
 
 def length_of(measured: Measured, total: float) -> float:
-    """The length of a noisy answer about so many rows: a code around an even spread, however far off the rows are."""
+    """The length of a noisy answer about this many rows: a code around an even spread, however far off the rows are."""
     numbers = measured.value / measured.unit
-    even = 0.0 if isinstance(measured.query, Sum) else total / max(2, numbers.size)
+    even = 0.0 if not measured.query.counting else total / max(2, numbers.size)
     return nats(np.round(numbers), guess=even, scale=max(1.0, even, measured.scale / measured.unit))
-
-
-def _delta(rate: float, epsilon: Floats) -> Floats:
-    """The delta of a session whose Renyi divergences are at most rate times their order: [CKS20] Prop. 12."""
-    order = np.array(ORDERS)[:, None]
-    exponents = (order - 1) * (order * rate - epsilon) + order * np.log1p(-1 / order) - np.log(order - 1)
-    found: Floats = np.exp(np.minimum(0.0, exponents.min(axis=0)))
-    return found
 
 
 def _hoeffding(nats_paid: float, persons: int) -> float:
@@ -216,9 +219,46 @@ def _sampled(facts: Facts, random_sample: bool) -> int:
     return facts.size
 
 
-def _in_counts(facts: Facts, persons: int, fraction: float, source: str) -> Drift:
-    return Drift(fraction, fraction * persons * facts.neighbours.rows, source)
-
-
 def _share(failure: float) -> float:
     return float(exact.probability(failure=failure))
+
+
+class Disclosures:
+    """Follows a ledger: every charge has a rate, every released number a length.
+
+    A charge that is neither a measurement nor a threshold of a session like this one (a model, say, or a conversation
+    outside any session) has no length here, and one that is not in the catalogue has no rate: then that kind of bound
+    is not available. Questions put to a session's threshold outside any session are in no ledger: an analyst who asks
+    those has no bound for the population.
+    """
+
+    def __init__(self, ledger: Ledger, facts: Facts, transcript: Transcript, catalogue: Mapping[str, type]) -> None:
+        self.ledger, self.facts, self.transcript, self.catalogue = ledger, facts, transcript, catalogue
+        self._rate = self._nats = 0.0
+        self._seen = self._measured = 0
+
+    def at(self, numbers: int) -> Disclosure:
+        """As it stands when a question with this many numbers is answered."""
+        self.transcript.catch_up()
+        here = self.ledger.recorded(self.facts)[1]
+        for body in self.ledger.entries(after=self._seen):
+            self._seen = body["seq"]
+            if body["kind"] != "charge":
+                continue
+            alike, mechanism = body["facts_hash"] == here, body["mechanism"]
+            known = alike and mechanism.get("name") in self.catalogue
+            self._rate += rate_of(revive(mechanism, self.catalogue).guarantee(self.facts)) if known else math.inf
+            # What a charge tells is counted if it is a threshold of this session's kind, or a measurement.
+            threshold = body["mode"] == "conversation"
+            if not alike or not (body["seq"] in self.transcript.thresholds if threshold else additive_parts(mechanism)):
+                self._nats = math.inf
+        for measured in self.transcript.measured[self._measured :]:
+            self._nats += length_of(measured, float(self.facts.size or 1))
+        self._measured = len(self.transcript.measured)
+        spent = self.ledger.spent()
+        limit = float(self.ledger.budget.epsilon) ** 2 / 2
+        if spent.caps.renyi is not None and spent.order is not None:
+            limit = spent.caps.renyi / NANO / float(spent.order)
+        asked, tops = max(self.transcript.heard + numbers, self.transcript.tops + 1), self.transcript.tops
+        may_fail = spent.caps.failure / ATTO if spent.failure else 0.0
+        return Disclosure(asked, tops, self._nats, self._rate, limit, may_fail)

@@ -3,7 +3,7 @@
     value = truth + independent noise on every number; Gaussian or Laplace, on the integers, of the stated scale.
 
 With probability 1 - failure the following holds *at once for every question* about columns of the measurement's scope,
-however the questions were chosen, also by somebody who knows the rows and so the noise. That is needed because
+however the questions were chosen, also by an analyst who knows the rows and so the noise. That is needed because
 questions come later and may depend on the released numbers.
 
 Theorem.   Let the measurement be the full marginal over a scope of C cells, and T a part of its columns with C_T cells;
@@ -33,16 +33,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
-from discreet.answering.linear_query import Question, linear, meaning, scope_of
-from discreet.data import Domain, Floats, IntArray
+from discreet.answering.linear_query import linear, meaning, scope_of
+from discreet.data import Codes, Domain, Floats, IntArray, Mask
 from discreet.hypothesis import Linear
-from discreet.mechanisms import NOISES, Gaussian, Laplace
-from discreet.query import EVERYTHING, Count, Histogram, Sum
-
-Additive = Gaussian | Laplace
+from discreet.mechanisms import NOISES
+from discreet.query import Question, is_question
 
 _FEW = 512  # layers of a sum, each by itself; of more, neighbours are bounded together
 _GROWTH = 1.01  # the largest number of cells in such a block over the smallest
@@ -73,16 +70,20 @@ class Measured:
     @property
     def marginal(self) -> bool:
         """Whether it is the histogram of all rows over some columns: then it proves something about other questions."""
-        return isinstance(self.query, Histogram) and self.query.where == EVERYTHING
+        return self.query.marginal
 
     def form(self, domain: Domain) -> Linear | None:
         return linear(self.query, domain)
 
     def table(self, domain: Domain) -> Floats:
         """A marginal with its axes in the domain's order, as scopes have them."""
-        columns = self.query.columns if isinstance(self.query, Histogram) else ()
-        scope = scope_of(self.query, domain)
-        return np.transpose(self.value, [columns.index(name) for name in scope])
+        columns = self.query.groups
+        return np.transpose(self.value, [columns.index(name) for name in scope_of(self.query, domain)])
+
+    def sum_over(self, scope: tuple[str, ...], domain: Domain) -> Floats:
+        """The marginal over some of its columns."""
+        dropped = (axis for axis, name in enumerate(scope_of(self.query, domain)) if name not in scope)
+        return np.asarray(self.table(domain).sum(axis=tuple(dropped)))
 
 
 def interval(
@@ -93,30 +94,30 @@ def interval(
 
     total  the number of rows, if it is public. Half of a histogram's failure is for its own numbers, half for sets.
     """
-    own = failure / 2 if isinstance(measured.query, Histogram) else failure
-    ends = []
+    own = failure / 2 if measured.query.groups else failure
+    ends, form = [], linear(question, domain)
     if meaning(measured.query, domain) == meaning(question, domain):
         steps, logs = measured.scale / measured.unit, math.log(measured.value.size)
         error = noise_bound(measured.kind, steps, copies=1, log_sets=logs, failure=own) * measured.unit
         ends.append((measured.value - error, measured.value + error))
-    form = linear(question, domain)
     if measured.marginal and form is not None and set(form.scope) <= set(scope_of(measured.query, domain)):
         value, errors = read_off(measured, form, domain, failure=failure / 2, total=total)
         ends.append((value - errors, value + errors))
-    elif not ends and form is not None:
-        cells = group_cells(measured, form, domain)
-        if cells is not None:
-            ends.append(_of_groups(measured, cells, failure=failure / 2))
+    elif not ends and form is not None and (cells := group_cells(measured, form, domain)) is not None:
+        # The theorem for the groups themselves as cells, none of them summed over others: s = 0 columns to leave out.
+        sets = SetErrors(measured, cells=measured.value.size, columns=0, failure=failure / 2)
+        count, width = measured.value.ravel()[cells].sum(), sets.of(np.array([len(cells)]))[0]
+        ends.append((np.array(count - width), np.array(count + width)))
     if not ends:
         return None
-    low, high = (np.stack(each) for each in zip(*ends, strict=True))
+    low, high = (np.stack(side) for side in zip(*ends, strict=True))
     return low.max(axis=0), high.min(axis=0)
 
 
 def group_cells(measured: Measured, form: Linear, domain: Domain) -> IntArray | None:
     """For a question with one number that counts whole groups of a measured histogram: which. None if it does not."""
-    groups = linear(measured.query, domain)
-    if not isinstance(measured.query, Histogram) or groups is None or not set(form.scope) <= set(groups.scope):
+    groups = measured.form(domain)
+    if not measured.query.groups or groups is None or not set(form.scope) <= set(groups.scope):
         return None
     if form.outputs != () or not (form.weight[form.place >= 0] == 1).all():
         return None
@@ -127,22 +128,14 @@ def group_cells(measured: Measured, form: Linear, domain: Domain) -> IntArray | 
     return chosen if whole else None
 
 
-def _of_groups(measured: Measured, cells: IntArray, *, failure: float) -> tuple[Floats, Floats]:
-    """The theorem for the groups themselves as cells, none of them summed over others: s = 0 columns to leave out."""
-    errors = SetErrors(measured, cells=measured.value.size, columns=0, failure=failure)
-    value, error = measured.value.ravel()[cells].sum(), errors.of(np.array([len(cells)]))[0]
-    return np.array(value - error), np.array(value + error)
-
-
 def covers(measured: object, question: Question, domain: Domain) -> bool:
     """Whether an additive release of the first says something about the second: what `interval` looks for first."""
-    if not isinstance(measured, (Count, Sum, Histogram)):
+    if not is_question(measured):
         return False
     if meaning(measured, domain) == meaning(question, domain):
         return True
     form = linear(question, domain)
-    whole = isinstance(measured, Histogram) and measured.where == EVERYTHING
-    return whole and form is not None and set(form.scope) <= set(scope_of(measured, domain))
+    return measured.marginal and form is not None and set(form.scope) <= set(scope_of(measured, domain))
 
 
 def read_off(
@@ -152,14 +145,13 @@ def read_off(
 
     The module's theorem: the errors hold for all questions at once.
     """
-    scope = scope_of(measured.query, domain)
-    table = measured.table(domain).sum(axis=tuple(i for i, name in enumerate(scope) if name not in form.scope))
+    table, columns = measured.sum_over(form.scope, domain), len(scope_of(measured.query, domain))
     layers = Layers.of(form, total_known=total is not None)
-    errors = layers.errors(SetErrors(measured, cells=form.cells, columns=len(scope), failure=failure))
-    found = form.of(table)
+    errors = layers.errors(SetErrors(measured, cells=form.cells, columns=columns, failure=failure))
+    numbers = form.of(table)
     if total is not None and layers.others.any():
-        found = np.where(layers.others, total - (table.sum() - found), found)
-    return found, errors
+        numbers = np.where(layers.others, total - (table.sum() - numbers), numbers)
+    return numbers, errors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,12 +164,12 @@ class Layers:
     """
 
     outputs: tuple[int, ...]
-    others: npt.NDArray[np.bool_]
-    place: IntArray
-    size: IntArray
+    others: Mask
+    place: Codes
+    size: Codes
     height: Floats
-    least: IntArray
-    most: IntArray
+    least: Codes
+    most: Codes
 
     @staticmethod
     def of(form: Linear, *, total_known: bool) -> Layers:
@@ -189,46 +181,41 @@ class Layers:
             counts = np.where(others, form.cells - counts, counts)
             some = np.flatnonzero(counts)
             sizes, size = np.unique(counts[some], return_inverse=True)
-            return Layers(
-                form.outputs, others.reshape(form.outputs), some, size.ravel(), np.ones(len(some)), sizes, sizes
-            )
+            others = others.reshape(form.outputs)
+            return Layers(form.outputs, others, some, size.ravel(), np.ones(len(some)), sizes, sizes)
         cells = np.argsort(form.place, kind="stable")
         starts = np.searchsorted(form.place[cells], np.arange(numbers + 1))
-        found = [_layered(form.weight[cells[one:end]]) for one, end in itertools.pairwise(starts.tolist())]
-        place = np.repeat(np.arange(numbers), [len(each[0]) for each in found])
-        least, most, height = (np.concatenate(each) for each in zip(*found, strict=True))
+        layers = [_layers(form.weight[cells[one:end]]) for one, end in itertools.pairwise(starts.tolist())]
+        place = np.repeat(np.arange(numbers), [len(least) for least, _, _ in layers])
+        least, most, height = (np.concatenate(part) for part in zip(*layers, strict=True))
         none = np.zeros(form.outputs, dtype=bool)
         return Layers(form.outputs, none, place, np.arange(len(place)), height, least, most)
 
     def errors(self, sets: SetErrors) -> Floats:
         """How far off every number is at the most."""
-        found = self.height * sets.of(self.least, self.most)[self.size]
-        added = np.bincount(self.place, weights=found, minlength=math.prod(self.outputs))
+        heights = self.height * sets.of(self.least, self.most)[self.size]
+        added = np.bincount(self.place, weights=heights, minlength=math.prod(self.outputs))
         return np.asarray(added, dtype=np.float64).reshape(self.outputs)
 
 
-def _layered(weight: Floats) -> tuple[IntArray, IntArray, Floats]:
-    """The layers of one number: from least to most cells, and how high. Neighbours of nearly equal size are one layer
-    if there are very many."""
-    found = []
+def _layers(weight: Floats) -> tuple[Codes, Codes, Floats]:
+    """The layers of one number: from least to most cells, and how high. More than _FEW of them become blocks whose ends
+    differ by _GROWTH."""
+    sides = []
     for side in (weight, -weight):
         levels = np.sort(side[side > 0])[::-1]
         # The c largest weights exceed every h between the c-th and the next: that is where the set has c cells.
         heights = levels - np.append(levels[1:], 0.0)
         counts = np.flatnonzero(heights) + 1
-        found.append(_blocks(counts, heights[counts - 1]))
-    least, most, height = (np.concatenate(each) for each in zip(*found, strict=True))
+        first, last, heights = counts, counts, heights[counts - 1]
+        if len(counts) > _FEW:
+            number = np.floor(np.log(counts) / math.log(_GROWTH)).astype(np.int64)
+            starts = np.flatnonzero(np.diff(number, prepend=-1))
+            first, last = counts[starts], counts[np.append(starts[1:], len(counts)) - 1]
+            heights = np.add.reduceat(heights, starts)
+        sides.append((first, last, heights))
+    least, most, height = (np.concatenate(part) for part in zip(*sides, strict=True))
     return least, most, height
-
-
-def _blocks(counts: IntArray, heights: Floats) -> tuple[IntArray, IntArray, Floats]:
-    """Increasing counts with their heights; more than _FEW of them become blocks whose ends differ by _GROWTH."""
-    if len(counts) <= _FEW:
-        return counts, counts, heights
-    number = np.floor(np.log(counts) / math.log(_GROWTH)).astype(np.int64)
-    first = np.flatnonzero(np.diff(number, prepend=-1))
-    last = np.append(first[1:], len(counts)) - 1
-    return counts[first], counts[last], np.add.reduceat(heights, first)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Running a classic program of private multiplicative weights (`programs.py`) over a ledger.
+"""Running a classic program of private multiplicative weights (`multiplicative_weights_parameters`) over a ledger.
 
 A program opens a threshold (charged), asks it whether the rounded guess is far from the truth, gives the guess if not,
 and otherwise releases the count with noise (charged) and updates the hypothesis. Everything counts in whole persons.
@@ -18,33 +18,20 @@ from typing import Any
 import numpy as np
 
 from discreet import exact
+from discreet.answering.answer import NO_FORECAST, Answer
 from discreet.answering.linear_query import constant, linear, meaning
-from discreet.answering.multiplicative_weights_parameters import (
-    BETTER,
-    LECTURE,
-    Classic,
-    Posed,
-    better,
-    better_for,
-    least_alpha,
-    lecture,
-    lecture_for,
-    posed,
-    program,
-)
-from discreet.answering.transcript import Given, Request, Said, Transcript
+from discreet.answering.multiplicative_weights_parameters import Classic, least_alpha, posed, remade
+from discreet.answering.transcript import SessionRequest, Transcript
 from discreet.data import Dataset, Facts
 from discreet.errors import ConversationOver, ParameterError
 from discreet.funds import Price
 from discreet.hypothesis import MAX_DENSE, Dense, Linear
 from discreet.ledger import Ledger
 from discreet.mechanisms import Far
-from discreet.query import Count
+from discreet.query import Count, Question
 from discreet.records import record
 from discreet.release import Open, converse, release, reopen
 from discreet.rng import Rng
-
-__all__ = ["BETTER", "LECTURE", "Classic", "ClassicAnswers", "Weights", "better", "lecture", "program"]
 
 
 class Weights:
@@ -65,12 +52,12 @@ class Weights:
 
     def form(self, question: Count) -> Linear:
         """The question's set of cells, if the hypothesis has them."""
-        found = linear(question, self._domain)
-        if found is None or not set(found.scope) <= set(self.program.columns):
+        form = linear(question, self._domain)
+        if form is None or not set(form.scope) <= set(self.program.columns):
             raise ParameterError(
                 "this question mentions more cells than are listed, or a column that the hypothesis does not have"
             )
-        return found
+        return form
 
     def share(self, question: Count) -> float:
         """Of the hypothesis, how much satisfies the question."""
@@ -106,45 +93,57 @@ class ClassicAnswers:
         allowance: str | None = None,
         rng: Rng | None = None,
     ) -> None:
-        found = posed(table.facts, program.columns)
-        if (found.size, found.cells) != (program.size, program.cells):
+        problem = posed(table.facts, program.columns)
+        if (problem.size, problem.cells) != (program.size, program.cells):
             raise ParameterError("this program was made for a table with other facts")
-        self.program, self.table, self.ledger = program, table, ledger
+        self.program, self.table, self.ledger, self.allowance, self.rng = program, table, ledger, allowance, rng
         self.facts: Facts = table.facts
         self.transcript = Transcript(ledger, self.facts, manner=program.manner, threshold=type(program.threshold))
         self.weights = Weights(program, self.facts)
-        self._how: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
         self._replayed = 0
         self._catch_up()
-        if self.transcript.runs == 0:
-            self._require_room()
-
-    def answer(self, question: Count) -> Given:
-        """One answer: free if it was given before or if the hypothesis is good enough."""
-        if not isinstance(question, Count):
+        if self.transcript.runs == 0 and not self._fits(program):
+            best = least_alpha(lambda alpha: remade(program, alpha), self._fits)
+            advice = "no alpha would" if best is None else f"alpha={float(best):.3g} would"
             raise ParameterError(
-                f'this method answers counts, found a {type(question).__name__}; method="auto" answers sums and groups'
+                f"alpha={float(program.alpha):g} is below what the budget can give at this size for "
+                f"{program.questions} questions: its {program.thresholds} thresholds and {program.updates} "
+                f"noisy answers do not fit what is left; {advice}"
             )
-        question.sensitivity(self.facts)  # says what is wrong with the question
-        self.weights.form(question)
-        self._catch_up()
-        return self._remembered(question) or self._asked(question)
 
-    def remembered(self, questions: Sequence[Any]) -> list[Given] | None:
+    def answer(self, query: Question) -> Answer:
+        """One answer: free if it was given before or if the hypothesis is good enough."""
+        if not isinstance(query, Count):
+            raise ParameterError(
+                f'this method answers counts, found a {type(query).__name__}; method="auto" answers sums and groups'
+            )
+        query.sensitivity(self.facts)  # says what is wrong with the question
+        self.weights.form(query)
+        known = self.remembered([query])
+        return self.run(query) if known is None else known[0]
+
+    def remembered(self, queries: Sequence[Question]) -> list[Answer] | None:
         """The answers, if all of these were answered before, or are public; writes nothing and waits for nobody."""
         self._catch_up()
-        found = [self._remembered(each) if isinstance(each, Count) else None for each in questions]
-        return [each for each in found if each is not None] if None not in found else None
+        known, domain = [], self.facts.domain
+        for query in queries:
+            if not isinstance(query, Count):
+                return None
+            said, everybody = self.transcript.said(meaning(query, domain)), constant(query, domain)
+            if said is not None:
+                known.append(replace(said, source="cache", price=0))
+            elif everybody is not None:
+                known.append(Answer(np.array(self.facts.size if everybody else 0), 0.0, "public"))
+            else:
+                return None
+        return known
 
-    def _remembered(self, question: Count) -> Given | None:
-        said = self.transcript.said(meaning(question, self.facts.domain))
-        if said is not None:
-            return replace(said.given, source="cache", price=0)
-        everybody = constant(question, self.facts.domain)
-        return None if everybody is None else Given(np.array(self.facts.size if everybody else 0), 0.0, "public")
-
-    def require(self, questions: Sequence[object]) -> None:
+    def require(self, queries: Sequence[Question]) -> None:
         """Nothing to check: a count is one step."""
+
+    def price(self, queries: Sequence[Question]) -> int:
+        """Not known: it depends on what the thresholds will say."""
+        raise ParameterError(NO_FORECAST)
 
     def hypothesis(self) -> Dense | None:
         """The distribution to draw synthetic rows from; None before the first update."""
@@ -177,117 +176,96 @@ class ClassicAnswers:
 
     # The program.
 
-    def _asked(self, question: Count) -> Given:
-        request = self._request(question)
+    def run(self, query: Count) -> Answer:
+        """One step for a new question."""
+        request = self._request(query)
         if request.stored is not None:
             # Paid for by a process that died before it could say it. The hypothesis may have changed since: an answer
             # that updates nothing.
-            return self._answered(question, request.value, "direct", 0, request.stored.entry)
-        if self.over:
-            raise ConversationOver(self.over)
+            return self._say_noisy(query, request.value, "direct", 0, request.stored.entry)
+        self._refuse_if_over()
         paid = 0
         while True:
-            talk, opened = self._threshold()
+            talk, opened = self.threshold()
             paid += opened
-            guess, updates = self.weights.guess(question), self.weights.updates
+            guess, updates = self.weights.guess(query), self.weights.updates
             try:
-                top = talk.ask(Far(question, (guess,), self.program.theta))
+                top = talk.ask(Far(query, (guess,), self.program.theta))
                 break
             except ConversationOver:  # it ended elsewhere, or its secret is not beside the ledger
-                self._lost(talk.charge)
+                self._catch_up()
+                if self.transcript.open_run is not None and self.transcript.open_run.entry == talk.charge:
+                    self.transcript.forget_run()
+                self._refuse_if_over()
         if not top:
-            return self._say(question, Given(np.array(guess), float(self.program.near), "hypothesis", paid))
-        return self._measured(question, updates, paid)
+            return self.say(query, Answer(np.array(guess), float(self.program.near), "hypothesis", paid))
+        return self.measure(query, updates, paid)
 
-    def _request(self, question: Count) -> Request:
-        return self.transcript.asked([record(self.program.beta), self._how["allowance"]], record(question))
+    def threshold(self) -> tuple[Open, int]:
+        """The open threshold, or a new one and what it cost."""
+        run = self.transcript.open_run
+        if run is not None:
+            return reopen(run.conversation, self.table, charge=run.entry, ledger=self.ledger, rng=self.rng), 0
+        self._refuse_if_over()
+        threshold, memo = self.program.threshold, self.program.manner
+        talk = converse(threshold, self.table, memo=memo, ledger=self.ledger, allowance=self.allowance, rng=self.rng)
+        self._catch_up()
+        return talk, self._nano(self.ledger.price(talk.guarantee))
 
-    def _measured(self, question: Count, updates: int, paid: int) -> Given:
+    def measure(self, query: Count, updates: int, paid: int) -> Answer:
         """The noisy count, after a threshold has said that the guess is far off. If it does not fit: no answer."""
         self._catch_up()
         if self.transcript.tops > self.program.updates:
             raise ConversationOver("it has made all the updates that its promise leaves room for")
-        how: dict[str, Any] = {"memo": self.program.manner, "request": self._request(question).name, **self._how}
-        got = release(self.program.measurement(question), self.table, **how)
+        noisy, memo, request = self.program.measurement(query), self.program.manner, self._request(query).name
+        ledger, allowance, rng = self.ledger, self.allowance, self.rng
+        got = release(noisy, self.table, memo=memo, request=request, ledger=ledger, allowance=allowance, rng=rng)
         self._catch_up()
         # If another process updated meanwhile nothing is proved about the gap any more: this answer updates nothing.
         source = "measurement" if self.weights.updates == updates else "direct"
-        return self._answered(question, got.value, source, paid + self._nano(got.price), got.entry)
+        return self._say_noisy(query, got.value, source, paid + self._nano(got.price), got.entry)
 
-    def _answered(self, question: Count, released: Any, source: str, price: int, entry: int) -> Given:
+    def say(self, query: Count, answer: Answer, *, made_from: int | None = None) -> Answer:
+        """Record an answer, and update the hypothesis by it if it was measured."""
+        same = meaning(query, self.facts.domain)
+        self.transcript.say(query, same, self.program.beta, answer, made_from=made_from)
+        self._catch_up()
+        return answer
+
+    def _say_noisy(self, query: Count, released: Any, source: str, price: int, entry: int) -> Answer:
         """Say a noisy count, which is not negative nor more than there are persons."""
         value = min(max(int(released), 0), self.program.size)
-        given = Given(np.array(value), float(self.program.error), source, price)
-        return self._say(question, given, made_from=entry)
+        return self.say(query, Answer(np.array(value), float(self.program.error), source, price), made_from=entry)
 
-    def _threshold(self) -> tuple[Open, int]:
-        """The open threshold, or a new one and what it cost."""
-        run = self.transcript.open_run
-        if run is not None:
-            rng = self._how["rng"]
-            return reopen(run.conversation, self.table, charge=run.entry, ledger=self.ledger, rng=rng), 0
-        if self.over:
-            raise ConversationOver(self.over)
-        talk = converse(self.program.threshold, self.table, memo=self.program.manner, **self._how)
-        self._catch_up()
-        return talk, self._nano(self.ledger.price(talk.guarantee))
+    def _request(self, query: Count) -> SessionRequest:
+        return self.transcript.asked([record(self.program.beta), self.allowance], record(query))
 
-    def _lost(self, entry: int) -> None:
-        self._catch_up()
-        if self.transcript.open_run is not None and self.transcript.open_run.entry == entry:
-            self.transcript.forget_run()
+    def _refuse_if_over(self) -> None:
         if self.over:
             raise ConversationOver(self.over)
 
     def _catch_up(self) -> None:
         """Read what is new in the ledger and replay its updates."""
         self.transcript.catch_up()
-        news: list[Said] = self.transcript.answers[self._replayed :]
+        news = self.transcript.answers[self._replayed :]
         for said in news:
-            if said.given.source == "measurement" and isinstance(said.question, Count):
-                self.weights.update(said.question, int(said.given.value))
+            if said.source == "measurement" and isinstance(said.question, Count):
+                self.weights.update(said.question, int(said.value))
         self._replayed += len(news)
 
-    def _say(self, question: Count, given: Given, *, made_from: int | None = None) -> Given:
-        same = meaning(question, self.facts.domain)
-        said = self.transcript.say(question, same, self.program.beta, given, made_from=made_from)
-        self._catch_up()
-        return said
-
     def _nano(self, price: Price) -> int:
-        found = price.pure if self.ledger.budget.delta == 0 else price.renyi
-        return found or 0
-
-    # Before anything is spent.
-
-    def _require_room(self) -> None:
-        if self._fits(self.program):
-            return
-        best = least_alpha(self._remade, self._fits)
-        advice = "no alpha would" if best is None else f"alpha={float(best):.3g} would"
-        raise ParameterError(
-            f"alpha={float(self.program.alpha):g} is below what the budget can give at this size for "
-            f"{self.program.questions} questions: its {self.program.thresholds} thresholds and {self.program.updates} "
-            f"noisy answers do not fit what is left; {advice}"
-        )
-
-    def _remade(self, alpha: Fraction) -> Classic:
-        """The same program for another alpha."""
-        program = self.program
-        problem = Posed(program.size, program.columns, program.cells)
-        if program.method == LECTURE:
-            return lecture_for(problem, alpha, program.beta, program.questions)
-        return better_for(problem, alpha, program.beta, program.questions, pure=program.kind == "laplace")
+        return (price.pure if self.ledger.budget.delta == 0 else price.renyi) or 0
 
     def _fits(self, program: Classic) -> bool:
         """Whether all that the program may ever charge, in the ledger's own integers, is left in one of its books."""
-        left = self.ledger.remaining(allowance=self._how["allowance"])
+        left = self.ledger.remaining(allowance=self.allowance)
         threshold = self.ledger.price(program.threshold.guarantee(self.facts))
         answer = self.ledger.price(program.measurement(Count()).guarantee(self.facts))
-
-        def room(of_threshold: int | None, of_answer: int | None, remaining: int | None) -> bool:
-            if of_threshold is None or of_answer is None or remaining is None:
-                return False
-            return program.thresholds * of_threshold + program.updates * of_answer <= remaining
-
-        return room(threshold.renyi, answer.renyi, left.renyi) or room(threshold.pure, answer.pure, left.pure)
+        books = ((threshold.renyi, answer.renyi, left.renyi), (threshold.pure, answer.pure, left.pure))
+        return any(
+            one is not None
+            and other is not None
+            and most is not None
+            and program.thresholds * one + program.updates * other <= most
+            for one, other, most in books
+        )

@@ -14,17 +14,16 @@ Reference. Lecture 13; proof: docs/proofs/multiplicative_weights.md, rounding gu
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet import exact
-from discreet.data import Category, Facts, Number
+from discreet.data import Facts
 from discreet.errors import ParameterError, Unproven
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
@@ -44,7 +43,7 @@ _LARGEST = 2**50
 
 
 @dataclass(frozen=True, slots=True)
-class Posed:
+class CountingProblem:
     """The public numbers of a problem: n, the columns of the hypothesis and |D|, the product of their sizes."""
 
     size: int
@@ -62,7 +61,7 @@ class Classic:
     near       a guess that is given is at most this far from the truth
     error      a noisy answer is at most this far from the truth
     far        a guess that is not given is at least this far from the truth
-    updates    there are at most so many
+    updates    the largest number of them
     """
 
     NAME: ClassVar[str] = "classic/1"
@@ -179,7 +178,7 @@ def program(
     return better(facts, alpha, beta, questions, delta=delta, columns=columns)
 
 
-def lecture_for(problem: Posed, alpha: Exact, beta: Exact, questions: int) -> Classic:
+def lecture_for(problem: CountingProblem, alpha: Exact, beta: Exact, questions: int) -> Classic:
     """Threshold alpha/2, and the most noise for which all of up to 3k noises are within alpha/8."""
     wanted, sure, asked = _checked(problem, alpha, beta, questions)
     persons = wanted * problem.size
@@ -187,51 +186,47 @@ def lecture_for(problem: Posed, alpha: Exact, beta: Exact, questions: int) -> Cl
         raise ParameterError(f"alpha * size must be at least 8 persons, found {float(persons):g}")
     noise = math.floor(persons / 8)
     scale = _down(LaplaceNoise.scale_for(noise, float(sure) / (3 * asked)))
+    threshold, theta, near = AboveThresholdLaplace(scale, scale), persons / 2, math.ceil(persons / 2 + 2 * noise) - 1
+    updates = min(asked, math.floor(64 * math.log(problem.cells) / float(wanted) ** 2))
+    declared = (problem.size, problem.columns, problem.cells, wanted, sure, asked)
     return Classic(
-        method=LECTURE,
-        size=problem.size,
-        columns=problem.columns,
-        cells=problem.cells,
-        alpha=wanted,
-        beta=sure,
-        questions=asked,
-        threshold=AboveThresholdLaplace(scale, scale),
-        theta=persons / 2,
-        kind="laplace",
-        scale=scale,
-        near=math.ceil(persons / 2 + 2 * noise) - 1,
-        error=noise,
-        far=persons / 2 - 2 * noise,
-        updates=min(asked, math.floor(64 * math.log(problem.cells) / float(wanted) ** 2)),
+        LECTURE, *declared, threshold, theta, "laplace", scale, near, noise, persons / 2 - 2 * noise, updates
     )
 
 
-def better_for(problem: Posed, alpha: Exact, beta: Exact, questions: int, *, pure: bool) -> Classic:
+def better_for(problem: CountingProblem, alpha: Exact, beta: Exact, questions: int, *, pure: bool) -> Classic:
     """The cheapest split of alpha between the gap that forces an update and the thresholds' noise."""
     wanted, sure, asked = _checked(problem, alpha, beta, questions)
     persons = math.floor(wanted * problem.size)
     if persons < 3:
         raise ParameterError(f"alpha * size must be at least 3 persons, found {float(wanted * problem.size):g}")
-    costs = functools.partial(_cost, problem, persons, sure, asked, pure)
-    far = _cheapest(costs, 2, persons)
+
+    def cost(far: int) -> float:
+        """What is minimized: the sum of the epsilons, or twice the zCDP. Prices come from the guarantees."""
+        split = _Split.of(problem, persons, sure, asked, pure, far)
+        power, runs = 1 if pure else 2, min(split.updates + 1, asked)
+        epsilon = 1 / split.threshold_scale + 2 / split.question_scale
+        return runs * epsilon**power + split.updates / split.scale**power
+
+    low, high, width = 2, persons, persons  # about where the cost is least: the best of some points, then around it
+    while width > 1:
+        width = max(1, (high - low) // _CHOICES)
+        far = min(range(low, high + 1, width), key=cost)
+        low, high = max(low, far - width), min(high, far + width)
     split = _Split.of(problem, persons, sure, asked, pure, far)
-    return Classic(
-        method=BETTER,
-        size=problem.size,
-        columns=problem.columns,
-        cells=problem.cells,
-        alpha=wanted,
-        beta=sure,
-        questions=asked,
-        threshold=AboveThreshold(_down(split.threshold_scale), _down(split.question_scale)),
-        theta=Fraction(split.theta),
-        kind="laplace" if pure else "gaussian",
-        scale=_down(split.scale),
-        near=persons,
-        error=split.error,
-        far=Fraction(far),
-        updates=split.updates,
-    )
+    threshold = AboveThreshold(_down(split.threshold_scale), _down(split.question_scale))
+    declared = (problem.size, problem.columns, problem.cells, wanted, sure, asked)
+    kind, scale, theta = "laplace" if pure else "gaussian", _down(split.scale), Fraction(split.theta)
+    bounds = (persons, split.error, Fraction(far), split.updates)
+    return Classic(BETTER, *declared, threshold, theta, kind, scale, *bounds)
+
+
+def remade(program: Classic, alpha: Fraction) -> Classic:
+    """The same program for another alpha."""
+    problem = CountingProblem(program.size, program.columns, program.cells)
+    if program.method == LECTURE:
+        return lecture_for(problem, alpha, program.beta, program.questions)
+    return better_for(problem, alpha, program.beta, program.questions, pure=program.kind == "laplace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +242,7 @@ class _Split:
     scale: float
 
     @staticmethod
-    def of(problem: Posed, persons: int, beta: Fraction, questions: int, pure: bool, far: int) -> _Split:
+    def of(problem: CountingProblem, persons: int, beta: Fraction, questions: int, pure: bool, far: int) -> _Split:
         gamma = float((far - ROUNDING) / problem.size)
         updates = min(questions, math.floor(math.log(problem.cells) / (2 * gamma * gamma)))
         for_z, for_nu, for_answers = (float(part * beta) for part in _SPLIT)
@@ -268,25 +263,7 @@ class _Split:
         )
 
 
-def _cost(problem: Posed, persons: int, beta: Fraction, questions: int, pure: bool, far: int) -> float:
-    """What is minimized: the sum of the epsilons, or twice the zCDP. Prices come from the guarantees, not from here."""
-    split = _Split.of(problem, persons, beta, questions, pure, far)
-    power, runs = 1 if pure else 2, min(split.updates + 1, questions)
-    epsilon = 1 / split.threshold_scale + 2 / split.question_scale
-    return runs * epsilon**power + split.updates / split.scale**power
-
-
-def _cheapest(cost: Callable[[int], float], low: int, high: int) -> int:
-    """About where the cost is least: the best of some points, then of some around it, and again."""
-    while True:
-        width = max(1, (high - low) // _CHOICES)
-        best = min(range(low, high + 1, width), key=cost)
-        if width == 1:
-            return best
-        low, high = max(low, best - width), min(high, best + width)
-
-
-def posed(facts: Facts, columns: Sequence[str] | None = None) -> Posed:
+def posed(facts: Facts, columns: Sequence[str] | None = None) -> CountingProblem:
     """The problem of a table with these facts, if the theorem covers it."""
     relation = facts.neighbours
     if not relation.replace_one or relation.rows != 1 or facts.size is None:
@@ -298,17 +275,17 @@ def posed(facts: Facts, columns: Sequence[str] | None = None) -> Posed:
     if columns is not None and set(columns) - set(names):
         facts.domain.column(next(name for name in columns if name not in names))  # says what is near
     for name in names:
-        if not isinstance(facts.domain.column(name), (Category, Number)):
+        if not facts.domain.column(name).listed:
             raise ParameterError(
                 f"column {name!r} is declared {facts.domain.column(name)!r}: a hypothesis has no cells for it; name "
                 "the columns that will be asked about"
             )
     if facts.size < 1 or not names:
         raise ParameterError(f"a hypothesis needs a column and a person, found {len(names)} and {facts.size}")
-    return Posed(facts.size, tuple(names), math.prod(facts.domain.column(name).size for name in names))
+    return CountingProblem(facts.size, tuple(names), math.prod(facts.domain.column(name).size for name in names))
 
 
-def _checked(problem: Posed, alpha: Exact, beta: Exact, questions: int) -> tuple[Fraction, Fraction, int]:
+def _checked(problem: CountingProblem, alpha: Exact, beta: Exact, questions: int) -> tuple[Fraction, Fraction, int]:
     if problem.cells < 2:
         raise ParameterError("a domain of one cell has no questions")
     asked = exact.whole(questions=questions)
@@ -327,34 +304,26 @@ def _down(scale: float) -> Fraction:
 
 def needed(make: Callable[[int], Classic], fits: Callable[[Classic], bool]) -> int | None:
     """The least number of persons for which the program that `make` builds fits; None if there is none below 2^50."""
-
-    def enough(size: int) -> bool:
-        return _fits(lambda: make(size), fits)
-
     high = 1
-    while not enough(high):
+    while not _fits(make, high, fits):
         high *= 2
         if high > _LARGEST:
             return None
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if _fits(make, middle, fits) else (middle, high)
     return high
 
 
 def least_alpha(make: Callable[[Fraction], Classic], fits: Callable[[Classic], bool]) -> Fraction | None:
     """About the least alpha for which the program that `make` builds fits, three digits; None if there is none."""
-
-    def enough(logarithm: float) -> bool:
-        return _fits(lambda: make(_digits(logarithm)), fits)
-
     low, high = -40.0, math.log(0.999)
-    if not enough(high):
+    if not _fits(make, _digits(high), fits):
         return None
     while high - low > 5e-4:
         middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
+        low, high = (low, middle) if _fits(make, _digits(middle), fits) else (middle, high)
     return _digits(high)
 
 
@@ -365,8 +334,8 @@ def _digits(logarithm: float) -> Fraction:
     return min(Fraction(math.ceil(value * digits), digits), Fraction(999, 1000))
 
 
-def _fits(make: Callable[[], Classic], fits: Callable[[Classic], bool]) -> bool:
+def _fits(make: Callable[[Any], Classic], number: Any, fits: Callable[[Classic], bool]) -> bool:
     try:
-        return fits(make())
+        return fits(make(number))
     except ParameterError:
         return False

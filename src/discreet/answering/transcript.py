@@ -24,77 +24,40 @@ from __future__ import annotations
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from discreet.answering.answer import Answer
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.linear_query import Question, mentioned, scope_of
+from discreet.answering.linear_query import scope_of
 from discreet.answering.measurement import Measured
 from discreet.answering.workload import Marginals
-from discreet.data import Facts, Floats
+from discreet.data import Facts
 from discreet.errors import LedgerCorrupt, ParameterError
 from discreet.hypothesis import Scope
-from discreet.ledger import Ledger, charging
-from discreet.ledger.answer_codec import decode, encode
+from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
 from discreet.ledger.charging import Stored
-from discreet.ledger.state import Body, answer_text
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace, RankQuantile
-from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Question, Sum
 from discreet.records import Json, canonical, digest, record, revive
 
-_PREDICATES = (Among, And, Between, Equals, Missing, Not, Or)
 _READ: dict[str, type] = {
-    each.NAME: each
-    for each in (
-        AboveThreshold,
-        AboveThresholdLaplace,
-        AveragedWeights,
-        Count,
-        Gaussian,
-        Histogram,
-        Laplace,
-        Marginals,
-        RankQuantile,
-        Sum,
-        *_PREDICATES,
+    kind.NAME: kind
+    for kind in (
+        *(AboveThreshold, AboveThresholdLaplace, AveragedWeights, Gaussian, Laplace, Marginals, RankQuantile),
+        *(Count, Histogram, Sum, Among, And, Between, Equals, Missing, Not, Or),
     )
 }
 _REQUEST = "session:"
-Threshold = AboveThreshold | AboveThresholdLaplace
-Asked = Question | RankQuantile
+_COUNTS = ("charged", "runs", "tops", "guesses", "saved", "heard")
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Given:
-    """An answer to one question.
-
-    value   numbers in the question's units, of the shape of its answer; whole where the question counts
-    bound   with probability 1 - beta of the session every number is within this of the truth, all at once
-    source  "cache", "hypothesis", "measurement", "direct" or "public"
-    price   what was charged for it, in nano-units of the ledger's first book; 0: nothing
-    missed  for a question that was paid for: whether the hypothesis had been wrong about it; None if it had no guess
-    """
-
-    value: Any
-    bound: float
-    source: str
-    price: int = 0
-    missed: bool | None = None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Said:
-    """An answer that was given, and to which question."""
-
-    entry: int
-    question: Asked
-    beta: Fraction
-    given: Given
+STORE_EVERY = 1000
+"""Entries between two stored transcripts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +65,12 @@ class Run:
     """A threshold that a session opened, and its number among the runs."""
 
     entry: int
-    conversation: Threshold
+    conversation: AboveThreshold | AboveThresholdLaplace
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SessionRequest:
     """A request id of a session, and the charge that has it already, if its answer was stored and never said."""
 
     name: str
@@ -125,6 +88,16 @@ class Request:
         assert self.stored is not None
         assert self.stored.answer is not None
         return decode(self.stored.answer)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPart:
+    """One query of a charge that has no stored answer yet: with its noise, its number among the measurements, and
+    whether what it measures holds for the session's rows and declaration."""
+
+    noisy: Gaussian | Laplace
+    order: int
+    holds: bool
 
 
 class Transcript:
@@ -160,65 +133,91 @@ class Transcript:
             )
         self.ledger, self.facts, self.manner, self.threshold, self.carries = ledger, facts, manner, threshold, carries
         self.measured: list[Measured] = []
-        self.charged = 0
-        self.answers: list[Said] = []
+        self.answers: list[Answer] = []
         self.rented: dict[Scope, int] = defaultdict(int)
-        self.saved = self.heard = 0
-        self.runs = self.tops = self.guesses = 0
+        self.charged = self.saved = self.heard = self.runs = self.tops = self.guesses = 0
         self.open_run: Run | None = None
         self.thresholds: set[int] = set()
         self.unsaid: set[int] = set()
         self.numbers: dict[int, int] = {}
-        self._pending: dict[int, list[tuple[Question, Gaussian | Laplace, int, bool]]] = {}
+        self._pending: dict[int, list[PendingPart]] = {}
         self._places: list[tuple[int, int, int]] = []  # of each measurement: entry, part of it, order
-        self._said: dict[str, Said] = {}
+        self._said: dict[str, Answer] = {}
         self._kept: dict[str, frozenset[str] | None] = {}
         self._seen = self._stored = 0
         self._hash = ledger.recorded(facts)[1]
+        self._name = f"transcript {manner} {self._hash}"
 
-    def catch_up(self) -> None:
-        """Read the new entries; the first time, those after the stored transcript."""
-        if self._seen == 0 and self.carries:
+    def catch_up(self) -> bool:
+        """Read the new entries; the first time, those after the stored transcript. Whether there were any."""
+        before = self._seen
+        if before == 0 and self.carries:
             with self.ledger.store.reading():  # one look at the ledger for all of it
                 self._read_stored()
         for body in self.ledger.entries(after=self._seen):
-            fold = _FOLDS.get(body["kind"])
-            if fold is not None:
-                fold(self, body)
+            match body["kind"]:
+                case "charge":
+                    self._read_charge(body)
+                case "answer":
+                    parts = self._pending.pop(body["charge"], [])
+                    for part, (one, value) in enumerate(zip(parts, _values(body) if parts else (), strict=True)):
+                        if one.holds:
+                            self._learn(one.noisy, value, entry=body["charge"], order=one.order, part=part)
+                case "burn" | "top" | "close":
+                    self._pending.pop(body["charge"], None)
+                    self.unsaid.discard(body["charge"])
+                    self.tops += body["kind"] == "top" and body["charge"] in self.thresholds
+                    if self.open_run is not None and self.open_run.entry == body["charge"]:
+                        self.open_run = None
+                case "reconcile":
+                    self.open_run = None
+                case "said":
+                    self._read_said(body)
             self._seen = body["seq"]
+        return self._seen != before
 
-    def said(self, meaning: str) -> Said | None:
+    def said(self, meaning: str) -> Answer | None:
         """The last answer to the question with this meaning, looked up in the ledger once."""
         if meaning not in self._said:
             for seq in self.ledger.store.said(meaning):
                 body = self.ledger.entry(seq)
-                noted = self._held(body) if body["manner"] == self.manner and seq <= self._seen else None
-                if noted is not None:
-                    self._said[meaning] = noted
+                answer = self._held(body) if body["manner"] == self.manner and seq <= self._seen else None
+                if answer is not None:
+                    self._said[meaning] = answer
                     break
         return self._said.get(meaning)
 
     def say(
-        self, question: Asked, meaning: str, beta: Fraction, given: Given, *, made_from: int | None = None
-    ) -> Given:
+        self,
+        question: Question | RankQuantile,
+        meaning: str,
+        beta: Fraction,
+        answer: Answer,
+        *,
+        made_from: int | None = None,
+    ) -> Answer:
         """Record an answer, durably, and return it; made_from: the entry of the charge that was made for it."""
-        self.say_all([(question, meaning, given)], beta, made_from=made_from)
-        return given
+        self.say_all([(question, meaning, answer)], beta, made_from=made_from)
+        return answer
 
     def say_all(
-        self, answers: Iterable[tuple[Asked, str, Given]], beta: Fraction, *, made_from: int | None = None
+        self,
+        answers: Iterable[tuple[Question | RankQuantile, str, Answer]],
+        beta: Fraction,
+        *,
+        made_from: int | None = None,
     ) -> None:
         """Record many answers in one durable write."""
-        sayings = [
-            charging.Saying(self._hash, record(question), meaning, self.manner, _text(beta, given), made_from)
-            for question, meaning, given in answers
-        ]
+        sayings = []
+        for question, meaning, one in answers:
+            text = encode((str(beta), one.value, float(one.error_bound), one.source, one.price, one.missed))
+            sayings.append(charging.Saying(self._hash, record(question), meaning, self.manner, text, made_from))
         keep = {}
         if self.carries and self._seen - self._stored >= STORE_EVERY:
             keep, self._stored = {self._name: self._stored_text()}, self._seen
         charging.say(self.ledger, *sayings, keep=keep)
 
-    def asked(self, terms: Json, what: Json) -> Request:
+    def asked(self, terms: Json, what: Json) -> SessionRequest:
         """The request id for releasing this under these terms; with what was released under it and never said.
 
         The id is made of what is asked, the terms, the facts and k, the number of earlier releases of the same that are
@@ -227,16 +226,14 @@ class Transcript:
         base = digest([self.manner, terms, self._hash, what])
         for place in itertools.count():
             name = f"{_REQUEST}{digest([base, place])}"
-            found = charging.stored(self.ledger, name)
-            if found is None or (found.answer is not None and found.entry in self.unsaid):
-                return Request(name, found)
+            stored = charging.stored(self.ledger, name)
+            if stored is None or (stored.answer is not None and stored.entry in self.unsaid):
+                return SessionRequest(name, stored)
         raise AssertionError("counting has no end")
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """While no other session asks through this ledger: two that ask the same at once shall pay once."""
-        with self.ledger.store.parts.turns.alone():
-            yield
+    def alone(self) -> AbstractContextManager[object]:
+        """Keeps other sessions from asking through this ledger, so that two which ask the same at once pay once."""
+        return self.ledger.store.parts.turns.alone()
 
     def forget_run(self) -> None:
         """The open threshold turned out to be over: its secret is not beside the ledger."""
@@ -247,120 +244,89 @@ class Transcript:
         """The number that the next measurement will get."""
         return self.charged + 1
 
-    def _holds(self, facts_hash: str, question: Asked) -> bool:
-        """Whether what was learned about a question under the facts with this hash holds here."""
+    def _holds(self, facts_hash: str, question: Question | RankQuantile) -> bool:
+        """Whether what was learned about a question under the facts with this hash holds here: the rows are of the same
+        edition, and every column that it mentions is declared as it was."""
         if facts_hash == self._hash:
             return True
         if not self.carries or self.ledger.identity.unit is not None:
             return False
         if facts_hash not in self._kept:
-            self._kept[facts_hash] = _declared_alike(self.ledger.facts_with(facts_hash), self.facts)
+            before, now = self.ledger.facts_with(facts_hash), self.facts
+            same = frozenset(name for name in now.domain if now.domain[name] == before.domain.get(name))
+            self._kept[facts_hash] = same if before.edition == now.edition else None
         kept = self._kept[facts_hash]
-        if kept is None:
-            return False
-        names = (question.column,) if isinstance(question, RankQuantile) else mentioned(question)
-        return kept.issuperset(names)
+        names = (question.column,) if isinstance(question, RankQuantile) else question.scope
+        return kept is not None and kept.issuperset(names)
 
     # One entry each.
 
-    def _charge(self, body: Body) -> None:
+    def _read_charge(self, body: Body) -> None:
+        """What a charge measures or opens, and which numbers that gets."""
+        seq, name = body["seq"], body["mechanism"]["name"]
         if body["mode"] == "conversation":
-            self._note_run(body)
+            if body["memo"] != self.manner or name != self.threshold.NAME:  # type: ignore[attr-defined]
+                return
+            conversation = revive(body["mechanism"], _READ)
+            # If a session can ask it: another program may have opened a threshold by this name.
+            if conversation.sensitivity >= self.facts.neighbours.rows and not conversation.monotone:
+                self.runs += 1
+                self.thresholds.add(seq)
+                if body["facts_hash"] == self._hash:
+                    self.open_run = Run(seq, conversation, self.runs)
             return
-        self._note_parts(body)
-        if (body["request"] or "").startswith(_REQUEST):
-            self.unsaid.add(body["seq"])
-
-    def _note_parts(self, body: Body) -> None:
-        """What a charge measures, and which numbers that gets."""
-        if body["mechanism"]["name"] == RankQuantile.NAME:
+        if name == RankQuantile.NAME:
             self.charged += 1
-            self.numbers[body["seq"]] = self.charged
-        if self.carries and body["mechanism"]["name"] in (Marginals.NAME, AveragedWeights.NAME):
+            self.numbers[seq] = self.charged
+        if self.carries and name in (Marginals.NAME, AveragedWeights.NAME):
             self.runs += 1
-            self.numbers[body["seq"]] = self.runs
+            self.numbers[seq] = self.runs
         parts = additive_parts(body["mechanism"])
         if parts:
-            self._pending[body["seq"]] = [
-                (*part, self.charged + place, self._holds(body["facts_hash"], part[0]))
-                for place, part in enumerate(parts, 1)
+            self._pending[seq] = [
+                PendingPart(noisy, self.charged + place, self._holds(body["facts_hash"], query_of(noisy)))
+                for place, noisy in enumerate(parts, 1)
             ]
             self.charged += len(parts)
+        if (body["request"] or "").startswith(_REQUEST):
+            self.unsaid.add(seq)
 
-    def _note_run(self, body: Body) -> None:
-        """A threshold of this manner, if a session can ask it: somebody may have opened another one by this name."""
-        if body["memo"] != self.manner or body["mechanism"]["name"] != self.threshold.NAME:  # type: ignore[attr-defined]
-            return
-        conversation = revive(body["mechanism"], _READ)
-        if conversation.sensitivity >= self.facts.neighbours.rows and not conversation.monotone:
-            self.runs += 1
-            self.thresholds.add(body["seq"])
-            if body["facts_hash"] == self._hash:
-                self.open_run = Run(body["seq"], conversation, self.runs)
-
-    def _answer(self, body: Body) -> None:
-        parts = self._pending.pop(body["charge"], None)
-        if parts is None:
-            return
-        for part, ((question, mechanism, order, holds), value) in enumerate(zip(parts, _values(body), strict=True)):
-            if holds:
-                self._learn(question, mechanism, value, entry=body["charge"], order=order, part=part)
-
-    def _ended(self, body: Body) -> None:
-        self._pending.pop(body["charge"], None)
-        self.unsaid.discard(body["charge"])
-        self.tops += body["kind"] == "top" and body["charge"] in self.thresholds
-        if self.open_run is not None and self.open_run.entry == body["charge"]:
-            self.open_run = None
-
-    def _reconciled(self, body: Body) -> None:
-        self.open_run = None
-
-    def _note_said(self, body: Body) -> None:
+    def _read_said(self, body: Body) -> None:
         self.unsaid.discard(body.get("made_from", 0))
         if body["manner"] != self.manner:
             return
-        given = _spoken(body)[1]
-        self.guesses += given.source == "hypothesis"
+        answer: Answer | None = _spoken(body)
+        assert answer is not None
+        self.guesses += answer.source == "hypothesis"
         self._said.pop(body["meaning"], None)
-        if body["facts_hash"] == self._hash and self.facts.edition is not None and self.carries and not given.price:
-            self._count(given)  # nearly all of them: what was asked need not be read
-            return
-        noted = self._held(body)
-        if noted is not None:
-            self._count(given, noted.question)
+        if body["facts_hash"] != self._hash or not self.carries or answer.price:  # else the question is not read
+            answer = self._held(body)
+            if answer is None:
+                return
             if not self.carries:
-                self.answers.append(noted)
+                self.answers.append(answer)
+        self.heard += int(np.size(answer.value))
+        if answer.price and isinstance(answer.question, (Count, Sum)):
+            self.rented[scope_of(answer.question, self.facts.domain)] += answer.price
+        if answer.missed or answer.source == "measurement":
+            self.saved = 0  # a threshold would have ended here, or has
+        elif answer.missed is not None:
+            self.saved += answer.price
 
-    def _held(self, body: Body) -> Said | None:
+    def _held(self, body: Body) -> Answer | None:
         """An answer that was said; None if it is about other rows or another declaration."""
-        beta, given = _spoken(body)
         try:
             question = revive(body["question"], _READ)
-            return Said(body["seq"], question, beta, given) if self._holds(body["facts_hash"], question) else None
+            return _spoken(body, question) if self._holds(body["facts_hash"], question) else None
         except (AttributeError, KeyError, TypeError, ValueError):
             raise _another_text(body) from None
 
-    def _count(self, given: Given, question: Asked | None = None) -> None:
-        """Add an answer up; what it was about matters if it was paid."""
-        self.heard += int(np.size(given.value))
-        if given.price and isinstance(question, (Count, Sum)):
-            self.rented[scope_of(question, self.facts.domain)] += given.price
-        if given.missed or given.source == "measurement":
-            self.saved = 0  # a threshold would have ended here, or has
-        elif given.missed is not None:
-            self.saved += given.price
-
     # A stored transcript, so that a new session does not read a long ledger from its start.
-
-    @property
-    def _name(self) -> str:
-        return f"transcript {self.manner} {self._hash}"
 
     def _stored_text(self) -> str:
         """The transcript as text: measurements by their entries, sayings as their sums."""
         run = self.open_run
-        held: Any = {
+        state: Any = {
             "seq": self._seen,
             "hash": self.ledger.entry(self._seen)["hash"],
             "counts": [getattr(self, name) for name in _COUNTS],
@@ -369,59 +335,44 @@ class Transcript:
             "unsaid": sorted(self.unsaid),
             "numbers": [[entry, number] for entry, number in self.numbers.items()],
             "rented": [[list(scope), amount] for scope, amount in self.rented.items()],
-            "pending": [[entry, [part[2:] for part in parts]] for entry, parts in self._pending.items()],
+            "pending": [[entry, [[one.order, one.holds] for one in parts]] for entry, parts in self._pending.items()],
             "measured": self._places,
         }
-        return canonical({"check": digest(held), "state": held})
+        return canonical({"check": digest(state), "state": state})
 
     def _read_stored(self) -> None:
-        """Load the stored transcript, if the ledger still has the entry that it ends with."""
-        text = self.ledger.store.kept(self._name)
-        held = None if text is None else _checked_state(text)
-        if held is None or held["seq"] > self.ledger.length() or self.ledger.entry(held["seq"])["hash"] != held["hash"]:
+        """Load the stored transcript, if it is as it was written and the ledger still has the entry it ends with."""
+        try:
+            stored = json.loads(self.ledger.store.kept(self._name) or "{}")
+            state = stored["state"] if digest(stored["state"]) == stored["check"] else None
+        except (KeyError, RecursionError, TypeError, ValueError):
             return
-        for name, count in zip(_COUNTS, held["counts"], strict=True):
+        if state is None or state["seq"] > self.ledger.length():
+            return
+        if self.ledger.entry(state["seq"])["hash"] != state["hash"]:
+            return
+        for name, count in zip(_COUNTS, state["counts"], strict=True):
             setattr(self, name, count)
-        self.thresholds, self.unsaid, self.numbers = set(held["thresholds"]), set(held["unsaid"]), dict(held["numbers"])
-        self.rented.update({tuple(scope): amount for scope, amount in held["rented"]})
-        if held["open_run"] is not None:
-            entry, number = held["open_run"]
+        self.thresholds, self.unsaid = set(state["thresholds"]), set(state["unsaid"])
+        self.numbers = dict(state["numbers"])
+        self.rented.update({tuple(scope): amount for scope, amount in state["rented"]})
+        if state["open_run"] is not None:
+            entry, number = state["open_run"]
             self.open_run = Run(entry, revive(self.ledger.entry(entry)["mechanism"], _READ), number)
-        for entry, rest in held["pending"]:
+        for entry, rest in state["pending"]:
             parts = additive_parts(self.ledger.entry(entry)["mechanism"])
-            self._pending[entry] = [(*part, order, holds) for part, (order, holds) in zip(parts, rest, strict=True)]
-        self._read_measured(held["measured"])
-        self._seen = self._stored = held["seq"]
-
-    def _read_measured(self, places: Sequence[tuple[int, int, int]]) -> None:
-        for entry, group in itertools.groupby(places, key=lambda place: place[0]):
+            self._pending[entry] = [PendingPart(noisy, *one) for noisy, one in zip(parts, rest, strict=True)]
+        for entry, group in itertools.groupby(state["measured"], key=lambda place: place[0]):
             parts, end = additive_parts(self.ledger.entry(entry)["mechanism"]), self.ledger.store.end_of(entry)
             assert end is not None
             values = _values(end)
             for _, part, order in group:
-                question, mechanism = parts[part]
-                self._learn(question, mechanism, values[part], entry=entry, order=order, part=part)
+                self._learn(parts[part], values[part], entry=entry, order=order, part=part)
+        self._seen = self._stored = state["seq"]
 
-    def _learn(
-        self, question: Question, mechanism: Gaussian | Laplace, value: Any, *, entry: int, order: int, part: int
-    ) -> None:
-        self.measured.append(measured(question, mechanism, value, self.facts, entry=entry, order=order))
+    def _learn(self, noisy: Gaussian | Laplace, value: Any, *, entry: int, order: int, part: int) -> None:
+        self.measured.append(measured(noisy, value, self.facts, entry=entry, order=order))
         self._places.append((entry, part, order))
-
-
-STORE_EVERY = 1000
-"""Entries between two stored transcripts."""
-
-_COUNTS = ("charged", "runs", "tops", "guesses", "saved", "heard")
-
-
-def _checked_state(text: str) -> Any:
-    """What was stored, if it is as it was written: a cache that is damaged is no cache."""
-    try:
-        held = json.loads(text)
-        return held["state"] if digest(held["state"]) == held["check"] else None
-    except (KeyError, RecursionError, TypeError, ValueError):
-        return None
 
 
 def _values(answer: Body) -> Sequence[Any]:
@@ -430,11 +381,11 @@ def _values(answer: Body) -> Sequence[Any]:
     return released if isinstance(released, tuple) else (released,)
 
 
-def _spoken(body: Body) -> tuple[Fraction, Given]:
-    """The doubt and the answer of a saying."""
+def _spoken(body: Body, question: Question | RankQuantile | None = None) -> Answer:
+    """The answer of a saying."""
     try:
         beta, value, bound, source, price, missed = decode(answer_text(body))
-        return Fraction(beta), Given(value, bound, source, price, missed)
+        return Answer(value, bound, source, price, missed=missed, question=question, beta=Fraction(beta))
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         raise _another_text(body) from None
 
@@ -443,45 +394,26 @@ def _another_text(body: Body) -> LedgerCorrupt:
     return LedgerCorrupt(body["seq"], "an answer as a session writes it", "another text")
 
 
-def _declared_alike(before: Facts, now: Facts) -> frozenset[str] | None:
-    """The columns that are declared as they were; None if the rows were another edition, or had none."""
-    if before.edition != now.edition:
-        return None
-    return frozenset(name for name in now.domain if name in before.domain and before.domain[name] == now.domain[name])
-
-
-def _text(beta: Fraction, given: Given) -> str:
-    return encode((str(beta), given.value, float(given.bound), given.source, given.price, given.missed))
-
-
-def measured(
-    question: Question, mechanism: Gaussian | Laplace, value: Any, facts: Facts, *, entry: int, order: int
-) -> Measured:
+def measured(noisy: Gaussian | Laplace, value: Any, facts: Facts, *, entry: int, order: int) -> Measured:
     """A released answer with what is public about its noise."""
-    kind = "gaussian" if isinstance(mechanism, Gaussian) else "laplace"
-    numbers: Floats = np.asarray(value, dtype=np.float64)
-    return Measured(question, kind, float(mechanism.scale), float(question.unit(facts)), numbers, entry, order)
+    kind = "gaussian" if noisy.NAME == Gaussian.NAME else "laplace"
+    query, numbers = query_of(noisy), np.asarray(value, dtype=np.float64)
+    return Measured(query, kind, float(noisy.scale), float(query.unit(facts)), numbers, entry, order)
 
 
-def additive_parts(stored: Any) -> Sequence[tuple[Question, Gaussian | Laplace]]:
-    """The questions that a charge measured, each with its noise; none if it is another mechanism."""
+def query_of(noisy: Gaussian | Laplace) -> Question:
+    """The query of one of `additive_parts`."""
+    query: Any = noisy.query
+    return query  # type: ignore[no-any-return]
+
+
+def additive_parts(stored: Any) -> Sequence[Gaussian | Laplace]:
+    """The counts, sums and histograms that a charge measured, each with its noise; none if it is another mechanism."""
     if stored["name"] == Marginals.NAME:
         together = revive(stored, _READ)
         noisy = Gaussian if together.kind == "gaussian" else Laplace
-        pairs = zip(together.queries, together.scales, strict=True)
-        return [(query, noisy(query, scale)) for query, scale in pairs]
-    if stored["name"] not in (Gaussian.NAME, Laplace.NAME) or stored["query"].get("name") not in _READ:
+        return [noisy(query, scale) for query, scale in zip(together.queries, together.scales, strict=True)]
+    if stored["name"] not in (Gaussian.NAME, Laplace.NAME):
         return ()
-    mechanism = revive(stored, _READ)
-    return ((mechanism.query, mechanism),) if isinstance(mechanism.query, (Count, Sum, Histogram)) else ()
-
-
-_FOLDS = {
-    "charge": Transcript._charge,
-    "answer": Transcript._answer,
-    "burn": Transcript._ended,
-    "top": Transcript._ended,
-    "close": Transcript._ended,
-    "reconcile": Transcript._reconciled,
-    "said": Transcript._note_said,
-}
+    known = stored["query"].get("name") in (Count.NAME, Sum.NAME, Histogram.NAME)
+    return (revive(stored, _READ),) if known else ()

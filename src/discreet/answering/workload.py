@@ -1,4 +1,4 @@
-"""Questions that are all known beforehand: one release, one charge, an answer and a proven bound for each.
+"""Questions that are all known in advance: one release, one charge, an answer and a proven bound for each.
 
     plan = choose(questions, facts, funds=ledger.funds(), beta=1/20)      best bound first
     got = release(plan[0].mechanism, table, ledger=ledger)
@@ -10,14 +10,14 @@ Ways to release:
                 the variance if another scope contains it
     questions   every question itself
     histogram   one histogram over all columns mentioned; everything else is a sum of its cells
-    weights     averaged multiplicative weights (`mwem.py`), which never shows a count
+    weights     averaged multiplicative weights (`averaged_weights.py`), which never shows a count
 
 Bounds. The questions are fixed before the noise is drawn, so a union over their k numbers is enough: what is read off a
-release is a fixed sum of independent noises, and exceeds t with probability at most beta / k (`measured.noise_bound`).
+release is a fixed sum of independent noises, and exceeds t with probability at most beta / k (`noise_bound`).
 `choose` puts the way with the least bound first; the order is a function of public sizes alone. Sums are compared in
 units of the largest contribution of a row.
 
-The answers are better than that. The maximum-entropy fit to all that was released (`fit.py`) knows that counts are not
+The answers are better than that. The maximum-entropy fit to all that was released knows that counts are not
 negative and that different scopes agree. An answer is the fitted number v, moved into [y - t, y + t] around the
 released number y if it lies outside; its bound is t + |v - y|, at most 2 t, and all bounds hold together with
 probability 1 - beta, since t does.
@@ -25,32 +25,105 @@ probability 1 - beta, since t does.
 Scopes inside others. On 24 made-up tables (mixtures of independent columns, 20,000 rows, all pairs and triples, epsilon
 0.1 and 1) leaving them out, since larger scopes imply them, made the largest error 1.7 and 1.2 times as large. Half of
 the variance instead of all of it changed the largest error by -6 and +4 %, the mean by -4 and 0 %; the proven bound is
-1.22 times as large. It was preferred with an eye on bench/pmw_tables.py, too. Columns alone, if nobody asks about them,
-did not help.
+1.22 times as large. It was preferred with an eye on bench/pmw_tables.py, too. Columns alone that
+no question mentions did not help.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
 
 from discreet import exact
-from discreet.answering.averaged_weights import averaged_weights
-from discreet.answering.linear_query import Question, linear, scope_of
-from discreet.answering.marginals import Marginals
-from discreet.answering.reading import answers, bound, largest
-from discreet.data import Facts
+from discreet.answering.averaged_weights import AveragedWeights, Together, averaged_weights
+from discreet.answering.linear_query import linear, require_linear, scope_of
+from discreet.answering.measurement import Measured, noise_bound
+from discreet.data import Dataset, Facts, Floats
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.mechanisms import NOISES, Mechanism, calibrate
-from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Sum
-
-__all__ = ["Marginals", "Way", "answers", "bound", "checked", "choose", "marginals"]
+from discreet.guarantee import Guarantee
+from discreet.hypothesis import Linear, fit
+from discreet.mechanisms import NOISES, Mechanism, calibrate, in_units
+from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Question, is_question, numbers
+from discreet.rng import Rng
 
 _INNER = Fraction(5, 7)  # the scale for a scope inside another: half of the variance
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Marginals:
+    """Release several counts, sums and histograms at once, each with noise of its own scale on every number.
+
+    Theorem.   It is the composition of its parts: the guarantee is the sum of those of `Gaussian` or `Laplace` noise of
+               scale s_i on query i. Gaussian: zCDP sum_i D2_i / (2 s_i^2); Laplace: pure sum_i D1_i / s_i.
+    Accuracy.  The noise of query i is that of `Gaussian` or `Laplace` with its scale, independent for every number.
+    Edges.     One pass over the rows. Answers stand in the order of the queries: whole numbers for counts, the shape of
+               the histogram, the column's units for a sum.
+    Reference. Composition: docs/proofs/composition.md; [CKS20] theorem 14.
+    """
+
+    NAME: ClassVar[str] = "marginals/1"
+    queries: tuple[Question, ...]
+    scales: tuple[Fraction, ...]
+    kind: str
+
+    def __init__(self, queries: Iterable[Question], scales: Iterable[Exact], kind: str = "gaussian") -> None:
+        parts = tuple(queries)
+        wrong = [type(query).__name__ for query in parts if not is_question(query)]
+        if wrong or not parts:
+            raise ParameterError(
+                f"queries must be one or more Counts, Sums and Histograms, found {wrong[0] if wrong else 'none'}"
+            )
+        widths = tuple(exact.positive(scale=scale) for scale in scales)
+        if len(widths) != len(parts):
+            raise ParameterError(f"there must be one scale for each of {len(parts)} queries, found {len(widths)}")
+        if kind not in NOISES:
+            raise ParameterError(f'kind must be "gaussian" or "laplace", found {kind!r}')
+        exact.freeze(self, queries=parts, scales=widths, kind=kind)
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        parts = Counter(
+            (query.sensitivity(facts), query.unit(facts), scale)
+            for query, scale in zip(self.queries, self.scales, strict=True)
+        )
+        total = Guarantee.nothing(facts.neighbours)
+        for (moved, unit, scale), times in parts.items():
+            one = NOISES[self.kind](scale).guarantee(moved, unit=unit, dimension=1, neighbours=facts.neighbours)
+            total = total + one * times
+        return total
+
+    def numbers(self, facts: Facts) -> int:
+        return sum(numbers(query, facts) for query in self.queries)
+
+    def run(self, data: Dataset, rng: Rng) -> tuple[Any, ...]:
+        sums, released, start = data.exact_sum(Together(self.queries).partial), [], 0
+        for query, scale in zip(self.queries, self.scales, strict=True):
+            shape, unit = query.shape(data.facts.domain), query.unit(data.facts)
+            stop = start + math.prod(shape)
+            noise = NOISES[self.kind](scale).draw(shape, unit=unit, rng=rng)
+            released.append(in_units(sums[start:stop].reshape(shape) + noise, unit))
+            start = stop
+        return tuple(released)
+
+    def measured(self, value: Sequence[Any], facts: Facts, *, entry: int = 0, order: int = 1) -> list[Measured]:
+        """What was released, as measurements of the ledger's `entry`; `order` is the first one's."""
+        parts = zip(self.queries, self.scales, value, strict=True)
+        return [
+            Measured(
+                query, self.kind, float(scale), float(query.unit(facts)), np.asarray(got, float), entry, order + place
+            )
+            for place, (query, scale, got) in enumerate(parts)
+        ]
+
+
+# Choosing a way.
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +139,42 @@ class Way:
 
 def choose(questions: Sequence[Question], facts: Facts, *, funds: Funds, beta: Exact) -> list[Way]:
     """All ways to answer the questions within the funds, least bound first; those that cannot be used last."""
-    asked = checked(questions, facts)
-    failure = exact.probability(beta=beta)
-    plain = all(isinstance(query, Histogram) and query.where == EVERYTHING for query in asked)
-    methods = ("marginals", "histogram") if plain else ("marginals", "questions", "histogram")
-    ways = [_noisy(method, asked, facts, funds, failure, kind) for method in methods for kind in NOISES]
-    ways.append(_weights(asked, facts, funds, failure))
+    asked, failure = distinct(questions, facts), exact.probability(beta=beta)
+    questions_too = () if all(query.marginal for query in asked) else ("questions",)
+    methods = ("marginals", *questions_too, "histogram")
+    cells = math.prod(facts.domain.column(column).size for column in _columns(asked, facts))
+
+    def noisy(method: str, kind: str) -> Way:
+        name = f"{method}, {kind} noise"
+        if method == "histogram" and cells > MAX_CELLS:
+            return Way(name, None, math.inf, f"{cells:,} cells are too many for one histogram")
+        try:
+            mechanism = marginals(asked, facts, funds=funds, kind=kind, method=method)
+        except ParameterError as error:
+            return Way(name, None, math.inf, str(error))
+        if mechanism.numbers(facts) > MAX_CELLS:
+            return Way(name, None, math.inf, f"{mechanism.numbers(facts):,} numbers are too many for one release")
+        return Way(name, mechanism, bound(asked, mechanism, facts, beta=failure))
+
+    ways = [noisy(method, kind) for method in methods for kind in NOISES]
+    try:
+        weights = averaged_weights(asked, facts, funds=funds, beta=failure)
+        ways.append(Way("weights", weights, weights.error(failure, facts)))
+    except ParameterError as error:
+        ways.append(Way("weights", None, math.inf, str(error)))
     return sorted(ways, key=lambda way: way.bound)
 
 
-def checked(questions: Sequence[Question], facts: Facts) -> tuple[Question, ...]:
+def distinct(questions: Sequence[Question], facts: Facts) -> tuple[Question, ...]:
     """The distinct questions, if all of them can be answered."""
     if not questions:
         raise ParameterError("a workload needs at least one question, found none")
-    for each in questions:
-        if not isinstance(each, (Count, Sum, Histogram)):
-            raise ParameterError(f"a question is a Count, a Sum or a Histogram, found {type(each).__name__}")
-        each.sensitivity(facts)
-        if linear(each, facts.domain) is None:
-            names = ", ".join(scope_of(each, facts.domain))
+    for query in questions:
+        if not is_question(query):
+            raise ParameterError(f"a question is a Count, a Sum or a Histogram, found {type(query).__name__}")
+        query.sensitivity(facts)
+        if linear(query, facts.domain) is None:
+            names = ", ".join(scope_of(query, facts.domain))
             raise ParameterError(f"a question about {names} has too many cells to be listed; ask for it on its own")
     return tuple(dict.fromkeys(questions))
 
@@ -92,50 +182,142 @@ def checked(questions: Sequence[Question], facts: Facts) -> tuple[Question, ...]
 def marginals(
     questions: Sequence[Question], facts: Facts, *, funds: Funds, kind: str = "gaussian", method: str = "marginals"
 ) -> Marginals:
-    """The release of this method with the least noise that is admitted."""
-    queries, ratios = _released(method, checked(questions, facts), facts)
-
-    def make(noise: Fraction) -> Marginals:
-        return Marginals(queries, tuple(noise * ratio for ratio in ratios), kind)
-
-    found: Marginals = calibrate(make, funds=funds, facts=facts)
-    return found
-
-
-def _released(method: str, questions: Sequence[Question], facts: Facts) -> tuple[list[Question], list[Fraction]]:
-    """What is released, and the ratios of the scales: in contributions of a row, smaller for scopes inside others."""
-    if method == "questions":
-        return list(questions), [largest(query, facts) for query in questions]
-    scopes = list(dict.fromkeys(scope_of(query, facts.domain) for query in questions))
-    columns = {name for scope in scopes for name in scope}
+    """The release of this method with the least noise that is admitted: of the questions, of one histogram over all
+    their columns, or of the histogram over each scope. Scales are in contributions of a row, smaller for scopes inside
+    others."""
+    asked = distinct(questions, facts)
+    scopes = list(dict.fromkeys(scope_of(query, facts.domain) for query in asked))
     if method == "histogram":
-        return [_whole(tuple(name for name in facts.domain.names if name in columns))], [Fraction(1)]
-    inner = [any(set(scope) < set(other) for other in scopes) for scope in scopes]
-    return [_whole(scope) for scope in scopes], [_INNER if inside else Fraction(1) for inside in inner]
+        scopes = [_columns(asked, facts)]
+    queries: list[Question] = [Histogram(scope) if scope else Count() for scope in scopes]
+    ratios = [_INNER if any(set(one) < set(other) for other in scopes) else Fraction(1) for one in scopes]
+    if method == "questions":
+        queries, ratios = list(asked), [largest(query, facts) for query in asked]
+    return calibrate(
+        lambda noise: Marginals(queries, [noise * ratio for ratio in ratios], kind), funds=funds, facts=facts
+    )
 
 
-def _noisy(method: str, asked: tuple[Question, ...], facts: Facts, funds: Funds, beta: Fraction, kind: str) -> Way:
-    name = f"{method}, {kind} noise"
-    columns = {column for query in asked for column in scope_of(query, facts.domain)}
-    cells = math.prod(facts.domain.column(column).size for column in columns)
-    if method == "histogram" and cells > MAX_CELLS:
-        return Way(name, None, math.inf, f"{cells:,} cells are too many for one histogram")
-    try:
-        mechanism = marginals(asked, facts, funds=funds, kind=kind, method=method)
-    except ParameterError as error:
-        return Way(name, None, math.inf, str(error))
-    if mechanism.numbers(facts) > MAX_CELLS:
-        return Way(name, None, math.inf, f"{mechanism.numbers(facts):,} numbers are too many for one release")
-    return Way(name, mechanism, bound(asked, mechanism, facts, beta=beta))
+def _columns(questions: Sequence[Question], facts: Facts) -> tuple[str, ...]:
+    """All columns that some question mentions, in the domain's order."""
+    mentioned = {name for query in questions for name in scope_of(query, facts.domain)}
+    return tuple(name for name in facts.domain.names if name in mentioned)
 
 
-def _weights(asked: tuple[Question, ...], facts: Facts, funds: Funds, beta: Fraction) -> Way:
-    try:
-        mechanism = averaged_weights(asked, facts, funds=funds, beta=beta)
-    except ParameterError as error:
-        return Way("weights", None, math.inf, str(error))
-    return Way("weights", mechanism, mechanism.error(beta, facts))
+def largest(query: Question, facts: Facts) -> Fraction:
+    """The largest contribution of a row."""
+    return max(Fraction(1), Fraction(query.sensitivity(facts).linf, facts.neighbours.rows)) * query.unit(facts)
 
 
-def _whole(scope: tuple[str, ...]) -> Question:
-    return Histogram(scope) if scope else Count()
+# Reading a release.
+
+
+def bound(questions: Sequence[Question], mechanism: Marginals, facts: Facts, *, beta: Exact) -> float:
+    """With probability 1 - beta no number of any question, read off the release, is further off than this: in the
+    largest contributions of a row."""
+    readings = zip(questions, readings_of(questions, mechanism, facts, exact.probability(beta=beta)), strict=True)
+    return max(float(reading.error.max(initial=0.0)) / float(largest(query, facts)) for query, reading in readings)
+
+
+def answers(
+    questions: Sequence[Question], mechanism: Mechanism, value: Any, facts: Facts, *, beta: Exact
+) -> list[tuple[Floats, Floats]]:
+    """What a release says about the questions: for each its numbers, and how far off every one is at the most.
+
+    All bounds hold together with probability 1 - beta.
+    """
+    failure = exact.probability(beta=beta)
+    if isinstance(mechanism, AveragedWeights):
+        error = mechanism.error(failure, facts)
+        return [(each, np.full(each.shape, error)) for each in mechanism.answers(questions, value, facts)]
+    if not isinstance(mechanism, Marginals):
+        raise ParameterError(f"a workload is answered by Marginals or AveragedWeights, found {mechanism!r}")
+    measured = mechanism.measured(value, facts)
+    fitted = fit(measured, facts.domain, total=public_total(facts))
+    pairs = []
+    for query, reading in zip(questions, readings_of(questions, mechanism, facts, failure), strict=True):
+        form = require_linear(query, facts.domain)
+        read = reading.of(measured[reading.source], form, facts)
+        guess = fitted.hypothesis.mean(form) * fitted.total
+        numbers = np.clip(guess, read - reading.error, read + reading.error)
+        pairs.append((numbers, reading.error + np.abs(numbers - read)))
+    return pairs
+
+
+def public_total(facts: Facts) -> float | None:
+    """The number of rows, if it is public."""
+    known = facts.neighbours.replace_one and facts.neighbours.rows == 1
+    return None if facts.size is None or not known else float(facts.size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """How a question is read off one part of a release.
+
+    source  the part's place               error   with probability 1 - beta / k each, how far off the numbers are
+    itself  the part is the question       center  for each number what is taken off all weights: the number of rows is
+                                                   public, so that much of it need not be read
+    """
+
+    source: int
+    itself: bool
+    center: Floats
+    error: Floats
+
+    def of(self, measured: Measured, form: Linear, facts: Facts) -> Floats:
+        if self.itself:
+            return measured.value
+        off = self.center * ((public_total(facts) or 0.0) - float(measured.value.sum()))
+        return np.asarray(form.of(measured.sum_over(form.scope, facts.domain)) + off)
+
+
+def readings_of(questions: Sequence[Question], mechanism: Marginals, facts: Facts, beta: Fraction) -> list[Reading]:
+    """For each question the part of the release from which it is read best."""
+    log_numbers = math.log(sum(math.prod(query.shape(facts.domain)) for query in questions))
+
+    def noise(place: int, copies: float) -> float:
+        """The bound for a sum of this many noises of a part."""
+        unit = float(mechanism.queries[place].unit(facts))
+        steps = float(mechanism.scales[place]) / unit
+        return noise_bound(mechanism.kind, steps, copies=copies, log_sets=log_numbers, failure=float(beta)) * unit
+
+    def weighed(place: int, squares: float, top: float, uneven: bool) -> float:
+        """The bound for a sum of noises with weights up to `top` whose squares add up to `squares`.
+
+        ln E exp(l w X) <= (w / top)^2 ln E exp(l top X), since ln E exp(l X) is a power series in l^2 without negative
+        terms: so many copies of the noise, times top. One copy is a whole number only if there is one weight.
+        """
+        if squares <= 1e-9 * top**2:
+            return 0.0
+        copies = squares / top**2
+        return top * noise(place, max(copies, 1 + 1e-9) if uneven else copies)
+
+    def reading(place: int, query: Question, form: Linear) -> Reading:
+        if mechanism.queries[place] == query:
+            return Reading(place, True, np.zeros(form.outputs), np.full(form.outputs, noise(place, 1)))
+        scope = scope_of(mechanism.queries[place], facts.domain)
+        cells = math.prod(facts.domain.column(name).size for name in scope)
+        # For every number the sums of its weights, and of their squares, over the measured cells.
+        ones, copies = np.ones(form.cells), cells // form.cells
+        sums, squares = form.of(ones) * copies, replace(form, weight=form.weight**2).of(ones) * copies
+        center = np.zeros_like(sums)
+        if public_total(facts) is not None:
+            center = np.where(4 * sums**2 > cells * squares, sums / cells, 0.0)  # it takes off a quarter or more
+        spread = squares - cells * center**2
+        tops = np.abs(form.weight).max(initial=0.0) + np.abs(center)
+        numbers = zip(spread.ravel().tolist(), tops.ravel().tolist(), (center.ravel() != 0).tolist(), strict=True)
+        errors = [weighed(place, *number) for number in numbers]
+        return Reading(place, False, center, np.array(errors).reshape(form.outputs))
+
+    best = []
+    for query in questions:
+        form = require_linear(query, facts.domain)
+        ways = [
+            reading(place, query, form)
+            for place, part in enumerate(mechanism.queries)
+            if part == query or (part.where == EVERYTHING and part.counting and set(form.scope) <= part.scope)
+        ]
+        if not ways:
+            raise ParameterError(f"the release says nothing about {query!r}")
+        best.append(min(ways, key=lambda way: float(way.error.max(initial=0.0))))
+    return best

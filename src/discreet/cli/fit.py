@@ -94,9 +94,9 @@ def _estimator(
 
     An option is refused where it means nothing, and so is a method that a plan does not list: before the charge.
     """
-    from discreet.erm.plans import methods
+    from discreet.plan.models import names
 
-    listed = methods(kind)
+    listed = names(kind)
     if method not in (None, "auto", *listed):
         raise ParameterError(
             f"--method of {kind} is one of auto, {', '.join(listed)}; found {method!r}"

@@ -26,13 +26,13 @@ import numpy as np
 from discreet import exact
 from discreet.data import Dataset, Facts, Floats
 from discreet.erm.gradient import Pass, pass_over
-from discreet.erm.promise import Promise
 from discreet.erm.risk import Constants, Risk, public_size
 from discreet.erm.schedules import Accelerated, Average, Last, Schedule, StronglyConvex
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
+from discreet.method import Promise
 from discreet.rng import Rng
 
 _WORK = 2**28  # entries of the features that all passes together may read, beyond the first 64 passes

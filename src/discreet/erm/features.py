@@ -19,7 +19,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -32,25 +32,35 @@ STEPS = 2**15  # integer units in the norm
 _BLOCK = 2**16  # entries of the rows' vectors in a block: half a megabyte of floats
 
 
+@runtime_checkable
 class Features(Protocol):
-    """Public rules that make integer vectors of rows; `fill` writes those of some rows of a batch, as exact floats.
+    """Public rules that make integer vectors of rows.
 
-    single  the vector is (1): the problem is about one number
+    single     the vector is (1): the problem is about one number
+    intercept  one more coordinate, the last, is `constant` in every row
     """
 
-    single: ClassVar[bool]
+    __slots__ = ()
+    NAME: ClassVar[str]
+    single: ClassVar[bool] = False
 
     def dimension(self, domain: Domain) -> int: ...
     def bound_squared(self, domain: Domain) -> int: ...
     def unit(self, domain: Domain) -> Fraction: ...
     def names(self, domain: Domain) -> tuple[str, ...]: ...
-    def fill(self, batch: Batch, part: slice, out: Floats) -> None: ...
-    def constant(self, domain: Domain) -> int: ...
-    def without_intercept(self) -> Features: ...
+    def fill(self, batch: Batch, part: slice, out: Floats) -> None:
+        """Write the vectors of some rows of a batch, as exact floats."""
+
+    def constant(self, domain: Domain) -> int:
+        """The intercept's coordinate of every row; 0 if there is none."""
+        return 0
+
+    def without_intercept(self) -> Features:
+        return self
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Features):
     """The vector (1) for every row."""
 
     NAME: ClassVar[str] = "constant-feature/1"
@@ -71,19 +81,12 @@ class Constant:
     def fill(self, batch: Batch, part: slice, out: Floats) -> None:
         out[:] = 1
 
-    def constant(self, domain: Domain) -> int:
-        return 0
-
-    def without_intercept(self) -> Constant:
-        return self
-
 
 @dataclass(frozen=True, slots=True)
-class VectorColumn:
+class VectorColumn(Features):
     """A Vector column as it is, and the intercept after it."""
 
     NAME: ClassVar[str] = "vector-feature/1"
-    single: ClassVar[bool] = False
     column: str = "x"
     intercept: bool = True
 
@@ -107,7 +110,6 @@ class VectorColumn:
             out[:, -1] = self.constant(batch.domain)
 
     def constant(self, domain: Domain) -> int:
-        """The intercept's coordinate of every row; 0 if there is none."""
         vector = self._vector(domain)
         return math.floor(vector.norm / 2 / vector.step) if self.intercept else 0
 
@@ -122,7 +124,7 @@ class VectorColumn:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Declared:
+class Declared(Features):
     """Declared columns of a table as one vector, projected to `norm`, and the intercept after it.
 
     A number becomes 2 (value - low) / (high - low) - 1, a category a 0/1 coordinate for each of its levels; a number
@@ -131,7 +133,6 @@ class Declared:
     """
 
     NAME: ClassVar[str] = "declared-features/1"
-    single: ClassVar[bool] = False
     columns: tuple[str, ...]
     norm: Fraction
     intercept: bool
@@ -148,7 +149,7 @@ class Declared:
         exact.freeze(self, columns=names, norm=length, intercept=bool(intercept))
 
     def dimension(self, domain: Domain) -> int:
-        return sum(self._width(domain, name) for name in self.columns) + self.intercept
+        return sum(width for *_, width in self._parts(domain)) + self.intercept
 
     def bound_squared(self, domain: Domain) -> int:
         return STEPS**2 + (STEPS // 2) ** 2 * self.intercept
@@ -157,42 +158,50 @@ class Declared:
         return self.norm / STEPS
 
     def names(self, domain: Domain) -> tuple[str, ...]:
-        found: list[str] = []
-        for name in self.columns:
-            column = self._checked(domain, name)
-            if isinstance(column, Number):
-                found += [name, f"{name} is missing"][: self._width(domain, name)]
+        names: list[str] = []
+        for name, column, width in self._parts(domain):
+            if column.categorical:
+                names += [f"{name} = {label}" for label in column.labels()]
             else:
-                found += [f"{name} = {column.label(code)}" for code in range(column.size)]
-        return (*found, "intercept") if self.intercept else tuple(found)
+                names += [name, f"{name} is missing"][:width]
+        return (*names, "intercept") if self.intercept else tuple(names)
 
     def scales(self, domain: Domain) -> tuple[tuple[float, float], ...]:
         """For each coordinate but the intercept, (a, b): it is a * value + b of the column's own value, or (1, 0)."""
-        found: list[tuple[float, float]] = []
-        for name in self.columns:
-            column, width = self._checked(domain, name), self._width(domain, name)
-            if isinstance(column, Number):
+        scales: list[tuple[float, float]] = []
+        for _, column, width in self._parts(domain):
+            coordinates = [(1.0, 0.0)] * width
+            if column.bounded:
                 stretch = 2 / (column.high - column.low)
-                found += [(float(stretch), float(-column.low * stretch - 1)), (1.0, 0.0)][:width]
-            else:
-                found += [(1.0, 0.0)] * width
-        return tuple(found)
+                coordinates[0] = float(stretch), float(-column.low * stretch - 1)
+            scales += coordinates
+        return tuple(scales)
 
     def fill(self, batch: Batch, part: slice, out: Floats) -> None:
         out[:] = 0
         one, start = STEPS / float(self.norm), 0  # what 1 is worth in units
-        for name in self.columns:
-            column, codes = self._checked(batch.domain, name), batch.stored(name)[part]
-            if isinstance(column, Number):
+        for name, column, width in self._parts(batch.domain):
+            codes = batch.stored(name)[part]
+            if column.categorical:
+                out[np.arange(len(codes)), start + codes.astype(np.int64)] = math.trunc(one)
+            else:
                 out[:, start] = np.trunc((codes.astype(np.float64) * (2 / column.steps) - 1) * one)
                 if column.missing_code is not None:
                     missing = codes == column.missing_code
                     out[missing, start] = 0
                     out[missing, start + 1] = math.trunc(one)
-            else:
-                out[np.arange(len(codes)), start + codes.astype(np.int64)] = math.trunc(one)
-            start += self._width(batch.domain, name)
-        _project(out[:, :start])
+            start += width
+        rows = out[:, :start]
+        # Rows longer than STEPS are cut to that length. The entries are integers of at most 2^24, their squares are
+        # summed exactly: fewer than 32 columns stay below 2^53, and beyond that a rounded sum only says which rows are
+        # looked at more closely; `shrunk` tests in exact integers.
+        squares = np.zeros(len(rows))
+        for coordinate in rows.T:
+            squares += coordinate * coordinate
+        long = np.flatnonzero(squares > STEPS**2 - 1)
+        if len(long):
+            factor = np.minimum(1.0, STEPS / np.sqrt(squares[long]))
+            rows[long] = shrunk(np.trunc(rows[long] * factor[:, None]).astype(np.int64), STEPS**2)
         if self.intercept:
             out[:, -1] = self.constant(batch.domain)
 
@@ -202,32 +211,14 @@ class Declared:
     def without_intercept(self) -> Declared:
         return Declared(self.columns, self.norm, False)
 
-    def _width(self, domain: Domain, name: str) -> int:
-        column = self._checked(domain, name)
-        return column.size if isinstance(column, Category) else 1 + column.missing
-
-    def _checked(self, domain: Domain, name: str) -> Category | Number:
-        column = domain.column(name)
-        if isinstance(column, (Category, Number)):
-            return column
-        raise ParameterError(
-            f"column {name!r} is declared {column!r}: a feature needs declared levels, or Number(low, high, step)"
-        )
-
-
-def _project(rows: Floats) -> None:
-    """Cut rows longer than STEPS to that length, in place; exact in the end whatever the floats do.
-
-    The entries are integers of at most 2^24, their squares are summed exactly: fewer than 32 columns stay below 2^53,
-    and beyond that a rounded sum only says which rows are looked at more closely; `shrunk` tests in exact integers.
-    """
-    squares = np.zeros(len(rows))
-    for column in rows.T:
-        squares += column * column
-    long = np.flatnonzero(squares > STEPS**2 - 1)
-    if len(long):
-        factor = np.minimum(1.0, STEPS / np.sqrt(squares[long]))
-        rows[long] = shrunk(np.trunc(rows[long] * factor[:, None]).astype(np.int64), STEPS**2)
+    def _parts(self, domain: Domain) -> Iterator[tuple[str, Category | Number, int]]:
+        """Each column with its name and the number of its coordinates."""
+        for name in self.columns:
+            column = domain.column(name)
+            if not column.listed:
+                needed = "a feature needs declared levels, or Number(low, high, step)"
+                raise ParameterError(f"column {name!r} is declared {column!r}: {needed}")
+            yield name, column, column.size if column.categorical else 1 + column.missing
 
 
 def blocks(features: Features, batch: Batch, most: int = _BLOCK) -> Iterator[tuple[Floats, slice]]:

@@ -31,18 +31,7 @@ from typing import Any
 import numpy as np
 
 from discreet import exact
-from discreet.data import (
-    Batch,
-    Dataset,
-    Domain,
-    Facts,
-    Floats,
-    IntArray,
-    Ints,
-    Vector,
-    grid_rows,
-    shrunk,
-)
+from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Vector, grid_rows, shrunk
 from discreet.erm.features import STEPS, blocks
 from discreet.erm.losses import Custom, ScalarLoss
 from discreet.erm.risk import Constants, Risk

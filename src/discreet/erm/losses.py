@@ -19,6 +19,7 @@ Solvers ask a loss what it is (`Loss` lists the questions) and never which class
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Category, Domain, Floats, Number
+from discreet.data import Domain, Floats, Number
 from discreet.erm.features import Features
 from discreet.errors import ParameterError
 from discreet.exact import Exact
@@ -65,7 +66,7 @@ class Loss:
 
     @property
     def slope_bound(self) -> Fraction:
-        raise NotImplementedError
+        return Fraction(1)
 
     def dimension_of(self, features: Features, domain: Domain) -> int:
         """How many numbers a solution has."""
@@ -78,7 +79,7 @@ class Loss:
     def check_target(self, domain: Domain, name: str) -> None:
         """ParameterError unless the loss can use the declared target."""
         column, classes = domain.column(name), max(2, self.margins)
-        if not isinstance(column, Category) or column.size != classes:
+        if not column.categorical or column.size != classes:
             raise ParameterError(
                 f"{type(self).__name__} needs a target with {classes} declared classes; {name!r} is declared {column!r}"
             )
@@ -179,7 +180,7 @@ class DifferenceLoss(ScalarLoss):
 
     def number(self, domain: Domain, name: str) -> Number:
         column = domain.column(name)
-        if not isinstance(column, Number) or column.missing:
+        if not column.bounded or column.missing:
             raise ParameterError(
                 f"{type(self).__name__} needs a target with bounds that is never missing, "
                 f"Number(low, high, step); {name!r} is declared {column!r}"
@@ -224,7 +225,7 @@ class Squared(DifferenceLoss):
         return 2.0
 
     def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
-        return IntegerBowl(0, 1, number.steps), number.step**2
+        return IntegerLoss((), ((0, 0, 1),)), number.step**2
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -255,39 +256,59 @@ class Huber(DifferenceLoss):
         return 2.0
 
     def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
-        p, r = (self.threshold / number.step).as_integer_ratio()
-        return IntegerBowl(p, r, p // r), number.step**2 / r**2
+        p, r = (self.threshold / number.step).as_integer_ratio()  # r^2 u^2 up to |u| = p / r, then p (2 r |u| - p)
+        pieces = ((-p * p, -2 * p * r, 0), (0, 0, r * r), (-p * p, 2 * p * r, 0))
+        return IntegerLoss((-(p // r) - 1, p // r), pieces), number.step**2 / r**2
+
+
+class QuantileLoss(DifferenceLoss):
+    """k times (1 - q) u above and -q u below; its minimiser over the numbers is the q-quantile."""
+
+    __slots__ = ()
+
+    def quantile(self) -> tuple[Fraction, int]:
+        """(q, k)."""
+        raise NotImplementedError
+
+    def as_pinball(self) -> tuple[Fraction, int] | None:
+        return self.quantile()
+
+    @property
+    def pieces(self) -> tuple[Piece, Piece]:
+        q, times = self.quantile()
+        return (float(times * (1 - q)), 0.0), (-float(times * q), 0.0)
+
+    def value(self, u: Floats) -> Floats:
+        (up, _), (down, _) = self.pieces
+        return np.maximum(up * u, down * u)
+
+    def slope(self, u: Floats) -> Floats:
+        (up, _), (down, _) = self.pieces
+        return np.where(u > 0, up, np.where(u < 0, down, 0.0))
+
+    @property
+    def slope_bound(self) -> Fraction:
+        q, times = self.quantile()
+        return times * max(q, 1 - q)
+
+    def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
+        q, times = self.quantile()
+        part, whole = q.numerator, q.denominator
+        return IntegerLoss((0,), ((0, -part, 0), (0, whole - part, 0))), times * number.step / whole
 
 
 @dataclass(frozen=True, slots=True)
-class Absolute(DifferenceLoss):
+class Absolute(QuantileLoss):
     """|u|: its minimiser over the numbers is the median."""
 
     NAME: ClassVar[str] = "absolute/1"
 
-    def value(self, u: Floats) -> Floats:
-        return np.abs(u)
-
-    def slope(self, u: Floats) -> Floats:
-        return np.sign(u)
-
-    @property
-    def slope_bound(self) -> Fraction:
-        return Fraction(1)
-
-    @property
-    def pieces(self) -> tuple[Piece, Piece]:
-        return (1.0, 0.0), (-1.0, 0.0)
-
-    def as_pinball(self) -> tuple[Fraction, int] | None:
+    def quantile(self) -> tuple[Fraction, int]:
         return Fraction(1, 2), 2
-
-    def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
-        return IntegerCorner(1, 1), number.step
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Pinball(DifferenceLoss):
+class Pinball(QuantileLoss):
     """(1 - q) u above, -q u below: its minimiser over the numbers is the q-quantile."""
 
     NAME: ClassVar[str] = "pinball/1"
@@ -296,26 +317,8 @@ class Pinball(DifferenceLoss):
     def __init__(self, q: Exact) -> None:
         exact.freeze(self, q=exact.probability(q=q))
 
-    def value(self, u: Floats) -> Floats:
-        return np.maximum(float(1 - self.q) * u, -float(self.q) * u)
-
-    def slope(self, u: Floats) -> Floats:
-        return np.where(u > 0, float(1 - self.q), np.where(u < 0, -float(self.q), 0.0))
-
-    @property
-    def slope_bound(self) -> Fraction:
-        return max(self.q, 1 - self.q)
-
-    @property
-    def pieces(self) -> tuple[Piece, Piece]:
-        return (float(1 - self.q), 0.0), (-float(self.q), 0.0)
-
-    def as_pinball(self) -> tuple[Fraction, int] | None:
+    def quantile(self) -> tuple[Fraction, int]:
         return self.q, 1
-
-    def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
-        part, whole = self.q.numerator, self.q.denominator
-        return IntegerCorner(whole - part, part), number.step / whole
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -370,10 +373,6 @@ class Hinge(MarginLoss):
         return np.where(u < 1, -1.0, 0.0)
 
     @property
-    def slope_bound(self) -> Fraction:
-        return Fraction(1)
-
-    @property
     def pieces(self) -> tuple[Piece, Piece]:
         return (-1.0, 1.0), (0.0, 0.0)
 
@@ -404,10 +403,6 @@ class Softmax(Loss):
     @property
     def margins(self) -> int:
         return self.classes
-
-    @property
-    def slope_bound(self) -> Fraction:
-        return Fraction(1)
 
     def row_values(self, margins: Floats, y: Targets) -> Floats:
         return self.value(margins, y.astype(np.int64))
@@ -487,54 +482,33 @@ class Custom(Loss):
         return {"name": self.NAME, "label": self.label, **stated}
 
 
-# --- in integers, on the grid of a column -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
-class IntegerCorner:
-    """The loss up * u above 0, down * -u below, of a whole number u of steps: absolute and pinball.
+class IntegerLoss:
+    """A loss of a whole number u of steps, in whole numbers: a polynomial a + b u + c u^2 between any two cuts.
 
-    The sum of the losses at a code follows from power sums of the codes below its `ends`, up to the degree.
+    cuts    where one polynomial ends, the cut included, and the next begins
+    pieces  (a, b, c) of each, one more than there are cuts
     """
 
-    degree: ClassVar[int] = 1
-    up: int
-    down: int
+    cuts: tuple[int, ...]
+    pieces: tuple[PowerSums, ...]
+
+    @property
+    def degree(self) -> int:
+        return 2 if any(c for *_, c in self.pieces) else 1
 
     def value(self, u: int) -> int:
-        return self.up * u if u > 0 else -self.down * u
+        a, b, c = self.pieces[bisect.bisect_left(self.cuts, u)]
+        return a + b * u + c * u * u
 
     def ends(self, code: int) -> tuple[int, ...]:
-        return (code,)
+        """The codes x for which u = code - x passes a cut."""
+        return tuple(code - cut for cut in self.cuts)
 
     def total(self, code: int, below: Below, everything: PowerSums) -> int:
-        (count, total, _), (rows, whole, _) = below(code), everything
-        return self.up * (code * count - total) + self.down * (whole - total - code * (rows - count))
-
-
-@dataclass(frozen=True, slots=True)
-class IntegerBowl:
-    """r^2 u^2 up to |u| = t = p/r and the line p (2 r |u| - p) beyond: r^2 times Huber's loss. reach = floor(t)."""
-
-    degree: ClassVar[int] = 2
-    p: int
-    r: int
-    reach: int
-
-    def value(self, u: int) -> int:
-        return self.r**2 * u * u if abs(u) <= self.reach else self.p * (2 * self.r * abs(u) - self.p)
-
-    def ends(self, code: int) -> tuple[int, ...]:
-        return (code - self.reach, code + self.reach + 1)
-
-    def total(self, code: int, below: Below, everything: PowerSums) -> int:
-        start, stop = (below(end) for end in self.ends(code))
-        count, total, squares = (b - a for a, b in zip(start, stop, strict=True))
-        inside = self.r**2 * (code * code * count - 2 * code * total + squares)
-        left = code * start[0] - start[1]
-        right = everything[1] - stop[1] - code * (everything[0] - stop[0])
-        outside = everything[0] - count
-        return inside + self.p * (2 * self.r * (left + right) - self.p * outside)
-
-
-IntegerLoss = IntegerCorner | IntegerBowl
+        """The sum of the losses at a code, from power sums of the codes below its `ends`."""
+        sums, total = [everything, *map(below, self.ends(code)), (0, 0, 0)], 0
+        for (a, b, c), more, fewer in zip(self.pieces, sums, sums[1:], strict=False):
+            rows, codes, squares = (one - other for one, other in zip(more, fewer, strict=True))
+            total += a * rows + b * (code * rows - codes) + c * (code * code * rows - 2 * code * codes + squares)
+        return total

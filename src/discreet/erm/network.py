@@ -35,23 +35,21 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from discreet import exact
-from discreet.data import Batch, Category, Dataset, Domain, Facts, Floats, IntArray, Ints
-from discreet.erm.features import STEPS, Constant, Declared, VectorColumn, blocks
+from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Mask
+from discreet.erm.features import STEPS, Features, blocks
 from discreet.erm.gradient import class_slopes, lengths
-from discreet.erm.promise import Promise
 from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
+from discreet.method import Promise
 from discreet.query import Sensitivity, of_persons
 from discreet.rng import Rng, SeededRng
 
 Shapes = tuple[tuple[int, int], ...]
-Vectors = Constant | VectorColumn | Declared
 
 _ONE = 2**12  # what an activation of 1 is
 _WEIGHT = 2**15  # what a weight of 1 is
@@ -92,7 +90,7 @@ class NeuralDescent:
     """
 
     NAME: ClassVar[str] = "neural-descent/1"
-    features: Vectors
+    features: Features
     target: str
     hidden: tuple[int, ...]
     clip: Fraction
@@ -102,14 +100,14 @@ class NeuralDescent:
     seed: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.features, Vectors):
+        if not isinstance(self.features, Features):
             raise ParameterError(f"features must be VectorColumn, Declared or Constant, found {self.features!r}")
         if not isinstance(self.noise, Noise):
             raise ParameterError(f"noise must be one of discreet.mechanisms.noise, found {self.noise!r}")
         exact.text(target=self.target)
         exact.freeze(
             self,
-            hidden=_checked_widths(self.hidden),
+            hidden=_layer_widths(self.hidden),
             clip=_moderate("clip", exact.positive(clip=self.clip)),
             steps=exact.whole(steps=self.steps),
             rate=_moderate("rate", exact.positive(rate=self.rate)),
@@ -167,22 +165,23 @@ class Network:
 
     def released(self, weights: Floats) -> Floats:
         """The weights for rows in the units of the features: only the first layer's change."""
-        found, first = weights.copy(), math.prod(self.shapes[0])
-        found[:first] *= float(Fraction(2) ** self.lift / _ONE / self.features.unit(self.domain))
-        return found
+        scaled, first = weights.copy(), math.prod(self.shapes[0])
+        scaled[:first] *= float(Fraction(2) ** self.lift / _ONE / self.features.unit(self.domain))
+        return scaled
 
     def at(self, weights: Floats) -> Callable[[Batch], IntArray]:
         """The function of a batch whose sum is the sum of the cut gradients at these weights."""
         layers = split(np.rint(weights * _WEIGHT), self.shapes)
-        return lambda batch: self._summed(batch, layers)
 
-    def _summed(self, batch: Batch, layers: list[Floats]) -> IntArray:
-        total = np.zeros(self.dimension, dtype=np.int64)
-        for rows, labels in self.blocks(batch):
-            inputs, signals = self.parts(rows, labels, layers)
-            sums = [(signal.T @ given).ravel() for signal, given in zip(signals, inputs, strict=True)]
-            total += np.concatenate(sums).astype(np.int64)
-        return total
+        def summed(batch: Batch) -> IntArray:
+            total = np.zeros(self.dimension, dtype=np.int64)
+            for rows, labels in self.blocks(batch):
+                inputs, signals = self.parts(rows, labels, layers)
+                sums = [(signal.T @ given).ravel() for signal, given in zip(signals, inputs, strict=True)]
+                total += np.concatenate(sums).astype(np.int64)
+            return total
+
+        return summed
 
     def parts(self, rows: Floats, labels: Ints, layers: list[Floats]) -> tuple[list[Floats], list[Floats]]:
         """For each layer the rows' inputs and their signals, scaled so that every row's part is within the clip."""
@@ -198,10 +197,10 @@ class Network:
             yield (np.trunc(rows * 2.0**self.lift) if self.lift else rows.copy()), labels
 
 
-def layout(features: Vectors, target: str, hidden: tuple[int, ...], domain: Domain) -> Shapes:
+def layout(features: Features, target: str, hidden: tuple[int, ...], domain: Domain) -> Shapes:
     """The shapes of the layers' matrices, (units, inputs), first layer first: public."""
     column = domain.column(target)
-    if not isinstance(column, Category) or column.size < 2:
+    if not column.categorical or column.size < 2:
         raise ParameterError(f"a network needs a target with at least 2 declared classes; {target!r} is {column!r}")
     if column.size > _WIDEST:
         raise ParameterError(f"a network has at most {_WIDEST} classes; {target!r} has {column.size}")
@@ -233,7 +232,7 @@ def promise(mechanism: NeuralDescent, facts: Facts) -> Promise:
 
 
 def propose(
-    features: Vectors,
+    features: Features,
     target: str,
     hidden: tuple[int, ...],
     *,
@@ -256,28 +255,22 @@ def propose(
         def make(scale: Fraction) -> NeuralDescent:
             return NeuralDescent(features, target, hidden, _CLIP, kind(scale), steps, fastest, seed)
 
-        best: NeuralDescent = calibrate(make, funds=funds, facts=facts)
-        return best
+        return calibrate(make, funds=funds, facts=facts)
 
-    most = _limit(layout(features, target, _checked_widths(hidden), facts.domain), facts)
-    try:
-        one = _deviation(least(GaussianNoise, 1), facts)
-        found = least(GaussianNoise, min(most, max(_FEWEST, math.ceil(_SHAKEN / (one * fastest)))))
-    except ParameterError:  # there is no delta
-        found = least(ProductLaplaceNoise, _FEWEST)
-    rate = Fraction(f"{_SHAKEN / _deviation(found, facts) / math.sqrt(found.steps):.6g}")
-    return dataclasses.replace(found, rate=min(fastest, max(_SLOWEST, rate)))
+    def deviation(mechanism: NeuralDescent) -> float:
+        """Of the noise on one coordinate of the mean gradient."""
+        return math.sqrt(mechanism.noise.variance()) / public_size(facts)
 
-
-def _limit(shapes: Shapes, facts: Facts) -> int:
-    """How many steps are affordable."""
+    shapes = layout(features, target, _layer_widths(hidden), facts.domain)
     work = public_size(facts) * facts.neighbours.rows * sum(map(math.prod, shapes))
-    return min(_MOST, max(100, _WORK // work))
-
-
-def _deviation(mechanism: NeuralDescent, facts: Facts) -> float:
-    """Of the noise on one coordinate of the mean gradient."""
-    return math.sqrt(mechanism.noise.variance()) / public_size(facts)
+    most = min(_MOST, max(100, _WORK // work))
+    try:
+        one = deviation(least(GaussianNoise, 1))
+        best = least(GaussianNoise, min(most, max(_FEWEST, math.ceil(_SHAKEN / (one * fastest)))))
+    except ParameterError:  # there is no delta
+        best = least(ProductLaplaceNoise, _FEWEST)
+    rate = Fraction(f"{_SHAKEN / deviation(best) / math.sqrt(best.steps):.6g}")
+    return dataclasses.replace(best, rate=min(fastest, max(_SLOWEST, rate)))
 
 
 def _forward(rows: Floats, layers: list[Floats]) -> tuple[list[Floats], Floats]:
@@ -328,24 +321,21 @@ def _cut(inputs: list[Floats], signals: list[Floats], raw: float) -> list[Floats
     return scaled
 
 
-def _within(signals: list[Floats], inputs: list[Floats]) -> npt.NDArray[np.bool_]:
+def _within(signals: list[Floats], inputs: list[Floats]) -> Mask:
     """Whether rows of these squared lengths have a part of at most _LONGEST, in exact integers.
 
     If the float total is at most 2^58, each signal's is at most 2^52 and so exact, and int64 holds the exact total.
     """
     plausible = _total(signals, inputs) <= _LONGEST**2
-    exactly = np.zeros(len(plausible), dtype=np.int64)
-    for signal, given in zip(signals, inputs, strict=True):
-        exactly += np.where(plausible, signal, 0.0).astype(np.int64) * given.astype(np.int64)
-    found: npt.NDArray[np.bool_] = plausible & (exactly <= _LONGEST**2)
-    return found
+    exactly = sum(
+        np.where(plausible, signal, 0.0).astype(np.int64) * given.astype(np.int64)
+        for signal, given in zip(signals, inputs, strict=True)
+    )
+    return np.asarray(plausible & (exactly <= _LONGEST**2), dtype=bool)
 
 
 def _total(signals: list[Floats], inputs: list[Floats]) -> Floats:
-    total = np.zeros(len(inputs[0]))
-    for signal, given in zip(signals, inputs, strict=True):
-        total += signal * given
-    return total
+    return np.asarray(sum(signal * given for signal, given in zip(signals, inputs, strict=True)))
 
 
 def _squares(rows: Floats) -> Floats:
@@ -365,7 +355,7 @@ def _exp_table() -> Floats:
     return np.asarray(np.rint(np.exp(-np.arange(2**16) * 2.0**-12) * _EXP))
 
 
-def _checked_widths(hidden: object) -> tuple[int, ...]:
+def _layer_widths(hidden: object) -> tuple[int, ...]:
     if not isinstance(hidden, (tuple, list)) or not 1 <= len(hidden) <= _DEEPEST:
         raise ParameterError(f"hidden must be a tuple of 1 to {_DEEPEST} widths, found {hidden!r}")
     widths = tuple(exact.whole(hidden=width) for width in hidden)

@@ -28,13 +28,18 @@ from discreet.data import Batch, Dataset, Facts, Floats, IntArray
 from discreet.erm.features import blocks
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
-from discreet.erm.promise import Promise
 from discreet.erm.risk import Constants, Risk, public_size
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
+from discreet.mechanisms import (
+    GaussianNoise,
+    Noise,
+    ProductLaplaceNoise,
+    calibrate,
+)
+from discreet.method import Promise
 from discreet.query import Sensitivity
 from discreet.rng import Rng
 

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -33,8 +33,41 @@ NoisyGradient = Callable[[Floats, int], Floats]  # (point, which step): every st
 Shrink = Callable[[Floats, float], Floats]  # (point, rate)
 
 
+@runtime_checkable
+class Schedule(Protocol):
+    """How a descent moves, what it returns, and the excess risk that its theorem states.
+
+    expected  the bound that holds in expectation; infinite where nothing is promised
+    likely    the bound that holds with probability 1 - beta under Gaussian noise of this deviation on each coordinate
+    """
+
+    __slots__ = ()
+    NAME: ClassVar[str]
+
+    def __init__(self, rate: Exact) -> None: ...
+    def descend(
+        self, gradient: NoisyGradient, shrink: Shrink, start: Floats, steps: int, *, smooth: bool
+    ) -> Floats: ...
+    def expected(self, known: Constants, steps: int, variance: float) -> float: ...
+    @staticmethod
+    def best_rate(known: Constants, steps: int, variance: float) -> float: ...
+
+    def likely(self, known: Constants, steps: int, deviation: float, beta: float) -> float:
+        return math.inf
+
+
 @dataclass(frozen=True, slots=True, init=False)
-class Average:
+class ConstantRate(Schedule, Protocol):
+    """A schedule with one rate for all steps."""
+
+    rate: Fraction
+
+    def __init__(self, rate: Exact) -> None:
+        exact.freeze(self, rate=exact.moderate(rate=rate))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Average(ConstantRate):
     """w_t = shrink(w_{t-1} - eta (g + h)); the mean of w_1, ..., w_T, or of w_0, ..., w_{T-1} if the loss has corners.
 
     Theorem.   Corners: E excess <= (eta/2)(G^2 + V) + R0^2 / (2 eta T), least at eta = R0 / sqrt(T (G^2 + V)), where it
@@ -44,10 +77,6 @@ class Average:
     """
 
     NAME: ClassVar[str] = "average-descent/1"
-    rate: Fraction
-
-    def __init__(self, rate: Exact) -> None:
-        exact.freeze(self, rate=exact.moderate(rate=rate))
 
     def descend(self, gradient: NoisyGradient, shrink: Shrink, start: Floats, steps: int, *, smooth: bool) -> Floats:
         rate, w, total = float(self.rate), start, np.zeros_like(start)
@@ -72,7 +101,6 @@ class Average:
         return _balanced(known.span**2 / (2 * steps), variance / 2, known.cautious)
 
     def likely(self, known: Constants, steps: int, deviation: float, beta: float) -> float:
-        """The bound that holds with probability 1 - beta under Gaussian noise of this deviation on each coordinate."""
         rate, half = float(self.rate), math.log(2 / beta)
         slope = known.lipschitz + known.regularizer_slope
         lengths = _chi_square([1.0] * steps, known.dimension, half) * deviation**2 / steps
@@ -85,7 +113,7 @@ class Average:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Last:
+class Last(ConstantRate):
     """w_t = shrink(w_{t-1} - eta (g + h)); the last one, w_T. For smooth losses.
 
     Theorem.   eta < 1/beta: E excess <= R0^2 / (2 eta T) + V eta / (2 (1 - eta beta)) * (1 + H), H = 1 + 1/2 + ... +
@@ -95,10 +123,6 @@ class Last:
     """
 
     NAME: ClassVar[str] = "last-descent/1"
-    rate: Fraction
-
-    def __init__(self, rate: Exact) -> None:
-        exact.freeze(self, rate=exact.moderate(rate=rate))
 
     def descend(self, gradient: NoisyGradient, shrink: Shrink, start: Floats, steps: int, *, smooth: bool) -> Floats:
         rate, w = float(self.rate), start
@@ -119,12 +143,9 @@ class Last:
             return Average.best_rate(known, steps, variance)
         return _balanced(known.span**2 / (2 * steps), variance / 2 * (1 + _harmonic(steps - 1)), known.cautious)
 
-    def likely(self, known: Constants, steps: int, deviation: float, beta: float) -> float:
-        return math.inf
-
 
 @dataclass(frozen=True, slots=True, init=False)
-class Accelerated:
+class Accelerated(ConstantRate):
     """Gradients at x_t between y_{t-1} and z_{t-1}; z_t = shrink(z_{t-1} - eta t (g(x_t) + h)); y_t nearer to z_t. For
     smooth losses.
 
@@ -137,10 +158,6 @@ class Accelerated:
     """
 
     NAME: ClassVar[str] = "accelerated-descent/1"
-    rate: Fraction
-
-    def __init__(self, rate: Exact) -> None:
-        exact.freeze(self, rate=exact.moderate(rate=rate))
 
     def descend(self, gradient: NoisyGradient, shrink: Shrink, start: Floats, steps: int, *, smooth: bool) -> Floats:
         rate, y, z = float(self.rate), start, start
@@ -176,7 +193,7 @@ class Accelerated:
 
 
 @dataclass(frozen=True, slots=True)
-class StronglyConvex:
+class StronglyConvex(Schedule):
     """w_{t+1} = shrink(w_t - eta_t (g + h)), eta_t = 2 / (mu (t+1)); the mean of w_1, ..., w_T with weights t.
 
     Theorem.   With ridge of strength mu: E excess <= 2 (G^2 + V) / (mu (T+1)), G with the regularizer's slope.
@@ -208,12 +225,6 @@ class StronglyConvex:
     def best_rate(known: Constants, steps: int, variance: float) -> float:
         """The modulus, which fixes the rates."""
         return known.convexity or known.lipschitz / known.span
-
-    def likely(self, known: Constants, steps: int, deviation: float, beta: float) -> float:
-        return math.inf
-
-
-Schedule = Average | Last | Accelerated | StronglyConvex
 
 
 def _noise_term(rate: float, smoothness: float, variance: float) -> float:

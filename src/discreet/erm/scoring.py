@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.data import Batch, Category, Domain, Facts, Floats, IntArray, Number, Vector
+from discreet.data import Batch, Domain, Facts, Floats, IntArray
 from discreet.erm.features import STEPS, Declared, VectorColumn, blocks
 from discreet.errors import ParameterError
 from discreet.query import Sensitivity, alone, of_persons
@@ -50,7 +50,7 @@ class LinearRule:
         step = float(unit * features.unit(domain))
         biases = np.clip(np.rint(intercept / step), -(2.0**51), 2.0**51)
         weights = np.rint(coef / float(unit)).astype(np.int64)
-        return LinearRule(features, tuple(map(tuple, weights.tolist())), tuple(int(each) for each in biases), unit)
+        return LinearRule(features, tuple(map(tuple, weights.tolist())), tuple(map(int, biases)), unit)
 
     def check(self, domain: Domain) -> None:
         """Every margin is an exact float: below 2^53, whatever the row and the order of its additions."""
@@ -66,14 +66,12 @@ class LinearRule:
 
     def numbers(self, batch: Batch) -> Floats:
         """The predicted number of every row."""
-        found: Floats = self._margins(batch)[:, 0] * float(self.unit * self.features.unit(batch.domain))
-        return found
+        return np.asarray(self._margins(batch)[:, 0] * float(self.unit * self.features.unit(batch.domain)))
 
     def _margins(self, batch: Batch) -> Floats:
         weights = np.array(self.weights, dtype=np.float64).T
         parts = [rows @ weights for rows, _ in blocks(self.features, batch)]
-        found: Floats = np.concatenate(parts) + np.array(self.biases, dtype=np.float64)
-        return found
+        return np.asarray(np.concatenate(parts) + np.array(self.biases, dtype=np.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,27 +91,23 @@ class ModelRule:
     def classes(self, batch: Batch) -> npt.NDArray[np.int64]:
         """The code of the predicted class of every row; -1, never right, where the model fails."""
         codes = {label: code for code, label in enumerate(getattr(self.model, "classes_", ()))}
-        known = [each if isinstance(each, (str, int, float, bool)) else None for each in self._predictions(batch)]
-        return np.array([codes.get(each, -1) for each in known], dtype=np.int64)
+        labels = (label if isinstance(label, (str, int, float)) else None for label in self._predictions(batch))
+        return np.array([codes.get(label, -1) for label in labels], dtype=np.int64)
 
     def numbers(self, batch: Batch) -> Floats:
         """The predicted number of every row; NaN where the model fails."""
-        found = [each if isinstance(each, (int, float)) else math.nan for each in self._predictions(batch)]
-        return np.array(found, dtype=np.float64)
+        numbers = (value if isinstance(value, (int, float)) else math.nan for value in self._predictions(batch))
+        return np.array(list(numbers), dtype=np.float64)
 
     def stated_record(self) -> dict[str, Any]:
         return {"name": self.NAME, "label": self.label}
 
     def _predictions(self, batch: Batch) -> Iterator[Any]:
-        vector, rows = batch.domain.column("x"), batch["x"]
-        assert isinstance(vector, Vector)
-        for row in rows:
-            found = alone(lambda row: np.asarray(self.model.predict(row)).ravel()[0], _single(row, vector), None)
-            yield found.item() if isinstance(found, np.generic) else found
-
-
-def _single(row: npt.NDArray[np.int64], vector: Vector) -> Floats:
-    return np.asarray((row * float(vector.step)).reshape(1, -1))
+        for row in batch.domain.column("x").plain(batch["x"], batch.rows):
+            predicted = alone(
+                lambda row: np.asarray(self.model.predict(row)).ravel()[0], np.asarray(row).reshape(1, -1), None
+            )
+            yield predicted.item() if isinstance(predicted, np.generic) else predicted
 
 
 Rule = LinearRule | ModelRule
@@ -140,7 +134,7 @@ class RightPredictions:
         return np.array([np.count_nonzero(rule.classes(batch) == labels) for rule in self.rules], dtype=np.int64)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        if not isinstance(facts.domain.column(self.target), Category):
+        if not facts.domain.column(self.target).categorical:
             raise ParameterError(f"the target {self.target!r} has no classes")
         return _sensitivity(self.rules, 1, facts)
 
@@ -167,18 +161,18 @@ class SmallMisses:
 
     def partial(self, batch: Batch) -> IntArray:
         column = batch.domain.column(self.target)
-        assert isinstance(column, Number)
+        assert column.bounded
         truth = batch[self.target].astype(np.float64) * float(column.step) + float(column.low)
-        return np.array([-self._missed(rule.numbers(batch), truth) for rule in self.rules], dtype=np.int64)
-
-    def _missed(self, predicted: Floats, truth: Floats) -> int:
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            share = np.nan_to_num((predicted - truth) / float(self.largest), nan=1.0, posinf=1.0, neginf=-1.0)
-        cut = np.clip(share, -1.0, 1.0)
-        return int(np.floor(cut * cut * STEPS).astype(np.int64).sum())
+        misses = np.zeros(len(self.rules), dtype=np.int64)
+        for place, rule in enumerate(self.rules):
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                share = (rule.numbers(batch) - truth) / float(self.largest)
+            cut = np.clip(np.nan_to_num(share, nan=1.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
+            misses[place] = np.floor(cut * cut * STEPS).astype(np.int64).sum()
+        return -misses
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
-        if not isinstance(facts.domain.column(self.target), Number):
+        if not facts.domain.column(self.target).bounded:
             raise ParameterError(f"the target {self.target!r} has no bounds")
         return _sensitivity(self.rules, STEPS, facts)
 

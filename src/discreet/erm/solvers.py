@@ -13,20 +13,21 @@ All read public numbers only: the risk, the facts and the funds.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import Any
 
 from discreet.data import Facts
 from discreet.erm import descent, output_perturbation
 from discreet.erm.exponential import bounds
 from discreet.erm.losses import Squared
-from discreet.erm.promise import Promise
 from discreet.erm.risk import Ridge, Risk
 from discreet.erm.schedules import Average
-from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
+from discreet.method import Maker, Method, Methods, Offer, Promise, Refused
 
 _NOISES: dict[str, type[Noise]] = {
     "gaussian": GaussianNoise,
@@ -34,57 +35,66 @@ _NOISES: dict[str, type[Noise]] = {
     "coordinate-laplace": CoordinateLaplaceNoise,
 }
 SOLVERS = ("descent", *descent.SCHEDULES, *_NOISES, "exponential", "output")
+ALIAS = "average"
+""" "gaussian" by another name: a plan lists one of the two."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """One solver for a risk: the mechanism that would be released and its promise, or why it does not apply."""
+def methods(
+    risk: Risk, facts: Facts, funds: Funds, *, steps: int | None = None, share: Fraction = Fraction(1)
+) -> Methods:
+    """Every solver, with the least noise that is admitted.
 
-    solver: str
-    mechanism: Any = None
-    promise: Promise | None = None
-    refusal: str = ""
+    steps  of a descent; by a public rule unless it is given
+    share  which part of the rows of the facts is here: losses are divided by the number of all, and promises are about
+           the mean over these
+    """
+
+    def usual() -> Iterable[str]:
+        first = listed.find("descent")
+        if isinstance(first, Refused):
+            return ("descent",)
+        # Without ridge, output perturbation with Gaussian noise promises about the root of what descent does, in units
+        # of diameter times slope: less, whenever either says anything. With ridge or with pure noise either may win.
+        gaussian = isinstance(first.offer(facts.size).mechanism.noise, GaussianNoise)
+        others = () if gaussian and not isinstance(risk.regularizer, Ridge) else ("output",)
+        # A grid in several dimensions reads the rows thousands of times, unless their squares are all it needs.
+        quick = risk.dimension(facts.domain) == 1 or isinstance(risk.loss, Squared)
+        return ("descent", *(("exponential",) if quick else ()), *others)
+
+    listed = Methods(
+        {name: maker(name, facts, functools.partial(_solved, name, risk, funds, steps), share) for name in SOLVERS},
+        usual=usual,
+    )
+    return listed
 
 
-def offer(solver: str, risk: Risk, *, facts: Facts, funds: Funds, steps: int | None = None) -> Offer:
-    """What this solver would do here, with the least noise that is admitted."""
-    if solver == "exponential":
+def maker(
+    name: str, facts: Facts, solved: Callable[[Facts], tuple[Any, Promise]], share: Fraction = Fraction(1)
+) -> Maker:
+    """The method that makes a mechanism and a promise of facts, for the size of these or for any if they have none."""
+
+    def offer(size: int | None) -> Offer:
+        mechanism, promise = solved(facts if size == facts.size else dataclasses.replace(facts, size=size))
+        promise = promise.times(1 / float(share))
+        return Offer(name, mechanism, promise, getattr(getattr(mechanism, "noise", mechanism), "scale", None))
+
+    def make() -> Method:
+        method = Method.solving(name, offer)
+        if facts.size is not None:
+            method.offer(facts.size)  # says why it does not apply
+        return method
+
+    return make
+
+
+def _solved(name: str, risk: Risk, funds: Funds, steps: int | None, facts: Facts) -> tuple[Any, Promise]:
+    if name == "exponential":
         drawn = bounds.propose(risk, facts=facts, funds=funds)
-        return Offer(solver, drawn, bounds.promise(drawn, facts))
-    if solver == "output":
+        return drawn, bounds.promise(drawn, facts)
+    if name == "output":
         perturbed = output_perturbation.propose(risk, facts=facts, funds=funds)
-        return Offer(solver, perturbed, output_perturbation.promise(perturbed, facts))
-    if solver not in SOLVERS:
-        raise ParameterError(f"method must be one of auto, {', '.join(SOLVERS)}; found {solver!r}")
-    noise = _NOISES.get(solver)
-    schedule = Average if noise is not None else descent.SCHEDULES.get(solver)
+        return perturbed, output_perturbation.promise(perturbed, facts)
+    noise = _NOISES.get(name)
+    schedule = Average if noise is not None else descent.SCHEDULES.get(name)
     found = descent.propose(risk, facts=facts, funds=funds, noise=noise, schedule=schedule, steps=steps)
-    return Offer(solver, found, descent.promise(found, facts))
-
-
-def offers(
-    risk: Risk, *, facts: Facts, funds: Funds, solvers: tuple[str, ...] = SOLVERS, steps: int | None = None
-) -> tuple[Offer, ...]:
-    """Every solver that was asked for, those that do not apply with their refusal."""
-    found = []
-    for solver in solvers:
-        try:
-            found.append(offer(solver, risk, facts=facts, funds=funds, steps=steps))
-        except ParameterError as refused:
-            found.append(Offer(solver, refusal=str(refused)))
-    return tuple(found)
-
-
-def choose(risk: Risk, *, facts: Facts, funds: Funds, method: str = "auto", steps: int | None = None) -> Offer:
-    """The offer to take: the named solver's, or the one that promises most; descent if nobody promises anything."""
-    if method != "auto":
-        return offer(method, risk, facts=facts, funds=funds, steps=steps)
-    first = offer("descent", risk, facts=facts, funds=funds, steps=steps)
-    # Without ridge, output perturbation with Gaussian noise promises about the root of what descent does, in units of
-    # diameter times slope: less, whenever either says anything. With ridge or with pure noise either may win.
-    gaussian = isinstance(first.mechanism.noise, GaussianNoise) and not isinstance(risk.regularizer, Ridge)
-    # A grid in several dimensions reads the rows thousands of times, unless their squares are all it needs.
-    listed = risk.dimension(facts.domain) == 1 or isinstance(risk.loss, Squared)
-    others = (*(("exponential",) if listed else ()), *(() if gaussian else ("output",)))
-    made = [first, *offers(risk, facts=facts, funds=funds, solvers=others)]
-    return min(made, key=lambda each: math.inf if each.promise is None else float(each.promise))
+    return found, descent.promise(found, facts)

@@ -15,7 +15,7 @@ A fit to a table through a ledger file that was charged and answered before come
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -24,16 +24,15 @@ from sklearn.base import BaseEstimator
 from discreet import exact
 from discreet.certificate import Certificate, Evidence, certificate
 from discreet.data import Dataset
-from discreet.erm.promise import Promise
 from discreet.errors import ParameterError
 from discreet.estimators.replay import Request
 from discreet.exact import Exact
 from discreet.funds import FAILING, Caps, Funds, caps_of
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
-from discreet.ledger import Ledger
-from discreet.ledger.state import price_from
+from discreet.ledger import Ledger, price_from
 from discreet.mechanisms import Mechanism
-from discreet.pac.mistake_bound import Certificate as Certified
+from discreet.method import Offer
+from discreet.pac.mistake_bound import MistakeBound
 from discreet.records import Json
 from discreet.release import Released, release
 
@@ -67,7 +66,7 @@ class FitGuarantee:
     alone: Evidence | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
-    def of(got: Released | Certified, budget: Budget, terms: Terms, ledger: Ledger, what: str) -> FitGuarantee:
+    def of(got: Released | MistakeBound, budget: Budget, terms: Terms, ledger: Ledger, what: str) -> FitGuarantee:
         """What a release promises: `what` alone, or as an entry of the ledger that the terms name."""
         if terms.ledger is None:
             evidence = Evidence.of(ledger, got.entry).without_answer()
@@ -124,41 +123,6 @@ class Terms:
         return "rows" if self.ledger is None else self.ledger.identity.name
 
 
-@dataclass(frozen=True, slots=True)
-class Books:
-    """What a fit may cost, and where it is charged.
-
-    ledger   None: the fit has a budget of its own
-    within   the limits as the charge records them, if they depend on what is left
-    request  what the fit asks of its ledger, if that can be asked again
-    """
-
-    funds: Funds
-    ledger: Ledger | None
-    allowance: str | None = None
-    within: Json = None
-    request: Request | None = None
-
-    def charged_to(self, mechanism: Mechanism, data: Dataset) -> Ledger:
-        """The ledger; or a new one for this mechanism alone, whose delta is divided as the mechanism needs it."""
-        if self.ledger is not None:
-            return self.ledger
-        assert self.funds.budget is not None
-        guarantee = mechanism.guarantee(data.facts)
-        fitting = (share for share in _DIVISIONS if self.funds.keeping(share).admits(guarantee))
-        share = next(fitting, _DIVISIONS[0])  # if none fits the charge says so
-        return Ledger.in_memory(self.funds.budget, data.identity, failure_share=share)
-
-    def release(self, mechanism: Mechanism, data: Dataset, *, memo: str) -> tuple[Released, Ledger]:
-        """Charge and run the mechanism, or get back what this request released before; and where it is charged."""
-        ledger = self.charged_to(mechanism, data)
-        how: dict[str, Any] = {"ledger": ledger, "allowance": self.allowance, "memo": memo}
-        if self.request is None:
-            return release(mechanism, data, **how), ledger
-        with self.request.taken(mechanism) as request:
-            return release(mechanism, data, request=request, within=self.within, **how), ledger
-
-
 _DIVISIONS = (Fraction(0), Fraction(1, 2), FAILING)
 """How much of delta mechanisms take for their failures."""
 
@@ -212,59 +176,99 @@ def _budget(estimator: Any, ledger: Ledger | None) -> Budget | None:
     return None
 
 
-def books(terms: Terms, data: Dataset, *, about: Any = None) -> Books:
-    """The ledger to charge, and what the fit may cost.
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A release that was charged: what came out, and what is promised about it."""
 
-    The fit's own budget is read as a new ledger would read it, with the same share for failures. Whether the real
-    ledger has as much left is decided by the charge: BudgetExceeded if not.
+    released: Released
+    guarantee: FitGuarantee
+    entry: int | None
 
-    about  of a table: what is learned about it beside the parameters, so that the same can be asked again. The limits
-           of a stored release are those that it was charged with, so that the same mechanism is found
+    @property
+    def value(self) -> Any:
+        return self.released.value
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One release about a dataset: what it may cost, where it is charged, and what it asks of its ledger.
+
+    Whether the ledger has as much left as the funds say is decided by the charge: BudgetExceeded if not.
+
+    within   the limits as the charge records them, if they depend on what is left
+    request  what is asked of the ledger, if that can be asked again
     """
-    request = Request.of(terms.ledger, terms.problem, about, data.facts)
-    if terms.ledger is None:
-        assert terms.budget is not None
-        return Books(Funds.of(terms.budget), None, request=request)
-    if terms.budget is not None:
-        funds = Funds(*caps_of(terms.budget, terms.ledger.failure_share))
-        return Books(funds, terms.ledger, terms.allowance, None, request)
-    funds = terms.ledger.funds(share=terms.share, allowance=terms.allowance)
-    stored = None if request is None else request.stored()
-    if stored is not None and stored.within is not None:
-        then = price_from(stored.within)
-        funds = Funds(funds.order, Caps(then.renyi, then.pure or 0, then.failure))
-    limits: Json = {"renyi": funds.caps.renyi, "pure": funds.caps.pure, "failure": funds.caps.failure}
-    return Books(funds, terms.ledger, terms.allowance, limits, request)
 
+    terms: Terms
+    data: Dataset
+    funds: Funds
+    within: Json = None
+    request: Request | None = None
 
-def released(
-    mechanism: Mechanism, data: Dataset, terms: Terms, *, table: bool, memo: str, alone: Budget | None = None
-) -> tuple[Released, Ledger]:
-    """Charge and run a mechanism that is fixed by its parameters; with the ledger: of the terms, or for it alone.
+    @staticmethod
+    def of(terms: Terms, data: Dataset, *, about: Any = None) -> Fit:
+        """The fit of an estimator; its own budget is read as a new ledger would read it.
 
-    table  whether the rows are those of a table, so that the same can be asked again
-    """
-    ledger = terms.ledger
-    if ledger is None:
-        assert alone is not None
-        ledger = Ledger.in_memory(alone, data.identity)
-    request = Request.of(terms.ledger, memo, mechanism if table else None, data.facts)
-    return Books(Funds.of(ledger.budget), ledger, terms.allowance, None, request).release(mechanism, data, memo=memo)
+        about  of a table: what is learned about it beside the parameters, so that the same can be asked again. The
+               limits of a stored release are those that it was charged with, so that the same mechanism is found
+        """
+        request = Request.of(terms.ledger, terms.problem, about, data.facts)
+        if terms.ledger is None:
+            assert terms.budget is not None
+            return Fit(terms, data, Funds.of(terms.budget), request=request)
+        if terms.budget is not None:
+            return Fit(terms, data, Funds(*caps_of(terms.budget, terms.ledger.failure_share)), request=request)
+        funds = terms.ledger.funds(share=terms.share, allowance=terms.allowance)
+        stored = None if request is None else request.stored()
+        if stored is not None and stored.within is not None:
+            then = price_from(stored.within)
+            funds = Funds(funds.order, Caps(then.renyi, then.pure or 0, then.failure))
+        limits: Json = {"renyi": funds.caps.renyi, "pure": funds.caps.pure, "failure": funds.caps.failure}
+        return Fit(terms, data, funds, limits, request)
 
+    @staticmethod
+    def fixed(
+        terms: Terms, data: Dataset, mechanism: Mechanism, *, table: bool, memo: str, alone: Budget | None = None
+    ) -> Fit:
+        """The release of a mechanism that is fixed by its parameters.
 
-def charged(estimator: Any, terms: Terms, where: Books, mechanism: Mechanism, data: Dataset) -> Released:
-    """Charge and run the mechanism; what is public about the release becomes the estimator's."""
-    got, ledger = where.release(mechanism, data, memo=type(estimator).__name__)
-    estimator.guarantee_ = FitGuarantee.of(got, terms.budget or ledger.budget, terms, ledger, "fit")
-    estimator.entry_ = None if terms.ledger is None else got.entry
-    estimator.replayed_ = got.replayed
-    estimator.mechanism_ = mechanism
-    return got
+        table  whether the rows are those of a table, so that the same can be asked again
+        alone  its budget, where the terms have no ledger
+        """
+        budget = alone if terms.ledger is None else terms.ledger.budget
+        assert budget is not None
+        request = Request.of(terms.ledger, memo, mechanism if table else None, data.facts)
+        return Fit(replace(terms, budget=alone), data, Funds.of(budget), request=request)
 
+    def release(self, mechanism: Mechanism, *, memo: str, what: str = "release") -> Charge:
+        """Charge and run the mechanism, or get back what this request released before. what: it is called this."""
+        terms, ledger = self.terms, self._charged_to(mechanism)
+        how: dict[str, Any] = {"ledger": ledger, "allowance": terms.allowance, "memo": memo}
+        if self.request is None:
+            got = release(mechanism, self.data, **how)
+        else:
+            with self.request.taken(mechanism) as request:
+                got = release(mechanism, self.data, request=request, within=self.within, **how)
+        guarantee = FitGuarantee.of(got, terms.budget or ledger.budget, terms, ledger, what)
+        return Charge(got, guarantee, None if terms.ledger is None else got.entry)
 
-def per_row(promise: Promise, share: Exact) -> Promise:
-    """A promise about a sum over a part of the rows that was divided by the number of all, as one about their mean."""
-    return promise if share == 1 else promise.times(1 / float(share))
+    def learn(self, estimator: Any, offer: Offer) -> Released:
+        """Charge and run what was chosen; what is public about it becomes the estimator's."""
+        charge = self.release(offer.mechanism, memo=type(estimator).__name__, what="fit")
+        estimator.guarantee_, estimator.entry_ = charge.guarantee, charge.entry
+        estimator.replayed_, estimator.mechanism_ = charge.released.replayed, offer.mechanism
+        estimator.method_, estimator.promise_ = offer.method, offer.promise
+        return charge.released
+
+    def _charged_to(self, mechanism: Mechanism) -> Ledger:
+        """The ledger; or a new one for this mechanism alone, whose delta is divided as the mechanism needs it."""
+        if self.terms.ledger is not None:
+            return self.terms.ledger
+        assert self.funds.budget is not None
+        guarantee = mechanism.guarantee(self.data.facts)
+        fitting = (share for share in _DIVISIONS if self.funds.keeping(share).admits(guarantee))
+        share = next(fitting, _DIVISIONS[0])  # if none fits the charge says so
+        return Ledger.in_memory(self.funds.budget, self.data.identity, failure_share=share)
 
 
 REFUSED = {

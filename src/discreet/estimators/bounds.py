@@ -10,8 +10,7 @@ from discreet import exact
 from discreet.data import AnyNumber, Number, ParquetTable, Table
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import FitGuarantee, books, terms_of
-from discreet.estimators.interior import charged_once
+from discreet.estimators.base import Fit, FitGuarantee, terms_of
 from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.mechanisms import calibrate
@@ -85,17 +84,18 @@ def suggest_bounds(
     declared = data.facts.domain.column(exact.text(column=column))
     if not isinstance(declared, (Number, AnyNumber)):
         raise ParameterError(f"column {column!r} is declared {declared!r}: bounds are for a Number")
-    funds = books(terms, data, about=column).funds
-    first = calibrate(lambda noise: RankBounds(column, Fraction(1, 2), 1 / noise), funds=funds, facts=data.facts)
+    fit = Fit.of(terms, data, about=column)
+    first = calibrate(lambda noise: RankBounds(column, Fraction(1, 2), 1 / noise), funds=fit.funds, facts=data.facts)
     wanted = _coverage(share, first.missed(data.facts, float(sure)), data.facts.size)
-    mechanism = calibrate(lambda noise: RankBounds(column, wanted, 1 / noise), funds=funds, facts=data.facts)
-    got, guarantee = charged_once(terms, data, mechanism, memo="suggest_bounds", about=column)
+    mechanism = calibrate(lambda noise: RankBounds(column, wanted, 1 / noise), funds=fit.funds, facts=data.facts)
+    charge = fit.release(mechanism, memo="suggest_bounds")
     missed = mechanism.missed(data.facts, float(sure))
     promise = (
         f"with probability {float(1 - sure):g} at most {float((1 - wanted) / 2):.2%} of the rows plus {missed:,} lie "
         "below, and as few above"
     )
-    return Suggested(column, declaration(declared, *got.value), promise, guarantee, got.entry, got.replayed)
+    number, got = declaration(declared, *charge.value), charge.released
+    return Suggested(column, number, promise, charge.guarantee, got.entry, got.replayed)
 
 
 def _coverage(asked: Fraction | None, missed: int, size: int | None) -> Fraction:

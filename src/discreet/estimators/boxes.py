@@ -10,10 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from discreet import exact
 from discreet.data import Column, Domain, Number
 from discreet.estimators import input as reading
-from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.base import Fit, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, number_examples
-from discreet.estimators.rule_base import LearnedRule, RuleLearner, learned, wanted
-from discreet.pac import choose, plans
+from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
+from discreet.method import choose
+from discreet.pac import learners
 from discreet.pac.rules import BoxRule
 
 
@@ -58,15 +59,10 @@ class BoxClassifier(RuleLearner):
         terms = terms_of(self)
         alpha, beta = wanted(self.alpha), exact.probability(beta=self.beta)
         rows = self._examples(terms, X, y, features)
-        columns, labels, facts = rows.columns, rows.labels, rows.facts
-        value = learned(
-            self,
-            terms,
-            rows,
-            lambda funds: choose.box_methods(columns, labels, facts, beta, funds, self.method),
-            lambda found: choose.auto(choose.unasked_boxes(found, columns, facts), facts, alpha, choose.PRACTICAL_BOX),
-        )
-        rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in value))
+        fit = Fit.of(terms, rows.data, about=rows.about)
+        methods = learners.box_methods(rows.columns, rows.labels, rows.facts, beta, fit.funds)
+        offer = of_part(choose(methods, self.method, rows.facts.size, alpha=alpha), rows.data)
+        rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in fit.learn(self, offer).value))
         self.rule_ = LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain))
         self.from_table_ = reading.is_table(X)
         return self
@@ -109,7 +105,7 @@ class BoxClassifier(RuleLearner):
         method: str = "auto",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, in d features of 2^bits values."""
-        return plans.needed("box", alpha, beta, epsilon, delta, neighbours, method, d=d, bits=bits)
+        return learners.sample_size("box", alpha, beta, epsilon, delta, neighbours, method, d=d, bits=bits)
 
 
 def _value(domain: Domain, name: str, code: int) -> float:

@@ -10,10 +10,11 @@ from discreet import exact
 from discreet.data import Batch, Column
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.base import Fit, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, bit_examples, predicted_bits
-from discreet.estimators.rule_base import LearnedRule, RuleLearner, learned, wanted
-from discreet.pac import choose, plans
+from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
+from discreet.method import choose
+from discreet.pac import learners
 from discreet.pac.all_conjunctions import AllConjunctions
 from discreet.pac.rules import Conjunction, Literals
 
@@ -55,20 +56,15 @@ class ConjunctionClassifier(RuleLearner):
         alpha, beta = wanted(self.alpha), exact.probability(beta=self.beta)
         most, verbose = how_many(self.k), reading.flag(self, "verbose")
         rows = self._examples(terms, X, y, features)
-        literals, labels, facts = Literals(rows.columns), rows.labels, rows.facts
+        literals, facts = Literals(rows.columns), rows.facts
         if most > (there := literals.variables(facts.domain)):
             raise ParameterError(f"k must be at most the number of features, {there}; found {most}")
-        value = learned(
-            self,
-            terms,
-            rows,
-            lambda funds: choose.conjunction_methods(literals, labels, most, facts, beta, funds, self.method),
-            lambda found: choose.auto(
-                choose.unasked_conjunctions(found, literals, most, facts), facts, alpha, choose.PRACTICAL_RULE
-            ),
-            told=lambda mechanism: _announced(mechanism, rows) if verbose else None,
-        )
-        rule = Conjunction(literals, tuple(map(int, value)))
+        fit = Fit.of(terms, rows.data, about=rows.about)
+        methods = learners.conjunction_methods(literals, rows.labels, most, facts, beta, fit.funds)
+        offer = of_part(choose(methods, self.method, facts.size, alpha=alpha), rows.data)
+        if verbose and isinstance(offer.mechanism, AllConjunctions):
+            print(f"going through {offer.mechanism.estimate(facts)}", file=sys.stderr)
+        rule = Conjunction(literals, tuple(map(int, fit.learn(self, offer).value)))
         self.rule_ = LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain, rows.names))
         self.from_table_ = reading.is_table(X)
         return self
@@ -98,7 +94,7 @@ class ConjunctionClassifier(RuleLearner):
         method: str = "auto",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for k of d booleans."""
-        return plans.needed("conjunction", alpha, beta, epsilon, delta, neighbours, method, d=d, k=k)
+        return learners.sample_size("conjunction", alpha, beta, epsilon, delta, neighbours, method, d=d, k=k)
 
 
 def how_many(k: Any) -> int:
@@ -106,9 +102,3 @@ def how_many(k: Any) -> int:
     if k is None:
         raise ParameterError("k must be given: how many conditions the rule that makes the labels has, at most")
     return exact.whole(k=k)
-
-
-def _announced(mechanism: Any, rows: Examples) -> None:
-    """The public estimate of the work, before it begins."""
-    if isinstance(mechanism, AllConjunctions):
-        print(f"going through {mechanism.estimate(rows.facts)}", file=sys.stderr)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,14 +11,13 @@ from discreet import exact
 from discreet.data import Dataset, Facts, Integers, ParquetTable, Table
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import FitGuarantee, Terms, books, terms_of
+from discreet.estimators.base import Fit, FitGuarantee, Terms, terms_of
 from discreet.exact import Exact
 from discreet.guarantee import Neighbours
 from discreet.ledger import Ledger
+from discreet.method import Method
 from discreet.pac.interior import methods
-from discreet.pac.methods import Method, best, named
 from discreet.pac.rules import ordered
-from discreet.release import Released
 
 MOST_BITS = 2**20
 
@@ -80,16 +78,18 @@ def interior_point(
     terms = terms_of(asked, problem=["interior_point", sure, method])
     data, name = _read(terms, values, bits, column)
     about = name if reading.is_table(values) else None
-    taken = _method(terms, data, name, sure, method, about)
-    got, guarantee = charged_once(terms, data, taken.mechanism(0), memo="interior_point", about=about)
+    fit = Fit.of(terms, data, about=about)
+    listed = methods(facts=data.facts, column=name, beta=sure, funds=fit.funds)
+    taken = listed.smallest(0) if method == "auto" else listed.named(method)
+    charge = fit.release(taken.mechanism(0), memo="interior_point")
     return Interior(
-        ordered(data.facts.domain, name).label(got.value),  # type: ignore[arg-type]
+        ordered(data.facts.domain, name).label(charge.value),  # type: ignore[arg-type]
         taken.name,
         taken.needed(0),
         _promised(taken, data.facts, name),
-        guarantee,
-        None if ledger is None else got.entry,
-        got.replayed,
+        charge.guarantee,
+        charge.entry,
+        charge.released.replayed,
     )
 
 
@@ -112,31 +112,16 @@ def _read(terms: Terms, values: Any, bits: int | None, column: str | None) -> tu
     return Integers(values, length, neighbours=terms.neighbours, size=terms.size, name=terms.name), "x"
 
 
-def _method(terms: Terms, data: Dataset, name: str, beta: Fraction, method: str, about: str | None) -> Method:
-    names = methods.USUAL if method == "auto" else (method,)
-    found = methods.methods(
-        facts=data.facts, column=name, beta=beta, funds=books(terms, data, about=about).funds, names=names
-    )
-    return best(found) or named(found, names[0])
-
-
-def charged_once(
-    terms: Terms, data: Dataset, mechanism: Any, *, memo: str, about: Any = None
-) -> tuple[Released, FitGuarantee]:
-    """Charge and run a mechanism, in a ledger of its own if there is no other; about: as in `books`."""
-    got, charged_to = books(terms, data, about=about).release(mechanism, data, memo=memo)
-    return got, FitGuarantee.of(got, terms.budget or charged_to.budget, terms, charged_to, "release")
-
-
 def _promised(taken: Method, facts: Facts, name: str) -> str:
     needed = taken.needed(0)
-    sure = f"between the smallest and the largest value with probability {1 - taken.beta:g}"
+    theorem = taken.claim.theorem
+    sure = f"between the smallest and the largest value with probability {1 - (taken.claim.beta or 0):g}"
     known = facts.neighbours.replace_one and facts.neighbours.rows == 1
     if not known or facts.domain.column(name).missing_code is not None or facts.size is None:
-        return f"{sure}, if there are at least {needed:,} values ({taken.theorem}); how many there are is private"
+        return f"{sure}, if there are at least {needed:,} values ({theorem}); how many there are is private"
     if facts.size < needed:
         return f"nothing is promised: {taken.name} needs {needed:,} values, these are {facts.size:,}"
-    return f"{sure} ({taken.theorem}: {needed:,} values are enough)"
+    return f"{sure} ({theorem}: {needed:,} values are enough)"
 
 
 def _shown(value: int | float) -> str:

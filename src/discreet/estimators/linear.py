@@ -21,9 +21,9 @@ from discreet.data import Floats, Number
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.losses import Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.solvers import choose
+from discreet.erm.solvers import methods
 from discreet.errors import ParameterError
-from discreet.estimators.base import PrivateEstimator, Terms, books, charged, per_row, refuse, terms_of
+from discreet.estimators.base import Fit, PrivateEstimator, Terms, refuse, terms_of
 from discreet.estimators.input import (
     GRID,
     Rows,
@@ -38,6 +38,7 @@ from discreet.estimators.input import (
     table_rows,
 )
 from discreet.estimators.selection import charged_accuracy
+from discreet.method import choose
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -251,13 +252,11 @@ def _solved(estimator: Any, terms: Terms, rows: Rows, loss: Loss, radius: Fracti
     """Choose a mechanism by public numbers, charge it and run it."""
     share = share_of(rows.data)
     risk = Risk(loss, rows.features, rows.target, Ball(radius), _regularizer(estimator, share))
-    where, facts = books(terms, rows.data, about=rows.about), rows.data.facts
+    fit, facts = Fit.of(terms, rows.data, about=rows.about), rows.data.facts
     steps = None if estimator.max_iter is None else exact.whole(max_iter=estimator.max_iter)
-    taken = choose(risk, facts=facts, funds=where.funds, method=estimator.method, steps=steps)
-    assert taken.promise is not None
-    got = charged(estimator, terms, where, taken.mechanism, rows.data)
-    estimator.method_, estimator.promise_ = taken.solver, per_row(taken.promise, share)
-    estimator.n_iter_ = getattr(taken.mechanism, "steps", 1)
+    listed = methods(risk, facts, fit.funds, steps=steps, share=share)
+    got = fit.learn(estimator, choose(listed, estimator.method, facts.size))
+    estimator.n_iter_ = getattr(got.mechanism, "steps", 1)
     estimator.encoding_ = rows.encoding
     return np.asarray(got.value, dtype=np.float64)
 

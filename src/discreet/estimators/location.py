@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -12,24 +11,15 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import AnyNumber, Dataset, Domain, Number
-from discreet.erm.exponential.bounds import promise
-from discreet.erm.feasible_sets import interval
-from discreet.erm.features import Constant
-from discreet.erm.losses import Absolute, Loss, Pinball, Squared
-from discreet.erm.promise import Promise, mean_promise
-from discreet.erm.risk import Risk, public_size
-from discreet.erm.solvers import Offer, choose
-from discreet.errors import ParameterError, Unproven
+from discreet.erm.location import Location, methods
+from discreet.erm.losses import Absolute, Pinball, Squared
+from discreet.erm.risk import public_size
+from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Books, PrivateEstimator, books, charged, per_row, refuse, terms_of
-from discreet.funds import Funds
-from discreet.guarantee import Neighbours
-from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, RankQuantile, calibrate
-from discreet.query import Sum
+from discreet.estimators.base import Fit, PrivateEstimator, refuse, terms_of
+from discreet.mechanisms import Gaussian, Laplace
+from discreet.method import choose
 from discreet.release import Released
-
-_BETA = 0.05
-"""Of a promise in rows, when there is none about the loss."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -111,30 +101,14 @@ class Column:
     number: Number | AnyNumber
     offset: Fraction
 
-    @property
-    def bounds(self) -> tuple[Fraction, Fraction]:
-        """The declared bounds; ParameterError if there are none."""
-        if isinstance(self.number, AnyNumber):
-            raise ParameterError(
-                f"column {self.name!r} is declared {self.number!r}: without bounds only the ranks of a quantile are "
-                'private, method="auto" or "rank"; suggest_bounds finds bounds'
-            )
-        return self.number.low, self.number.high
 
-    @property
-    def count(self) -> Fraction:
-        """The number that sums are divided by: of the rows that are here, as far as it is public."""
-        return public_size(self.data.facts) * reading.share_of(self.data)
-
-
-def _fit(estimator: Any, x: Any, name: Any, loss: Loss) -> None:
+def _fit(estimator: Any, x: Any, name: Any, loss: Location) -> None:
     terms = terms_of(estimator)
     table = reading.is_table(x)
     column = _table_column(estimator, terms, x, name) if table else _values(estimator, terms, x, name)
-    where = books(terms, column.data, about=column.name if table else None)
-    taken = _offer(estimator.method, column, loss, where)
-    got = charged(estimator, terms, where, taken.mechanism, column.data)
-    estimator.method_, estimator.promise_ = taken.solver, taken.promise
+    fit, facts = Fit.of(terms, column.data, about=column.name if table else None), column.data.facts
+    listed = methods(loss, column.name, facts, fit.funds, share=reading.share_of(column.data))
+    got = fit.learn(estimator, choose(listed, estimator.method, facts.size))
     estimator.value_, estimator.noise_range_ = _value(got, column)
 
 
@@ -182,77 +156,6 @@ def _one_dimensional(x: Any) -> npt.NDArray[np.float64]:
     return np.asarray(values)
 
 
-def _offer(solver: Any, column: Column, loss: Loss, where: Books) -> Offer:
-    if isinstance(loss, (Absolute, Pinball)) and solver in ("auto", "rank"):
-        return _rank(loss, column, where.funds)
-    low, high = column.bounds
-    if isinstance(loss, Squared) and solver == "auto":
-        # Under add-remove there is no public number to divide a sum by; this release needs none.
-        if column.data.facts.neighbours == Neighbours("add-remove"):
-            return _offer("exponential", column, loss, where)
-        return _least_noisy_sum(column, where)
-    if isinstance(loss, Squared) and solver in ("laplace", "gaussian"):
-        return _noisy_sum(solver, column, where.funds)
-    risk = Risk(loss, Constant(), column.name, interval(low, high))
-    found = choose(risk, facts=column.data.facts, funds=where.funds, method=solver)
-    assert found.promise is not None
-    return Offer(found.solver, found.mechanism, per_row(found.promise, reading.share_of(column.data)))
-
-
-def _least_noisy_sum(column: Column, where: Books) -> Offer:
-    laplace = _noisy_sum("laplace", column, where.funds)
-    if where.funds.pure:
-        return laplace
-    try:
-        gaussian = _noisy_sum("gaussian", column, where.funds)
-    except ParameterError:  # the book that it is charged in may be full
-        return laplace
-    return min((laplace, gaussian), key=lambda each: _noise_of(each.mechanism).variance())
-
-
-def _noisy_sum(solver: str, column: Column, funds: Funds) -> Offer:
-    """The sum plus the least noise of this kind that is admitted."""
-    if column.data.facts.neighbours.rows > 1:
-        raise Unproven(
-            "a mean is a sum over a number of rows, which is private where a person may have several: ask a session "
-            f"for AVG({column.name}), or take Median"
-        )
-    query, kind = Sum(column.name), Laplace if solver == "laplace" else Gaussian
-    mechanism = calibrate(lambda scale: kind(query, scale), funds=funds, facts=column.data.facts)
-    low, high = column.bounds
-    promised = mean_promise(
-        _noise_of(mechanism).variance(),
-        count=float(column.count),
-        half=float(high - low) / 2,
-        facts=column.data.facts,
-    )
-    return Offer(solver, mechanism, promised)
-
-
-def _noise_of(mechanism: Laplace | Gaussian) -> LaplaceNoise | GaussianNoise:
-    return LaplaceNoise(mechanism.scale) if isinstance(mechanism, Laplace) else GaussianNoise(mechanism.scale)
-
-
-def _rank(loss: Absolute | Pinball, column: Column, funds: Funds) -> Offer:
-    """The exponential mechanism on ranks; its promise is about the pinball loss, of which |u| is twice the median's."""
-    q, times = (loss.q, 1) if isinstance(loss, Pinball) else (Fraction(1, 2), 2)
-    mechanism = calibrate(lambda noise: RankQuantile(column.name, q, 1 / noise), funds=funds, facts=column.data.facts)
-    if isinstance(column.number, AnyNumber):
-        return Offer("rank", mechanism, Promise(None, "ranks", _in_rows(mechanism, column.number)))
-    if column.data.facts.size is None:
-        return Offer("rank", mechanism, Promise(None, "ranks", "the number of rows is private"))
-    promised = promise(mechanism, column.data.facts)
-    return Offer("rank", mechanism, per_row(promised, reading.share_of(column.data) / times))
-
-
-def _in_rows(mechanism: RankQuantile, number: AnyNumber) -> str:
-    missed = math.ceil((math.log(number.size) - math.log(_BETA)) / mechanism.rate)
-    return (
-        "the column has no bounds, so nothing about the loss; in ranks, the value misses the quantile by fewer than "
-        f"{missed:,} rows with probability {1 - _BETA:g}"
-    )
-
-
 def _value(got: Released, column: Column) -> tuple[float, float | None]:
     """The value, inside the bounds, and the noise range if it is a number plus noise.
 
@@ -260,9 +163,10 @@ def _value(got: Released, column: Column) -> tuple[float, float | None]:
     """
     found, spread = float(np.ravel(got.value)[0]), None
     if isinstance(got.mechanism, (Laplace, Gaussian)):
-        found /= float(column.count)
+        count = float(public_size(column.data.facts) * reading.share_of(column.data))
+        found /= count
         if column.data.facts.neighbours.replace_one:
-            spread = got.noise_range(0.95) / float(column.count)
+            spread = got.noise_range(0.95) / count
     if isinstance(column.number, AnyNumber):
         return found, spread
     inside = min(max(found, float(column.number.low)), float(column.number.high))

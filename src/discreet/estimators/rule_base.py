@@ -24,13 +24,12 @@ from discreet.data import (
 )
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import FitGuarantee, PrivateEstimator, Terms, books, charged, refuse, released, terms_of
+from discreet.estimators.base import Fit, FitGuarantee, PrivateEstimator, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, predicted_codes, refuse_features, table_examples
-from discreet.funds import Funds
 from discreet.guarantee import Budget
 from discreet.mechanisms import Laplace
-from discreet.pac.methods import USELESS, Method, Offer, Promise, Refused, named
-from discreet.pac.mistake_bound import certificate_of, certifying, worded
+from discreet.method import USELESS, Offer
+from discreet.pac.mistake_bound import bound_in_words, bound_of, noisy_mistakes
 from discreet.pac.rules import Mistakes, Rule
 
 
@@ -52,50 +51,28 @@ class LearnedRule:
         return self.sentence
 
 
-Methods = list[Method | Refused]
-
-
-def learned(
-    estimator: Any,
-    terms: Terms,
-    rows: Examples,
-    methods: Callable[[Funds], Methods],
-    auto: Callable[[Methods], Offer],
-    told: Callable[[Any], None] = lambda mechanism: None,
-) -> Any:
-    """Take a method by public numbers alone, charge it and run it: what it returned. Sets what is public about it.
-
-    told  is called with the mechanism before the charge
-    """
-    name, where = exact.text(method=estimator.method), books(terms, rows.data, about=rows.about)
-    offered = methods(where.funds)
-    offer = auto(offered) if name == "auto" else named(offered, name).offer(rows.facts.size)
-    told(offer.mechanism)
-    got = charged(estimator, terms, where, offer.mechanism, rows.data)
-    estimator.method_ = offer.method
-    estimator.promise_ = of_part(offer.promise, rows.data)
-    return got.value
-
-
 def wanted(alpha: Any) -> float | None:
     """The error that is asked for as a promise, if one is."""
     return None if alpha is None else float(exact.probability(alpha=alpha))
 
 
-def of_part(promise: Promise, data: Dataset) -> Promise:
-    """A promise about so many wrong rows of a whole table, as one about the part of it that is here.
+def of_part(offer: Offer, data: Dataset) -> Offer:
+    """A promise about wrong rows of a whole table, as one about the part of it that is here.
 
     Under add-remove it holds if there are as many rows as the declared size, and says so.
     """
-    share = reading.share_of(data)
-    if promise.alpha is None:
-        return promise
-    if promise.alpha > USELESS * share:
-        return replace(promise, alpha=None, reason="too few of the table's rows are here")
-    if data.facts.neighbours.replace_one:
-        return replace(promise, alpha=float(promise.alpha / share))
-    enough = f"there are {data.facts.size:,} rows or more"
-    return replace(promise, assuming=f"{promise.assuming} and {enough}" if promise.assuming else enough)
+    share, promise, bound = reading.share_of(data), offer.promise, offer.promise.bound
+    if bound is None:
+        return offer
+    if bound > USELESS * share:
+        promise = replace(promise, bound=None, reason="too few of the table's rows are here")
+    elif data.facts.neighbours.replace_one:
+        promise = replace(promise, bound=float(bound / share))
+    else:
+        enough = f"there are {data.facts.size:,} rows or more"
+        supposed = f"{promise.condition} and {enough}" if promise.condition else f"if {enough}"
+        promise = replace(promise, condition=supposed)
+    return replace(offer, promise=promise)
 
 
 # What a fitted model does.
@@ -175,7 +152,8 @@ def charged_score(estimator: Any, read_rows: Callable[[Terms], Examples]) -> flo
     rows = read_rows(terms)
     assert rows.facts.size is not None
     mechanism = Laplace(Mistakes(estimator.rule_.rule, rows.labels), 1 / epsilon)
-    got, _ = released(mechanism, rows.data, terms, table=rows.table, memo="score")
+    fit = Fit.fixed(terms, rows.data, mechanism, table=rows.table, memo="score")
+    got = fit.release(mechanism, memo="score")
     count = float(rows.facts.size * reading.share_of(rows.data))
     return float(np.clip(1 - got.value / count, 0.0, 1.0))
 
@@ -198,19 +176,20 @@ class Certified:
     replayed: bool = False
 
     def __str__(self) -> str:
-        return f"{worded(self.rows, self.error, self.beta)}. Cost: {self.guarantee}"
+        return f"{bound_in_words(self.rows, self.error, self.beta)}. Cost: {self.guarantee}"
 
 
 def certified(estimator: Any, read_rows: Callable[[Terms], Examples], *, epsilon: Any, beta: Any) -> Certified:
     """Release a bound on the number of mistakes, for epsilon: from the ledger or, without one, priced alone."""
     terms, budget = terms_of(estimator), Budget(exact.positive(epsilon=epsilon))
     allowed, rows = exact.probability(beta=beta), read_rows(terms)
-    mechanism = certifying(estimator.rule_.rule, rows.labels, epsilon=budget.epsilon, facts=rows.facts)
-    found, book = released(mechanism, rows.data, terms, table=rows.table, memo="certificate", alone=budget)
-    got = certificate_of(found, mechanism, rows.facts, beta=allowed)
-    entry = None if terms.ledger is None else got.entry
+    mechanism = noisy_mistakes(estimator.rule_.rule, rows.labels, epsilon=budget.epsilon, facts=rows.facts)
+    fit = Fit.fixed(terms, rows.data, mechanism, table=rows.table, memo="certificate", alone=budget)
+    charge = fit.release(mechanism, memo="certificate", what="certificate")
+    got = bound_of(charge.released, mechanism, rows.facts, beta=allowed)
     share = reading.share_of(rows.data)
     several = rows.facts.neighbours.rows > 1  # then the number of rows is private
     error = None if got.error is None or several else min(1.0, float(got.error / share))
-    guarantee = FitGuarantee.of(got, budget, terms, book, "certificate")
-    return Certified(got.mistakes, got.rows, error, float(allowed), guarantee, entry, found.replayed)
+    return Certified(
+        got.mistakes, got.rows, error, float(allowed), charge.guarantee, charge.entry, charge.released.replayed
+    )

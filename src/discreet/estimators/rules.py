@@ -14,11 +14,12 @@ from discreet import exact
 from discreet.data import Batch, Category, Column, Domain, Number
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Terms, refuse, terms_of
+from discreet.estimators.base import Fit, Terms, refuse, terms_of
 from discreet.estimators.conjunctions import how_many
 from discreet.estimators.input import Examples, bit_examples, feature_names, number_examples, predicted_bits
-from discreet.estimators.rule_base import LearnedRule, RuleLearner, learned, wanted
-from discreet.pac import choose, finite, plans
+from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
+from discreet.method import choose
+from discreet.pac import finite, learners
 from discreet.pac.finite import Predictions
 from discreet.pac.rules import CUTS, Conjunction, FunctionRule, Literals, Rule, Thresholds, Where, interval_in_words
 from discreet.query import Combining, alone
@@ -66,14 +67,10 @@ class RuleClassifier(RuleLearner):
         conditions = Thresholds(rows.columns, cuts)
         if most > (there := conditions.size(rows.facts.domain)):
             raise ParameterError(f"k must be at most the number of conditions, {there}; found {most}")
-        value = learned(
-            self,
-            terms,
-            rows,
-            lambda funds: choose.rule_methods(conditions, rows.labels, most, rows.facts, beta, funds),
-            lambda found: choose.auto(found, rows.facts, alpha, choose.PRACTICAL_RULE),
-        )
-        rule = Conjunction(conditions, tuple(map(int, value)))
+        fit = Fit.of(terms, rows.data, about=rows.about)
+        methods = learners.rule_methods(conditions, rows.labels, most, rows.facts, beta, fit.funds)
+        offer = of_part(choose(methods, self.method, rows.facts.size, alpha=alpha), rows.data)
+        rule = Conjunction(conditions, tuple(map(int, fit.learn(self, offer).value)))
         self.rule_ = LearnedRule(rule, rows.features, sentence(rule, rows.facts.domain))
         self.from_table_ = reading.is_table(X)
         return self
@@ -100,7 +97,7 @@ class RuleClassifier(RuleLearner):
         method: str = "auto",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for k of so many conditions."""
-        return plans.needed("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
+        return learners.sample_size("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -133,14 +130,10 @@ class FiniteClassClassifier(RuleLearner):
         listed = hypotheses_of(self.hypotheses)
         rows = self._examples(terms, X, y, features)
         rules = _rules(listed or [], rows, self.classes_) if reading.is_table(X) else Predictions("x")
-        value = learned(
-            self,
-            terms,
-            rows,
-            lambda funds: choose.finite_methods(rules, rows.labels, rows.facts, beta, funds),
-            lambda found: choose.auto(found, rows.facts, None, finite.NAME),
-        )
-        self.index_ = int(value)
+        fit = Fit.of(terms, rows.data, about=rows.about)
+        methods = finite.methods(rules, rows.labels, facts=rows.facts, beta=beta, funds=fit.funds)
+        offer = of_part(choose(methods, self.method, rows.facts.size), rows.data)
+        self.index_ = int(fit.learn(self, offer).value)
         chosen = (
             Conjunction(Literals("x"), (2 * self.index_,)) if isinstance(rules, Predictions) else rules[self.index_]
         )
@@ -202,7 +195,7 @@ class FiniteClassClassifier(RuleLearner):
         neighbours: Any = "replace-one",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for so many hypotheses."""
-        return plans.needed("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
+        return learners.sample_size("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
 
 
 def hypotheses_of(given: Any) -> list[Any] | None:

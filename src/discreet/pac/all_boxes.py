@@ -26,9 +26,9 @@ from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import calibrate
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.boxes import Box, empty, grid_sizes, named_columns
 from discreet.pac.finite import FiniteClass, empirical_size, selection_price
-from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.rules import BoxRule, Labels
 from discreet.rng import Rng
 
@@ -176,7 +176,7 @@ def _box_at(gains: Codes, level: int, rank: int, starts: Sequence[Codes]) -> Box
 
 def methods(
     columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds, cuts: int | None = None
-) -> list[Method | Refused]:
+) -> Methods:
     """All boxes of the coarse grid. For more than two columns all boxes of the declared grid, as a row of a plan: its
     price is that over any list of rules, such as two, but the boxes are too many to list."""
     names = named_columns(columns, labels)
@@ -195,22 +195,22 @@ def methods(
             made = calibrate(lambda noise: FiniteClass(two, labels, 1 / noise), funds=funds, facts=facts)
         count, rate, sure = boxes(sizes), float(made.rate), float(beta)
 
+        too_many = (
+            f"{NAME} is for at most two columns, found {len(names)}: it would list about "
+            f"2**{count.bit_length() - 1} boxes; it is a row of the plan only"
+        )
+
         def mechanism(alpha: float) -> Any:
             if listable:
                 return made
-            raise ParameterError(
-                f"{NAME} is for at most two columns, found {len(names)}: it would list about "
-                f"2**{count.bit_length() - 1} boxes; it is a row of the plan only"
-            )
+            raise ParameterError(too_many)
 
         return Method(
             NAME,
-            "exponential mechanism over all boxes",
-            "",
-            sure,
+            wrong_rows("exponential mechanism over all boxes", sure, best_of=f"all boxes of {grid}"),
             lambda alpha: empirical_size(math.log(count), alpha, sure, rate),
             mechanism,
-            best_of=f"all boxes of {grid}",
+            imagined="" if listable else too_many,
         )
 
-    return listed([(NAME, exhaustive)])
+    return Methods({NAME: exhaustive})

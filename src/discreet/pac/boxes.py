@@ -38,9 +38,8 @@ from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import GaussianNoise, calibrate
-from discreet.pac.interior.rank import BinarySearch, MinRank, Routine, checked_routine
-from discreet.pac.interior.splits import PrefixSplit, prefix_split
-from discreet.pac.methods import Method, Refused, listed
+from discreet.method import Method, Methods, wrong_rows
+from discreet.pac.interior import BinarySearch, MinRank, PrefixSplit, Routine, checked_routine, prefix_split
 from discreet.pac.rules import Labels, distinct, ordered
 from discreet.query import Count, Equals
 from discreet.rng import Rng, checked_scale
@@ -48,7 +47,7 @@ from discreet.rng import Rng, checked_scale
 Box = tuple[Codes, Codes]
 """The lows and the highs of a box, in codes."""
 
-ASSUMING = "a box of the declared grid labels every row right"
+ASSUMING = "if a box of the declared grid labels every row right"
 
 FEW = Fraction(1, 8)
 """The share of beta for the noisy count of positives."""
@@ -354,9 +353,7 @@ def _exp_up(exponent: Fraction) -> Fraction:
 # Which methods there are, and how many rows each needs.
 
 
-def methods(
-    columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds
-) -> list[Method | Refused]:
+def methods(columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds) -> Methods:
     """Every method for this problem, with as little noise as may be spent.
 
     basic          SlicedBox with the exponential mechanism; epsilons add up: pure, works with delta = 0
@@ -370,7 +367,7 @@ def methods(
     labels.check(facts.domain)
     names, sure = distinct(columns), exact.probability(beta=beta)
     problem = BoxProblem(names, labels, facts, sure, funds, max(grid_sizes(facts.domain, names)))
-    return listed((name, functools.partial(make, problem)) for name, make in _METHODS.items())
+    return Methods({name: functools.partial(make, problem) for name, make in _METHODS.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +401,7 @@ class BoxProblem:
 
     def method(self, name: str, theorem: str, mechanism: SlicedBox | ReorderSlice, mistakes: int) -> Method:
         needed = lambda alpha: math.ceil(mistakes / alpha)  # noqa: E731
-        return Method(name, theorem, ASSUMING, float(self.beta), needed, lambda alpha: mechanism)
+        return Method(name, wrong_rows(theorem, float(self.beta), ASSUMING), needed, lambda alpha: mechanism)
 
     def sliced(self, name: str, theorem: str, make: Callable[[Fraction], Routine], funds: Funds) -> Method:
         """A SlicedBox with the least noise that is admitted."""

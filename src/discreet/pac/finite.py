@@ -25,7 +25,7 @@ from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import calibrate
-from discreet.pac.methods import Method, Refused, listed
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.rules import FunctionRule, Labels, Rule
 from discreet.query import person_range
 from discreet.rng import Rng, checked_rate
@@ -210,7 +210,7 @@ def _rows_needed(bound: float) -> int:
 
 def methods(
     hypotheses: Iterable[Rule] | Predictions, labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds
-) -> list[Method | Refused]:
+) -> Methods:
     """The exponential mechanism over the list: the one method for any finite class."""
     rules = listed_rules(hypotheses)
     for rule in rules if isinstance(rules, tuple) else ():
@@ -225,12 +225,9 @@ def methods(
         rate = float(made.rate)
         return Method(
             NAME,
-            "exponential mechanism over the list",
-            "",
-            sure,
+            wrong_rows("exponential mechanism over the list", sure, best_of="the hypotheses"),
             lambda alpha: empirical_size(log_class, alpha, sure, rate),
             lambda alpha: made,
-            best_of="the hypotheses",
         )
 
-    return listed([(NAME, exponential)])
+    return Methods({NAME: exponential}, preferred=(NAME,))

@@ -36,8 +36,8 @@ from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee
 from discreet.mechanisms import calibrate
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac import hazard_lemma
-from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.rules import Conditions, Labels, Literals, Thresholds
 from discreet.query import person_range
 from discreet.rng import Rng, checked_rate, checked_scale
@@ -292,19 +292,13 @@ def falling_weights(negative: int, positive: int, rounds: int) -> tuple[int, ...
 # What is promised, and for how many rows.
 
 
-def methods(
-    conditions: Conditions, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds
-) -> list[Method | Refused]:
+def methods(conditions: Conditions, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds) -> Methods:
     """The greedy learners of a conjunction of at most k conditions."""
     _check(conditions, labels, facts)
     sure = float(exact.probability(beta=beta))
     problem = GreedyProblem(conditions, labels, exact.whole(k=k), facts, sure, funds)
-    return listed(
-        (
-            ("greedy-basic", problem.basic),
-            ("greedy", problem.concentrated),
-            ("self-deleting", problem.self_deleting),
-        )
+    return Methods(
+        {"greedy-basic": problem.basic, "greedy": problem.concentrated, "self-deleting": problem.self_deleting}
     )
 
 
@@ -430,11 +424,10 @@ class GreedyProblem:
             assert best is not None
             return best
 
-        target = f"at most {self.k} of these conditions together label every row right"
+        target = f"if at most {self.k} of these conditions together label every row right"
         assuming = target if self.facts.neighbours.replace_one else f"{target} and the declared size is right"
-        return Method(
-            name, theorem, assuming, self.beta, lambda alpha: tuned(alpha)[0], lambda alpha: mechanism(tuned(alpha)[1])
-        )
+        claim = wrong_rows(theorem, self.beta, assuming)
+        return Method(name, claim, lambda alpha: tuned(alpha)[0], lambda alpha: mechanism(tuned(alpha)[1]))
 
 
 Rounds = Callable[[int], Iterator[int]]

@@ -36,8 +36,8 @@ from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import calibrate
+from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.boxes import ASSUMING, Box, empty, grid_sizes, named_columns
-from discreet.pac.methods import Method, Refused, listed
 from discreet.pac.rules import Labels, gathered
 from discreet.query import person_range
 from discreet.rng import Rng, checked_rate, checked_scale
@@ -304,7 +304,7 @@ class CurrentBox:
 
 def methods(
     columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fraction, funds: Funds, negatives: Exact = 1
-) -> list[Method | Refused]:
+) -> Methods:
     """Face by face for this budget: "faces", with the weights that work best, and "faces-proven", with the weight that
     the theorem asks for; `negatives` is a public bound on the share of negative rows."""
     share = exact.positive(negatives=negatives)
@@ -332,9 +332,10 @@ def methods(
             weight = size.weight(alpha)
             return FaceByFace(names, labels, weight, size.rate(weight))
 
-        return Method(PROVEN, "every face is near its best place", ASSUMING, sure, size.needed, mechanism)
+        claim = wrong_rows("every face is near its best place", sure, ASSUMING)
+        return Method(PROVEN, claim, size.needed, mechanism)
 
-    return listed(((NAME, practical), (PROVEN, proven)))
+    return Methods({NAME: practical, PROVEN: proven})
 
 
 def counted(columns: Sequence[str], labels: Labels, noise: Fraction) -> CountedFaces:

@@ -10,13 +10,16 @@ from itertools import pairwise
 from typing import Any
 
 from discreet import exact
-from discreet.data import Category, Domain, Facts
 from discreet.describe import one_line
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
-from discreet.plan import KINDS, RULES, Asked, Model, plan
+from discreet.method import UNPROVEN, choose, least_size
+from discreet.pac.learners import sample_size
+from discreet.plan import KINDS, RULES, plan
+from discreet.plan.models import methods
+from discreet.plan.problems import Model, Problem
 from discreet.report.budget_plot import several
 from discreet.report.plot import INK, SERIES, Frame, Plot, Scale, Series, draw, listed, shown
 
@@ -181,19 +184,13 @@ def _grows(promises: Promises) -> bool:
 def _cached_excess(
     kind: str, budget: Budget, relation: Neighbours, size: int, numbers: tuple[Any, ...]
 ) -> float | None:
-    from discreet.erm import solvers
-    from discreet.erm.posed import problem
-
-    nobody = Facts(Domain(it=Category("no", "yes")), relation, size)
     given = dict(numbers)
-    model = Model(radius=given.pop("radius", None))
-    stated, domain = problem(kind, Asked(budget, nobody, _TWENTIETH, None, given, model=model))
-    facts = Facts(domain, relation, size)
+    model, funds = Model(radius=given.pop("radius", None)), Funds.of(budget)
+    problem = Problem(kind, budget, relation, size, None, _TWENTIETH, funds, given, model=model)
     try:
-        promise = solvers.choose(stated, facts=facts, funds=Funds.of(budget)).promise
+        return choose(methods(problem), "auto", size).promise.bound
     except ParameterError:
         return None
-    return None if promise is None else promise.excess
 
 
 def _promised(
@@ -281,29 +278,15 @@ def sample_sizes(
 def _cached_need(
     kind: str, budget: Budget, relation: Neighbours, alpha: Fraction, beta: Fraction, numbers: tuple[Any, ...]
 ) -> int | None:
-    from discreet.pac import plans
-
     given: dict[str, Any] = dict(numbers)
     try:
         if kind in QUICK:
-            return _smallest(lambda size: _cached_excess(kind, budget, relation, size, numbers), float(alpha))
+            size = least_size(lambda size: (_cached_excess(kind, budget, relation, size, numbers) or math.inf) <= alpha)
+            return None if size == UNPROVEN else size
         if kind in RULES and kind != "interior":
-            return plans.needed(kind, alpha, beta, budget.epsilon, budget.delta, relation, "auto", **given)
+            return sample_size(kind, alpha, beta, budget.epsilon, budget.delta, relation, "auto", **given)
         wanted = None if kind == "interior" else alpha
         rows = plan(kind, budget=budget, neighbours=relation, beta=beta, alpha=wanted, **given).rows
     except ParameterError:
         return None
     return min((row.needed for row in rows if row.needed is not None and not row.imagined), default=None)
-
-
-def _smallest(excess: Any, alpha: float) -> int | None:
-    """A size at which the promise is at most alpha; it is not promised at 0.95 of it."""
-    low, high = 1, 16
-    while (excess(high) or math.inf) > alpha:
-        low, high = high, high * 4
-        if high > _LARGEST:
-            return None
-    while high - low > max(1, high // 24):
-        middle = (low + high) // 2
-        low, high = (low, middle) if (excess(middle) or math.inf) <= alpha else (middle, high)
-    return high

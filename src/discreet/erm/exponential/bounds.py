@@ -23,16 +23,16 @@ import contextlib
 import math
 from dataclasses import dataclass
 
-from discreet.data import Facts, Number
+from discreet.data import Facts
 from discreet.erm.exponential.custom import MOST_LISTED, CustomLoss
 from discreet.erm.exponential.grid import GridExponential, LinearProblem
 from discreet.erm.exponential.grid_points import Cover
 from discreet.erm.exponential.line import Line, LineExponential
-from discreet.erm.promise import Promise
 from discreet.erm.risk import Risk, public_size
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.mechanisms import RankQuantile, calibrate
+from discreet.method import Promise
 
 __all__ = ["CustomLoss", "GridExponential", "LineExponential", "RankQuantile", "Tail", "promise", "propose"]
 
@@ -89,11 +89,6 @@ def convex_tail(dimension: int) -> Tail:
     return Tail("convex losses: the Gamma law", dimension, 0.0)
 
 
-def finite_tail(points: int, distance: float) -> Tail:
-    """Any F on finitely many points, the best of which is within `distance` of the least F of the set."""
-    return Tail("finitely many points", 1, math.log(points), distance)
-
-
 def _on_cells(tail: Tail, cover: Cover, slope: float, error: float, rate: float, dimension: int) -> Tail | None:
     """What a bound on a convex body becomes on the cells of a grid; slope and error are those of F."""
     factor, floor = tail.factor + rate * (slope * cover.diagonal + 2 * error), slope * cover.diagonal / 2
@@ -132,7 +127,7 @@ def _tails(mechanism: LineExponential | GridExponential, facts: Facts) -> list[T
     slope = mechanism.risk.sum_slope(facts, cover.diagonal + cover.uncovered)  # cells at the edge reach out of a ball
     if slope is None:
         return [Tail("finitely many points, over the best of them", 1, math.log(cover.size), 2 * error)]
-    finite = finite_tail(cover.size, slope * cover.nearest + 2 * error)
+    finite = Tail("finitely many points", 1, math.log(cover.size), slope * cover.nearest + 2 * error)
     if feasible.ball is not None and (feasible.box is not None or not problem.convex):
         return [finite]
     dimension = problem.dimension
@@ -145,7 +140,7 @@ def _tails(mechanism: LineExponential | GridExponential, facts: Facts) -> list[T
 def _rank_promise(mechanism: RankQuantile, facts: Facts, beta: float | None) -> Promise:
     column = facts.domain.column(mechanism.column)
     theorem = "finitely many points, ranks"
-    if not isinstance(column, Number):
+    if not column.bounded:
         return Promise(None, theorem, "a column without bounds has no bounded loss", beta)
     width, q = float(column.high - column.low), float(max(mechanism.q, 1 - mechanism.q))
     tail = Tail(theorem, 1, math.log(column.steps + 1))

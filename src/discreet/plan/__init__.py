@@ -1,0 +1,453 @@
+"""What a budget buys, before anything is spent: promised accuracy, or the size that an accuracy needs.
+
+A plan reads public numbers only: a budget, a relation, how many people, how many cells or candidates. Every row is one
+method with the noise that `calibrate` finds for it (the very mechanism that would be released), the error that its
+theorem promises with probability 1 - beta, and the name of that theorem.
+
+    dp.plan("histogram", budget=dp.Budget(1, 1e-6), size=20_000, cells=121)
+    dp.plan("box", ledger=ledger, share="1/3", d=2, bits=16)     # a third of what is left there
+    dp.plan("linear", ledger=ledger, share="1/3", domain=people.facts.domain, target="age", features=["visits"])
+
+A model may be planned for declared columns, as in the last line: then it is the very problem that the estimator solves,
+in the units of the target. Without them it is that of d features in units where the bounds are 1.
+
+What is left in a ledger is not an (epsilon, delta) but an amount in each of its books. So rows of such a plan are
+calibrated by the test that a charge would meet, "within this share of every book", and by no (epsilon, delta).
+
+    problems    what is asked: public numbers, columns, what may be spent
+    releases    methods for single releases: counts, sums, histograms, selections, thresholds
+    models      the problems of the estimators and their methods (`erm.solvers`, `erm.location`), and their units
+    questions   ways to answer counting questions: sessions, workloads, made-up rows
+
+The methods for rules are those of `pac.learners`. KINDS is the list of kinds; a plan prints the list of methods that a
+fit chooses from.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from discreet import exact
+from discreet.data import Domain
+from discreet.errors import ParameterError
+from discreet.funds import Funds
+from discreet.guarantee import Budget, Neighbours, Share
+from discreet.ledger import Ledger
+from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Refused
+from discreet.pac import learners
+from discreet.plan import models, questions, releases
+from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell
+
+__all__ = ["KINDS", "MODELS", "RULES", "Kind", "Left", "Model", "Plan", "Row", "plan"]
+
+PURE = "it has no pure guarantee: give the budget a delta > 0"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One method: its noise, the error promised with probability 1 - beta, and the theorem it rests on.
+
+    noise    the scale (for a selection: one over its rate; for a threshold: the threshold's scale)
+    error    in persons (or in the units of the sum), over all coordinates at once; for a learner its excess risk, for a
+             learner of rules the rows that it labels wrong
+    alpha    the error as a fraction of `size`, when a size is given
+    needed   the size for which the error is the alpha that was asked for, when one is given
+    refusal  why this method promises nothing here; the numbers are None then
+    assuming what the promise supposes about the rows, or whom it compares with
+    taken    a model: whether its estimator takes this method by default, method="auto"
+    imagined it cannot be run at this size: a row to compare with
+    """
+
+    method: str
+    theorem: str
+    noise: Fraction | None = None
+    error: float | None = None
+    alpha: float | None = None
+    needed: int | None = None
+    refusal: str = ""
+    mechanism: Any = None
+    assuming: str = ""
+    taken: bool = False
+    imagined: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All methods side by side, the smallest promised error first; what can only be imagined after the others.
+
+    units   of a model's promises: what its errors are measured in
+    radius  of its feasible set: its coefficients are no longer than this, and neither are those that it is compared to
+    """
+
+    kind: str
+    budget: Budget
+    neighbours: Neighbours
+    beta: Fraction
+    rows: tuple[Row, ...]
+    size: int | None = None
+    alpha: Fraction | None = None
+    numbers: tuple[tuple[str, int], ...] = ()
+    left: Left | None = None
+    units: str = ""
+    radius: Fraction | None = None
+
+    @property
+    def taken(self) -> Row | None:
+        """What the estimator of a model takes by default."""
+        return next((row for row in self.rows if row.taken), None)
+
+    @property
+    def promising(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if not row.refusal)
+
+    @property
+    def refused(self) -> tuple[Row, ...]:
+        return tuple(row for row in self.rows if row.refusal)
+
+    @property
+    def head(self) -> str:
+        """What was asked, in a sentence."""
+        how = "in expectation" if KINDS[self.kind].expected else f"with probability {float(1 - self.beta):g}"
+        return f"{self.kind}: {self.left or self.budget}, {self.neighbours}, each promise {how}"
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Titles, and the rows that promise something, without the columns that are empty in all of them."""
+        named = self.alpha is not None and self.kind != "interior"
+        columns: list[tuple[str, Callable[[Row], str | Fraction | float | None]]] = [
+            ("method", lambda row: row.method),
+            ("fit takes", lambda row: "this" if row.taken else None),
+            ("noise", lambda row: row.noise),
+            (f"{KINDS[self.kind].error} <=", lambda row: row.error),
+            ("of them" if self.size is None else f"of {self.size:,}", lambda row: row.alpha),
+            (f"size for {float(self.alpha or 0):g}" if named else "size", lambda row: row.needed),
+            ("rests on", lambda row: row.theorem),
+        ]
+        shown = [(title, cell) for title, cell in columns if any(cell(row) is not None for row in self.promising)]
+        return [title for title, _ in shown], [[in_cell(cell(row)) for _, cell in shown] for row in self.promising]
+
+    def notes(self) -> list[str]:
+        """What the promises suppose, each assumption once; then why the other methods promise nothing."""
+        supposed = [row for row in self.promising if row.assuming]
+        known = dict.fromkeys(row.assuming for row in supposed)
+        assumed = [f"{', '.join(row.method for row in supposed if row.assuming == each)}: {each}" for each in known]
+        taken = {row.method: " (fit takes this)" for row in self.refused if row.taken}
+        return [*assumed, *(f"{row.method}{taken.get(row.method, '')}: {row.refusal}" for row in self.refused)]
+
+    def __str__(self) -> str:
+        titles, rows = self.table()
+        lines = [titles, *rows] if rows else []
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        body = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+        ]
+        return "\n".join([self.head, *([f"units: {self.units}"] if self.units else []), *body, *self.notes()])
+
+
+def plan(
+    kind: str,
+    *,
+    budget: Budget | None = None,
+    ledger: Ledger | None = None,
+    share: Share | exact.Exact | None = 1,
+    allowance: str | None = None,
+    neighbours: Neighbours | str | None = None,
+    size: int | None = None,
+    alpha: exact.Exact | None = None,
+    beta: exact.Exact = 0.05,
+    domain: Domain | None = None,
+    target: str | None = None,
+    features: Sequence[str] = (),
+    radius: exact.Exact | None = None,
+    huber: exact.Exact | None = None,
+    **numbers: int,
+) -> Plan:
+    """Promised accuracy for a budget, and with alpha the size that it needs; no data, nothing spent.
+
+    kind     what is wanted; `discreet plan` lists the kinds and the numbers that each of them needs
+    budget   what may be spent; or ledger= and share=: this share of what is left there (None: all, in either book)
+    allowance  with a ledger: of what is left under this name
+    size     the public number of persons; with a ledger its own
+    alpha    a wanted error, as a fraction; for a model its excess risk, for declared columns in the target's units
+    domain   for a model: the declaration of a table; with target= and features= (all others unless they are named)
+    radius   for linear and logistic: how long the coefficients may be, and huber= for linear, as the estimator has them
+    """
+    if kind not in KINDS:
+        raise ParameterError(f"kind must be one of {', '.join(sorted(KINDS))}; found {kind!r}")
+    about = KINDS[kind]
+    if set(numbers) - set(about.numbers):
+        takes = ", ".join(f"{name}=" for name in about.numbers) or "no other number"
+        raise ParameterError(f"a plan for {kind!r} takes {takes}; found {', '.join(sorted(numbers))}")
+    left, relation, size = _whose(budget, ledger, share, allowance, neighbours, size)
+    model = Model(
+        domain,
+        target,
+        tuple(features),
+        None if radius is None else exact.moderate(radius=radius),
+        None if huber is None else exact.positive(huber=huber),
+    )
+    model.check(kind, numbers)
+    wanted = None
+    if alpha is not None:  # in a target's own units it is no fraction
+        wanted = exact.probability(alpha=alpha) if domain is None else exact.positive(alpha=alpha)
+    promised = left.ledger.budget if left is not None else budget
+    assert promised is not None
+    problem = Problem(
+        kind,
+        promised,
+        relation,
+        None if size is None else exact.whole(size=size),
+        wanted,
+        exact.probability(beta=beta),
+        Funds.of(promised) if left is None else left.funds,
+        numbers,
+        left,
+        model,
+    )
+    by_size = size is None or kind == "interior" or (kind in RULES and wanted is not None)
+    rows = sorted(_rows(problem), key=functools.partial(_order, by_size))
+    described = models.described(problem) if kind in MODELS else {"numbers": tuple(numbers.items())}
+    return Plan(kind, promised, relation, problem.beta, tuple(rows), size, wanted, left=left, **described)
+
+
+def _whose(
+    budget: Budget | None,
+    ledger: Ledger | None,
+    share: Share | exact.Exact | None,
+    allowance: str | None,
+    neighbours: Neighbours | str | None,
+    size: int | None,
+) -> tuple[Left | None, Neighbours, int | None]:
+    """What may be spent, which relation, how many: from the arguments, or from a ledger."""
+    if ledger is None:
+        if allowance is not None:
+            raise ParameterError("an allowance is a share of a ledger's budget: give ledger=")
+        if not isinstance(budget, Budget):
+            raise ParameterError(f"budget must be a Budget(epsilon, delta), found {budget!r}")
+        return None, Neighbours.of(neighbours or "replace-one"), size
+    if not isinstance(ledger, Ledger):
+        raise ParameterError(f"ledger must be a Ledger, found a {type(ledger).__name__}")
+    if budget is not None:
+        raise ParameterError("give a budget, or a ledger and a share of what is left there, not both")
+    relation = ledger.identity.neighbours
+    if neighbours is not None and Neighbours.of(neighbours) != relation:
+        raise ParameterError(f"this ledger counts {relation}, found neighbours={str(neighbours)!r}")
+    with ledger.store.reading() as state:
+        ledger.store.check_mark(state)
+    known = None if ledger.facts is None else ledger.facts.size
+    part = share if isinstance(share, Share) else Share(1 if share is None else share)
+    left = Left(ledger, part, either=share is None, allowance=allowance)
+    left.remaining()  # refuses unknown names
+    return left, relation, known if size is None else size
+
+
+# From methods to rows.
+
+
+def _rows(problem: Problem) -> list[Row]:
+    """A row for each method; of a model the one that its estimator takes by default is marked."""
+    methods = KINDS[problem.kind].methods(problem)
+    if problem.kind not in MODELS:
+        return [_row(problem, method, methods) for method in methods]
+    listed = models.names(problem.kind) or methods.names
+    rows = [_row(problem, methods.find(name), methods) for name in listed]
+    taken = models.taken(problem, {row.method: row.needed for row in rows if row.needed is not None})
+    return [replace(row, taken=row.method == taken) for row in rows]
+
+
+def _row(problem: Problem, method: Method | Refused, methods: Methods) -> Row:
+    if not isinstance(method, Method):
+        pure = method.code == "budget" and problem.funds.pure
+        return Row(method.name, "", refusal=PURE if pure else method.reason)
+    match method.claim.measure:
+        case "wrong rows":
+            return _rule_row(problem, method, methods)
+        case "excess risk":
+            return _model_row(problem, method)
+    needed = _needed(problem, method)
+    try:
+        offer = method.offer(problem.size)
+    except ParameterError as refused:
+        return Row(method.name, "", refusal=str(refused))
+    bound, promise = offer.promise.bound, offer.promise
+    if bound is None and needed is None:
+        return Row(method.name, "", refusal=promise.reason)
+    alpha = None if bound is None or problem.size is None or not KINDS[problem.kind].shared else bound / problem.size
+    return Row(
+        method.name,
+        promise.theorem,
+        offer.noise,
+        bound,
+        alpha,
+        needed,
+        mechanism=offer.mechanism,
+        assuming=promise.condition,
+        imagined=bool(method.imagined),
+    )
+
+
+def _needed(problem: Problem, method: Method) -> int | None:
+    """The size for the wanted alpha; for a point that is found or not, and for bounds, whatever alpha is."""
+    alpha = problem.alpha
+    if alpha is None and KINDS[problem.kind].always:
+        alpha = Fraction(1)
+    size = UNPROVEN if alpha is None else method.needed(alpha if method.claim.measure == "error" else float(alpha))
+    return None if size >= UNPROVEN else size
+
+
+def _model_row(problem: Problem, method: Method) -> Row:
+    """Without a size the error is that at the size which alpha needs."""
+    needed = _needed(problem, method)
+    if problem.size is None and problem.alpha is not None and needed is None:
+        refused = _nowhere(method)
+        return _row(problem, refused, Methods({}))
+    offer = method.offer(needed if problem.size is None else problem.size)
+    promise = offer.promise
+    return Row(
+        method.name,
+        promise.theorem,
+        noise=offer.noise,
+        error=promise.bound,
+        needed=needed,
+        refusal="" if promise.bound is not None else promise.reason,
+        mechanism=offer.mechanism,
+        assuming=promise.condition,
+    )
+
+
+def _nowhere(method: Method) -> Refused:
+    """Why no size is enough."""
+    try:
+        reason = method.promise(LARGEST).reason
+    except ParameterError as refused:
+        return Refused.of(method.name, refused)
+    return Refused(method.name, reason or f"no size up to {LARGEST:,} is enough within its limit of steps")
+
+
+def _rule_row(problem: Problem, method: Method, methods: Methods) -> Row:
+    if not method.proven:
+        return Row(method.name, "", refusal="nothing is proved; auto takes it unless asked for a proof")
+    how = f"; {IMAGINED}" if method.imagined else "" if method.name in methods.usual() else "; by name only"
+    theorem, needed, size = f"{method.claim.theorem}{how}", _needed(problem, method), problem.size
+    if problem.kind == "interior":
+        return Row(method.name, theorem, needed=needed)
+    promised = method.promise(size).bound
+    refusal = ""
+    if promised is None and needed is None:
+        refusal = f"it promises something from {method.needed(USELESS):,} rows on"
+    error = None if promised is None or size is None else promised * size
+    best_of = method.claim.best_of
+    supposed = f"more wrong rows than by the best of {best_of}" if best_of else method.claim.condition
+    return Row(
+        method.name,
+        theorem,
+        None,
+        error,
+        promised,
+        needed,
+        refusal,
+        assuming=supposed,
+        imagined=bool(method.imagined),
+    )
+
+
+def _order(by_size: bool, row: Row) -> tuple[bool, float]:
+    """The best first: by the size that is needed, or by the error."""
+    if by_size and row.needed is not None:
+        return row.imagined, row.needed
+    return row.imagined, math.inf if row.error is None else row.error
+
+
+# The kinds.
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of plan: what it is about, the numbers that it needs or may be given, and what lists its methods.
+
+    error     what an error is measured in          expected   whether the promise is about the expectation
+    shared    whether the error is also shown as a share of the size
+    always    whether a size is shown where no alpha was asked for
+    """
+
+    about: str
+    methods: Callable[[Problem], Methods]
+    needs: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+    error: str = "error"
+    expected: bool = False
+    shared: bool = True
+    always: bool = False
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        return (*self.needs, *self.may)
+
+
+def _rules(problem: Problem) -> Methods:
+    if problem.kind == "bounds":
+        return learners.bounds_methods(problem.numbers, problem.neighbours, problem.size, problem.beta, problem.funds)
+    if problem.kind == "interior" and problem.alpha is not None:
+        raise ParameterError("an interior point is found or not: a plan for it takes no alpha")
+    if problem.kind != "interior" and problem.size is None and problem.alpha is None:
+        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
+    return learners.methods(
+        problem.kind, problem.numbers, problem.neighbours, problem.size, problem.beta, problem.funds
+    )
+
+
+def _release(about: str, *needs: str, shared: bool = True) -> Kind:
+    return Kind(about, releases.methods, needs, shared=shared)
+
+
+def _model(about: str, *needs: str) -> Kind:
+    return Kind(about, models.methods, needs, error="excess risk", expected=True, shared=False)
+
+
+def _rule(about: str, *needs: str) -> Kind:
+    return Kind(about, _rules, needs, error="wrong rows")
+
+
+def _questions(about: str, *may: str, shared: bool = True) -> Kind:
+    return Kind(about, questions.methods, ("questions",), may, shared=shared)
+
+
+KINDS: dict[str, Kind] = {
+    "count": _release("how many rows satisfy a condition"),
+    "sum": _release("the sum of a column whose values lie in [0, 1]"),
+    "average": _release("the mean of such a column, its error with probability 1 - beta", shared=False),
+    "histogram": _release("how many rows there are in each of so many cells", "cells"),
+    "keys": _release("the same for cells that nobody can list: only those of many people appear"),
+    "vector": _release("the sum of vectors of norm 1 in d dimensions", "d"),
+    "select": _release("the best of so many candidates, by a count", "candidates"),
+    "threshold": _release("yes or no to so many questions, until the first yes", "questions"),
+    "mean": _model("the mean of values in [0, 1], by its squared error"),
+    "median": _model("the median of values in [0, 1], by the absolute loss"),
+    "quantile": _model("the percent % quantile of values in [0, 1]", "percent"),
+    "linear": _model("linear regression, d features of norm 1, targets in [-1, 1]", "d"),
+    "logistic": _model("logistic regression on d features of norm 1", "d"),
+    "network": _model("a neural network on d features: private, but no bound is proved", "d"),
+    "bounds": Kind(
+        "bounds for a column without any (or of so many bits)", _rules, (), ("bits",), "rows beyond", always=True
+    ),
+    "interior": Kind(
+        "a point between the smallest and the largest value of so many bits", _rules, ("bits",), always=True
+    ),
+    "box": _rule("a box in d columns of 2^bits values", "d", "bits"),
+    "conjunction": _rule("at most k of d booleans or their opposites, joined by and", "d", "k"),
+    "rule": _rule("at most k of so many conditions, joined by and", "conditions", "k"),
+    "finite": _rule("the best of so many hypotheses", "hypotheses"),
+    "questions": _questions("counts, each chosen after the answers before it", "bits", "cells"),
+    "workload": _questions(
+        "counts that are all known beforehand; also so many marginals of `each` cells",
+        *("bits", "cells", "marginals", "each"),
+    ),
+    "synthetic": _questions("made-up rows: so many counts of them", "rows", shared=False),
+}
+"""Every kind of plan."""
+
+RULES = ("box", "conjunction", "finite", "interior", "rule")
