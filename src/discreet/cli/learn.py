@@ -25,7 +25,6 @@ from discreet.cli.price_view import Receipt, receipt
 from discreet.cli.progress import conjunction_progress
 from discreet.cli.training import source_line, train
 from discreet.describe import one_line
-from discreet.errors import DiscreetError, ParameterError
 
 
 @click.command("learn", cls=Command)
@@ -77,7 +76,7 @@ def learn(
         made = {**rule_view.record(kind, model, target, declared.domain), "certificate": None}
         try:  # the rule is paid for, and is shown whatever happens to its certificate
             made["certificate"] = None if epsilon is None else _certify(at, model, target, epsilon)
-        except (DiscreetError, KeyboardInterrupt) as error:
+        except (dp.DiscreetError, KeyboardInterrupt) as error:
             stopped.append(error)
         return made
 
@@ -101,7 +100,7 @@ def learn(
 def _learner(kind: str, columns: Sequence[str], k: int | None, chosen: dict[str, Any]) -> Any:
     if kind == "box":
         if k is not None:
-            raise ParameterError("--k is for conjunction and rule: a box has an interval of every feature")
+            raise dp.ParameterError("--k is for conjunction and rule: a box has an interval of every feature")
         # On one or two columns all boxes can be gone through, which is near the best and promises so.
         few = len(columns) <= 2 and chosen["method"] == "auto" and chosen["alpha"] is None
         return dp.BoxClassifier(**{**chosen, "method": "exhaustive" if few else chosen["method"]})
@@ -122,7 +121,7 @@ def _features(kind: str, domain: dp.Domain, target: str, features: str | None) -
     if not serving or (features is not None and serving != named):
         other = next((f"{name!r} has more" for name in named if name not in boolean), "none has")
         every = [name for name in domain.names if name in boolean - {target}]
-        raise ParameterError(
+        raise dp.ParameterError(
             f"a conjunction needs columns of {words}, and {other}. Those that can serve: "
             f"{', '.join(every) or 'none'}. `learn rule` takes any columns"
         )

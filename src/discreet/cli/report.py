@@ -13,7 +13,6 @@ from discreet.cli.options import FILE, JSON, Command, ledger_at
 from discreet.cli.output import Output
 from discreet.cli.price_view import cost
 from discreet.describe import one_line
-from discreet.errors import ParameterError
 
 if TYPE_CHECKING:
     from discreet.report import Part
@@ -41,9 +40,9 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
     from discreet import report as pages
 
     if out.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"the page is HTML, so its name ends in .html; found {out.name}")
+        raise dp.ParameterError(f"the page is HTML, so its name ends in .html; found {out.name}")
     if out.exists() and not force:
-        raise ParameterError(f"{out.name} is there already: choose another name, or overwrite it with --force")
+        raise dp.ParameterError(f"{out.name} is there already: choose another name, or overwrite it with --force")
     output, book = Output(as_json=as_json), ledger_at(path)
     used = book.spent().used()
     last = book.entry(book.length())
