@@ -78,7 +78,7 @@ def span(name: str, column: Number, first: int, last: int) -> Predicate:
     return Equals(name, low) if first == last else Between(name, low, high)
 
 
-def _compared(scope: Scope, node: Node, wanted: bool) -> Predicate:
+def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
     scope.only(node, "this", "expression")
     kind, left, right = type(node).__name__, _unwrapped(node.this), _unwrapped(node.expression)
     if not {type(left).__name__, type(right).__name__} <= set(_OPERANDS):
@@ -110,7 +110,7 @@ def _unwrapped(node: Node) -> Node:
     return node
 
 
-def _between(scope: Scope, node: Node, wanted: bool) -> Predicate:
+def between(scope: Scope, node: Node, wanted: bool) -> Predicate:
     scope.only(node, "this", "low", "high")
     name, column = scope.column(node.this)
     if not column.bounded:
@@ -122,7 +122,7 @@ def _between(scope: Scope, node: Node, wanted: bool) -> Predicate:
     return _either(name, column, inside, wanted)
 
 
-def _among(scope: Scope, node: Node, wanted: bool) -> Predicate:
+def membership(scope: Scope, node: Node, wanted: bool) -> Predicate:
     scope.only(node, "this", "expressions")
     name, column = scope.column(node.this)
     if not node.expressions:
@@ -132,7 +132,7 @@ def _among(scope: Scope, node: Node, wanted: bool) -> Predicate:
     return _either(name, column, Equals(name, values[0]) if len(values) == 1 else Among(name, values), wanted)
 
 
-def _is(scope: Scope, node: Node, wanted: bool) -> Predicate:
+def is_test(scope: Scope, node: Node, wanted: bool) -> Predicate:
     scope.only(node, "this", "expression")
     name, column = scope.column(node.this)
     what = type(node.expression).__name__
@@ -148,7 +148,7 @@ def _is(scope: Scope, node: Node, wanted: bool) -> Predicate:
     return Missing(name) if wanted else Not(Missing(name))
 
 
-def _bare(scope: Scope, node: Node, wanted: bool) -> Predicate:
+def bare_column(scope: Scope, node: Node, wanted: bool) -> Predicate:
     name, column = scope.column(node)
     _check_boolean(scope, node, name, column)
     return Equals(name, wanted)
@@ -215,9 +215,9 @@ def _literal(scope: Scope, node: Node, name: str) -> str | bool | Fraction:
 
 
 _ATOMS: dict[str, Callable[[Scope, Node, bool], Predicate]] = {
-    **dict.fromkeys(_MIRRORED, _compared),
-    "Between": _between,
-    "In": _among,
-    "Is": _is,
-    "Column": _bare,
+    **dict.fromkeys(_MIRRORED, comparison),
+    "Between": between,
+    "In": membership,
+    "Is": is_test,
+    "Column": bare_column,
 }
