@@ -22,8 +22,7 @@ from discreet import exact
 from discreet.data import Dataset, DistinctRows, Domain
 from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
-from discreet.ledger import Ledger
-from discreet.ledger.opening import check_table
+from discreet.ledger import Ledger, check_table
 from discreet.query import EVERYTHING, Count, Histogram, Question, Sum
 from discreet.rng import Rng
 

@@ -40,10 +40,8 @@ from discreet.answering.workload import Marginals
 from discreet.data import Facts
 from discreet.errors import LedgerCorrupt, ParameterError
 from discreet.hypothesis import Scope
-from discreet.ledger import Ledger, charging
-from discreet.ledger.answer_codec import decode, encode
+from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
 from discreet.ledger.charging import Stored
-from discreet.ledger.state import Body, answer_text
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace, RankQuantile
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Question, Sum
 from discreet.records import Json, canonical, digest, record, revive
