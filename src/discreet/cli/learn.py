@@ -159,7 +159,7 @@ def _certify(at: OpenTable, model: Any, target: str, epsilon: Fraction) -> dict[
 
 def _show(at: OpenTable, schema: Path, made: dict[str, Any], paid: Receipt, others: Lines) -> None:
     """Print the rule, the command that asks how many people it is about, and what is known about it."""
-    from discreet.sql.render import name_text
+    from discreet.sql import name_text
 
     output, target, bought = at.output, made["target"], made["certificate"]
     output.say(f"{one_line(target['column'])} = {one_line(target['positive'])} where")

@@ -70,7 +70,7 @@ def sentence(learned: LearnedRule) -> str:
 
 def sql(learned: LearnedRule) -> str:
     """The condition after WHERE; empty if the rule always holds."""
-    from discreet.sql.render import where_text
+    from discreet.sql import where_text
 
     return where_text(condition(learned), learned.domain)
 
