@@ -39,16 +39,36 @@ from discreet.mechanisms import (
     StableHistogram,
     StableMode,
 )
-from discreet.pac.all_boxes import AllBoxes
-from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.boxes import ReorderSlice, SlicedBox
-from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
-from discreet.pac.finite import FiniteClass, Predictions
-from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
-from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
-from discreet.pac.interior import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
-from discreet.pac.rank_bounds import RankBounds
-from discreet.pac.rules import BoxRule, Conjunction, FunctionRule, Labels, Literals, Mistakes, Thresholds, Where
+from discreet.pac import (
+    AllBoxes,
+    AllConjunctions,
+    BinarySearch,
+    BoxRule,
+    Conjunction,
+    CountedFaces,
+    FaceByFace,
+    FiniteClass,
+    FunctionRule,
+    GaussianCounts,
+    GreedySelection,
+    InteriorPoint,
+    Labels,
+    LaplaceCounts,
+    Literals,
+    MinRank,
+    Mistakes,
+    NoisyCounts,
+    PairPrefix,
+    Predictions,
+    PrefixSearch,
+    RankBounds,
+    ReorderSlice,
+    SelfDeleting,
+    SlicedBox,
+    Thresholds,
+    WeighedGreedy,
+    Where,
+)
 from discreet.query import (
     Among,
     And,

@@ -48,16 +48,33 @@ from discreet.mechanisms import (
     StableHistogram,
     StableMode,
 )
-from discreet.pac.all_boxes import AllBoxes
-from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.boxes import ReorderSlice, SlicedBox, empty, positives
-from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
-from discreet.pac.finite import FiniteClass
-from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
-from discreet.pac.greedy_boxes import EIGHTHS, FIRST, Cost, CountedFaces, FaceByFace
-from discreet.pac.interior import InteriorPoint, MinRank
-from discreet.pac.rank_bounds import RankBounds
-from discreet.pac.rules import Labels, Literals, Where
+from discreet.pac import (
+    EIGHTHS,
+    FIRST,
+    AllBoxes,
+    AllConjunctions,
+    Cost,
+    CountedFaces,
+    FaceByFace,
+    Falsified,
+    FiniteClass,
+    GaussianCounts,
+    GreedySelection,
+    InteriorPoint,
+    Labels,
+    LaplaceCounts,
+    Literals,
+    MinRank,
+    NoisyCounts,
+    RankBounds,
+    ReorderSlice,
+    SelfDeleting,
+    SlicedBox,
+    WeighedGreedy,
+    Where,
+    count_positives,
+    empty_box,
+)
 from discreet.query import Count, Equals, Histogram, KeyCount, Not
 from discreet.rng import Rng
 
@@ -282,8 +299,8 @@ class _OneRate:
 
 @mistake("compares the exact number of positives with its threshold", "run")
 def exactly_few(honest: ReorderSlice, data: Dataset, rng: Rng) -> Any:
-    if positives(data, honest.labels) < honest.threshold:
-        return empty(len(honest.columns))
+    if count_positives(data, honest.labels) < honest.threshold:
+        return empty_box(len(honest.columns))
     return dataclasses.replace(honest, threshold=0, few_scale=Fraction(1, 1000)).run(data, rng)
 
 

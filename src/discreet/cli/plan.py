@@ -399,7 +399,7 @@ def _bounds(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
 
 
 def _booleans(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.pac.rules import Literals
+    from discreet.pac import Literals
 
     literals = Literals(tuple(columns))
     literals.check(schema.domain)
@@ -407,7 +407,7 @@ def _booleans(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
 
 
 def _conditions(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.pac.rules import Thresholds
+    from discreet.pac import Thresholds
 
     return {"conditions": Thresholds(tuple(columns)).size(schema.domain)}
 

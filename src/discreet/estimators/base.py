@@ -33,7 +33,7 @@ from discreet.ledger import Ledger
 from discreet.ledger.state import price_from
 from discreet.mechanisms import Mechanism
 from discreet.method import Offer
-from discreet.pac.mistake_bound import MistakeBound
+from discreet.pac import MistakeBound
 from discreet.records import Json
 from discreet.release import Released, release
 

@@ -94,8 +94,8 @@ class SlicedBox:
         return few_price(self.labels, self.few_scale, facts) + on_slices(self.routine, sizes, facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> Box:
-        if positives(data, self.labels) + rng.laplace(self.few_scale) < self.count + self.margin:
-            return empty(len(self.columns))
+        if count_positives(data, self.labels) + rng.laplace(self.few_scale) < self.count + self.margin:
+            return empty_box(len(self.columns))
         wanted = faces(self.columns, [self.count] * (2 * len(self.columns)))
         slices = data.exact_slices(wanted, where=self.labels, disjoint=False)
         sizes = grid_sizes(data.facts.domain, self.columns)
@@ -183,8 +183,8 @@ class ReorderSlice:
         return Guarantee.of_approximate(price.epsilon, delta=price.delta, neighbours=neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> Box:
-        if positives(data, self.labels) + rng.laplace(self.few_scale) < self.threshold:
-            return empty(len(self.columns))
+        if count_positives(data, self.labels) + rng.laplace(self.few_scale) < self.threshold:
+            return empty_box(len(self.columns))
         extra = rng.geometric(self.spread, 2 * len(self.columns)).tolist()
         wanted = faces(self.columns, [self.count + more for more in extra])
         slices = data.exact_slices(wanted, where=self.labels, disjoint=True)
@@ -219,12 +219,12 @@ def few_price(labels: Labels, scale: Fraction, facts: Facts) -> Guarantee:
     return Guarantee.of_laplace(moved.l1, scale=checked_scale(scale), neighbours=facts.neighbours)
 
 
-def positives(data: Dataset, labels: Labels) -> int:
+def count_positives(data: Dataset, labels: Labels) -> int:
     """The exact number of positive rows. Not private: for the inside of `run`."""
     return int(data.exact_sum(Count(Equals(labels.column, labels.positive)).partial))
 
 
-def empty(dimension: int) -> Box:
+def empty_box(dimension: int) -> Box:
     """The box that holds nothing, as it is released."""
     return np.ones(dimension, dtype=np.int64), np.zeros(dimension, dtype=np.int64)
 
