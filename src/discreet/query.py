@@ -76,38 +76,6 @@ from discreet.predicate import (
     require_shallow,
 )
 
-__all__ = [
-    "EVERYTHING",
-    "MAX_CELLS",
-    "TOO_DEEP",
-    "Among",
-    "And",
-    "Between",
-    "Combining",
-    "Count",
-    "Equals",
-    "Histogram",
-    "KeyCount",
-    "Missing",
-    "Not",
-    "Or",
-    "Predicate",
-    "Query",
-    "Question",
-    "Sensitivity",
-    "Sum",
-    "VectorSum",
-    "alone",
-    "is_question",
-    "listed",
-    "numbers",
-    "of_persons",
-    "person_range",
-    "predicates",
-    "require_numbers",
-    "require_shallow",
-]
-
 MAX_CELLS = 2**22
 """Numbers of one release. They take some 130 bytes each until they are stored, so a limit on them is one on memory."""
 

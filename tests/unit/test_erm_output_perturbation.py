@@ -265,7 +265,7 @@ def long_gradient(loss, rows, targets, w):
 
 
 def test_the_fine_gradient_does_not_depend_on_how_the_rows_are_cut(monkeypatch, tmp_path):
-    from discreet.data import table
+    from discreet.data import matrix as matrices
 
     loss = Logistic("1/2")
     x, y = arrays(loss, 101)
@@ -275,7 +275,7 @@ def test_the_fine_gradient_does_not_depend_on_how_the_rows_are_cut(monkeypatch, 
     whole = output_perturbation._FineRows(known, data).gradient(w)
     for rows, block in ((1, 2**20), (7, 3), (2**14, 11)):
         monkeypatch.setattr(output_perturbation, "_ROWS", rows)
-        monkeypatch.setattr(table, "_BLOCK", block)
+        monkeypatch.setattr(matrices, "_BLOCK", block)
         assert (output_perturbation._FineRows(known, data).gradient(w) == whole).all()
 
 

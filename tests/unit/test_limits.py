@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet import predicate as predicate_module
 from discreet.answering import adaptive, calibration
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.linear_query import MAX_WORK, all_cells, linear
@@ -19,7 +20,6 @@ from discreet.answering.measurement import Layers, Measured, SetErrors, covers
 from discreet.answering.workload import Marginals
 from discreet.errors import DiscreetError, ParameterError, SchemaError
 from discreet.mechanisms import CoordinateLaplace, ProductLaplace
-from discreet.predicate import _code
 from discreet.rng import SeededRng
 from discreet.schema import Schema
 from discreet.session import MAX_SYNTHETIC, synthetic_rows
@@ -231,7 +231,7 @@ def test_synthetic_rows_beyond_memory_are_refused():
 def test_many_values_at_once_have_the_codes_of_each_alone(column, values):
     domain = dp.Domain(v=column)
     batch, among = all_cells(("v",), domain), dp.Among("v", values)
-    wanted = {_code(domain, "v", each) for each in among.values}
+    wanted = {predicate_module._code(domain, "v", each) for each in among.values}
     assert set(np.flatnonzero(among.mask(batch)).tolist()) == wanted
 
 

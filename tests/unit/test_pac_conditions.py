@@ -170,7 +170,7 @@ def test_no_value_of_a_row_is_printed():
     canary = 86753.25
     rows, labels = booleans()
     data = matrix(rows, labels)
-    said = repr(data) + str(data) + repr(data.facts) + repr(next(iter(data._batches())))
+    said = repr(data) + str(data) + repr(data.facts) + repr(next(iter(data._batches(lambda batch: None))))
     wrong = rows.astype(float)
     wrong[7, 2] = canary
     for bad, answers in ((wrong, labels), (rows, [*labels[:-1], "Canary-4f7a91"])):

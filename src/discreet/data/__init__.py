@@ -10,19 +10,16 @@ is wrong with a row is said at ingest, without quoting it (a ParquetTable reads 
 again for every sum; a file that changed meanwhile is refused); after ingest no row can cause an error. Rows live in
 private attributes only; a dataset prints its declaration, never its rows, and refuses to be pickled or copied.
 
-    domain.py    Domain and the kinds of columns
-    rows.py      Facts, Batch and the two doors        encoding.py   values to codes
-    table.py     Table, Matrix                         columns.py    frames to typed values (narwhals)
-    parquet.py   ParquetTable                          files.py      files to frames (duckdb, pyarrow)
-    persons.py   which rows of a person are kept       grid.py       features to integer vectors
-    ingest.py    what the datasets share at ingest     matrix.py     BitMatrix, Integers
+    domain.py    Domain and the kinds of columns         rows.py      Facts, Batch and the two doors
+    encoding.py  frames to values to codes (narwhals)    files.py     files to frames (duckdb, pyarrow)
+    ingest.py    what the datasets share; persons        slices.py    the door of the most extreme rows
+    table.py     Table, ParquetTable                     matrix.py    Matrix, BitMatrix, Integers
     distinct.py  DistinctRows, the same sums from the distinct rows of a table
 
 Other packages import from here, not from the modules; the array types of `discreet.arrays` are here too.
 """
 
 from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, common_ones, packed, unpacked
-from discreet.data.columns import Frame, quietly, read
 from discreet.data.distinct import DistinctRows
 from discreet.data.domain import (
     MAX_CODES,
@@ -40,12 +37,10 @@ from discreet.data.domain import (
     near_misses,
     spell,
 )
-from discreet.data.encoding import encode
+from discreet.data.encoding import Frame, encode, grid_rows, quietly, read, shrunk
 from discreet.data.files import Scan, parquet_types, write_parquet
-from discreet.data.grid import grid_rows, shrunk
 from discreet.data.ingest import FIRST_EDITION, checked_edition, require_columns
-from discreet.data.matrix import BitMatrix, Integers
-from discreet.data.parquet import ParquetTable
+from discreet.data.matrix import BitMatrix, Integers, Matrix
 from discreet.data.rows import (
     MAX_ROWS,
     Batch,
@@ -60,61 +55,4 @@ from discreet.data.rows import (
     sum_of,
 )
 from discreet.data.slices import slices_of
-from discreet.data.table import Matrix, Table
-
-__all__ = [
-    "FIRST_EDITION",
-    "MAX_CODES",
-    "MAX_ROWS",
-    "WORD",
-    "AnyNumber",
-    "Batch",
-    "BitMatrix",
-    "Bits",
-    "Category",
-    "Codes",
-    "Column",
-    "Dataset",
-    "DistinctRows",
-    "Domain",
-    "Facts",
-    "Filter",
-    "Floats",
-    "Frame",
-    "Identity",
-    "IntArray",
-    "Integers",
-    "Ints",
-    "Key",
-    "Level",
-    "Mask",
-    "Matrix",
-    "Number",
-    "ParquetTable",
-    "Scan",
-    "Slice",
-    "Summed",
-    "Table",
-    "Vector",
-    "Whole",
-    "Words",
-    "checked_edition",
-    "common_ones",
-    "common_unit",
-    "encode",
-    "flag",
-    "grid_rows",
-    "near_misses",
-    "packed",
-    "parquet_types",
-    "quietly",
-    "read",
-    "refuse_to_leave",
-    "require_columns",
-    "shrunk",
-    "slices_of",
-    "spell",
-    "sum_of",
-    "unpacked",
-    "write_parquet",
-]
+from discreet.data.table import ParquetTable, Table

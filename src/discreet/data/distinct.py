@@ -9,27 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from discreet.arrays import Codes, IntArray
-from discreet.data.domain import MAX_CODES, Category, Domain, Number
-from discreet.data.ingest import describe, stored_type
-from discreet.data.rows import Batch, Dataset, Facts, Filter, Identity, Slice, Summed, refuse_to_leave
+from discreet.arrays import Codes
+from discreet.data.domain import MAX_CODES, Domain
+from discreet.data.ingest import PrivateRows, stored_type
+from discreet.data.rows import Batch, Dataset, Filter, Slice, Summed
 from discreet.errors import ParameterError
 
 KEPT = 2**24
-"""Numbers that the distinct rows may be: so many rows times one more than the columns."""
+"""Numbers that the distinct rows may be: the rows times one more than the columns."""
 
 _LEAST = 2**16  # keys that are gathered before they are merged
 
-Counted = Callable[[Batch, Codes], IntArray]
 
-
-class DistinctRows:
+class DistinctRows(PrivateRows):
     """A dataset that gives the sums of another one, from its distinct rows where they are fewer than half.
 
     Theorem.   Every sum is equal to the table's, bit for bit: a query's `weighted` on the distinct rows with their
@@ -43,27 +38,15 @@ class DistinctRows:
                there are.
     """
 
-    __slots__ = ("__weakref__", "_columns", "_counted", "_looked", "_table")
+    __slots__ = ("_columns", "_counted", "_looked", "_table")
 
     def __init__(self, table: Dataset) -> None:
         if not all(hasattr(table, name) for name in ("facts", "identity", "exact_sum", "exact_slices")):
             raise ParameterError(f"table must be a Table or another dataset, found a {type(table).__name__}")
-        self._table = table
+        self._table, self.facts, self.identity, self.source = table, table.facts, table.identity, table.source
         self._columns = mixed(table.facts.domain)
         self._looked = False
         self._counted: tuple[Batch, Codes] | None = None
-
-    @property
-    def facts(self) -> Facts:
-        return self._table.facts
-
-    @property
-    def identity(self) -> Identity:
-        return self._table.identity
-
-    @property
-    def source(self) -> Path | None:
-        return self._table.source
 
     def check_source(self) -> None:
         """LedgerMismatch if the table's file changed since it was made."""
@@ -71,34 +54,30 @@ class DistinctRows:
 
     def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
         """The exact sum of a bounded integer function of the rows. Not private."""
-        weighted = _weighted(partial)
-        if weighted is None or not self._mixes(partial):
+        # How the query that owns this function sums over counted rows, if it is a query's own `partial` and it knows.
+        owner = getattr(partial, "__self__", None)
+        own = getattr(partial, "__func__", None) is getattr(type(owner), "partial", partial)
+        weighted = getattr(owner, "weighted", None) if own else None
+        if weighted is None or not self._in_keys(partial) or (self._looked and self._counted is None):
             return self._table.exact_sum(partial)
-        if not self._looked:
-            return self._first_sum(partial)
-        if self._counted is None:
-            return self._table.exact_sum(partial)
-        self.check_source()
-        return weighted(*self._counted)  # type: ignore[return-value]
-
-    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
-        """The exact most extreme values of columns. Not private."""
-        return self._table.exact_slices(slices, where=where, disjoint=disjoint)
-
-    def _first_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
-        """The sum over all rows; their keys are counted in the same pass."""
+        if self._counted is not None:
+            self.check_source()
+            return weighted(*self._counted)  # type: ignore[no-any-return]
         keys = _Keys(self.facts.domain, self._columns)
 
         def both(batch: Batch) -> Summed:
             keys.add(batch)
             return partial(batch)
 
-        found = self._table.exact_sum(both)
-        self._counted = keys.counted()
-        self._looked = True
-        return found
+        total = self._table.exact_sum(both)
+        self._counted, self._looked = keys.counted(), True
+        return total
 
-    def _mixes(self, partial: Callable[[Batch], object]) -> bool:
+    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
+        """The exact most extreme values of columns. Not private."""
+        return self._table.exact_slices(slices, where=where, disjoint=disjoint)
+
+    def _in_keys(self, partial: Callable[[Batch], object]) -> bool:
         """Whether the function looks at columns that are in the keys only, as it shows on no rows."""
         if self._columns == self.facts.domain.names:
             return True
@@ -106,26 +85,11 @@ class DistinctRows:
         partial(Batch.empty(self.facts.domain, seen))
         return bool(self._columns) and set(seen) <= set(self._columns)
 
-    def __repr__(self) -> str:
-        return describe(self)
-
-    __reduce_ex__ = refuse_to_leave
-    __copy__ = refuse_to_leave
-    __deepcopy__ = refuse_to_leave
-
 
 def mixed(domain: Domain) -> tuple[str, ...]:
     """The columns whose codes make up a key; none if there would be more than 2^62 keys."""
-    names = tuple(name for name, column in domain.columns if isinstance(column, (Category, Number)))
+    names = tuple(name for name, column in domain.columns if column.listed)
     return names if math.prod(domain.column(name).size for name in names) <= MAX_CODES else ()
-
-
-def _weighted(partial: Callable[..., Any]) -> Counted | None:
-    """How the query that owns this function sums over counted rows, if it is a query's own `partial` and it knows."""
-    owner = getattr(partial, "__self__", None)
-    own = getattr(partial, "__func__", None) is getattr(type(owner), "partial", partial)
-    found: Counted | None = getattr(owner, "weighted", None) if own else None
-    return found
 
 
 class _Keys:
@@ -146,7 +110,10 @@ class _Keys:
         if self.too_many:
             return
         self.rows += batch.rows
-        self._waiting.append(np.unique(self._mix(batch), return_counts=True))
+        key = np.zeros(batch.rows, dtype=np.int64)
+        for name in self._names:
+            key = key * self._domain.column(name).size + batch[name]
+        self._waiting.append(np.unique(key, return_counts=True))
         if sum(len(keys) for keys, _ in self._waiting) >= max(_LEAST, len(self.keys)):
             self._merge()
 
@@ -155,7 +122,10 @@ class _Keys:
         self._merge()
         if self.too_many or 2 * len(self.keys) >= self.rows:
             return None
-        codes = self._digits()
+        left, codes = self.keys, {}  # the digits of the keys, in the smallest integers that hold them
+        for name in reversed(self._names):
+            left, code = np.divmod(left, self._domain.column(name).size)
+            codes[name] = code.astype(stored_type(self._domain.column(name)))
         return Batch(self._domain, len(self.keys), codes.__getitem__), self.counts
 
     def _merge(self) -> None:
@@ -168,17 +138,3 @@ class _Keys:
         if len(self.keys) * (len(self._names) + 1) > KEPT:
             self.too_many = True
             self.keys = self.counts = np.zeros(0, dtype=np.int64)
-
-    def _mix(self, batch: Batch) -> Codes:
-        key = np.zeros(batch.rows, dtype=np.int64)
-        for name in self._names:
-            key = key * self._domain.column(name).size + batch[name]
-        return key
-
-    def _digits(self) -> dict[str, npt.NDArray[Any]]:
-        """The codes of each column in the kept rows, in the smallest integers that hold them."""
-        left, codes = self.keys, {}
-        for name in reversed(self._names):
-            left, code = np.divmod(left, self._domain.column(name).size)
-            codes[name] = code.astype(stored_type(self._domain.column(name)))
-        return codes

@@ -1,143 +1,342 @@
-"""From a column's values to codes: one rule for every frame, list, array or file.
+"""From a caller's columns to codes: one rule for every frame, list, array or file.
 
-The code of an entry is a function of that entry alone (and of the column's declared type), never of its neighbours:
-only elementwise operations are used. Whatever can be wrong with a row is wrong here, at ingest; a message names the
-column and the kind of trouble, never a value and never a row.
+`Frame` is the door for pandas, polars, pyarrow, arrays and lists: `read` gives the entries of a column as `Values` of
+one kind, and nothing is interpreted. Only the columns that are asked for are touched. `encode` turns values into codes;
+`grid_rows` turns rows of features into integer vectors. The code of an entry is a function of that entry alone (and of
+the column's declared type), never of its neighbours: only elementwise operations are used. Whatever can be wrong with a
+row is wrong here, at ingest; a message names the column and the kind of trouble, never a value and never a row, and no
+exception of a foreign library is chained to ours, because its text may quote a value.
 
 Numbers on a grid. Whole numbers, whole floats up to 2^53 and decimals are placed exactly. For any other float the
 quotient q = (x - low) / step is a float; if q lies within 1e-9, plus the rounding error of its own computation, of a
 whole number, it is that number (so 0.3 with step 0.1 has code 3); otherwise it is rounded down.
+
+Rows of features are projected to the declared norm, divided by the step, and cut towards zero.
+
+Theorem.   Every row becomes integers m with sum m_i^2 <= bound_squared = floor((norm / step)^2), whatever the floats
+           do: the last step tests this in exact integers and shrinks the largest coordinate by units until it holds.
+           And m is a function of that row alone: every float operation is elementwise, over columns in a fixed order,
+           never a reduction or a matrix product, whose rounding may depend on how many rows are computed together.
+Accuracy.  A row within the norm moves by less than one step in each coordinate, towards zero.
 """
 
 from __future__ import annotations
 
 import math
+import numbers
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Codes
-from discreet.data.columns import KIND_WORDS, Values, objects
-from discreet.data.domain import AnyNumber, Bits, Category, Column, Number, Vector, Whole
-from discreet.errors import SchemaError, UndeclaredLevels
+from discreet.arrays import Codes, Floats, Ints, Mask
+from discreet.data.domain import AnyNumber, Category, Column, Number, Vector, near_misses
+from discreet.errors import DiscreetError, ParameterError, SchemaError, UndeclaredLevels
 
+Result = TypeVar("Result")
+
+KIND_WORDS = {
+    "text": "text",
+    "whole": "whole numbers",
+    "float": "floats",
+    "decimal": "decimals",
+    "boolean": "booleans",
+}
+_KINDS: tuple[tuple[Any, str], ...] = (
+    ((bool, np.bool_), "boolean"),
+    (str, "text"),
+    (numbers.Integral, "whole"),
+    ((float, np.floating), "float"),
+    ((Decimal, Fraction), "decimal"),
+)
 _INT64 = np.iinfo(np.int64)
 _SPELLED_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
 _SPELLED_INFINITY = re.compile(r"([+-]?)inf(inity)?\Z", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Entries of one kind.
+
+    kind     a key of KIND_WORDS, or "nothing" when every entry is null.
+    data     int64, uint64 or objects (whole), floats, objects (decimal), booleans, or indices into texts (text).
+    null     which entries are missing; their data are meaningless.
+    where    which positions of the column these entries fill; None means all.
+    spelled  text that may stand for a number or a boolean, because its source knows only text (CSV).
+    """
+
+    kind: str
+    data: npt.NDArray[Any]
+    null: Mask
+    texts: Sequence[str] = ()
+    where: Mask | None = None
+    spelled: bool = False
+
+    def __repr__(self) -> str:
+        return f"Values({self.kind})"
+
+
+def quietly(work: Callable[[], Result], complaint: str, *, kind: type[DiscreetError] = SchemaError) -> Result:
+    """Do work in a foreign library; of its failure only the type survives, since the text may quote a row."""
+    try:
+        return work()
+    except DiscreetError:
+        raise
+    except Exception as error:
+        failure = type(error).__name__
+    raise kind(f"{complaint} ({failure})")
+
+
+# From frames to values.
+
+
+class Frame:
+    """The columns of a pandas, polars or pyarrow frame, or of a dict of sequences, by name."""
+
+    __slots__ = ("_column", "_spelled", "names")
+
+    def __init__(self, source: object, *, spelled: bool = False) -> None:
+        self._spelled = spelled
+        self._column: Callable[[str], Any]
+        if isinstance(source, Mapping):
+            self._column, names = source.__getitem__, list(source)
+        else:
+            frame: Any = quietly(
+                lambda: nw.from_native(source, eager_only=True, pass_through=True),
+                "the frame cannot be read; its columns must have distinct names",
+            )
+            if not isinstance(frame, nw.DataFrame):
+                raise ParameterError(
+                    "a table is a pandas, polars or pyarrow frame, a dict of sequences, or the path of a .parquet or "
+                    f".csv file, found a {type(source).__name__}; collect a lazy frame first"
+                )
+            self._column, names = frame.get_column, frame.columns
+        self.names = tuple(name for name in names if isinstance(name, str))
+
+    def __repr__(self) -> str:
+        return "Frame"
+
+    @staticmethod
+    def require(found: Sequence[str], names: Sequence[str]) -> None:
+        """Every one of these columns is there, once."""
+        there = Counter(found)
+        for name in names:
+            if there[name] > 1:
+                raise SchemaError(f"column {name!r} is there {there[name]} times")
+            if not there[name]:
+                raise SchemaError(f"there is no column {name!r} in the data.{near_misses(name, found)}")
+
+    def __getitem__(self, name: str) -> list[Values]:
+        return read(self._column(name), name, spelled=self._spelled)
+
+
+def read(column: Any, name: str, *, spelled: bool = False) -> list[Values]:
+    """The entries of a series, an array or a sequence, as runs of one kind; refusals name the column."""
+    try:
+        return quietly(lambda: _read(column, spelled), "it cannot be read")
+    except SchemaError as error:
+        complaint = str(error)
+    raise SchemaError(f"column {name!r}: {complaint}")
+
+
+def _read(column: Any, spelled: bool) -> list[Values]:
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        if not isinstance(column, np.ndarray) or column.dtype.kind not in "biuf":
+            return _read_objects(column.tolist() if isinstance(column, np.ndarray) else list(column))
+        if column.ndim != 1:
+            raise SchemaError(f"it must have one dimension, found {column.ndim}")
+        return [_typed(np.ma.getdata(column), np.ma.getmaskarray(column))]
+    dtype, null = series.dtype, np.asarray(series.is_null().to_numpy(), dtype=bool)
+    if null.all():
+        return [_nothing(len(null))]
+    if dtype == nw.Boolean:
+        return [_typed(np.asarray(series.fill_null(False).to_numpy(), dtype=bool), null)]
+    if dtype in (nw.Int128, nw.UInt128, nw.Decimal, nw.Object):
+        return _read_objects(series.to_list())
+    if dtype.is_integer():
+        return [_typed(series.fill_null(0).to_numpy(), null)]
+    if dtype.is_float():
+        return [_typed(series.fill_null(math.nan).to_numpy(), null)]
+    if dtype in (nw.Categorical, nw.Enum):
+        if any(not isinstance(level, str) for level in series.drop_nulls().unique().to_list()):
+            return _read_objects(series.to_list())
+        series, dtype = series.cast(nw.String), nw.String()
+    if dtype == nw.String:
+        texts = series.drop_nulls().unique().to_list()
+        places = series.replace_strict(texts, list(range(len(texts))), default=-1, return_dtype=nw.Int64)
+        return [Values("text", np.asarray(places.to_numpy(), dtype=np.int64), null, texts, spelled=spelled)]
+    raise SchemaError(f"entries of type {dtype} are not supported; turn them into whole numbers or text")
+
+
+def _typed(data: npt.NDArray[Any], null: Mask) -> Values:
+    if data.dtype.kind == "b":
+        return Values("boolean", data, null)
+    if data.dtype.kind == "f":
+        return Values("float", data, null | np.isnan(data))
+    return Values("whole", data if data.dtype == np.uint64 else data.astype(np.int64), null)
+
+
+def _nothing(size: int, where: Mask | None = None) -> Values:
+    return Values("nothing", np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool), where=where)
+
+
+def _read_objects(entries: Sequence[Any]) -> list[Values]:
+    """Entries of a Python sequence, split by kind; kinds that do not go together are refused."""
+    kinds = np.array([_kind(entry) for entry in entries], dtype=object)
+    present = {str(kind) for kind in kinds} - {"nothing"}
+    if len(present) > 1 and not present <= {"whole", "float", "decimal"}:
+        raise SchemaError(f"it must be of one kind, found {', '.join(sorted(KIND_WORDS[kind] for kind in present))}")
+    if not present:
+        return [_nothing(len(entries))]
+    parts = []
+    for kind in sorted({*present, "nothing"}):
+        where = np.asarray(kinds == kind, dtype=bool)
+        chosen = [entry for entry, here in zip(entries, where, strict=True) if here]
+        texts = list(dict.fromkeys(chosen)) if kind == "text" else []
+        if kind == "nothing":
+            parts.append(_nothing(len(chosen), where))
+            continue
+        if kind == "text":
+            places = {text: place for place, text in enumerate(texts)}
+            data = np.array([places[entry] for entry in chosen], dtype=np.int64)
+        elif kind == "whole" and all(_INT64.min <= entry <= _INT64.max for entry in chosen):
+            data = np.array([int(entry) for entry in chosen], dtype=np.int64)
+        elif kind in ("boolean", "float"):
+            data = np.array(chosen, dtype=bool if kind == "boolean" else np.float64)
+        else:
+            data = _objects(chosen)
+        parts.append(Values(kind, data, np.zeros(len(chosen), dtype=bool), texts, where))
+    return parts
+
+
+def _kind(entry: Any) -> str:
+    if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
+        return "nothing"
+    kind = next((kind for types, kind in _KINDS if isinstance(entry, types)), None)
+    if kind is None:
+        raise SchemaError(f"it must hold numbers, text, booleans or nulls, found {type(entry).__name__}")
+    missing = kind in ("float", "decimal") and getattr(entry, "is_nan", lambda: entry != entry)()
+    return "nothing" if missing else kind
+
+
+def _objects(entries: Sequence[Any]) -> npt.NDArray[Any]:
+    made = np.empty(len(entries), dtype=object)
+    made[:] = entries
+    return made
+
+
+# From values to codes.
+
+
 def encode(parts: Sequence[Values], column: Column, name: str) -> Codes:
     """The codes of a column's entries; SchemaError if an entry does not fit the declaration."""
-    if len(parts) == 1 and parts[0].where is None:
-        return _encode(parts[0], column, name)
+    if not column.coded:
+        raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
     codes = np.zeros(sum(len(part.data) for part in parts), dtype=np.int64)
     for part in parts:
-        codes[part.where] = _encode(part, column, name)
+        here: Any = slice(None) if part.where is None else part.where
+        if part.kind == "nothing":
+            null = part.null
+        elif column.categorical:
+            codes[here], null = _level_codes(part, column, name), part.null
+        else:
+            codes[here], null = _number_codes(part, column, name)  # type: ignore[arg-type]
+        if null.any():
+            if column.missing_code is None:
+                how = 'missing="..."' if column.categorical else "missing=True"
+                raise SchemaError(f"column {name!r} has missing values; {how} in its declaration would take them")
+            codes[here] = np.where(null, column.missing_code, codes[here])
     return codes
 
 
-def _encode(values: Values, column: Column, name: str) -> Codes:
-    if isinstance(column, (Vector, Bits, Whole)):
-        raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
-    if values.kind == "nothing":
-        codes = np.zeros(len(values.data), dtype=np.int64)
-        null = values.null
-    elif isinstance(column, Category):
-        codes, null = _category_codes(values, column, name), values.null
-    else:
-        codes, null = _number_codes(values, column, name)
-    if null.any():
-        if column.missing_code is None:
-            how = "missing=True" if not isinstance(column, Category) else 'missing="..."'
-            raise SchemaError(f"column {name!r} has missing values; {how} in its declaration would take them")
-        codes = np.where(null, column.missing_code, codes)
-    return codes
-
-
-def _category_codes(values: Values, column: Category, name: str) -> Codes:
-    declared = {kind for kind, _ in column.lookup()}
+def _level_codes(values: Values, column: Category, name: str) -> Codes:
+    lookup = column.lookup()
+    declared = {kind for kind, _ in lookup}
     comparable = "text" in declared if values.kind == "text" else declared != {"text"}
     if not (comparable or values.spelled):
         levels = ", ".join(sorted(KIND_WORDS[kind] for kind in declared))
         raise SchemaError(f"column {name!r} holds {KIND_WORDS[values.kind]}, but its declared levels are {levels}")
-    codes = _text_level_codes(values, column) if values.kind == "text" else _plain_level_codes(values, column)
+    if values.kind == "text":
+        places = [_text_level_code(text, lookup, values.spelled) for text in values.texts]
+        codes = np.asarray(np.array([*places, -1], dtype=np.int64)[values.data])
+    else:
+        codes = _plain_level_codes(values, lookup)
     unknown = (codes < 0) & ~values.null
-    if unknown.any():
-        if column.other_code is None:
-            raise UndeclaredLevels(name)
-        codes = np.where(unknown, column.other_code, codes)
-    return codes
-
-
-def _text_level_codes(values: Values, column: Category) -> Codes:
-    lookup = column.lookup()
-    found = [_text_level_code(text, lookup, values.spelled) for text in values.texts]
-    return np.asarray(np.array([*found, -1], dtype=np.int64)[values.data])
+    if not unknown.any():
+        return codes
+    if column.other_code is None:
+        raise UndeclaredLevels(name)
+    return np.where(unknown, column.other_code, codes)
 
 
 def _text_level_code(text: str, lookup: Mapping[tuple[str, Any], int], spelled: bool) -> int:
     keys: list[tuple[str, Any]] = [("text", text)]
-    if spelled:
-        trimmed = text.strip()
-        if trimmed.lower() in ("true", "false"):
-            truth = trimmed.lower() == "true"
-            keys += [("boolean", truth), ("whole", int(truth))]
-        elif len(trimmed) < 4000 and _SPELLED_NUMBER.match(trimmed):
-            value = Fraction(trimmed)
-            if value.denominator == 1:
-                keys += [("whole", int(value)), *([("boolean", bool(value))] if value in (0, 1) else [])]
+    trimmed = text.strip()
+    if spelled and trimmed.lower() in ("true", "false"):
+        truth = trimmed.lower() == "true"
+        keys += [("boolean", truth), ("whole", int(truth))]
+    elif spelled and len(trimmed) < 4000 and _SPELLED_NUMBER.match(trimmed):
+        value = Fraction(trimmed)
+        if value.denominator == 1:
+            keys += [("whole", int(value)), *([("boolean", bool(value))] if value in (0, 1) else [])]
     return next((lookup[key] for key in keys if key in lookup), -1)
 
 
-def _plain_level_codes(values: Values, column: Category) -> Codes:
+def _plain_level_codes(values: Values, lookup: Mapping[tuple[str, Any], int]) -> Codes:
     """Codes of numbers and booleans among whole and boolean levels; -1 where there is none."""
     own, strange = ("boolean", "whole") if values.kind == "boolean" else ("whole", "boolean")
-    lookup = column.lookup()
     table = {int(level): code for kind in (strange, own) for (each, level), code in lookup.items() if each == kind}
+    keys = np.array(sorted(key for key in table if _INT64.min <= key <= _INT64.max), dtype=np.int64)
+    own_codes = np.array([table[int(key)] for key in keys], dtype=np.int64)
+
+    def search(whole: Codes) -> Codes:
+        if not len(keys):
+            return np.full(len(whole), -1, dtype=np.int64)
+        place = np.minimum(np.searchsorted(keys, whole), len(keys) - 1)
+        return np.where(keys[place] == whole, own_codes[place], -1)
+
     data = values.data
     if values.kind == "float":
         whole = np.isfinite(data) & (np.floor(data) == data) & (np.abs(data) <= 2.0**53)
-        return np.where(whole, _find(np.where(whole, data, 0).astype(np.int64), table), -1)
+        return np.where(whole, search(np.where(whole, data, 0).astype(np.int64)), -1)
     if data.dtype == object:
         return np.array([table.get(entry, -1) for entry in data], dtype=np.int64)
     if data.dtype == np.uint64:
         small = data <= np.uint64(_INT64.max)
-        large = np.array([table.get(int(entry), -1) for entry in data[~small]], dtype=np.int64)
-        codes = _find(np.where(small, data, 0).astype(np.int64), table)
-        codes[~small] = large
+        codes = search(np.where(small, data, 0).astype(np.int64))
+        codes[~small] = [table.get(int(entry), -1) for entry in data[~small]]
         return codes
-    return _find(np.asarray(data, dtype=np.int64), table)
+    return search(np.asarray(data, dtype=np.int64))
 
 
-def _find(data: Codes, table: Mapping[int, int]) -> Codes:
-    keys = np.array(sorted(key for key in table if _INT64.min <= key <= _INT64.max), dtype=np.int64)
-    if not len(keys):
-        return np.full(len(data), -1, dtype=np.int64)
-    codes = np.array([table[int(key)] for key in keys], dtype=np.int64)
-    place = np.minimum(np.searchsorted(keys, data), len(keys) - 1)
-    return np.where(keys[place] == data, codes[place], -1)
-
-
-def _number_codes(values: Values, column: Number | AnyNumber, name: str) -> tuple[Codes, npt.NDArray[np.bool_]]:
+def _number_codes(values: Values, column: Number | AnyNumber, name: str) -> tuple[Codes, Mask]:
     """Codes and what is missing (text may spell NaN)."""
     if values.kind == "text":
         if not values.spelled:
             raise SchemaError(f"column {name!r} holds text, but a number is declared")
-        return _spelled_codes(values, column, name)
-    if isinstance(column, AnyNumber):
-        return _any_codes(values, column), values.null
+        missing = np.array([*(text.strip().lower() == "nan" for text in values.texts), False])
+        spelled = [_spelled_number(text) for text in values.texts]
+        if any(number is None for number in spelled):
+            raise SchemaError(f"column {name!r} holds text that is not a number")
+        codes, _ = _number_codes(Values("decimal", _objects([*spelled, Decimal(0)]), missing), column, name)
+        return codes[values.data], values.null | missing[values.data]
+    if not column.bounded:
+        large = values.data.dtype == object
+        near = [_nearest_float(entry) for entry in values.data] if large else np.where(values.null, 0, values.data)
+        return column.codes(np.asarray(near, dtype=np.float64)), values.null
     if values.kind == "float":
         return _float_codes(np.where(values.null, 0, values.data), column), values.null
     if values.data.dtype == object:
-        exact = [
-            column.steps if null else _exact_code(entry, column)
-            for entry, null in zip(values.data, values.null, strict=True)
-        ]
+        entries = zip(values.data, values.null, strict=True)
+        exact = [column.steps if null else _exact_code(entry, column) for entry, null in entries]
         return np.array(exact, dtype=np.int64), values.null
     return _whole_codes(values.data, column), values.null
 
@@ -164,28 +363,18 @@ def _whole_codes(data: npt.NDArray[Any], column: Number) -> Codes:
 
 
 def _float_codes(data: npt.NDArray[Any], column: Number) -> Codes:
-    values = data.astype(np.float64)
-    precision = float(np.finfo(data.dtype).eps)
-    codes = _near_grid(np.clip(values, float(column.low), float(column.high)), column, precision)
+    values, precision = data.astype(np.float64), float(np.finfo(data.dtype).eps)
+    low, high, step = float(column.low), float(column.high), float(column.step)
+    clipped = np.clip(values, low, high)
+    quotient = (clipped - low) / step
+    nearest = np.rint(quotient)
+    slack = 1e-9 + 4 * precision * (np.abs(clipped) + abs(low)) / step
+    codes = np.where(np.abs(quotient - nearest) <= slack, nearest, np.floor(quotient))
+    codes = np.clip(codes, 0, float(min(column.steps, 2**62))).astype(np.int64).clip(0, column.steps)
     whole = (np.floor(values) == values) & (np.abs(values) <= 2.0**53)
     if whole.any():
         codes[whole] = _whole_codes(values[whole].astype(np.int64), column)
     return codes
-
-
-def _near_grid(values: npt.NDArray[np.float64], column: Number, precision: float) -> Codes:
-    low, step = float(column.low), float(column.step)
-    quotient = (values - low) / step
-    nearest = np.rint(quotient)
-    slack = 1e-9 + 4 * precision * (np.abs(values) + abs(low)) / step
-    codes = np.where(np.abs(quotient - nearest) <= slack, nearest, np.floor(quotient))
-    return np.clip(codes, 0, float(min(column.steps, 2**62))).astype(np.int64).clip(0, column.steps)
-
-
-def _any_codes(values: Values, column: AnyNumber) -> Codes:
-    if values.data.dtype == object:
-        return column.codes(np.array([_nearest_float(entry) for entry in values.data], dtype=np.float64))
-    return column.codes(np.where(values.null, 0, values.data).astype(np.float64))
 
 
 def _nearest_float(value: Any) -> float:
@@ -196,16 +385,6 @@ def _nearest_float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _spelled_codes(values: Values, column: Number | AnyNumber, name: str) -> tuple[Codes, npt.NDArray[np.bool_]]:
-    missing = np.array([*(text.strip().lower() == "nan" for text in values.texts), False])
-    numbers_found = [_spelled_number(text) for text in values.texts]
-    if any(number is None for number in numbers_found):
-        raise SchemaError(f"column {name!r} holds text that is not a number")
-    found = Values("decimal", objects([*numbers_found, Decimal(0)]), missing)
-    codes, _ = _number_codes(found, column, name)
-    return codes[values.data], values.null | missing[values.data]
-
-
 def _spelled_number(text: str) -> Decimal | None:
     trimmed = text.strip()
     infinite = _SPELLED_INFINITY.match(trimmed)
@@ -214,3 +393,75 @@ def _spelled_number(text: str) -> Decimal | None:
     if trimmed.lower() == "nan":
         return Decimal(0)
     return Decimal(trimmed) if _SPELLED_NUMBER.match(trimmed) else None
+
+
+# From rows of features to integer vectors.
+
+
+def float_rows(source: Any, *, dimension: int, block: int) -> Iterator[Floats]:
+    """The rows of a numeric matrix or frame as floats, at most `block` of them at a time."""
+    complaint = "the features cannot be read as numbers"
+    frame = nw.from_native(source, eager_only=True, pass_through=True)
+    is_frame = isinstance(frame, nw.DataFrame)
+    rows: Any = frame if is_frame else quietly(lambda: np.asarray(source), complaint)
+    if not is_frame and rows.dtype.kind not in "biuf":
+        raise SchemaError("the features must be numbers")
+    if len(rows.shape) != 2 or rows.shape[1] != dimension:
+        raise ParameterError(f"the features must have {dimension} columns, found the shape {('n', *rows.shape[1:])}")
+
+    def floats(part: Any) -> Floats:
+        if not is_frame:
+            return np.asarray(part.astype(np.float64))
+        for name, dtype in part.schema.items():
+            if not (dtype.is_numeric() or dtype == nw.Boolean):
+                raise SchemaError(f"the features must be numbers, and column {str(name)!r} is not")
+        columns = [part.get_column(name).cast(nw.Float64).fill_null(math.nan).to_numpy() for name in part.columns]
+        return np.column_stack(columns).astype(np.float64)
+
+    for start in range(0, rows.shape[0], block):
+        part = rows[start : start + block]
+        yield quietly(lambda part=part: floats(part), complaint)  # type: ignore[misc]
+
+
+def grid_rows(features: Floats, vector: Vector) -> Ints:
+    """Rows of floats as rows of integers of bounded length; NaN and infinities are refused."""
+    if np.isnan(features).any():
+        raise SchemaError(
+            "the features hold NaN; fill or drop missing values first, by a rule that looks at one row only"
+        )
+    if np.isinf(features).any():
+        raise SchemaError("the features hold infinite numbers")
+    # Rows longer than norm are scaled to about norm. Dividing by the largest entry first avoids overflow.
+    norm, largest, squares = float(vector.norm), np.zeros(len(features)), np.zeros(len(features))
+    for column in features.T:
+        largest = np.maximum(largest, np.abs(column))
+    largest = np.where(largest > 0, largest, 1.0)
+    scaled = features / largest[:, None]
+    for column in scaled.T:
+        squares = squares + column * column
+    root = np.sqrt(squares)
+    with np.errstate(over="ignore"):  # a row of tiny numbers: infinity is the right answer
+        too_long = root > norm / largest
+    factor = norm / np.where(too_long, root, 1.0)
+    projected = np.where(too_long[:, None], scaled * factor[:, None], features)
+    limit = math.isqrt(vector.bound_squared)
+    units = np.trunc(projected / float(vector.step))
+    return shrunk(np.clip(units, -limit, limit).astype(np.int64), vector.bound_squared)
+
+
+def shrunk(units: Ints, bound_squared: int) -> Ints:
+    """Rows whose squares sum to at most the bound: the largest coordinate of a longer row loses a unit at a time."""
+    long = np.flatnonzero(_squares(units) > bound_squared)
+    while len(long):
+        widest = np.argmax(np.abs(units[long]), axis=1)
+        units[long, widest] -= np.sign(units[long, widest])
+        long = long[_squares(units[long]) > bound_squared]
+    return units
+
+
+def _squares(units: Ints) -> Ints:
+    """Exact: a Vector's dimension times its bound is below 2^62."""
+    total = np.zeros(len(units), dtype=np.int64)
+    for column in units.T:
+        total += column * column
+    return total

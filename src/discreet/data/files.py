@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from discreet import exact
-from discreet.data.columns import quietly
+from discreet.data.encoding import quietly
 from discreet.errors import ParameterError, SchemaError
 
 _LONGEST_LINE = 2**21  # bytes; duckdb's limit

@@ -1,23 +1,33 @@
-"""Ingest: from a source of rows and a declaration to codes, persons and public facts."""
+"""Ingest: from a source of rows and a declaration to codes, persons and public facts; and what every dataset shares.
+
+Several rows per person. A person may hold many rows; at most k of them are kept. Which ones is a function of that
+person's rows, as the declared columns encode them, and of the declared name of the table only, never of anybody else's
+rows or of the order of the file: a person's rows are ordered by a keyed 64-bit mix of their codes and the first k are
+kept. The key is derived from the name, so that the choice looks random and two tables choose differently. Equal rows
+are interchangeable. A person is known by an identifier: a whole number, used exactly, or a text, used through a keyed
+128-bit hash.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet import exact
-from discreet.arrays import Words
-from discreet.data import persons
-from discreet.data.columns import Frame
+from discreet.arrays import Codes, Mask, Words
 from discreet.data.domain import Column, Domain
-from discreet.data.encoding import encode
+from discreet.data.encoding import Frame, Values, encode
 from discreet.data.files import Scan
-from discreet.data.rows import MAX_ROWS, Batch, Dataset, Facts, Identity
+from discreet.data.rows import MAX_ROWS, Batch, Facts, Filter, Identity, Slice, Summed, refuse_to_leave, sum_of
+from discreet.data.slices import slices_of
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 
@@ -31,25 +41,68 @@ MAX_EDITION = 100
 """Characters of an edition."""
 
 Stored = dict[str, npt.NDArray[Any]]
+Ids = tuple[Words, Words]
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Block:
-    """Encoded rows with the words that name their persons, when a unit is declared."""
+class PrivateRows:
+    """What every dataset has: facts, identity, source and the two doors. It prints its declaration, never its rows."""
 
-    codes: Stored
-    ids: tuple[Words, Words] | None
+    __slots__ = ("__weakref__", "facts", "identity", "source")
+    facts: Facts
+    identity: Identity
+    source: Path | None
 
-    @property
-    def rows(self) -> int:
-        return len(next(iter(self.codes.values())))
+    def _batches(self, reading: Callable[[Batch], object]) -> Iterable[Batch]:
+        """All rows, at least one, maybe empty, batch, for a function that reads the same columns of each."""
+        raise NotImplementedError
 
-    def order(self, identity: Identity) -> Words:
-        return persons.row_order(self.codes.values(), persons.key_of(identity.name))
+    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
+        """The exact sum of a bounded integer function of the rows. Not private."""
+        self.check_source()
+        try:
+            return sum_of(self._batches(partial), partial)
+        finally:
+            self.check_source()
+
+    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
+        """The exact most extreme values of columns. Not private."""
+
+        def reading(batch: Batch) -> None:
+            for name in batch.domain.names if disjoint else [each.column for each in slices]:
+                batch.stored(name)
+            if where is not None:
+                where.mask(batch)
+
+        self.check_source()
+        try:
+            batches, domain = lambda: self._batches(reading), self.facts.domain
+            return slices_of(batches, slices, domain=domain, where=where, disjoint=disjoint)
+        finally:
+            self.check_source()
+
+    def check_source(self) -> None:
+        """Nothing to check for rows in memory."""
+
+    def __repr__(self) -> str:
+        facts, identity = self.facts, self.identity
+        unit = "" if identity.unit is None else f", unit={identity.unit!r}"
+        size = "private" if facts.size is None else facts.size
+        edition = "" if facts.edition is None else f", edition={facts.edition!r}"
+        declared = f"{identity.name!r}, {facts.domain!r}, {facts.neighbours}{unit}, size={size}{edition}"
+        return f"{type(self).__name__}({declared})"
+
+    __reduce_ex__ = refuse_to_leave
+    __copy__ = refuse_to_leave
+    __deepcopy__ = refuse_to_leave
 
 
-def identity_of(name: str, neighbours: Neighbours | str, unit: str | None, rows_per_unit: int | None) -> Identity:
-    """The declared identity; several rows a person need both the unit and how many rows are kept."""
+# Declarations.
+
+
+def identity_of(
+    name: str, neighbours: Neighbours | str, unit: str | None = None, rows_per_unit: int | None = None
+) -> Identity:
+    """The declared identity; several rows per person need both the unit and how many rows are kept."""
     exact.text(name=name)
     given = Neighbours.of(neighbours)
     if unit is None:
@@ -85,12 +138,12 @@ def checked_edition(edition: object) -> str | None:
     """The label of the rows, if it is one line of text that can be shown; None for rows without one."""
     if edition is None:
         return None
-    found = exact.text(edition=edition)
-    if len(found) > MAX_EDITION or not found.isprintable():
+    label = exact.text(edition=edition)
+    if len(label) > MAX_EDITION or not label.isprintable():
         raise ParameterError(
-            f"edition must be at most {MAX_EDITION} printable characters, found {found[:MAX_EDITION]!a}"
+            f"edition must be at most {MAX_EDITION} printable characters, found {label[:MAX_EDITION]!a}"
         )
-    return found
+    return label
 
 
 def facts_of(
@@ -116,49 +169,57 @@ def checked_rows(rows: int) -> int:
     return rows
 
 
-def frame_block(source: object, domain: Domain, identity: Identity) -> Block:
-    """All rows of a frame in memory."""
-    frame = Frame(source)
-    return block_of(frame, domain, identity)
+# Rows.
 
 
-def file_blocks(scan: Scan, domain: Domain, identity: Identity) -> Iterator[Block]:
-    """The rows of a file, batch by batch; at least one, maybe empty, block."""
-    names = needed(domain, identity)
-    Frame.require(scan.names(), names)
-    empty = True
-    for table in scan.frames(names):
-        yield block_of(Frame(table, spelled=scan.is_csv), domain, identity)
-        empty = False
-    if empty:
-        yield block_of(Frame({name: [] for name in names}), domain, identity)
+@dataclass(frozen=True, slots=True, repr=False)
+class EncodedRows:
+    """The codes of some rows and, when a unit is declared, the words that name their persons."""
 
+    codes: Stored
+    ids: Ids | None
 
-def block_of(frame: Frame, domain: Domain, identity: Identity) -> Block:
-    """The encoded rows of a frame, in the smallest integers that hold the codes."""
-    for name, column in domain.columns:
-        if not column.coded:
-            raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
-    Frame.require(frame.names, needed(domain, identity))
-    codes = {name: encode(frame[name], column, name).astype(stored_type(column)) for name, column in domain.columns}
-    if len({len(each) for each in codes.values()}) > 1:
-        raise SchemaError("the columns are not equally long")
-    ids = None
-    if identity.unit is not None:
-        ids = persons.person_ids(frame[identity.unit], persons.key_of(identity.name), identity.unit)
-        if len(ids[0]) != len(codes[domain.names[0]]):
+    @property
+    def rows(self) -> int:
+        return len(next(iter(self.codes.values())))
+
+    @staticmethod
+    def of(frame: Frame, domain: Domain, identity: Identity) -> EncodedRows:
+        """The rows of a frame, in the smallest integers that hold the codes."""
+        for name, column in domain.columns:
+            if not column.coded:
+                raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
+        Frame.require(frame.names, needed(domain, identity))
+        codes = {name: encode(frame[name], column, name).astype(stored_type(column)) for name, column in domain.columns}
+        ids = None if identity.unit is None else person_ids(frame[identity.unit], identity)
+        lengths = {*map(len, codes.values()), *map(len, ids or ())}
+        if len(lengths) > 1:
             raise SchemaError("the columns are not equally long")
-    return Block(codes, ids)
+        return EncodedRows(codes, ids)
 
+    @staticmethod
+    def of_file(scan: Scan, domain: Domain, identity: Identity) -> Iterator[EncodedRows]:
+        """The rows of a file, batch by batch; at least one, maybe empty, batch."""
+        names, table = needed(domain, identity), None
+        Frame.require(scan.names(), names)
+        for table in scan.frames(names):
+            yield EncodedRows.of(Frame(table, spelled=scan.is_csv), domain, identity)
+        if table is None:
+            yield EncodedRows.of(Frame({name: [] for name in names}), domain, identity)
 
-def joined(blocks: Iterable[Block]) -> Block:
-    """All blocks as one."""
-    parts = list(blocks)
-    codes = {name: np.concatenate([part.codes[name] for part in parts]) for name in parts[0].codes}
-    ids = [part.ids for part in parts if part.ids is not None]
-    if not ids:
-        return Block(codes, None)
-    return Block(codes, (np.concatenate([high for high, _ in ids]), np.concatenate([low for _, low in ids])))
+    @staticmethod
+    def joined(parts: Sequence[EncodedRows]) -> EncodedRows:
+        codes = {name: np.concatenate([part.codes[name] for part in parts]) for name in parts[0].codes}
+        ids = [part.ids for part in parts if part.ids is not None]
+        high, low = (np.concatenate([pair[side] for pair in ids]) if ids else None for side in (0, 1))
+        return EncodedRows(codes, None if high is None or low is None else (high, low))
+
+    def order(self, identity: Identity) -> Words:
+        """The keyed mix of each row's codes: the order in which a person's rows are kept."""
+        order = np.array(int.from_bytes(_key(identity)[:8], "little"), dtype=np.uint64)
+        for column in self.codes.values():
+            order = _mix(order ^ _mix(column.astype(np.int64).view(np.uint64)))
+        return order
 
 
 def needed(domain: Domain, identity: Identity) -> tuple[str, ...]:
@@ -179,10 +240,81 @@ def batches_of(codes: Stored, domain: Domain, *, rows: int, block: int) -> Itera
         yield Batch(domain, stop - start, lambda name, here=slice(start, stop): codes[name][here])  # type: ignore[misc]
 
 
-def describe(data: Dataset) -> str:
-    """What may be printed of a dataset: its declaration."""
-    facts, identity = data.facts, data.identity
-    unit = "" if identity.unit is None else f", unit={identity.unit!r}"
-    size = "private" if facts.size is None else facts.size
-    edition = "" if facts.edition is None else f", edition={facts.edition!r}"
-    return f"{type(data).__name__}({identity.name!r}, {facts.domain!r}, {facts.neighbours}{unit}, size={size}{edition})"
+# Persons.
+
+
+def _key(identity: Identity) -> bytes:
+    """The public key of a table with this declared name."""
+    name = identity.name.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(name, digest_size=16, person=b"discreet-rows/1").digest()
+
+
+def person_ids(parts: Sequence[Values], identity: Identity) -> Ids:
+    """Two words for each row that are equal exactly (for text: but for a hash collision) for rows of one person."""
+    key, unit = _key(identity), identity.unit
+    ids = np.zeros((2, sum(len(part.data) for part in parts)), dtype=np.uint64)
+    for part in parts:
+        if part.null.any():
+            raise SchemaError(f"column {unit!r} names the person, and it has missing values")
+        here: Any = slice(None) if part.where is None else part.where
+        data = part.data
+        if part.kind == "text":
+            digests = [_hash(text.encode("utf-8", "surrogatepass"), key) for text in part.texts]
+            ids[:, here] = _pairs(digests)[data].T
+        elif data.dtype == object and all(_is_whole(entry) for entry in data):
+            ids[:, here] = _pairs([_wide(int(entry), key) for entry in data]).T
+        elif part.kind == "whole":
+            ids[:, here] = (data < 0).astype(np.uint64), data.view(np.uint64)
+        elif part.kind != "nothing":
+            raise SchemaError(f"column {unit!r} names the person: it must hold whole numbers or text")
+    return ids[0], ids[1]
+
+
+def _pairs(digests: Sequence[bytes]) -> Words:
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64).reshape(-1, 2)
+
+
+def _hash(data: bytes, key: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16, key=key, person=b"discreet-unit/1").digest()
+
+
+def _is_whole(entry: Any) -> bool:
+    """Of a whole number, fraction or decimal."""
+    if isinstance(entry, Decimal):
+        return bool(entry.is_finite() and entry == entry.to_integral_value())
+    return bool(entry % 1 == 0)
+
+
+def _wide(number: int, key: bytes) -> bytes:
+    """A whole number of any size: exact in 64 bits and a sign, hashed beyond."""
+    if -(2**63) <= number < 2**64:
+        return int(number < 0).to_bytes(8, "little") + (number % 2**64).to_bytes(8, "little")
+    return _hash(str(number).encode(), key)
+
+
+def kept_rows(ids: Ids, order: Words, limit: int) -> tuple[Mask, int]:
+    """Which rows are among the first `limit` of their person, and how many persons there are."""
+    high, low = ids
+    by_person = np.lexsort((order, low, high))
+    high, low = high[by_person], low[by_person]
+    starts = np.ones(len(by_person), dtype=bool)
+    starts[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+    places = np.arange(len(by_person))
+    rank = places - np.maximum.accumulate(np.where(starts, places, 0))
+    keep = np.zeros(len(by_person), dtype=bool)
+    keep[by_person] = rank < limit
+    return keep, int(starts.sum())
+
+
+def partition(ids: Ids, parts: int) -> Codes:
+    """A part in 0 .. parts - 1 for each row, the same for all rows of a person."""
+    return (_mix(ids[0] ^ _mix(ids[1])) % np.uint64(parts)).astype(np.int64)
+
+
+def _mix(words: Words) -> Words:
+    """The finalizer of splitmix64: a fixed permutation of the 64-bit words."""
+    with np.errstate(over="ignore"):
+        words = words + np.uint64(0x9E3779B97F4A7C15)
+        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return words ^ (words >> np.uint64(31))

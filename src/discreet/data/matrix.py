@@ -1,33 +1,101 @@
-"""Rows in memory that no table holds: many booleans a row, packed, and whole numbers of any length.
+"""Rows in memory that no table holds: features with labels, many booleans per row, whole numbers of any length.
 
-Both have the two doors of every dataset and are made by estimators and by `interior_point`; a table of named columns is
-a `Table`.
+They are made by estimators and by `interior_point`; a table of named columns is a `Table`. Every row is one person.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import WORD, Codes, Words, packed
-from discreet.data.columns import float_rows, read
-from discreet.data.domain import Bits, Category, Domain, Whole
-from discreet.data.encoding import encode
-from discreet.data.ingest import checked_rows, describe, facts_of, identity_of, stored_type
-from discreet.data.rows import Batch, Filter, Slice, Summed, refuse_to_leave, sum_of
-from discreet.data.slices import slices_of
+from discreet.data.domain import Bits, Category, Domain, Number, Vector, Whole
+from discreet.data.encoding import encode, float_rows, grid_rows, read
+from discreet.data.ingest import PrivateRows, batches_of, checked_rows, facts_of, identity_of, stored_type
+from discreet.data.rows import Batch, Filter, Slice
 from discreet.errors import ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 
-_BLOCK = 2**20  # rows in a batch: a whole number of words
+_BLOCK = 2**20  # rows in a batch: a whole number of words; entries of a matrix in a batch are four times as many
 
 
-class BitMatrix:
+class _Labelled(PrivateRows):
+    """Features in column "x" and, maybe, labels in column "y"."""
+
+    __slots__ = ("_features", "_labels", "_rows")
+
+    def _hold(
+        self,
+        features: npt.NDArray[Any],
+        column: Vector | Bits,
+        y: object,
+        target: Category | Number | None,
+        *,
+        rows: int,
+        neighbours: Neighbours | str,
+        size: int | None,
+        name: str,
+    ) -> None:
+        self.identity, self.source = identity_of(name, neighbours), None
+        self._features, self._rows = features, checked_rows(rows)
+        domain = Domain(x=column)
+        if target is not None:
+            domain = Domain(x=column, y=target)
+            self._labels = encode(read(y, "y"), target, "y").astype(stored_type(target))
+            if len(self._labels) != rows:
+                raise SchemaError("X and y are not equally long")
+        self.facts = facts_of(domain, self.identity, size=size, persons_found=rows)
+
+
+class Matrix(_Labelled):
+    """A feature matrix, and labels or targets: Matrix(X, y, features=Vector(d, norm=1), target=Category(0, 1)).
+
+    X       numbers: a numpy array, a pandas, polars or pyarrow frame, or nested lists. Column "x" holds its rows on the
+            integer grid of `features` (`discreet.data.encoding`).
+    y       labels, encoded by `target` into column "y"; both or neither.
+    size    as in Table. Every row is one person.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        X: object,  # noqa: N803 - the name that every user of feature matrices expects
+        y: object = None,
+        *,
+        features: Vector,
+        target: Category | Number | None = None,
+        neighbours: Neighbours | str = "replace-one",
+        size: int | None = None,
+        name: str = "matrix",
+    ) -> None:
+        if (y is None) != (target is None):
+            raise ParameterError("y and target belong together: give both or neither")
+        # All rows on the grid, some at a time so that the floats of the whole matrix are never copied.
+        blocks = float_rows(X, dimension=features.dimension, block=_rows_at_once(features.dimension))
+        width = np.min_scalar_type(-math.isqrt(features.bound_squared) - 1)
+        units = [np.zeros((0, features.dimension), dtype=width)]
+        units += [grid_rows(block, features).astype(width) for block in blocks]
+        rows = checked_rows(sum(map(len, units)))
+        shared = {"rows": rows, "neighbours": neighbours, "size": size, "name": name}
+        self._hold(np.concatenate(units), features, y, target, **shared)  # type: ignore[arg-type]
+
+    def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
+        codes = {"x": self._features, **({"y": self._labels} if "y" in self.facts.domain else {})}
+        block = _rows_at_once(self._features.shape[1])
+        return batches_of(codes, self.facts.domain, rows=self._rows, block=block)
+
+
+def _rows_at_once(dimension: int) -> int:
+    return max(1, 4 * _BLOCK // dimension)
+
+
+class BitMatrix(_Labelled):
     """Booleans and labels: BitMatrix(X, y, target=Category(0, 1)). Column "x" holds the Bits, column "y" the labels.
 
     X       an array or frame of booleans, or of numbers that are 0 or 1: one row for each person.
@@ -35,7 +103,7 @@ class BitMatrix:
     size    as in Table.
     """
 
-    __slots__ = ("__weakref__", "_labels", "_rows", "_words", "facts", "identity", "source")
+    __slots__ = ()
 
     def __init__(
         self,
@@ -50,7 +118,12 @@ class BitMatrix:
         shape = getattr(X, "shape", None) or np.asarray(X).shape
         if len(shape) != 2 or shape[1] == 0:
             raise ParameterError(f"the features must have at least one column, found the shape {('n', *shape[1:])}")
-        self._hold(_packed_columns(X, shape[1]), y, target, shape[0], neighbours, size, name)
+        block = max(WORD, 2**22 // shape[1] // WORD * WORD)
+        parts = [np.zeros((shape[1], 0), dtype=np.uint64)]
+        parts += [packed(np.ascontiguousarray(ones.T)) for ones in _boolean_rows(X, shape[1], block)]
+        words = np.concatenate(parts, axis=1)
+        shared = {"rows": shape[0], "neighbours": neighbours, "size": size, "name": name}
+        self._hold(words, Bits(len(words)), y, target, **shared)
 
     @classmethod
     def of_words(
@@ -70,108 +143,14 @@ class BitMatrix:
         if rows % WORD and (words[:, -1] >> np.uint64(rows % WORD)).any():
             raise ParameterError("bits beyond the last row must be zero")
         made = cls.__new__(cls)
-        made._hold(words, y, target, rows, neighbours, size, name)
+        made._hold(words, Bits(len(words)), y, target, rows=rows, neighbours=neighbours, size=size, name=name)
         return made
 
-    def _hold(
-        self, words: Words, y: object, target: Category, rows: int, neighbours: Any, size: int | None, name: str
-    ) -> None:
-        self.identity = identity_of(name, neighbours, None, None)
-        self.source: Path | None = None
-        self._words, self._rows = words, checked_rows(rows)
-        self._labels = encode(read(y, "y"), target, "y").astype(stored_type(target))
-        if len(self._labels) != rows:
-            raise SchemaError("X and y are not equally long")
-        domain = Domain(x=Bits(len(words)), y=target)
-        self.facts = facts_of(domain, self.identity, size=size, persons_found=rows)
-
-    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
-        """The exact sum of a bounded integer function of the rows. Not private."""
-        return sum_of(self._batches(), partial)
-
-    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
-        """The exact most extreme values of columns. Not private; bits have none."""
-        return slices_of(self._batches, slices, domain=self.facts.domain, where=where, disjoint=disjoint)
-
-    def _batches(self) -> Iterator[Batch]:
+    def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
         for start in range(0, max(self._rows, 1), _BLOCK):
             stop = min(start + _BLOCK, self._rows)
-            yield Batch(self.facts.domain, stop - start, self._loader(start, stop))
-
-    def _loader(self, start: int, stop: int) -> Callable[[str], npt.NDArray[Any]]:
-        bits = self._words[:, start // WORD : -(-stop // WORD)]
-        return {"x": bits, "y": self._labels[start:stop]}.__getitem__
-
-    def check_source(self) -> None:
-        """Nothing to check: the rows are in memory."""
-
-    def __repr__(self) -> str:
-        return describe(self)
-
-    __reduce_ex__ = refuse_to_leave
-    __copy__ = refuse_to_leave
-    __deepcopy__ = refuse_to_leave
-
-
-class Integers:
-    """Whole numbers 0 .. 2^bits - 1 of any length, one for each person; column "x"."""
-
-    __slots__ = ("__weakref__", "_values", "facts", "identity", "source")
-
-    def __init__(
-        self,
-        values: Iterable[Any],
-        bits: int,
-        *,
-        neighbours: Neighbours | str = "replace-one",
-        size: int | None = None,
-        name: str = "integers",
-    ) -> None:
-        column = Whole(bits)
-        self.identity = identity_of(name, neighbours, None, None)
-        self.source: Path | None = None
-        self._values = sorted(_whole(value, column) for value in values)
-        domain = Domain(x=column)
-        self.facts = facts_of(domain, self.identity, size=size, persons_found=checked_rows(len(self._values)))
-
-    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
-        """The exact sum of a bounded integer function of the rows. Not private."""
-        held = np.empty(len(self._values), dtype=object)
-        held[:] = self._values
-        return sum_of([Batch(self.facts.domain, len(held), {"x": held}.__getitem__)], partial)
-
-    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
-        """Slices are of columns of numbers in a table; these are gathered whole."""
-        raise ParameterError("whole numbers of any length have no slices: gather the column")
-
-    def check_source(self) -> None:
-        """Nothing to check: the rows are in memory."""
-
-    def __repr__(self) -> str:
-        return describe(self)
-
-    __reduce_ex__ = refuse_to_leave
-    __copy__ = refuse_to_leave
-    __deepcopy__ = refuse_to_leave
-
-
-def _whole(value: Any, column: Whole) -> int:
-    """A value as a Python integer, if it is one of the column's; the refusal does not quote it."""
-    try:
-        found = operator.index(value)
-    except TypeError:
-        raise SchemaError(f"the values must be whole numbers, found a {type(value).__name__}") from None
-    if found < 0 or found.bit_length() > column.bits:
-        raise SchemaError(f"the values must be at least 0 and below 2**{column.bits}, found one that is not")
-    return found
-
-
-def _packed_columns(rows: Any, dimension: int) -> Words:
-    """A matrix of zeros and ones, packed by column, some rows at a time."""
-    block = max(WORD, 2**22 // dimension // WORD * WORD)
-    parts = [np.zeros((dimension, 0), dtype=np.uint64)]
-    parts += [packed(np.ascontiguousarray(ones.T)) for ones in _boolean_rows(rows, dimension, block)]
-    return np.concatenate(parts, axis=1)
+            columns = {"x": self._features[:, start // WORD : -(-stop // WORD)], "y": self._labels[start:stop]}
+            yield Batch(self.facts.domain, stop - start, columns.__getitem__)
 
 
 def _boolean_rows(rows: Any, dimension: int, block: int) -> Iterator[npt.NDArray[np.bool_]]:
@@ -184,3 +163,44 @@ def _boolean_rows(rows: Any, dimension: int, block: int) -> Iterator[npt.NDArray
         if not (ones | (floats == 0)).all():
             raise SchemaError("the features must be booleans, or numbers that are 0 or 1; found another value")
         yield ones
+
+
+class Integers(PrivateRows):
+    """Whole numbers 0 .. 2^bits - 1 of any length, one for each person; column "x"."""
+
+    __slots__ = ("_values",)
+
+    def __init__(
+        self,
+        values: Iterable[Any],
+        bits: int,
+        *,
+        neighbours: Neighbours | str = "replace-one",
+        size: int | None = None,
+        name: str = "integers",
+    ) -> None:
+        column = Whole(bits)
+        self.identity, self.source = identity_of(name, neighbours), None
+        self._values = sorted(_whole(value, column) for value in values)
+        rows = checked_rows(len(self._values))
+        self.facts = facts_of(Domain(x=column), self.identity, size=size, persons_found=rows)
+
+    def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
+        held = np.empty(len(self._values), dtype=object)
+        held[:] = self._values
+        yield Batch(self.facts.domain, len(held), {"x": held}.__getitem__)
+
+    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
+        """Slices are of columns of numbers in a table; these are gathered whole."""
+        raise ParameterError("whole numbers of any length have no slices: gather the column")
+
+
+def _whole(value: Any, column: Whole) -> int:
+    """A value as a Python integer, if it is one of the column's; the refusal does not quote it."""
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        raise SchemaError(f"the values must be whole numbers, found a {type(value).__name__}") from None
+    if whole < 0 or whole.bit_length() > column.bits:
+        raise SchemaError(f"the values must be at least 0 and below 2**{column.bits}, found one that is not")
+    return whole

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Codes, Mask
-from discreet.data.domain import AnyNumber, Domain, Number
+from discreet.data.domain import Domain
 from discreet.data.rows import Batch, Filter, Key, Slice
 from discreet.errors import ParameterError
 
@@ -33,25 +33,14 @@ def slices_of(
                refuses, are in no slice; a slice is shorter than its count when there are not enough rows.
     Disjoint.  The rows of each slice are removed, as a multiset, before the next slices are taken.
     Passes.    One, if slices overlap: their keys are all that matters. Otherwise one for each group of slices whose
-               rows fit in memory (`_groups`); the groups depend on the counts and the domain alone.
+               rows fit in memory; the groups depend on the counts and the domain alone.
     """
     if where is not None:
         where.check(domain)
     for each in slices:
-        if not isinstance(domain.column(each.column), (Number, AnyNumber)):
+        if not (domain.column(each.column).ordered and domain.column(each.column).coded):
             raise ParameterError(f"column {each.column!r} has no order: a slice needs a Number")
     return _disjoint(batches, slices, domain, where) if disjoint else _overlapping(batches(), slices, where)
-
-
-def sliced_columns(slices: Sequence[Slice], *, domain: Domain, where: Filter | None, disjoint: bool) -> tuple[str, ...]:
-    """The columns that `slices_of` reads."""
-    if disjoint:
-        return domain.names
-    seen = [each.column for each in slices]
-    if where is not None:
-        where.check(domain)
-        where.mask(Batch.empty(domain, seen))
-    return tuple(dict.fromkeys(seen)) or domain.names[:1]
 
 
 _BLOCK = 2**16  # codes that are partitioned at a time: once a block is full, few of the others pass
@@ -66,17 +55,11 @@ def _overlapping(batches: Iterable[Batch], slices: Sequence[Slice], where: Filte
         keys: dict[str, npt.NDArray[Any]] = {}
         for place, each in enumerate(slices):
             if each.column not in keys:
-                keys[each.column] = _present(batch, each.column, here)
+                codes, missing = batch.stored(each.column), batch.domain.column(each.column).missing_code
+                present = here if missing is None else codes != missing if here is None else here & (codes != missing)
+                keys[each.column] = codes if present is None else codes[present]
             kept[place] = _extreme([kept[place], keys[each.column]], each)
     return [np.sort(codes)[:: 1 if each.side == "low" else -1] for codes, each in zip(kept, slices, strict=True)]
-
-
-def _present(batch: Batch, name: str, here: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
-    """The codes of a column in these rows, missing ones left out."""
-    codes, missing = batch.stored(name), batch.domain.column(name).missing_code
-    if missing is not None:
-        here = codes != missing if here is None else here & (codes != missing)
-    return codes if here is None else codes[here]
 
 
 def _extreme(parts: Iterable[npt.NDArray[Any]], wanted: Slice) -> Codes:
@@ -155,7 +138,18 @@ def _disjoint(batches: Batches, slices: Sequence[Slice], domain: Domain, where: 
     """
     cuts: list[_Cut] = []
     found: list[Codes] = []
-    for group in _groups(slices, sum(column.width for column in domain.values())):
+    # Consecutive slices whose kept rows are at most _KEPT numbers together; a slice alone is always allowed.
+    groups: list[list[Slice]] = []
+    width, counted, numbers = sum(column.width for column in domain.values()), 0, 0
+    for each in slices:
+        counted += each.count
+        numbers += counted
+        if groups and numbers * width <= _KEPT:
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+            counted = numbers = each.count
+    for group in groups:
         kept = _pass(batches(), group, cuts, where)
         gone = np.zeros(0, dtype=np.int64)
         for each, rows in zip(group, kept, strict=True):
@@ -165,21 +159,6 @@ def _disjoint(batches: Batches, slices: Sequence[Slice], domain: Domain, where: 
             if each.count:
                 cuts.append(_Cut.of(each, taken))
     return found
-
-
-def _groups(slices: Sequence[Slice], width: int) -> list[list[Slice]]:
-    """Consecutive slices whose kept rows are at most _KEPT numbers together; a slice alone is always allowed."""
-    groups: list[list[Slice]] = []
-    counted = kept = 0
-    for each in slices:
-        counted += each.count
-        kept += counted
-        if groups and kept * width <= _KEPT:
-            groups[-1].append(each)
-        else:
-            groups.append([each])
-            counted = kept = each.count
-    return groups
 
 
 def _pass(batches: Iterable[Batch], group: Sequence[Slice], cuts: Sequence[_Cut], where: Filter | None) -> list[_Kept]:
@@ -193,18 +172,18 @@ def _pass(batches: Iterable[Batch], group: Sequence[Slice], cuts: Sequence[_Cut]
     read = 0
     for batch in batches:
         alive = np.ones(batch.rows, dtype=bool) if where is None else where.mask(batch).copy()
-        columns = _columns_of(batch)
+        lines = [batch.stored(name) for name in batch.domain]
+        flat = [line for each in lines for line in (each.T if each.ndim == 2 else [each])]
+        columns: _Columns = [lambda places, line=line: line[places].astype(np.int64) for line in flat]  # type: ignore[misc]
         _bury(alive, batch, columns, cuts, copies)
         for place, each in enumerate(group):
             more = _candidates(batch, columns, alive, each, keep[place], kept[place], read)
-            kept[place] = more if (old := kept[place]) is None else _joined(old, more, keep[place])
+            if (old := kept[place]) is not None:
+                both = old.with_more(more) if len(more.key) else old
+                more = both if len(both.key) <= keep[place] else both.first(keep[place], both.number[:0])
+            kept[place] = more
         read += batch.rows
     return [rows for rows in kept if rows is not None]
-
-
-def _joined(old: _Kept, more: _Kept, keep: int) -> _Kept:
-    both = old.with_more(more) if len(more.key) else old
-    return both if len(both.key) <= keep else both.first(keep, both.number[:0])
 
 
 def _bury(alive: Mask, batch: Batch, columns: _Columns, cuts: Sequence[_Cut], copies: Counter[Key]) -> None:
@@ -219,9 +198,13 @@ def _bury(alive: Mask, batch: Batch, columns: _Columns, cuts: Sequence[_Cut], co
         if missing is not None:
             near = near[codes[near] != missing]
         at = codes[near] == cut.code
-        earlier, equal[cut.row] = _against(near[at], cut.row, columns)
         alive[near[~at]] = False
-        alive[earlier] = False
+        tied = near[at]  # which of these hold a row before the cut's, and which an equal one, column by column
+        for column, code in zip(columns, cut.row, strict=True):
+            value = column(tied)
+            alive[tied[value < code]] = False
+            tied = tied[value == code]
+        equal[cut.row] = tied
     for row, places in equal.items():
         taken = places[alive[places]][: copies[row]]
         alive[taken] = False
@@ -262,22 +245,3 @@ def _first(places: Codes, key: Codes, count: int, columns: _Columns) -> Codes:
         if len(tied) == wanted:
             break
     return np.concatenate([*chosen, tied[:wanted]])
-
-
-def _against(places: Codes, row: Key, columns: _Columns) -> tuple[Codes, Codes]:
-    """Which of these places hold a row before this one, and which an equal one."""
-    before, tied = [places[:0]], places
-    for column, code in zip(columns, row, strict=True):
-        if len(tied) == 0:
-            break
-        value = column(tied)
-        before.append(tied[value < code])
-        tied = tied[value == code]
-    return np.concatenate(before), tied
-
-
-def _columns_of(batch: Batch) -> _Columns:
-    """All codes of a row, one after the other, as functions of its place."""
-    lines = [batch.stored(name) for name in batch.domain]
-    flat = [line for each in lines for line in (each.T if each.ndim == 2 else [each])]
-    return [lambda places, line=line: line[places].astype(np.int64) for line in flat]  # type: ignore[misc]

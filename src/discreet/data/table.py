@@ -1,47 +1,43 @@
-"""Rows in memory: a table of declared columns, and a matrix of features with labels."""
+"""Tables of declared columns: rows in memory, and a Parquet file that is read in batches for every sum."""
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet import exact
 from discreet.arrays import Codes
-from discreet.data import persons
-from discreet.data.columns import float_rows, read
-from discreet.data.domain import Category, Domain, Number, Vector, flag
-from discreet.data.encoding import encode
-from discreet.data.files import Scan, resolved
-from discreet.data.grid import grid_rows
+from discreet.data.domain import Domain, flag
+from discreet.data.encoding import Frame, encode
+from discreet.data.files import ROW_NUMBER, Scan, resolved
 from discreet.data.ingest import (
     FIRST_EDITION,
+    EncodedRows,
+    PrivateRows,
     batches_of,
     checked_domain,
     checked_edition,
     checked_rows,
-    describe,
     facts_of,
-    file_blocks,
-    frame_block,
     identity_of,
-    joined,
-    stored_type,
+    kept_rows,
+    needed,
+    partition,
 )
-from discreet.data.rows import Batch, Filter, Slice, Summed, refuse_to_leave, sum_of
-from discreet.data.slices import slices_of
-from discreet.errors import ParameterError, SchemaError
+from discreet.data.rows import Batch
+from discreet.errors import LedgerMismatch, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 
-_BLOCK = 2**20  # rows of a table in a batch; entries of a matrix in a batch are four times as many
+_BLOCK = 2**20  # rows in a batch
+_BYTES_TO_CHOOSE = 96  # of memory for each row while the rows of a person are ordered
 
 
-class Table:
+class Table(PrivateRows):
     """Rows in memory: Table(frame, domain, neighbours="replace-one", name="people").
 
     rows        a pandas, polars or pyarrow frame, a dict of sequences, or the path of a .parquet or .csv file. Only
@@ -56,7 +52,7 @@ class Table:
                 a session answers only from releases about the same edition. None: no session answers about the rows.
     """
 
-    __slots__ = ("__weakref__", "_codes", "_rows", "facts", "identity", "source")
+    __slots__ = ("_codes", "_rows")
 
     def __init__(
         self,
@@ -77,105 +73,125 @@ class Table:
         if rehearsal and self.source is not None:
             raise ParameterError("a rehearsal is on made-up rows, and a file may hold real ones: discreet.rehearsal")
         if self.source is None:
-            block = frame_block(rows, domain, self.identity)
+            encoded = EncodedRows.of(Frame(rows), domain, self.identity)
         else:
-            block = joined(file_blocks(Scan(self.source), domain, self.identity))
-        self._codes, found = block.codes, checked_rows(block.rows)
-        if block.ids is not None:
-            keep, found = persons.kept(block.ids, block.order(self.identity), self.identity.neighbours.rows)
-            self._codes = {each: codes[keep] for each, codes in block.codes.items()}
+            encoded = EncodedRows.joined(list(EncodedRows.of_file(Scan(self.source), domain, self.identity)))
+        self._codes, persons = encoded.codes, checked_rows(encoded.rows)
+        if encoded.ids is not None:
+            keep, persons = kept_rows(encoded.ids, encoded.order(self.identity), self.identity.neighbours.rows)
+            self._codes = {each: codes[keep] for each, codes in encoded.codes.items()}
         self._rows = len(self._codes[domain.names[0]])
-        self.facts = facts_of(domain, self.identity, size=size, persons_found=found, edition=edition)
+        self.facts = facts_of(domain, self.identity, size=size, persons_found=persons, edition=edition)
 
-    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
-        """The exact sum of a bounded integer function of the rows. Not private."""
-        return sum_of(self._batches(), partial)
-
-    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
-        """The exact most extreme values of columns. Not private."""
-        return slices_of(self._batches, slices, domain=self.facts.domain, where=where, disjoint=disjoint)
-
-    def _batches(self) -> Iterator[Batch]:
+    def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
         return batches_of(self._codes, self.facts.domain, rows=self._rows, block=_BLOCK)
 
-    def check_source(self) -> None:
-        """Nothing to check: the rows are in memory."""
 
-    def __repr__(self) -> str:
-        return describe(self)
+class ParquetTable(PrivateRows):
+    """The rows of a Parquet file, read again for every sum and never held in memory at once.
 
-    __reduce_ex__ = refuse_to_leave
-    __copy__ = refuse_to_leave
-    __deepcopy__ = refuse_to_leave
+    The other arguments are those of Table; the sums are equal to those of Table on the same file, bit for bit.
 
+    batch_rows    how many rows are in memory at a time.
+    memory_limit  how much duckdb may use, as duckdb spells it ("1GB"); threads likewise.
+    unit_memory   how many bytes choosing the rows of each person may use, beside one bit for each row; less means more
+                  passes over the file.
 
-class Matrix:
-    """A feature matrix, and labels or targets: Matrix(X, y, features=Vector(d, norm=1), target=Category(0, 1)).
-
-    X       numbers: a numpy array, a pandas, polars or pyarrow frame, or nested lists. Column "x" holds its rows on the
-            integer grid of `features` (`discreet.data.grid`).
-    y       labels, encoded by `target` into column "y"; both or neither.
-    size    as in Table. Every row is one person.
+    The file is read once when the table is made, so that whatever is wrong with a row is said then. A file that changed
+    since is another table: LedgerMismatch, before anything is read from it.
     """
 
-    __slots__ = ("__weakref__", "_codes", "_rows", "facts", "identity", "source")
+    __slots__ = ("_keep", "_rows", "_scan", "_stamp")
+    source: Path
 
     def __init__(
         self,
-        X: object,  # noqa: N803 - the name that every user of feature matrices expects
-        y: object = None,
+        path: str | os.PathLike[str],
+        domain: Domain,
         *,
-        features: Vector,
-        target: Category | Number | None = None,
         neighbours: Neighbours | str = "replace-one",
+        name: str = "table",
+        unit: str | None = None,
+        rows_per_unit: int | None = None,
         size: int | None = None,
-        name: str = "matrix",
+        edition: str | None = FIRST_EDITION,
+        batch_rows: int = 2**18,
+        memory_limit: str = "1GB",
+        threads: int = 2,
+        unit_memory: int = 2**28,
     ) -> None:
-        if (y is None) != (target is None):
-            raise ParameterError("y and target belong together: give both or neither")
-        self.identity = identity_of(name, neighbours, None, None)
-        self.source: Path | None = None
-        self._codes: dict[str, Any] = {"x": _features(X, features)}
-        self._rows = len(self._codes["x"])
-        domain = Domain(x=features)
-        if target is not None:
-            domain = Domain(x=features, y=target)
-            self._codes["y"] = encode(read(y, "y"), target, "y").astype(stored_type(target))
-            if len(self._codes["y"]) != self._rows:
-                raise SchemaError("X and y are not equally long")
-        self.facts = facts_of(domain, self.identity, size=size, persons_found=self._rows)
-
-    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
-        """The exact sum of a bounded integer function of the rows. Not private."""
-        return sum_of(self._batches(), partial)
-
-    def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
-        """The exact most extreme values of columns. Not private."""
-        return slices_of(self._batches, slices, domain=self.facts.domain, where=where, disjoint=disjoint)
-
-    def _batches(self) -> Iterator[Batch]:
-        block = _rows_at_once(self._codes["x"].shape[1])
-        return batches_of(self._codes, self.facts.domain, rows=self._rows, block=block)
+        domain, edition = checked_domain(domain), checked_edition(edition)
+        self.identity = identity_of(name, neighbours, unit, rows_per_unit)
+        self.source = resolved(path)
+        self._scan = Scan(self.source, batch_rows, memory_limit, threads)
+        if self._scan.is_csv:
+            raise ParameterError("a ParquetTable reads a .parquet file; Table reads .csv")
+        self._stamp = _stamp(self.source)
+        self._keep: npt.NDArray[np.uint8] | None = None
+        self._rows = 0
+        for encoded in EncodedRows.of_file(self._scan, domain, self.identity):
+            self._rows = checked_rows(self._rows + encoded.rows)
+        persons = self._rows
+        if unit is not None:
+            self._keep, persons = self._choose(domain, unit_memory=exact.whole(unit_memory=unit_memory))
+        self.facts = facts_of(domain, self.identity, size=size, persons_found=persons, edition=edition)
+        self.check_source()
 
     def check_source(self) -> None:
-        """Nothing to check: the rows are in memory."""
+        """LedgerMismatch if the file changed since this table was made."""
+        if _stamp(self.source) != self._stamp:
+            raise LedgerMismatch(
+                f"the file {self.source.name!r} changed since this table was made: it is another table now"
+            )
 
-    def __repr__(self) -> str:
-        return describe(self)
+    def _choose(self, domain: Domain, *, unit_memory: int) -> tuple[npt.NDArray[np.uint8], int]:
+        """One bit for each row, set when it is kept, and the number of persons; a part of the persons at a time."""
+        if ROW_NUMBER in self._scan.names():
+            raise SchemaError(f"a column named {ROW_NUMBER!r} is in the way of numbering the rows; rename it")
+        bits, persons = np.zeros(-(-self._rows // 8), dtype=np.uint8), 0
+        parts = max(1, -(-self._rows * _BYTES_TO_CHOOSE // unit_memory))
+        for part in range(parts):
+            lines: list[npt.NDArray[np.uint64]] = []  # of this part's rows: two words of the person, order, row number
+            for table in self._scan.frames(needed(domain, self.identity), numbered=True):
+                frame = Frame(table)
+                encoded = EncodedRows.of(frame, domain, self.identity)
+                assert encoded.ids is not None
+                order, numbers = encoded.order(self.identity), frame[ROW_NUMBER][0].data.astype(np.uint64)
+                here = partition(encoded.ids, parts) == part
+                lines.append(np.stack([*encoded.ids, order, numbers])[:, here])
+            if lines:
+                high, low, order, numbers = np.concatenate(lines, axis=1)
+                keep, count = kept_rows((high, low), order, self.identity.neighbours.rows)
+                rows = numbers[keep].astype(np.int64)
+                np.bitwise_or.at(bits, rows >> 3, (1 << (rows & 7)).astype(np.uint8))
+                persons += count
+        return bits, persons
 
-    __reduce_ex__ = refuse_to_leave
-    __copy__ = refuse_to_leave
-    __deepcopy__ = refuse_to_leave
+    def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
+        """The kept rows of the file; of the columns that are read, each is encoded when it is asked for."""
+        domain, seen = self.facts.domain, list[str]()
+        reading(Batch.empty(domain, seen))
+        names = tuple(dict.fromkeys(seen)) or domain.names[:1]  # one at least, to count the rows by
+        for table in self._scan.frames(names, numbered=self._keep is not None):
+            frame, keep, rows = Frame(table), None, table.num_rows
+            if self._keep is not None:
+                numbers = frame[ROW_NUMBER][0].data
+                keep = np.asarray((self._keep[numbers >> 3] >> (numbers & 7)) & 1, dtype=bool)
+                rows = int(keep.sum())
+
+            def load(name: str, frame: Frame = frame, keep: npt.NDArray[np.bool_] | None = keep) -> Codes:
+                codes = encode(frame[name], domain[name], name)
+                return codes if keep is None else codes[keep]
+
+            yield Batch(domain, rows, load)
+        if not self._rows:
+            yield Batch.empty(domain)
 
 
-def _features(rows: object, vector: Vector) -> npt.NDArray[Any]:
-    """All rows on the grid, some at a time so that the floats of the whole matrix are never copied."""
-    blocks = float_rows(rows, dimension=vector.dimension, block=_rows_at_once(vector.dimension))
-    width = np.min_scalar_type(-math.isqrt(vector.bound_squared) - 1)
-    units = [grid_rows(block, vector).astype(width) for block in blocks]
-    checked_rows(sum(len(each) for each in units))
-    return np.concatenate([np.zeros((0, vector.dimension), dtype=width), *units])
-
-
-def _rows_at_once(dimension: int) -> int:
-    return max(1, 4 * _BLOCK // dimension)
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Size and time of the last change of a file; None if there is no such file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns

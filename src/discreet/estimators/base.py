@@ -29,8 +29,7 @@ from discreet.estimators.replay import Request
 from discreet.exact import Exact
 from discreet.funds import FAILING, Caps, Funds, caps_of
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
-from discreet.ledger import Ledger
-from discreet.ledger.state import price_from
+from discreet.ledger import Ledger, price_from
 from discreet.mechanisms import Mechanism
 from discreet.method import Offer
 from discreet.pac import MistakeBound

@@ -26,36 +26,3 @@ from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimod
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
-
-__all__ = [
-    "NOISES",
-    "Above",
-    "AboveThreshold",
-    "AboveThresholdLaplace",
-    "ColumnSums",
-    "Conversation",
-    "CoordinateLaplace",
-    "CoordinateLaplaceNoise",
-    "Exponential",
-    "Far",
-    "Gaussian",
-    "GaussianNoise",
-    "Laplace",
-    "LaplaceNoise",
-    "Looking",
-    "Mechanism",
-    "Noise",
-    "Noisy",
-    "PermuteAndFlip",
-    "PowerSums",
-    "ProductLaplace",
-    "ProductLaplaceNoise",
-    "RankQuantile",
-    "StableHistogram",
-    "StableMode",
-    "Unimodal",
-    "calibrate",
-    "first",
-    "gaussian_reach",
-    "in_units",
-]

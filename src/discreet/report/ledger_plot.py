@@ -13,7 +13,6 @@ from discreet.describe import one_line
 from discreet.errors import ParameterError
 from discreet.exact import percent, whole
 from discreet.funds import Books, Funds, spent_books
-from discreet.ledger.state import Seen, State, price_from, reconciled
 from discreet.report.plot import (
     FAINT,
     INK,
@@ -76,21 +75,15 @@ def steps(ledger: dp.Ledger, *, everything: bool = False) -> list[Step]:
 
     A charge is called by its memo, if everything may be told, or by its mechanism.
     """
-    now, state, found = ledger.spent(), State(), []
-    for body in ledger.entries():
-        label = ""
-        if body["kind"] == "charge":
-            state.spent = state.spent + price_from(body["price"])
-            label = (one_line(body["memo"]) if everything else "") or mechanism_name(body["mechanism"].get("name"))
-        elif body["kind"] == "reconcile":
-            state.spent = reconciled(state, price_from(body["proved"]), body["mark_witness"])
+    now, history = ledger.spent(), []
+    for body, state in ledger.fold():
+        if body["kind"] in ("charge", "reconcile"):
             label = "reconciled"
-        if body["witness"] is not None:
-            state.witnessed[body["witness"]] = Seen(state.spent)
-        if label:
+            if body["kind"] == "charge":
+                label = (one_line(body["memo"]) if everything else "") or mechanism_name(body["mechanism"].get("name"))
             books = spent_books(state.spent, now.caps, now.order)
-            found.append(Step(body["seq"], str(body["time"]), label, books))
-    return found
+            history.append(Step(body["seq"], str(body["time"]), label, books))
+    return history
 
 
 def mechanism_name(recorded: object) -> str:
