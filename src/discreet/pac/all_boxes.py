@@ -24,13 +24,11 @@ from discreet.data import Batch, Codes, Dataset, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.guarantee import Guarantee
-from discreet.mechanisms import calibrate
+from discreet.mechanisms import Guarantee, Rng, calibrate
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.boxes import Box, empty_box, grid_sizes, named_columns
 from discreet.pac.finite import FiniteClass, empirical_size, selection_price
 from discreet.pac.rules import BoxRule, Labels
-from discreet.rng import Rng
 
 NAME = "exhaustive"
 

@@ -36,13 +36,11 @@ from discreet.data import Codes, Dataset, Domain, Facts, Slice
 from discreet.errors import OutOfRange, ParameterError
 from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
-from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import GaussianNoise, calibrate
+from discreet.mechanisms import GaussianNoise, Guarantee, Neighbours, Rng, calibrate, checked_scale
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.interior import BinarySearch, MinRank, PrefixSplit, Routine, checked_routine, prefix_split
 from discreet.pac.rules import Labels, distinct, ordered
 from discreet.query import Count, Equals
-from discreet.rng import Rng, checked_scale
 
 Box = tuple[Codes, Codes]
 """The lows and the highs of a box, in codes."""

@@ -34,13 +34,11 @@ from discreet.data import Batch, Dataset, Facts, IntArray
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
-from discreet.guarantee import Guarantee
-from discreet.mechanisms import calibrate
+from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, checked_scale
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac import hazard_lemma
 from discreet.pac.rules import Conditions, Labels, Literals, Thresholds
 from discreet.query import person_range
-from discreet.rng import Rng, checked_rate, checked_scale
 
 Draws = tuple[int | None, ...]
 """Everything that is drawn: numbers of conditions, and None for "none"."""

@@ -34,13 +34,11 @@ from discreet.data import Batch, Codes, Dataset, Facts, Mask
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import calibrate
+from discreet.mechanisms import Guarantee, Neighbours, Rng, calibrate, checked_rate, checked_scale
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.boxes import ASSUMING, Box, empty_box, grid_sizes, named_columns
 from discreet.pac.rules import Labels, gathered
 from discreet.query import person_range
-from discreet.rng import Rng, checked_rate, checked_scale
 
 NAME, PROVEN = "faces", "faces-proven"
 

@@ -48,12 +48,20 @@ from discreet.data import MAX_ROWS, Dataset, Facts, Ints, Whole
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
-from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import GaussianNoise, LaplaceNoise, calibrate, stable
+from discreet.mechanisms import (
+    GaussianNoise,
+    Guarantee,
+    LaplaceNoise,
+    Neighbours,
+    Rng,
+    calibrate,
+    checked_rate,
+    checked_scale,
+    stable,
+)
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.rules import Ordered, ordered, sorted_column
 from discreet.query import Sensitivity, of_persons
-from discreet.rng import Rng, checked_rate, checked_scale
 
 Values = npt.NDArray[Any]
 """Sorted integers: int64, or Python integers as objects."""
