@@ -142,7 +142,7 @@ def _redeclare(at: OpenTable, schema: dp.Schema, data_path: Path | None) -> Open
 
 def _certify(at: OpenTable, model: Any, target: str, epsilon: Fraction) -> dict[str, Any]:
     """Buy a certificate; its record."""
-    from discreet.pac.mistake_bound import bound_in_words
+    from discreet.pac import bound_in_words
 
     with at.output.working("counting mistakes, with noise"):
         bought = model.certify(at.table, target, epsilon=epsilon)

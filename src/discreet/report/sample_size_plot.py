@@ -16,7 +16,7 @@ from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.method import UNPROVEN, choose, least_size
-from discreet.pac.learners import sample_size
+from discreet.pac import sample_size
 from discreet.plan import KINDS, RULES, plan
 from discreet.plan.models import methods
 from discreet.plan.problems import Model, Problem
