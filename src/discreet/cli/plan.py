@@ -22,7 +22,7 @@ from discreet.schema import kind_of
 
 if TYPE_CHECKING:
     from discreet.data import Column
-    from discreet.plan import Plan, Row
+    from discreet.plan import Plan, PlanRow
 
 _BY_NAME = "`discreet fit` takes another by its name: --method NAME. In several dimensions the exponential is slow."
 
@@ -293,7 +293,7 @@ def _record(found: Plan) -> dict[str, Any]:
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: PlanRow) -> dict[str, Any]:
     return {
         "method": row.method,
         "noise": None if row.noise is None else float(row.noise),
