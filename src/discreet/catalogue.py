@@ -19,7 +19,6 @@ from discreet.erm import (
     scoring,
 )
 from discreet.erm.exponential import grid, line
-from discreet.pac import all_boxes, all_conjunctions, boxes, conjunctions, finite, greedy, greedy_boxes, interior, rank_bounds, rules
 
 CATALOGUE: dict[str, type] = {
     "above-threshold-laplace/1": mechanisms.AboveThresholdLaplace,
