@@ -43,9 +43,7 @@ from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
-from discreet.pac.interior.methods import InteriorPoint
-from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
-from discreet.pac.interior.rank import BinarySearch, MinRank
+from discreet.pac.interior import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
 from discreet.pac.rank_bounds import RankBounds
 from discreet.pac.rules import BoxRule, Labels, Literals, Mistakes, Thresholds
 from discreet.rng import SeededRng

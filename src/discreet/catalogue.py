@@ -46,9 +46,7 @@ from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass, Predictions
 from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
-from discreet.pac.interior.methods import InteriorPoint
-from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
-from discreet.pac.interior.rank import BinarySearch, MinRank
+from discreet.pac.interior import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
 from discreet.pac.rank_bounds import RankBounds
 from discreet.pac.rules import BoxRule, Conjunction, FunctionRule, Labels, Literals, Mistakes, Thresholds, Where
 from discreet.query import (

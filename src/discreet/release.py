@@ -17,17 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, TypeVar
 
 from discreet.data import Dataset, Facts
 from discreet.errors import DiscreetError, LedgerMismatch, NotPrivate, ParameterError
 from discreet.funds import NOTHING, Price
 from discreet.guarantee import Guarantee
-from discreet.ledger import Ledger, charging
-from discreet.ledger.answer_codec import decode, encode
+from discreet.ledger import LONGEST_MEMO, Ledger, charging, check_table, decode, encode, storable_text
 from discreet.ledger.charging import Purchase
-from discreet.ledger.opening import LONGEST_MEMO, check_table, storable_text
 from discreet.mechanisms import Conversation, Looking, Mechanism
 from discreet.query import TOO_DEEP, require_numbers
 from discreet.records import Json, canonical, digest, record
@@ -222,9 +219,7 @@ class Open:
     def __enter__(self) -> Open:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

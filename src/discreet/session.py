@@ -22,8 +22,7 @@ from discreet import exact
 from discreet.data import Dataset, DistinctRows, Domain
 from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
-from discreet.ledger import Ledger
-from discreet.ledger.opening import check_table
+from discreet.ledger import Ledger, check_table
 from discreet.query import EVERYTHING, Count, Histogram, Question, Sum
 from discreet.rng import Rng
 
@@ -95,7 +94,7 @@ class Session:
         max_price: Exact | None = None,
         rng: Rng | None = None,
     ) -> None:
-        from discreet.answering import Terms
+        from discreet.answering import SessionTerms
 
         if not isinstance(ledger, Ledger):
             raise ParameterError(f"ledger must be a Ledger, found a {type(ledger).__name__}")
@@ -117,7 +116,7 @@ class Session:
         sure = exact.probability(beta=beta)
         if sure < _LEAST_BETA:  # it is split over everything ever answered: floats must not take a part of it for 0
             raise ParameterError(f"beta must be at least {exact.shown(_LEAST_BETA)}, found {exact.shown(sure)}")
-        self._terms = Terms(
+        self._terms = SessionTerms(
             None if alpha is None else exact.probability(alpha=alpha),
             sure,
             None if questions is None else exact.whole(questions=questions),

@@ -19,6 +19,7 @@ from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import CoordinateLaplace, Gaussian, Laplace, ProductLaplace
 from discreet.query import Count, Equals, Histogram, Sum, VectorSum
 from discreet.rng import SeededRng
+from tests.audit import mistakes
 
 from .toys import ADD, BOTH, NUMBERS, REPLACE, people
 
@@ -126,7 +127,7 @@ def exact_delta(dimension: int, shift: float, scale: float, epsilon: float) -> f
 def test_the_lectures_constant_for_product_laplace_fails_in_high_dimension_and_ours_holds():
     epsilon, delta, dimension, shift = 1.0, 1e-6, 64, 3
     squared = dimension * shift**2
-    wrong = mutants.lecture_scale(squared, epsilon=epsilon, delta=delta)
+    wrong = mistakes.lecture_scale(squared, epsilon=epsilon, delta=delta)
     assert exact_delta(dimension, shift, wrong, epsilon) > 5 * delta  # ten times too much in the limit
 
     def guarantee(scale):
@@ -163,7 +164,7 @@ def betrays_zero(value: float) -> bool:
     ("mechanism", "leaks"),
     [
         (Laplace(Sum("x"), Fraction(1, 2)), False),
-        (Twin(Laplace(Sum("x"), Fraction(1, 2)), mutants.textbook_floats), True),
+        (Twin(Laplace(Sum("x"), Fraction(1, 2)), mistakes.textbook_floats), True),
     ],
     ids=["ours", "textbook floats"],
 )

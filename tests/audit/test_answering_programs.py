@@ -28,7 +28,7 @@ from discreet.audit.attacks_on_sessions import (
 )
 from discreet.audit.divergence import hockey_stick
 from discreet.audit.laws import Setting, conversation_law, law, rows
-from discreet.audit.programs import program_law, pure_finding, renyi_finding, unexplained_step
+from discreet.audit.programs import program_law, pure_finding
 from discreet.data import Category, Domain, Number
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
@@ -36,6 +36,8 @@ from discreet.mechanisms import Above, AboveThreshold, Laplace
 from discreet.query import Equals, Sum
 from discreet.release import converse, release
 from discreet.rng import SeededRng
+from tests.audit import mistakes
+from tests.audit.evidence import renyi_finding, unexplained_step
 
 
 def letters(word):
@@ -217,7 +219,7 @@ def test_the_noise_of_a_question_may_not_be_used_for_its_answer():
     """Noise that is never negative, added to a count below its guess: the lowest values show who is not there."""
     honest = toy(BETTER, size=3, updates=1)
     attack = SessionAttack(
-        honest, LETTERS, letters("bbc"), letters("abc"), attacks.reused_noise, (A,), ENOUGH, least=1e-5
+        honest, LETTERS, letters("bbc"), letters("abc"), mistakes.reused_noise, (A,), ENOUGH, least=1e-5
     )
     assert attack.finding(attack.mistake).violates
 
@@ -228,7 +230,7 @@ def test_a_guess_after_a_yes_without_budget_is_no_breach():
 
     def program(visit):
         answers = honest.answers(visit)
-        attacks.guess_without_budget.plant(honest, answers)
+        mistakes.guess_without_budget.plant(honest, answers)
         visit.plant(Laplace(C, Fraction(1, 33)), 1)  # of 40: what is left pays for a threshold and for no answer
         for question in (B, A):
             visit.ask(answers.answer, question)
@@ -254,7 +256,7 @@ def test_one_sided_noise_inside_the_distance_is_caught_and_two_sided_is_not_a_br
 def test_keeping_the_first_thresholds_noise_breaks_nothing_as_long_as_every_threshold_is_paid():
     """Known from the sparse vector technique: one threshold noise serves any number of yes, if each is paid."""
     honest = toy(BETTER, size=3, updates=1)
-    attack = SessionAttack(honest, LETTERS, AAB, ABB, attacks.kept_threshold, (A, B), ENOUGH)
+    attack = SessionAttack(honest, LETTERS, AAB, ABB, mistakes.kept_threshold, (A, B), ENOUGH)
     assert not attack.finding(attack.mistake).violates
 
 

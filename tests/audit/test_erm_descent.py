@@ -9,7 +9,6 @@ import pytest
 
 import discreet as dp
 from discreet.audit.mutants import Mistake, Twin, add_remove_price
-from discreet.audit.sampled import divergence_lower_bound
 from discreet.data import Facts
 from discreet.erm.descent import Descent
 from discreet.erm.feasible_sets import Ball
@@ -20,6 +19,7 @@ from discreet.erm.risk import Risk
 from discreet.erm.schedules import Accelerated, Average, Last
 from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.rng import Rng
+from tests.audit.evidence import divergence_lower_bound
 
 CANARY = [1.0, 0.0, 0.0]
 # With a cap of 1/10 the loss is a line wherever the margin is below ln 9: a canary pulls with its full weight at every

@@ -12,11 +12,12 @@ import pytest
 
 import discreet as dp
 from discreet.audit.mutants import Mistake, Twin, add_remove_price
-from discreet.audit.sampled import divergence_lower_bound, epsilon_lower_bound
+from discreet.audit.sampled import epsilon_lower_bound
 from discreet.erm.features import VectorColumn
 from discreet.erm.network import Network, NeuralDescent
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise
 from discreet.rng import Rng
+from tests.audit.evidence import divergence_lower_bound
 
 CANARY = [1.0, 0.0]
 CLIP = Fraction(1, 4)  # the canary's gradient is four times as long

@@ -7,6 +7,7 @@ import pytest
 import discreet as dp
 from discreet.audit import attack, attacks, mutants
 from discreet.audit.mutants import Mistake, Twin
+from tests.audit import mistakes
 
 TABLE = dp.Table({"v": ["a", "b", "b"]}, dp.Domain(v=dp.Category("a", "b")), name="made up")
 TWIN = Twin(dp.Laplace(dp.Count(dp.Equals("v", "a")), 10), mutants.halved_noise)
@@ -46,5 +47,6 @@ def test_the_attack_that_users_run_passes_and_would_not_if_a_mechanism_were_brok
 
 
 def test_every_mistake_has_its_own_words():
-    labels = [value.label for value in vars(mutants).values() if isinstance(value, Mistake)]
+    planted = [*vars(mutants).values(), *vars(mistakes).values()]
+    labels = [value.label for value in planted if isinstance(value, Mistake)]
     assert len(labels) == len(set(labels)) >= 16

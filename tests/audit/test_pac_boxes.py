@@ -36,7 +36,7 @@ from discreet.pac.boxes import (
     positives,
     rising,
 )
-from discreet.pac.interior.methods import MinRank
+from discreet.pac.interior import MinRank
 from discreet.pac.rules import Labels, gathered
 from discreet.rng import SeededRng
 
@@ -88,7 +88,7 @@ def lumped(monkeypatch):
         inner = [(k, (1 - q) / (1 + q) * q ** abs(k)) for k in range(1 - reach, reach)]
         return [(-reach, q**reach / (1 + q)), *inner, (reach, q**reach / (1 + q))]
 
-    monkeypatch.setattr(laws, "_one_sided", one_sided)
+    monkeypatch.setattr(laws, "geometric_atoms", one_sided)
     monkeypatch.setattr(laws, "laplace_atoms", two_sided)
 
 

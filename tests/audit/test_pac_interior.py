@@ -25,9 +25,18 @@ from discreet.audit.search import climb, start
 from discreet.data import Domain, Number
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, stable
-from discreet.pac.interior.methods import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
-from discreet.pac.interior.prefix import NOWHERE, Ending, digits_apart
-from discreet.pac.interior.rank import code_bits, moved
+from discreet.pac.interior import (
+    NOWHERE,
+    BinarySearch,
+    Ending,
+    InteriorPoint,
+    MinRank,
+    PairPrefix,
+    PrefixSearch,
+    code_bits,
+    digits_apart,
+    moved,
+)
 from discreet.pac.rules import gathered, sorted_column
 from discreet.rng import SeededRng
 
@@ -63,7 +72,7 @@ def first_step(routine, values, size) -> Law:
     if isinstance(routine, PairPrefix):
         reach = 12 if isinstance(routine.inner, PairPrefix) else REACH  # 18 scales
         return enumerated(lambda rng: routine.shared(held, size, rng), reach)
-    return enumerated(lambda rng: routine.shared(digits_apart(held[:-1], held[1:]), len(held), size, rng))
+    return enumerated(lambda rng: routine.shared(held, size, rng))
 
 
 def transcript_law(routine, values, size, only=None) -> Law:
@@ -344,7 +353,7 @@ def _with_ending(kind):
         apart = digits_apart(values[:-1], values[1:])
         ending = kind(routine.scale, routine.bound, routine.side_scale)
         size = data.facts.domain.column(honest.column).size
-        return ending.transcript(values, apart, routine.shared(apart, len(values), size, rng), size, rng).point
+        return ending.transcript(values, apart, routine.shared(values, size, rng), size, rng).point
 
     return run
 

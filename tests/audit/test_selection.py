@@ -17,6 +17,7 @@ from discreet.guarantee import ORDERS, Neighbours
 from discreet.mechanisms import Exponential, PermuteAndFlip
 from discreet.query import Histogram
 from discreet.rng import SeededRng
+from tests.audit import mistakes
 
 THREE = Domain(v=Category("a", "b", "c"))
 SETTINGS = [Setting(THREE, Neighbours(kind)) for kind in ("replace-one", "add-remove")]
@@ -58,7 +59,7 @@ def renyi(p, q, order):
 
 def test_permute_and_flip_charged_as_bounded_range_is_caught():
     setting = SETTINGS[0]
-    twin = Twin(PermuteAndFlip(SCORE, 1), mutants.flipped_as_bounded_range)
+    twin = Twin(PermuteAndFlip(SCORE, 1), mistakes.flipped_as_bounded_range)
     claimed = twin.guarantee(setting.facts([{"v": "a"}]))
     honest = twin.honest.guarantee(setting.facts([{"v": "a"}]))
     worst, kept = 0.0, True

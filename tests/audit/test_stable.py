@@ -15,6 +15,7 @@ from discreet.guarantee import Neighbours
 from discreet.mechanisms import StableHistogram, StableMode
 from discreet.query import KeyCount
 from discreet.rng import SeededRng
+from tests.audit import mistakes
 
 from .toys import ADD, BOTH, ONE_COLUMN, REPLACE, people
 
@@ -90,7 +91,7 @@ def test_ties_by_order_of_arrival_are_caught():
 def test_one_rows_failure_charged_for_two_is_caught_with_the_known_ratio(epsilon, ratio):
     setting = Setting(ONE_COLUMN, Neighbours("add-remove", 2), unit="person")
     honest = StableHistogram(KEYS, 2 / Fraction(epsilon).limit_denominator(10), 5)
-    twin = Twin(honest, mutants.one_row_price)
+    twin = Twin(honest, mistakes.one_row_price)
     two = [{"v": "a", "person": 1}, {"v": "a", "person": 1}]
     p, q = law(honest, two, setting), law(honest, [], setting)
     found = hockey_stick(p, q, epsilon)[0]

@@ -13,6 +13,7 @@ from discreet.audit.mutants import Twin
 from discreet.mechanisms import Above, AboveThreshold, AboveThresholdLaplace
 from discreet.query import Count, Equals
 from discreet.rng import SeededRng
+from tests.audit import mistakes
 
 from .toys import ADD, REPLACE, people
 
@@ -84,8 +85,8 @@ def test_monotone_questions_cost_less_under_add_remove():
         (mutants.no_question_noise, [Above(A, 0), Above(B, 0)], 10),
         (mutants.never_stops, [Above(A, 2), Above(B, 2), Above(A, 2), Above(B, 2)], 2.9),
         (mutants.releases_noisy_value, [Above(A, 1)], 10),
-        (mutants.three_yes_one_price, [Above(A, 2), *[Above(B, 2)] * 3], 3.9),
-        (mutants.redrawn_threshold, [Above(A, 0)] * 4, 3.9),
+        (mistakes.three_yes_one_price, [Above(A, 2), *[Above(B, 2)] * 3], 3.9),
+        (mistakes.redrawn_threshold, [Above(A, 0)] * 4, 3.9),
         (mutants.monotone_price, [Above(A, 2), Above(B, 2)], 1.99),  # of a claimed 1.5
         (mutants.off_grid, [Above(A, "0.35"), Above(B, 2)], 2.79),  # 1.4 times the claim
     ],

@@ -11,9 +11,7 @@ from discreet.mechanisms import GaussianNoise
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.boxes import ReorderSlice, SlicedBox
 from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
-from discreet.pac.interior.methods import InteriorPoint
-from discreet.pac.interior.prefix import PairPrefix, PrefixSearch
-from discreet.pac.interior.rank import BinarySearch, MinRank
+from discreet.pac.interior import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
 from discreet.pac.rank_bounds import RankBounds
 from tests.contract.test_mechanisms import drawn
 from tests.examples import BOX, DOMAIN, LABELS, LEARNERS, columns, nobody

@@ -1,4 +1,4 @@
-"""Mistakes that could once be made unnoticed at the command line: exports that lie, files that fail after a charge."""
+"""The command line with damaged exports and certificates, and with files that cannot be written after a charge."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from discreet import cli, example
 from discreet.data import Identity
 from discreet.errors import DiscreetError
+from discreet.exact import percent
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanisms import Laplace
 from discreet.query import Between, Count
 from discreet.release import release
-from discreet.report.plot import percent
 from discreet.schema import Schema
 
 MEMO = "<script>alert(1)</script> of Ana"
@@ -54,7 +54,7 @@ def test_a_page_about_a_schemas_ledger(people):
     assert "73.1 % sure at epsilon 1" in page
     with Ledger.open("people.ledger") as ledger:
         *_, last = ledger.entries()
-        assert f"{percent(float(ledger.spent().used()))} of it is used" in page
+        assert f"{percent(ledger.spent().used(), up=True)} of it is used" in page
     assert last["hash"] in page
 
 

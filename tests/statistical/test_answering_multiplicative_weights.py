@@ -16,7 +16,14 @@ import numpy as np
 import pytest
 
 from discreet.answering.multiplicative_weights import ClassicAnswers, Weights
-from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Posed, better_for, lecture_for, needed
+from discreet.answering.multiplicative_weights_parameters import (
+    BETTER,
+    LECTURE,
+    CountingProblem,
+    better_for,
+    lecture_for,
+    needed,
+)
 from discreet.data import Domain, Facts, Number, Table
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
@@ -39,7 +46,7 @@ def domain_of(cells):
 
 
 def made(method, size, *, cells=CELLS, alpha=ALPHA, beta=BETA, questions=QUESTIONS, pure=False):
-    problem = Posed(size, ("x",), cells)
+    problem = CountingProblem(size, ("x",), cells)
     if method == LECTURE:
         return lecture_for(problem, alpha, beta, questions)
     return better_for(problem, alpha, beta, questions, pure=pure)

@@ -12,7 +12,7 @@ import discreet as dp
 from discreet.funds import Funds
 from discreet.guarantee import Budget
 from discreet.pac import all_boxes, greedy_boxes
-from discreet.pac.mistake_bound import certify, hidden
+from discreet.pac.mistake_bound import certify, hidden_mistakes
 from discreet.pac.rules import BoxRule, Labels
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes
@@ -139,7 +139,7 @@ def broken_bounds(noise_rows, beta, runs):
 
 def test_a_certificate_is_honest_and_one_that_believes_half_of_its_noise_is_not():
     runs, beta = 400, Fraction(1, 20)
-    half = hidden(Fraction(5, 2), beta)
+    half = hidden_mistakes(Fraction(5, 2), beta)
     bent, lost = broken_bounds(half, beta, runs)
     assert_honest(lost, runs, float(beta))
     with pytest.raises(AssertionError, match="runs lost"):

@@ -18,8 +18,7 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms import GaussianNoise, LaplaceNoise
 from discreet.method import Method
-from discreet.pac.interior.methods import BinarySearch, MinRank, methods
-from discreet.pac.interior.rank import _runs
+from discreet.pac.interior import BinarySearch, MinRank, methods, score_runs
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest
 
@@ -65,7 +64,7 @@ def found(name, bits, kind, rows=1):
 
 def rank_failure(routine, values, size):
     """The exact probability that the exponential mechanism's point is outside."""
-    starts, lengths, scores = _runs(values, size)
+    starts, lengths, scores = score_runs(values, size)
     logs = [math.log(int(n)) + float(routine.rate) * int(score) for n, score in zip(lengths, scores, strict=True)]
     top = max(logs)
     weights = [math.exp(each - top) for each in logs]

@@ -10,7 +10,6 @@ from sklearn.base import clone
 
 import discreet as dp
 from discreet import estimators
-from discreet.ledger.allowances import allowances
 
 N = 2_000
 RNG = np.random.default_rng(6)
@@ -72,7 +71,7 @@ def test_a_model_takes_all_that_its_allowance_has_left_and_no_more(ledger, kind)
     found = ledger.spent()
     parts = [found.renyi / found.caps.renyi, *([found.pure / found.caps.pure] if found.pure is not None else [])]
     assert 0.2 < min(parts) <= 0.25  # in whichever book it is cheaper
-    assert allowances(ledger)[0].left < 0.05
+    assert ledger.allowances()[0].left < 0.05
 
 
 @ALL
@@ -153,7 +152,7 @@ def test_what_was_spent_in_a_name_is_told_with_its_epsilon(ledger):
     ledger.allow("bob", share="1/2")
     dp.release(dp.Laplace(dp.Count(), 10), people(), ledger=ledger, allowance="ana")
     dp.release(dp.Laplace(dp.Count(), 5), people(), ledger=ledger)
-    ana, bob = allowances(ledger)
+    ana, bob = ledger.allowances()
     assert (ana.name, bob.name) == ("ana", "bob")
     assert ana.epsilon == pytest.approx(0.1)
     assert [replace(ana, epsilon=each).at_most for each in (0.1, 0.47801, 12.31, 0.0, None)] == [
@@ -164,7 +163,7 @@ def test_what_was_spent_in_a_name_is_told_with_its_epsilon(ledger):
     assert ana.left == pytest.approx(float(ana.share - ana.part), abs=1e-6)
     assert bob.left == pytest.approx(0.5, abs=1e-6)
     dp.release(dp.Gaussian(dp.Count(), 5), people(), ledger=ledger, allowance="bob")
-    assert allowances(ledger)[1].epsilon == pytest.approx(
+    assert ledger.allowances()[1].epsilon == pytest.approx(
         dp.Gaussian(dp.Count(), 5).guarantee(people().facts).epsilon("5e-7"), rel=0.3
     )
 
@@ -172,7 +171,7 @@ def test_what_was_spent_in_a_name_is_told_with_its_epsilon(ledger):
 def test_an_allowance_has_no_more_left_than_its_ledger(ledger):
     ledger.allow("bob", share="1")
     dp.Mean(ledger=ledger, allowance="bob", epsilon=dp.Share("9/10")).fit(people(), "age")
-    ana, bob = allowances(ledger)
+    ana, bob = ledger.allowances()
     assert ana.left == bob.left <= 0.11
 
 

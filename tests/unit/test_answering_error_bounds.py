@@ -12,7 +12,7 @@ import pytest
 import discreet as dp
 from discreet.answering import generalization
 from discreet.answering.adaptive import MANNER, AdaptiveAnswers
-from discreet.answering.calibration import Shop, Terms
+from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.measurement import Measured, SetErrors
 from discreet.answering.workload import Marginals, answers, readings_of
 from discreet.answering.workload import bound as promised
@@ -42,7 +42,7 @@ def people(n: int = 4000, relation: str = "replace-one") -> dp.Table:
 def shop(alpha: str = "1/50", epsilon: object = 20) -> Shop:
     """Of a ledger with delta = 0: Laplace noise, whose tails are exact."""
     table = people()
-    return Shop(table.facts, dp.Ledger.in_memory(dp.Budget(epsilon), table), Terms(Fraction(alpha), BETA))
+    return Shop(table.facts, dp.Ledger.in_memory(dp.Budget(epsilon), table), SessionTerms(Fraction(alpha), BETA))
 
 
 # Beta.
@@ -89,9 +89,9 @@ def test_the_alpha_that_is_offered_is_one_for_which_a_count_fits(part):
     found = shop(epsilon=2)
     cap = int(part * found.left())
     alpha = found.alpha_for(cap, 1)
-    offered = Shop(found.facts, found.ledger, Terms(Fraction(str(alpha)), BETA))
+    offered = Shop(found.facts, found.ledger, SessionTerms(Fraction(str(alpha)), BETA))
     assert offered.price(offered.alone(Count(Equals("sex", "F")), 1)) <= cap
-    better = Shop(found.facts, found.ledger, Terms(Fraction(str(alpha * 0.9)), BETA))
+    better = Shop(found.facts, found.ledger, SessionTerms(Fraction(str(alpha * 0.9)), BETA))
     assert better.price(better.alone(Count(Equals("sex", "F")), 1)) > cap
 
 
@@ -112,7 +112,7 @@ def test_a_quantile_is_within_its_ranks_whatever_point_of_the_grid_it_is():
 def opened() -> tuple[AdaptiveAnswers, dp.Table]:
     table = people()
     ledger = dp.Ledger.in_memory(dp.Budget(20), table)
-    return AdaptiveAnswers(table, ledger, Terms(Fraction(1, 50), BETA)), table
+    return AdaptiveAnswers(table, ledger, SessionTerms(Fraction(1, 50), BETA)), table
 
 
 @pytest.mark.parametrize("value", [10.5, 11.49, 3999.7, -4.2, 4003.0])
@@ -177,7 +177,7 @@ def test_the_failures_of_all_sets_of_cells_of_all_columns_are_one_failure():
 def test_a_sum_is_counted_in_the_largest_contribution_of_one_row_whatever_rows_a_person_has(rows):
     table = people()
     facts = dp.Facts(DOMAIN, dp.Neighbours("replace-one", rows), 4000)
-    found = Shop(facts, dp.Ledger.in_memory(dp.Budget(20), table), Terms(Fraction(1, 50), BETA))
+    found = Shop(facts, dp.Ledger.in_memory(dp.Budget(20), table), SessionTerms(Fraction(1, 50), BETA))
     assert found.worth(Sum("age")) * Sum("age").unit(facts) == 90
     assert found.worth(Count()) == found.worth(Histogram("town")) == 1
     assert found.threshold(1).sensitivity == rows
@@ -204,7 +204,7 @@ def test_a_threshold_that_was_paid_for_fewer_rows_than_a_person_has_is_not_asked
     table = dp.Table(rows, DOMAIN, name="people", unit="who", rows_per_unit=2)
     ledger = dp.Ledger.in_memory(dp.Budget(20), table)
     with dp.converse(dp.AboveThreshold(30, 30, sensitivity=sensitivity), table, ledger=ledger, memo=MANNER):
-        made = AdaptiveAnswers(table, ledger, Terms(Fraction(1, 2), BETA))
+        made = AdaptiveAnswers(table, ledger, SessionTerms(Fraction(1, 2), BETA))
         made.knowledge.catch_up()
         assert (made.transcript.open_run is not None) is taken
         assert made.transcript.runs == taken

@@ -13,7 +13,7 @@ from discreet.answering import adaptive
 from discreet.answering import calibration as shops
 from discreet.answering.adaptive import MANNER
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.calibration import Shop, Terms
+from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.measurement import noise_bound
 from discreet.answering.workload import answers
 from discreet.catalogue import CATALOGUE
@@ -61,7 +61,7 @@ def opened(budget=PLENTY, *, on=PEOPLE, **terms):
 
 
 def shop_of(budget=PLENTY, on=PEOPLE, alpha="0.1", beta=BETA):
-    return Shop(on.facts, dp.Ledger.in_memory(budget, on), Terms(Fraction(alpha), beta))
+    return Shop(on.facts, dp.Ledger.in_memory(budget, on), SessionTerms(Fraction(alpha), beta))
 
 
 def charged(session):

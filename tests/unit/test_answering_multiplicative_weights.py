@@ -16,7 +16,7 @@ from discreet.answering.multiplicative_weights import ClassicAnswers, Weights
 from discreet.answering.multiplicative_weights_parameters import (
     BETTER,
     LECTURE,
-    Posed,
+    CountingProblem,
     better,
     better_for,
     least_alpha,
@@ -88,7 +88,7 @@ def test_the_lecture_takes_the_most_noise_for_which_3k_noises_are_within_an_eigh
 @pytest.mark.parametrize("pure", [True, False])
 @pytest.mark.parametrize(("size", "alpha", "questions"), [(20_000, 0.1, 1000), (500, 0.3, 7), (10**7, 0.01, 10**9)])
 def test_the_better_one_keeps_its_failures_within_beta(size, alpha, questions, pure):
-    found = better_for(Posed(size, ("x",), 64), alpha, 0.05, questions, pure=pure)
+    found = better_for(CountingProblem(size, ("x",), 64), alpha, 0.05, questions, pure=pure)
     above_z = found.near + 1 - int(found.theta)  # Z: a guess that is given is at most theta + Z - 1 off
     above_nu = int(found.theta - found.far)  # N: one that is not is at least theta - N off
     failures = found.thresholds * math.exp(-(above_z + 1) / float(found.threshold.threshold_scale))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 import discreet as dp
 from discreet.certificate import Certificate, Evidence, certificate, check, read_export
 from discreet.certificate.certificate import complete
+from discreet.data import Dataset, Facts
 from discreet.erm.descent import Descent
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import Constant
@@ -20,13 +22,14 @@ from discreet.erm.losses import Custom
 from discreet.erm.risk import Risk
 from discreet.erm.schedules import Average
 from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, ParameterError
+from discreet.guarantee import Guarantee, renyi_to_epsilon
 from discreet.ledger import Ledger
 from discreet.mechanisms import GaussianNoise
 from discreet.query import Between, Count
 from discreet.records import digest, record
 from discreet.rehearsal import made_up
 from discreet.release import converse, release
-from discreet.rng import SeededRng
+from discreet.rng import Rng, SeededRng
 from discreet.session import Session
 from tests.ledger_doubles import DOMAIN, MIXED, Failing, Guess, Pure, made, people
 
@@ -453,3 +456,41 @@ def test_a_mechanism_with_somebodys_function_is_certified_by_its_price():
         assert "it was not computed again" in check(certificate(book, 3), against)
     with pytest.raises(LedgerMismatch, match="the ledger or an export with --everything"):
         check(certificate(book, 3), book.export())
+
+
+@dataclass(frozen=True, slots=True)
+class Sometimes:
+    """Costs rho, and the whole promise with some probability."""
+
+    NAME: ClassVar[str] = "toy-sometimes/1"
+    rho: Fraction
+    failure: Fraction
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        free = Guarantee.of_approximate(Fraction(1, 10**6), delta=self.failure, neighbours=facts.neighbours)
+        return Guarantee.of_zcdp(self.rho, neighbours=facts.neighbours) + free
+
+    def run(self, data: Dataset, rng: Rng) -> Any:
+        return rng.bits(60)
+
+
+def test_the_probability_of_failing_is_taken_off_delta_before_epsilon_is_computed():
+    book = Ledger.in_memory(MIXED, people())
+    failure = Fraction(4, 10**7)
+    mechanism = Sometimes(Fraction(1, 1000), failure)
+    dp.release(mechanism, people(), ledger=book)
+    said = certificate(book, 3).record
+    assert said["alone"]["priced_again"] is False
+    assert Fraction(said["original"]["failure"]) == failure
+    order, renyi = float(Fraction(said["original"]["renyi_order"])), float(said["original"]["renyi"])
+    epsilon = float(said["alone"]["epsilon"])
+    assert epsilon == renyi_to_epsilon(order, renyi, MIXED.delta - failure)
+    assert epsilon > renyi_to_epsilon(order, renyi, MIXED.delta)
+    assert epsilon >= mechanism.guarantee(people().facts).epsilon(MIXED.delta)  # never less than what is proved
+    check(certificate(book, 3), book)
+
+
+def test_a_record_that_divides_by_zero_has_no_words():
+    from discreet.describe import asked
+
+    assert asked({"name": "laplace/1", "scale": "1/0", "query": {"name": "count/1"}}) == ""

@@ -477,3 +477,11 @@ def test_importing_and_adding_guarantees_does_not_import_scipy():
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "spelled", ["1e1_000_000_000", "1e\u0669\u0669\u0669\u0669\u0669\u0669\u0669\u0669\u0669", "1e-_9999999"]
+)
+def test_a_number_with_a_huge_exponent_is_refused_at_once_however_it_is_spelled(spelled):
+    with pytest.raises(ParameterError):
+        Budget(spelled)

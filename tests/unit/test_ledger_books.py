@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+import discreet as dp
 from discreet.errors import BudgetExceeded
 from discreet.funds import Caps, Price, remaining_books, spent_books
 from discreet.ledger import Ledger
@@ -143,3 +144,14 @@ def test_a_failure_that_does_not_fit_is_compared_with_what_is_kept_for_failures(
     ledger = Ledger.in_memory(MIXED, people())
     with pytest.raises(BudgetExceeded, match=r"It takes 200 % of what is kept for failures, and 100 % is left"):
         release(Approximate(Fraction(1, 10), Fraction(1, 10**6)), people(), ledger=ledger)
+
+
+@pytest.mark.parametrize("part", ["1/3", "1/8"])
+def test_a_share_is_of_what_is_left_for_failures_too(part):
+    numbers = dp.Table({"x": list(range(1000))}, dp.Domain(x=dp.Number(0, 2**20, step=1)), name="people")
+    book = Ledger.in_memory(MIXED, numbers)
+    left = book.remaining().failure
+    dp.interior_point(numbers, column="x", epsilon=dp.Share(part), method="prefix", ledger=book)
+    used = left - book.remaining().failure
+    assert 0 < used <= left * Fraction(part)
+    assert used > left * Fraction(part) * Fraction(9, 10)

@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import re
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
 import discreet as dp
 from discreet.catalogue import CATALOGUE
+from discreet.certificate import read_export
 from discreet.erm.descent import propose
 from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
 from discreet.erm.losses import Custom
 from discreet.erm.risk import Risk
-from discreet.ledger.state import chained
+from discreet.errors import LedgerCorrupt
+from discreet.ledger import Ledger
+from discreet.ledger.state import GENESIS, chained
 from discreet.records import canonical
 from discreet.rng import SeededRng
 from tests.examples import MECHANISMS, table
+from tests.ledger_doubles import Pure, people
+from tests.unit.test_answering_adaptive import charges, opened
 
 DOMAIN = dp.Domain(age=dp.Number(0, 99, step=1), town=dp.Category("Canary Wharf", "elsewhere"))
 
@@ -103,3 +109,36 @@ def test_a_release_with_somebody_s_own_function_is_sound_and_not_priced_again():
     mechanism = propose(risk, facts=table.facts, funds=dp.Funds.of(dp.Budget(1, "1e-6")))
     got = dp.release(mechanism, table, ledger=ledger)
     assert ledger.verify(CATALOGUE) == (got.entry,)
+
+
+def test_a_redacted_export_names_no_column_of_a_learned_rule():
+    session = opened(dp.Budget(10, 1e-6))
+    dp.BoxClassifier(epsilon=1, ledger=session.ledger).fit(session.table, "sex", features=["age"])
+    (whole,) = (each["mechanism"] for each in charges(session))
+    assert "age" in json.dumps(whole)
+    assert any("age" in value for value in whole.values() if isinstance(value, list))
+    lines = [line for line in session.ledger.export() if json.loads(line)["kind"] == "charge"]
+    for word in ("age", "sex", '"F"', '"M"'):
+        assert word not in "".join(lines)
+
+
+def rehashed(bodies: list[dict[str, Any]]) -> list[str]:
+    """An export in which every entry has the hash it claims, whatever it says."""
+    lines, last = [], GENESIS
+    for body in bodies:
+        inner = {key: value for key, value in body.items() if key not in ("seq", "hash")} | {"previous": last}
+        last = chained(last, canonical(inner).encode())
+        lines.append(canonical({**inner, "seq": body["seq"], "hash": last}))
+    return lines
+
+
+def test_an_export_whose_charges_exceed_the_caps_is_damaged_though_its_hashes_are_right():
+    book = Ledger.in_memory(dp.Budget(1), people())
+    for _ in range(2):
+        dp.release(Pure(Fraction(1, 2)), people(), ledger=book)
+    bodies = [json.loads(line) for line in book.export(redact=False)]
+    assert read_export(rehashed(bodies))[1] is True
+    last = next(body for body in reversed(bodies) if body["kind"] == "charge")
+    last["price"]["pure"] += 1
+    with pytest.raises(LedgerCorrupt, match=f"entry {last['seq']} .*within the caps"):
+        read_export(rehashed(bodies))

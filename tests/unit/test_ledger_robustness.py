@@ -1,4 +1,4 @@
-"""What an attack on the ledger broke once: second budgets, secrets, interrupted creations, double counting, growth."""
+"""The ledger under copies, other users, interrupted creations, concurrent writers and growth."""
 
 from __future__ import annotations
 
@@ -347,8 +347,8 @@ def test_two_ledgers_made_at_once_for_one_file_do_not_both_stay(tmp_path, monkey
 
 def test_the_parents_of_the_marks_directory_are_durable(tmp_path, monkeypatch):
     synced = []
-    sync = durable.sync_directory
-    monkeypatch.setattr(durable, "sync_directory", lambda path: (synced.append(Path(path)), sync(path)))
+    sync = durable.sync_path
+    monkeypatch.setattr(durable, "sync_path", lambda path: (synced.append(Path(path)), sync(path)))
     made(tmp_path, state_dir=tmp_path / "a" / "b")
     assert {tmp_path, tmp_path / "a", tmp_path / "a" / "b"} <= set(synced)
 

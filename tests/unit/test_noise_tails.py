@@ -18,7 +18,7 @@ import discreet as dp
 from discreet.answering.measurement import noise_bound
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, gaussian_reach, stable
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, lecture_threshold
-from discreet.pac.mistake_bound import certifying, hidden
+from discreet.pac.mistake_bound import hidden_mistakes, noisy_mistakes
 from discreet.pac.rank_bounds import RankBounds
 from discreet.pac.rules import Labels, Literals, Mistakes
 from discreet.query import Count, Sum
@@ -153,7 +153,7 @@ def test_noise_always_reaches_0_and_no_noises_add_up_to_0(kind):
 @failing
 def test_a_certificate_hides_no_mistake_more_than_its_beta_allows(scale, beta):
     """Noise is below -m with the probability of being at least m + 1."""
-    assert hidden(scale, beta) == least(lambda m: laplace(m + 1, scale), beta, first=0)
+    assert hidden_mistakes(scale, beta) == least(lambda m: laplace(m + 1, scale), beta, first=0)
 
 
 @scaled
@@ -174,7 +174,7 @@ def test_what_gaussian_noise_reaches(scale, beta):
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_a_certificate_costs_the_epsilon_that_was_asked_for_whatever_rows_a_person_has(rows, relation):
     found = facts(relation, rows=rows)
-    assert certifying(RULES[0], LABELS, epsilon="1/7", facts=found).guarantee(found).pure == Fraction(1, 7)
+    assert noisy_mistakes(RULES[0], LABELS, epsilon="1/7", facts=found).guarantee(found).pure == Fraction(1, 7)
     assert Mistakes(RULES[0], LABELS).sensitivity(found).l1 == rows
 
 

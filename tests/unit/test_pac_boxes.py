@@ -36,7 +36,7 @@ from discreet.pac.boxes import (
     reordered,
     rising,
 )
-from discreet.pac.interior.methods import BinarySearch, MinRank, PrefixSearch
+from discreet.pac.interior import BinarySearch, MinRank, PrefixSearch
 from discreet.pac.rules import BoxRule, Labels, Mistakes
 from discreet.records import record, revive
 from discreet.rng import SeededRng

@@ -19,7 +19,7 @@ from discreet.method import Method
 from discreet.pac import all_boxes, greedy_boxes, mistake_bound
 from discreet.pac.all_boxes import AllBoxes
 from discreet.pac.greedy_boxes import Cost, CountedFaces, FaceByFace
-from discreet.pac.mistake_bound import certify, hidden
+from discreet.pac.mistake_bound import certify, hidden_mistakes
 from discreet.pac.rules import BoxRule, Labels
 from discreet.records import record, revive
 from discreet.rng import Rng, SeededRng
@@ -454,13 +454,13 @@ def test_all_boxes_of_two_columns_of_a_hundred_cells_fit_in_memory():
 
 
 def test_noise_of_epsilon_a_twentieth_hides_78_rows_at_one_in_a_hundred():
-    assert hidden(Fraction(20), "0.01") == 78
+    assert hidden_mistakes(Fraction(20), "0.01") == 78
 
 
 @pytest.mark.parametrize("scale", ["1/5", "1", "7.5", "20", "1000"])
 @pytest.mark.parametrize("beta", ["0.6", "0.5", "0.05", "1e-9"])
 def test_what_the_noise_hides_is_the_least_number_with_the_wanted_tail(scale, beta):
-    m, q = hidden(Fraction(scale), beta), math.exp(-1 / Fraction(scale))
+    m, q = hidden_mistakes(Fraction(scale), beta), math.exp(-1 / Fraction(scale))
     assert q ** (m + 1) / (1 + q) <= float(beta)
     assert m == 0 or q**m / (1 + q) > float(beta)
 
@@ -490,7 +490,7 @@ def test_a_certificate_counts_persons_of_several_rows_and_hides_a_private_size()
         rows = dp.Table(columns, domain(1, 10), neighbours=relation, unit="who", rows_per_unit=2)
         got = certify(rule, LABELS, rows, epsilon=1, beta="0.01", ledger=ledger_of(rows), rng=SeededRng(1))
         assert got.guarantee.pure == 1
-        assert got.rows == max(0, got.mistakes + hidden(Fraction(2), "0.01"))
+        assert got.rows == max(0, got.mistakes + hidden_mistakes(Fraction(2), "0.01"))
         assert (got.error is None) == (relation == "add-remove")
         assert ("of all" in str(got)) == (relation == "replace-one")
 
@@ -503,7 +503,7 @@ def test_a_wrong_rule_or_beta_costs_nothing():
         with pytest.raises(dp.DiscreetError):
             certify(rule, LABELS, rows, epsilon=1, beta=beta, ledger=ledger)
     assert ledger.remaining() == before
-    assert mistake_bound.certifying(BoxRule(("x0",), (0,), (1,)), LABELS, epsilon=1, facts=rows.facts).scale == 1
+    assert mistake_bound.noisy_mistakes(BoxRule(("x0",), (0,), (1,)), LABELS, epsilon=1, facts=rows.facts).scale == 1
 
 
 def test_a_real_run_draws_from_the_operating_system():

@@ -22,18 +22,25 @@ from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanisms import GaussianNoise, LaplaceNoise, ProductLaplaceNoise, stable
 from discreet.method import Method, Refused
-from discreet.pac.interior.methods import (
+from discreet.pac.interior import (
+    NOWHERE,
     USUAL,
     BinarySearch,
     InteriorPoint,
     MinRank,
     PairPrefix,
     PrefixSearch,
+    TwoTo,
+    code_bits,
+    crowded_pairs,
+    digits_apart,
+    heaviest,
+    log_size,
     methods,
+    pair_split,
+    prefix_split,
+    score_runs,
 )
-from discreet.pac.interior.prefix import NOWHERE, crowded_pairs, digits_apart, heaviest
-from discreet.pac.interior.rank import TwoTo, _runs, code_bits, log_size
-from discreet.pac.interior.splits import pair_split, prefix_split
 from discreet.pac.rank_bounds import RankBounds, declaration
 from discreet.records import canonical, record, revive
 from discreet.release import release
@@ -250,9 +257,9 @@ def test_parameters_that_make_no_sense_are_refused_before_anything_is_spent(make
 
 
 @given(st.lists(st.integers(0, 20), max_size=12), st.integers(21, 25))
-def test_runs_cover_the_domain_and_have_the_score_of_each_of_their_points(values, size):
+def testscore_runs_cover_the_domain_and_have_the_score_of_each_of_their_points(values, size):
     for held in (ints(values), objects(values)):
-        starts, lengths, scores = _runs(held, size)
+        starts, lengths, scores = score_runs(held, size)
         covered = [
             (point, score)
             for start, length, score in zip(starts, lengths, scores, strict=True)

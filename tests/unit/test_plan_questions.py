@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 from scipy.stats import norm
 
-from discreet.answering.calibration import Shop, Terms
+from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE
 from discreet.answering.workload import choose
 from discreet.data import Category, Domain, Facts, Identity
@@ -200,7 +200,7 @@ def paid_by_hand(size, alpha, budget=BUDGET, beta=0.05):
     """Counts one after the other, as a session pays for them, until a ledger refuses."""
     facts = Facts(Domain(it=Category("no", "yes")), Neighbours("replace-one"), size)
     ledger = Ledger.in_memory(budget, Identity("people", facts.neighbours, None))
-    shop = Shop(facts, ledger, Terms(Fraction(repr(alpha)), Fraction(repr(beta))))
+    shop = Shop(facts, ledger, SessionTerms(Fraction(repr(alpha)), Fraction(repr(beta))))
     left, count = shop.left(), 0
     while left >= 0:
         count += 1

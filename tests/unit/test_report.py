@@ -18,6 +18,7 @@ from discreet import report
 from discreet.data import AnyNumber, Category, Domain, Facts, Identity, Number
 from discreet.errors import ParameterError
 from discreet.estimators.rule_base import LearnedRule
+from discreet.exact import percent
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
@@ -96,7 +97,7 @@ def test_the_noise_range_is_the_plans():
     for row, epsilon in zip(found.rows, (0.1, 1), strict=True):
         errors = {each.method: each.error for each in plan("count", budget=Budget(epsilon, 1e-6), size=5_912).rows}
         assert row[:3] == (epsilon, errors["Laplace"], errors["Gaussian"])
-        assert row[3] == plot.percent(errors["Laplace"] / 5_912)
+        assert row[3] == percent(errors["Laplace"] / 5_912, up=True)
     assert "± 3 persons with Laplace noise" in found.alt
     well_formed(found)
 
@@ -276,7 +277,7 @@ def test_the_last_point_of_a_budget_is_what_is_spent(table):
     assert found[-1].books == ledger.spent()
     assert [each.label for each in found] == ["laplace", "gaussian", "laplace", "laplace"]
     picture = report.budget(ledger)
-    assert picture.rows[-1][3] == plot.percent(float(ledger.spent().used()))
+    assert picture.rows[-1][3] == percent(float(ledger.spent().used()), up=True)
     assert picture.rows[0][picture.columns.index("decided by")] == "Renyi book"
     assert picture.rows[-1][picture.columns.index("pure book")] == "closed"
     assert "laplace × 2" in texts(picture)
@@ -306,7 +307,7 @@ def test_many_charges_are_a_thinned_curve_that_ends_where_the_ledger_does(table,
     ledger = ledger_of(table, [(Laplace, Gaussian)[turn % 2](Count(), 300 + turn) for turn in range(60)])
     found = report.budget(ledger)
     assert len(found.rows) == 20
-    assert found.rows[-1][3] == plot.percent(float(ledger.spent().used()))
+    assert found.rows[-1][3] == percent(float(ledger.spent().used()), up=True)
     assert "20 of 60 charges" in found.caption
     assert "Renyi book" in texts(found)
     well_formed(found)
@@ -394,16 +395,16 @@ def test_the_largest_true_error_is_found_among_all_questions_also_when_few_are_d
 
 def test_a_question_paid_alone_costs_what_its_noise_costs():
     facts = Facts(Domain(it=Category("no", "yes")), Neighbours("replace-one"), None)
-    share = session_plot._alone(Laplace, Budget(1, 1e-6), facts, 16_000, Fraction(1, 20), 1_000)
+    share = session_plot._price(Laplace, Budget(1, 1e-6), facts, 16_000, Fraction(1, 20), 1_000)
     assert share == pytest.approx(math.log(16_000 / 0.05) / 1_000, rel=0.01)
     for kind in (Laplace, Gaussian):
-        price = session_plot._alone(kind, Budget(1, 1e-6), facts, 50, Fraction(1, 20), 100)
+        price = session_plot._price(kind, Budget(1, 1e-6), facts, 50, Fraction(1, 20), 100)
         scale = session_plot._largest(
-            lambda scale, kind=kind: kind(session_plot._COUNT, scale).noise_range(1 - 0.05 / 50, facts) <= 100
+            lambda scale, kind=kind: kind(ledger_plot.COUNT, scale).noise_range(1 - 0.05 / 50, facts) <= 100
         )
-        assert Funds.of(Budget(1, 1e-6)).admits(kind(session_plot._COUNT, scale).guarantee(facts))
+        assert Funds.of(Budget(1, 1e-6)).admits(kind(ledger_plot.COUNT, scale).guarantee(facts))
         assert 0 < price < 1
-    assert session_plot._alone(Laplace, Budget(1), facts, 5, Fraction(1, 20), math.inf) is None
+    assert session_plot._price(Laplace, Budget(1), facts, 5, Fraction(1, 20), math.inf) is None
 
 
 def test_a_pure_budget_is_compared_with_laplace_alone_and_bounds_may_be_missing():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -216,3 +217,20 @@ def test_a_draft_of_csv_has_lines_for_every_kind(tmp_path):
         assert word in text
     with pytest.raises(dp.SchemaError, match=r"FILL IN: each_row_is_a_person, columns\.age\.kind, columns\.town\.kind"):
         dp.Schema.read(written(tmp_path, text))
+
+
+def test_a_draft_of_parquet_reads_the_footer_alone(tmp_path):
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"age": [1, 2, 3] * 100, "sex": ["F", "M", "F"] * 100}), path)
+    before = draft(path)
+    _damage_values(path)
+    with pytest.raises(OSError, match=r"."):
+        pq.read_table(path)
+    assert draft(path) == before
+
+
+def _damage_values(path: Path) -> None:
+    """Flip every bit between the first four bytes and the footer."""
+    content = path.read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[:4] + bytes(byte ^ 0xFF for byte in content[4:footer]) + content[footer:])

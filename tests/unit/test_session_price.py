@@ -11,6 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet.query import Count, Histogram
+from tests.ledger_doubles import Pure
 from tests.unit.test_answering_adaptive import a_question, charges, opened, table
 
 
@@ -150,3 +151,44 @@ def test_tables_that_rows_could_not_follow_are_told_before_and_after_they_are_me
     followed, left_out = session.known()
     assert left_out == told
     assert followed == [pair.columns for pair in pairs if pair.columns not in told]
+
+
+AVERAGE = "SELECT AVG(visits) FROM people WHERE sex = 'F'"
+
+
+@pytest.mark.parametrize("budget", [dp.Budget(1, 1e-6), dp.Budget(1)], ids=["renyi", "pure"])
+def test_a_limit_between_one_half_of_an_average_and_both_refuses_it(budget):
+    session = opened(budget, alpha=0.1)
+    price, (_, cap) = session.price(AVERAGE), session.budget()
+    limited = dp.Session(session.table, session.ledger, alpha=0.1, max_price=Fraction(price - 1, cap))
+    with pytest.raises(dp.BudgetExceeded, match="nothing was spent"):
+        limited.ask(AVERAGE)
+    assert charges(session) == []
+    just = dp.Session(session.table, session.ledger, alpha=0.1, max_price=Fraction(price, cap))
+    answer = just.ask(AVERAGE)
+    assert answer.price <= price
+    assert len(charges(session)) == 2  # an average is two charges, so a limit on the first alone is none
+
+
+def test_a_limit_is_a_part_of_the_whole_budget_also_when_half_is_spent():
+    session = opened(dp.Budget(1), alpha=0.1)
+    dp.release(Pure(Fraction(1, 2)), session.table, ledger=session.ledger)
+    question = "SELECT COUNT(*) FROM people WHERE sex = 'F'"
+    price, (left, cap) = session.price(question), session.budget()
+    assert left <= cap / 2
+    limited = dp.Session(session.table, session.ledger, alpha=0.1, max_price=Fraction(price, cap))
+    assert limited.ask(question).price == price
+
+
+def test_an_average_of_which_one_half_fits_is_refused_and_nothing_is_charged():
+    session = opened(dp.Budget(1), alpha=0.1)
+    whole = session.price(AVERAGE)
+    left = whole - whole // 4
+    dp.release(Pure(1 - Fraction(left, 10**9)), session.table, ledger=session.ledger)
+    before = list(session.ledger.entries())
+    assert session.budget()[0] == left
+    with pytest.raises(dp.BudgetExceeded):
+        session.ask(AVERAGE)
+    assert list(session.ledger.entries()) == before
+    counted = session.ask("SELECT COUNT(visits) FROM people WHERE sex = 'F'")
+    assert 0 < counted.price <= left  # one half did fit

@@ -14,7 +14,7 @@ from discreet.answering.answer import Answer
 from discreet.cli.answer_view import NO_BOUND, AnswerView, round_up, rounded
 from discreet.cli.price_view import Remaining
 from discreet.guarantee import Guarantee
-from discreet.pac.mistake_bound import Certificate, worded
+from discreet.pac.mistake_bound import MistakeBound, bound_in_words
 
 
 def number(text: str) -> float:
@@ -84,11 +84,11 @@ def test_the_bound_for_a_population_is_rounded_up():
 )
 def test_the_share_of_a_certificate_is_rounded_up(rows, size, share):
     pure = Guarantee.of_pure("1/10", neighbours="replace-one")
-    said = str(Certificate(rows, rows, rows / size, Fraction(1, 100), pure, 1, ""))
+    said = str(MistakeBound(rows, rows, rows / size, Fraction(1, 100), pure, 1, ""))
     assert said == f"wrong on at most {rows:,} rows ({share} of all) with probability 0.99"
 
 
 @pytest.mark.parametrize(("beta", "words"), [("1/20", "0.95"), ("1e-7", "0.999999"), ("1/3", "0.666666")])
 def test_no_certificate_is_surer_than_it_is(beta, words):
-    assert worded(9, None, beta) == f"wrong on at most 9 rows with probability {words}"
-    assert worded(9, None, float(Fraction(beta))) == worded(9, None, beta)
+    assert bound_in_words(9, None, beta) == f"wrong on at most 9 rows with probability {words}"
+    assert bound_in_words(9, None, float(Fraction(beta))) == bound_in_words(9, None, beta)

@@ -23,7 +23,7 @@ released: the ledger's entries are the state, and a session that was killed goes
 from discreet.answering.adaptive import AdaptiveAnswers
 from discreet.answering.answer import NO_FORECAST, Answer, Make, frame_of, put_together
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.calibration import Shop, Terms
+from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.generalization import FAILURE, Disclosures, drift
 from discreet.answering.linear_query import meaning
 from discreet.answering.multiplicative_weights import ClassicAnswers
@@ -41,8 +41,8 @@ __all__ += [
     "Make",
     "Marginals",
     "Question",
+    "SessionTerms",
     "Shop",
-    "Terms",
     "Transcript",
 ]
 __all__ += ["drift", "frame_of", "meaning", "program", "put_together", "quantile"]

@@ -40,7 +40,7 @@ from typing import Any
 import numpy as np
 
 from discreet.answering.answer import NO_FORECAST, Answer
-from discreet.answering.calibration import Shop, Terms
+from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.knowledge import Knowledge
 from discreet.answering.linear_query import constant, linear, meaning, scope_of
 from discreet.answering.measurement import Measured, covers
@@ -48,7 +48,7 @@ from discreet.answering.transcript import SessionRequest, Transcript, additive_p
 from discreet.answering.workload import Marginals, answers, choose
 from discreet.data import Dataset, Floats
 from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
-from discreet.hypothesis import Fit, Hypothesis, Scope, fit, listed_sizes, tangled
+from discreet.hypothesis import FittedHypothesis, Hypothesis, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
 from discreet.mechanisms import Far, Gaussian, Laplace, Mechanism
 from discreet.query import Histogram, Question
@@ -228,7 +228,7 @@ class AdaptiveAnswers:
         self,
         table: Dataset,
         ledger: Ledger,
-        terms: Terms,
+        terms: SessionTerms,
         *,
         allowance: str | None = None,
         rng: Rng | None = None,
@@ -240,7 +240,7 @@ class AdaptiveAnswers:
         self.transcript = Transcript(ledger, self.facts, manner=MANNER, carries=True)
         self.knowledge = Knowledge(self.transcript, self.shop)
         self._inquiries: dict[Question, Inquiry] = {}
-        self._fitted: tuple[int, Fit | None] = (0, None)
+        self._fitted: tuple[int, FittedHypothesis | None] = (0, None)
 
     # What is known.
 
@@ -271,12 +271,12 @@ class AdaptiveAnswers:
         unit = float(query.unit(self.facts))
         return np.round(np.asarray(value, dtype=np.float64) / unit) * unit
 
-    def fitted(self) -> Fit | None:
+    def fitted(self) -> FittedHypothesis | None:
         """The hypothesis that guesses are taken from; None before the first measurement."""
         latest = last_fit(self.transcript.measured)
         return self.fit_to(latest) if latest else None
 
-    def fit_to(self, known: int) -> Fit:
+    def fit_to(self, known: int) -> FittedHypothesis:
         """The fit to the first `known` measurements: from scratch, so that it depends on the transcript alone."""
         number, fitted = self._fitted
         if fitted is None or number != known:

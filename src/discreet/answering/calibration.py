@@ -47,7 +47,7 @@ Threshold = AboveThreshold | AboveThresholdLaplace
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SessionTerms:
     """What an analyst asked for.
 
     alpha      every answer within this fraction of the persons; None with declared scopes: whatever the plan gives
@@ -66,7 +66,7 @@ class Terms:
 class Shop:
     """The goods for one table, one ledger and one analyst's terms."""
 
-    def __init__(self, facts: Facts, ledger: Ledger, terms: Terms, *, allowance: str | None = None) -> None:
+    def __init__(self, facts: Facts, ledger: Ledger, terms: SessionTerms, *, allowance: str | None = None) -> None:
         if facts.size is None:
             raise ParameterError(
                 "alpha is a fraction of a public number of persons, which add-remove hides: declare a size near it, "

@@ -43,7 +43,7 @@ _LARGEST = 2**50
 
 
 @dataclass(frozen=True, slots=True)
-class Posed:
+class CountingProblem:
     """The public numbers of a problem: n, the columns of the hypothesis and |D|, the product of their sizes."""
 
     size: int
@@ -178,7 +178,7 @@ def program(
     return better(facts, alpha, beta, questions, delta=delta, columns=columns)
 
 
-def lecture_for(problem: Posed, alpha: Exact, beta: Exact, questions: int) -> Classic:
+def lecture_for(problem: CountingProblem, alpha: Exact, beta: Exact, questions: int) -> Classic:
     """Threshold alpha/2, and the most noise for which all of up to 3k noises are within alpha/8."""
     wanted, sure, asked = _checked(problem, alpha, beta, questions)
     persons = wanted * problem.size
@@ -194,7 +194,7 @@ def lecture_for(problem: Posed, alpha: Exact, beta: Exact, questions: int) -> Cl
     )
 
 
-def better_for(problem: Posed, alpha: Exact, beta: Exact, questions: int, *, pure: bool) -> Classic:
+def better_for(problem: CountingProblem, alpha: Exact, beta: Exact, questions: int, *, pure: bool) -> Classic:
     """The cheapest split of alpha between the gap that forces an update and the thresholds' noise."""
     wanted, sure, asked = _checked(problem, alpha, beta, questions)
     persons = math.floor(wanted * problem.size)
@@ -223,7 +223,7 @@ def better_for(problem: Posed, alpha: Exact, beta: Exact, questions: int, *, pur
 
 def remade(program: Classic, alpha: Fraction) -> Classic:
     """The same program for another alpha."""
-    problem = Posed(program.size, program.columns, program.cells)
+    problem = CountingProblem(program.size, program.columns, program.cells)
     if program.method == LECTURE:
         return lecture_for(problem, alpha, program.beta, program.questions)
     return better_for(problem, alpha, program.beta, program.questions, pure=program.kind == "laplace")
@@ -242,7 +242,7 @@ class _Split:
     scale: float
 
     @staticmethod
-    def of(problem: Posed, persons: int, beta: Fraction, questions: int, pure: bool, far: int) -> _Split:
+    def of(problem: CountingProblem, persons: int, beta: Fraction, questions: int, pure: bool, far: int) -> _Split:
         gamma = float((far - ROUNDING) / problem.size)
         updates = min(questions, math.floor(math.log(problem.cells) / (2 * gamma * gamma)))
         for_z, for_nu, for_answers = (float(part * beta) for part in _SPLIT)
@@ -263,7 +263,7 @@ class _Split:
         )
 
 
-def posed(facts: Facts, columns: Sequence[str] | None = None) -> Posed:
+def posed(facts: Facts, columns: Sequence[str] | None = None) -> CountingProblem:
     """The problem of a table with these facts, if the theorem covers it."""
     relation = facts.neighbours
     if not relation.replace_one or relation.rows != 1 or facts.size is None:
@@ -282,10 +282,10 @@ def posed(facts: Facts, columns: Sequence[str] | None = None) -> Posed:
             )
     if facts.size < 1 or not names:
         raise ParameterError(f"a hypothesis needs a column and a person, found {len(names)} and {facts.size}")
-    return Posed(facts.size, tuple(names), math.prod(facts.domain.column(name).size for name in names))
+    return CountingProblem(facts.size, tuple(names), math.prod(facts.domain.column(name).size for name in names))
 
 
-def _checked(problem: Posed, alpha: Exact, beta: Exact, questions: int) -> tuple[Fraction, Fraction, int]:
+def _checked(problem: CountingProblem, alpha: Exact, beta: Exact, questions: int) -> tuple[Fraction, Fraction, int]:
     if problem.cells < 2:
         raise ParameterError("a domain of one cell has no questions")
     asked = exact.whole(questions=questions)

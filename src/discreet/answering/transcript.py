@@ -40,10 +40,8 @@ from discreet.answering.workload import Marginals
 from discreet.data import Facts
 from discreet.errors import LedgerCorrupt, ParameterError
 from discreet.hypothesis import Scope
-from discreet.ledger import Ledger, charging
-from discreet.ledger.answer_codec import decode, encode
+from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
 from discreet.ledger.charging import Stored
-from discreet.ledger.state import Body, answer_text
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace, RankQuantile
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Question, Sum
 from discreet.records import Json, canonical, digest, record, revive
@@ -93,7 +91,7 @@ class SessionRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingPart:
     """One query of a charge that has no stored answer yet: with its noise, its number among the measurements, and
     whether what it measures holds for the session's rows and declaration."""
 
@@ -142,7 +140,7 @@ class Transcript:
         self.thresholds: set[int] = set()
         self.unsaid: set[int] = set()
         self.numbers: dict[int, int] = {}
-        self._pending: dict[int, list[Pending]] = {}
+        self._pending: dict[int, list[PendingPart]] = {}
         self._places: list[tuple[int, int, int]] = []  # of each measurement: entry, part of it, order
         self._said: dict[str, Answer] = {}
         self._kept: dict[str, frozenset[str] | None] = {}
@@ -286,7 +284,7 @@ class Transcript:
         parts = additive_parts(body["mechanism"])
         if parts:
             self._pending[seq] = [
-                Pending(noisy, self.charged + place, self._holds(body["facts_hash"], query_of(noisy)))
+                PendingPart(noisy, self.charged + place, self._holds(body["facts_hash"], query_of(noisy)))
                 for place, noisy in enumerate(parts, 1)
             ]
             self.charged += len(parts)
@@ -363,7 +361,7 @@ class Transcript:
             self.open_run = Run(entry, revive(self.ledger.entry(entry)["mechanism"], _READ), number)
         for entry, rest in state["pending"]:
             parts = additive_parts(self.ledger.entry(entry)["mechanism"])
-            self._pending[entry] = [Pending(noisy, *one) for noisy, one in zip(parts, rest, strict=True)]
+            self._pending[entry] = [PendingPart(noisy, *one) for noisy, one in zip(parts, rest, strict=True)]
         for entry, group in itertools.groupby(state["measured"], key=lambda place: place[0]):
             parts, end = additive_parts(self.ledger.entry(entry)["mechanism"]), self.ledger.store.end_of(entry)
             assert end is not None

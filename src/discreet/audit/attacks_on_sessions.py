@@ -14,20 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answering import BETTER, LECTURE, AdaptiveAnswers, Answer, Classic, ClassicAnswers, Terms, meaning
+import discreet as dp
+from discreet.answering import BETTER, LECTURE, AdaptiveAnswers, Answer, Classic, ClassicAnswers, SessionTerms, meaning
 from discreet.answering.adaptive import SOURCES, Inquiry
 from discreet.audit.divergence import Finding
 from discreet.audit.laws import Row, Setting, rows
 from discreet.audit.mutants import Mistake, Twin, mistake, never_stops
 from discreet.audit.programs import Program, Visit, program_law, pure_finding
-from discreet.data import Category, Dataset, Domain
-from discreet.errors import BudgetExceeded, ConversationOver
-from discreet.exact import Exact
-from discreet.guarantee import Budget, Neighbours
-from discreet.hypothesis import Fit, fit
-from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far, Laplace
-from discreet.query import Among, And, Count, Equals, Histogram, Not, Or, Question
-from discreet.rng import Rng
+from discreet.errors import ConversationOver
+from discreet.hypothesis import fit
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far
+from discreet.query import Question
 
 _HALF = Fraction(1, 2)
 
@@ -58,7 +55,7 @@ class MultiplicativeWeights:
         answers.threshold = threshold
 
     def answer_uncharged(self, answers: Any) -> None:
-        def measured(question: Count, updates: int, paid: int) -> Answer:
+        def measured(question: Any, updates: int, paid: int) -> Answer:
             noisy = _truth(answers, question) + answers.rng.laplace(Fraction(1, 6))
             said: Answer = answers.say(question, Answer(np.array(noisy), 1.0, "measurement", paid))
             return said
@@ -72,7 +69,7 @@ class MultiplicativeWeights:
     def peek(self, answers: Any) -> None:
         honest = answers.run
 
-        def near(question: Count) -> Any:
+        def near(question: Any) -> Any:
             guess = answers.weights.guess(question)
             if abs(int(_truth(answers, question)) - guess) < 1:
                 return answers.say(question, Answer(np.array(guess), 1.0, "hypothesis"))
@@ -89,16 +86,16 @@ class RentOrBuy:
     saved  what a threshold would have saved so far, in nano-units: 0 if none is to be opened
     """
 
-    terms: Terms
+    terms: SessionTerms
     past: tuple[tuple[str, tuple[int, ...]], ...] = ()
     saved: int = 0
 
     def answers(self, visit: Visit) -> AdaptiveAnswers:
         for column, value in self.past:
-            visit.plant(Laplace(Histogram(column), 10), value)
+            visit.plant(dp.Laplace(dp.Histogram(column), 10), value)
         answers = AdaptiveAnswers(visit.table, visit.ledger, self.terms, rng=visit.rng)
         if self.saved:
-            unasked = Count(Not(And()))
+            unasked = dp.Count(dp.Not(dp.And()))
             before = Answer(np.array(0), 0.0, "direct", self.saved, missed=False)
             answers.transcript.say(unasked, meaning(unasked, visit.table.facts.domain), self.terms.beta, before)
         return answers
@@ -122,7 +119,7 @@ class RentOrBuy:
         answers.sources = (*SOURCES[:-1], measure)
 
     def learn_truth(self, answers: Any) -> None:
-        def fit_truth(known: int) -> Fit:
+        def fit_truth(known: int) -> Any:
             measured = answers.transcript.measured[:known]
             exact = [replace(one, value=_truth(answers, one.query) * one.unit) for one in measured]
             return fit(exact, answers.facts.domain, total=answers.shop.total)
@@ -164,7 +161,7 @@ class SessionAttack:
     second: tuple[Row, ...]
     mistake: Mistake
     questions: tuple[Question, ...]
-    budget: Budget
+    budget: dp.Budget
     reach: int = 5
     least: float = 1e-4
 
@@ -186,7 +183,7 @@ class SessionAttack:
 
 
 @mistake("adds one-sided noise inside the distance", "step")
-def noise_inside(honest: Any, state: Any, ask: Far, data: Dataset, rng: Rng) -> tuple[Any, Any]:
+def noise_inside(honest: Any, state: Any, ask: Far, data: Any, rng: Any) -> tuple[Any, Any]:
     """|value - guess + noise| instead of |value - guess| + noise."""
     draw = {AboveThreshold: rng.geometric, AboveThresholdLaplace: rng.laplace}[type(honest)]
     noise = int(draw(honest.question_scale / honest.sensitivity)) * honest.sensitivity
@@ -208,77 +205,27 @@ true_update = Mistake(
 peeks = Mistake("asks only where the guess is far from the truth", plant=lambda session, answers: session.peek(answers))
 
 
-@mistake("keeps the first threshold's noise for the next", "plant")  # costs accuracy only
-def kept_threshold(session: MultiplicativeWeights, answers: Any) -> None:
-    """Every threshold after the first is charged, and gets the noise of the first."""
-    honest, secrets = answers.threshold, answers.ledger.store.secrets
-
-    def threshold() -> tuple[Any, int]:
-        talk, paid = honest()
-        held = secrets.all()
-        secrets.keep("first", held.get("first", next(iter(held.values()))))
-        for name in set(secrets.all()) - {"first"}:
-            secrets.keep(name, held.get("first", held[name]))
-        return talk, paid
-
-    answers.threshold = threshold
-
-
-@mistake("answers with the noise of its question", "plant")
-def reused_noise(session: MultiplicativeWeights, answers: Any) -> None:
-    """The answer after a yes is the value that was compared; its charge is there, its own noise is not used."""
-    secrets, honest = answers.ledger.store.secrets, answers.measure
-
-    def step(threshold: Any, state: Any, ask: Far, data: Dataset, rng: Rng) -> tuple[Any, Any]:
-        noise = int(rng.geometric(threshold.question_scale))
-        secrets.keep("noise", noise)
-        above = ask.margin(data) + noise - state >= 0
-        return (None if above else state), above
-
-    def measured(question: Count, updates: int, paid: int) -> Answer:
-        given: Answer = honest(question, updates, paid)
-        return replace(given, value=_truth(answers, question) + secrets.get("noise"))
-
-    session.spoil_threshold(answers, Mistake("keeps its noise", step=step))
-    answers.measure = measured
-
-
 @mistake("asks on with a threshold that has said yes", "plant")
 def two_tops(session: MultiplicativeWeights, answers: Any) -> None:
     """A yes ends nothing; what would be measured then is left out here, the yes is seen."""
 
-    def refused(question: Count, updates: int, paid: int) -> Answer:
+    def refused(question: Any, updates: int, paid: int) -> Answer:
         raise ConversationOver("too far")
 
     session.spoil_threshold(answers, never_stops)
     answers.measure = refused
 
 
-@mistake("gives its guess after a yes that it cannot pay for", "plant")  # costs accuracy only
-def guess_without_budget(session: MultiplicativeWeights, answers: Any) -> None:
-    """After a yes that leaves nothing to pay a measurement with, the guess is given."""
-    honest = answers.measure
-
-    def measured(question: Count, updates: int, paid: int) -> Any:
-        try:
-            return honest(question, updates, paid)
-        except BudgetExceeded:
-            guess = np.array(answers.weights.guess(question))
-            return answers.say(question, Answer(guess, float(answers.program.near), "hypothesis", paid))
-
-    answers.measure = measured
-
-
 # --- toys -------------------------------------------------------------------------------------------------------------
 
-LETTERS = Setting(Domain(v=Category("a", "b", "c")), Neighbours("replace-one"))
-BITS = Setting(Domain(a=Category(0, 1), b=Category(0, 1)), Neighbours("replace-one"))
-A, B, C, NOT_A, NOT_B = (Count(Among("v", tuple(letters))) for letters in ("a", "b", "c", "bc", "ac"))
-BOTH = Count(And(Equals("a", 1), Equals("b", 1)))
-DIFFERENT = Count(Or(And(Equals("a", 1), Equals("b", 0)), And(Equals("a", 0), Equals("b", 1))))
+LETTERS = Setting(dp.Domain(v=dp.Category("a", "b", "c")), dp.Neighbours("replace-one"))
+BITS = Setting(dp.Domain(a=dp.Category(0, 1), b=dp.Category(0, 1)), dp.Neighbours("replace-one"))
+A, B, C, NOT_A, NOT_B = (dp.Count(dp.Among("v", tuple(letters))) for letters in ("a", "b", "c", "bc", "ac"))
+BOTH = dp.Count(dp.And(dp.Equals("a", 1), dp.Equals("b", 1)))
+DIFFERENT = dp.Count(dp.Or(dp.And(dp.Equals("a", 1), dp.Equals("b", 0)), dp.And(dp.Equals("a", 0), dp.Equals("b", 1))))
 
 
-def toy(method: str, *, size: int, theta: Exact = 1, updates: int = 2, kind: str = "laplace") -> MultiplicativeWeights:
+def toy(method: str, *, size: int, theta: int = 1, updates: int = 2, kind: str = "laplace") -> MultiplicativeWeights:
     """A program for a handful of persons in three cells: no promise, but every step, and noise of few values."""
     scales = (_HALF, _HALF)
     threshold = AboveThresholdLaplace(*scales) if method == LECTURE else AboveThreshold(*scales)
@@ -303,7 +250,7 @@ def toy(method: str, *, size: int, theta: Exact = 1, updates: int = 2, kind: str
     )
 
 
-RENTER = RentOrBuy(Terms(Fraction(49, 100), Fraction(9, 10), 2), (("a", (2, 2)), ("b", (2, 2))), 10**13)
+RENTER = RentOrBuy(SessionTerms(Fraction(49, 100), Fraction(9, 10), 2), (("a", (2, 2)), ("b", (2, 2))), 10**13)
 """Has 4 persons and hypotheses for two columns; thinks that a threshold is worth its price."""
 
 
@@ -318,7 +265,7 @@ def session_attacks() -> tuple[SessionAttack, ...]:
     far = toy(BETTER, size=9, theta=3, updates=0)
     aab, abb, aac, abc, bs, bs_a = (rows("v", *word) for word in ("aab", "abb", "aac", "abc", "b" * 9, "b" * 8 + "a"))
     bits, more_bits = rows("ab", "11", "11", "11", "00"), rows("ab", "11", "11", "10", "00")
-    enough, little = Budget(40), Budget(25)
+    enough, little = dp.Budget(40), dp.Budget(25)
     return (
         SessionAttack(silent, LETTERS, aab, abb, two_tops, (B, A, NOT_A), enough, least=1e-5),
         SessionAttack(far, LETTERS, bs, bs_a, inside_distance, (A,), enough),

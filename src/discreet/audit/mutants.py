@@ -11,7 +11,6 @@ twin that ...", the part is the method of the honest mechanism that the function
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ import numpy as np
 
 from discreet.data import Dataset, Facts
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import Exponential
 from discreet.records import Json, record
 from discreet.rng import Rng
 
@@ -110,13 +108,6 @@ def one_sided_noise(honest: Any, data: Dataset, rng: Rng) -> Any:
     return int(sums) + rng.geometric(honest.scale / honest.query.unit(data.facts))
 
 
-@mistake("draws float noise by inverting the distribution function [Mir12]", "run")
-def textbook_floats(honest: Any, data: Dataset, rng: Rng) -> float:
-    uniform = (rng.integers(2**53) + 0.5) / 2**53 - 0.5
-    noise = -float(honest.scale) * math.copysign(1.0, uniform) * math.log(1 - 2 * abs(uniform))
-    return float(int(data.exact_sum(honest.query.partial))) + noise
-
-
 @mistake("prices an add-remove sensitivity under replace-one", "price")
 def add_remove_price(honest: Any, facts: Facts) -> Guarantee:
     believed: Guarantee = honest.guarantee(
@@ -125,17 +116,7 @@ def add_remove_price(honest: Any, facts: Facts) -> Guarantee:
     return dataclasses.replace(believed, neighbours=facts.neighbours)
 
 
-def lecture_scale(l2_squared: int, *, epsilon: float, delta: float) -> float:
-    """Lecture 10's scale for product Laplace noise, sqrt(D2 ln(1/delta)) / epsilon: too small for small delta."""
-    return math.sqrt(l2_squared * math.log(1 / delta)) / epsilon
-
-
 # --- selection -------------------------------------------------------------------------------------------------------
-
-
-@mistake("charges permute-and-flip epsilon^2/8, as if bounded", "price")
-def flipped_as_bounded_range(honest: Any, facts: Facts) -> Guarantee:
-    return Exponential(honest.score, honest.rate).guarantee(facts)
 
 
 # --- AboveThreshold: the published wrong variants of [LSL17], and ours ------------------------------------------------
@@ -159,23 +140,6 @@ def releases_noisy_value(honest: Any, state: Any, ask: Any, data: Dataset, rng: 
     noise = rng.geometric(honest.question_scale / honest.sensitivity)
     noisy = ask.margin(data) + noise * honest.sensitivity
     return (None, ("passed", noisy)) if noisy >= state * honest.sensitivity else (state, False)
-
-
-@mistake(
-    "allows three yes on one threshold at the noise of one [LSL17, 4]",
-    "step",
-    begin=lambda honest, data, rng: (honest.begin(data, rng), 3),
-)
-def three_yes_one_price(honest: Any, state: Any, ask: Any, data: Dataset, rng: Rng) -> tuple[Any, Any]:
-    threshold, left = state
-    above = honest.step(threshold, ask, data, rng)[1]
-    return ((threshold, left - above) if left > above else None), above
-
-
-@mistake("draws the threshold anew for every question, pays once", "step", begin=lambda honest, data, rng: 0)
-def redrawn_threshold(honest: Any, state: Any, ask: Any, data: Dataset, rng: Rng) -> tuple[Any, Any]:
-    after, above = honest.step(honest.begin(data, rng), ask, data, rng)
-    return (None if after is None else 0), above
 
 
 @mistake("prices questions that move both ways as monotone", "price")
@@ -217,16 +181,6 @@ def passes_at_bound(honest: Any, data: Dataset, rng: Rng) -> Any:
 @mistake("ends its noise one step before the bound it is priced for", "run")
 def truncated_early(honest: Any, data: Dataset, rng: Rng) -> Any:
     return _show_bins(honest, data, rng, noise_bound=honest.bound - 1)
-
-
-@mistake("charges one row's failure for a person with several", "price")
-def one_row_price(honest: Any, facts: Facts) -> Guarantee:
-    single = honest.guarantee(dataclasses.replace(facts, neighbours=Neighbours(facts.neighbours.kind)))
-    blocks = 2 if facts.neighbours.replace_one else 1
-    block = Guarantee.of_approximate(
-        facts.neighbours.rows / honest.scale, delta=single.failure / blocks, neighbours=facts.neighbours
-    )
-    return block * blocks
 
 
 @mistake("breaks ties by the order of arrival", "run")

@@ -16,9 +16,8 @@ against the finding.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
@@ -240,38 +239,3 @@ def pure_finding(p: Law, q: Law) -> Finding:
 
     findings = [finding(outcome, *pair) for pair in ((p, q), (q, p)) for outcome in pair[0].mass]
     return max(findings, key=lambda one: (one.violates, one.ratio, one.found), default=Finding(0, 0, 0, "loss"))
-
-
-def renyi_finding(p: Law, q: Law, order: float) -> Finding:
-    """A certain lower bound on the Renyi divergence of this order, either way, against the most that was charged.
-
-    Every term is a lower bound: an outcome has at least its listed mass in one law, and at most `missing` more in the
-    other.
-    """
-    charged = [outcome.spent.renyi for law in (p, q) for outcome in law.mass]  # type: ignore[attr-defined]
-    claimed = math.inf if None in charged else max(price or 0 for price in charged) / NANO
-    bounds = [0.0]
-    for here, there in ((p, q), (q, p)):
-        other = {outcome: there.mass.get(outcome, 0.0) + there.missing for outcome in here.mass}
-        total = math.fsum(mass**order * other[outcome] ** (1 - order) for outcome, mass in here.mass.items())
-        bounds.append(math.log(total) / (order - 1) if total > 0 else 0.0)
-    return Finding(order, max(bounds), claimed, "loss")
-
-
-def unexplained_step(laws: Iterable[Law]) -> tuple[str, ...]:
-    """A prefix of the ledger after which different things follow, though nothing was released; empty if there is none.
-
-    After equal entries the next one must be the same whatever the rows and the noise are, unless it is the answer of a
-    release, or a threshold's yes against the one entry that follows its no. At the end what was noted must be the same.
-    """
-    follows: dict[tuple[str, ...], set[str]] = {}
-    for outcome in (outcome for law in laws for outcome in law.mass):
-        entries = outcome.entries  # type: ignore[attr-defined]
-        for place, entry in enumerate(entries):
-            follows.setdefault(entries[:place], set()).add(entry)
-        follows.setdefault(entries, set()).add(repr(outcome))
-    for prefix, entries in follows.items():
-        kinds = {json.loads(entry)["kind"] if entry.startswith("{") else "end" for entry in entries}
-        if len(entries) > 1 and kinds != {"answer"} and not (len(entries) == 2 and "top" in kinds):
-            return prefix
-    return ()

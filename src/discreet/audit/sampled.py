@@ -41,29 +41,6 @@ def epsilon_lower_bound(
     return max(0.0, *bounds)
 
 
-def divergence_lower_bound(first: Sequence[float], second: Sequence[float], *, error: float = 1e-6) -> float:
-    """A lower bound on the Kullback-Leibler divergence of two worlds, wrong with probability at most `error`.
-
-    A release that is rho-zCDP has divergence at most rho. An event of probability p in one world and q in the other
-    proves at least p ln(p/q) + (1-p) ln((1-p)/(1-q)): the event is {statistic >= the middle of both worlds' medians},
-    chosen on one half of the runs and tested on the other. This sees what a Gaussian loses where epsilons do not: the
-    slack of converting to (epsilon, delta) is not in the way.
-    """
-    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    cut = (np.median(a[: len(a) // 2]) + np.median(b[: len(b) // 2])) / 2
-    found = 0.0
-    for p, q in ((a, b), (b, a)):
-        hits = [int((each[len(each) // 2 :] >= cut).sum()) for each in (p, q)]
-        runs = [len(each) - len(each) // 2 for each in (p, q)]
-        for flip in (False, True):
-            counts = [n - hit if flip else hit for hit, n in zip(hits, runs, strict=True)]
-            low = clopper_pearson(counts[0], runs[0], error / 8)[0]
-            high = clopper_pearson(counts[1], runs[1], error / 8)[1]
-            if high < low < 1 and high > 0:
-                found = max(found, low * math.log(low / high) + (1 - low) * math.log((1 - low) / (1 - high)))
-    return found
-
-
 def _best_cut(p: NDArray[np.float64], q: NDArray[np.float64], delta: float) -> float:
     """The threshold whose event looks most like a violation on the training half, counts below 50 not trusted."""
     cuts = np.unique(np.concatenate([p, q]))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from discreet.audit.laws import Row, Setting
-from discreet.data import Category, Domain, Number
-from discreet.errors import ParameterError
+from discreet.data import Domain
 from discreet.rng import Rng
 
 
@@ -32,15 +30,8 @@ class Pair:
 
 def universe(domain: Domain) -> list[Row]:
     """Every possible row of a small domain of categories and numbers."""
-    return [dict(zip(domain, values, strict=True)) for values in itertools.product(*map(_values, domain.values()))]
-
-
-def _values(column: Any) -> list[Any]:
-    if isinstance(column, Category):
-        return list(column.levels)
-    if isinstance(column, Number):
-        return [float(column.value(code)) for code in range(column.steps + 1)]
-    raise ParameterError(f"cannot list the values of a {type(column).__name__}")
+    labels = (column.labels() for column in domain.values())
+    return [dict(zip(domain, values, strict=True)) for values in itertools.product(*labels)]
 
 
 def start(setting: Setting, rows: Sequence[Row]) -> Pair:
@@ -57,26 +48,21 @@ def climb(
     listed = universe(setting.domain)
     best, value = begin, score(begin)
     for _ in range(steps):
-        moved = _move(best, listed, setting, rng, most)
-        found = score(moved)
-        if found >= value:
-            best, value = moved, found
+        row, kind = listed[rng.integers(len(listed))], rng.integers(4)
+        if kind == 0 and len(best.shared) < most:
+            moved = replace(best, shared=(*best.shared, row))
+        elif kind == 1 and best.shared:
+            at = rng.integers(len(best.shared))
+            moved = replace(best, shared=(*best.shared[:at], *best.shared[at + 1 :]))
+        else:
+            count = 1 + rng.integers(setting.neighbours.rows)
+            held = tuple(_mine(listed[rng.integers(len(listed))], setting) for _ in range(count))
+            other = kind == 2 and setting.neighbours.replace_one
+            moved = replace(best, other=held) if other else replace(best, mine=held)
+        reached = score(moved)
+        if reached >= value:
+            best, value = moved, reached
     return best, value
-
-
-def _move(pair: Pair, listed: Sequence[Row], setting: Setting, rng: Rng, most: int) -> Pair:
-    row = listed[rng.integers(len(listed))]
-    kind = rng.integers(4)
-    if kind == 0 and len(pair.shared) < most:
-        return replace(pair, shared=(*pair.shared, row))
-    if kind == 1 and pair.shared:
-        at = rng.integers(len(pair.shared))
-        return replace(pair, shared=(*pair.shared[:at], *pair.shared[at + 1 :]))
-    count = 1 + rng.integers(setting.neighbours.rows)
-    held = tuple(_mine(listed[rng.integers(len(listed))], setting) for _ in range(count))
-    if kind == 2 and setting.neighbours.replace_one:
-        return replace(pair, other=held)
-    return replace(pair, mine=held)
 
 
 def _mine(row: Row, setting: Setting) -> Row:

@@ -35,7 +35,7 @@ _ALIASES = {"quit": "\\quit", "exit": "\\quit", "\\exit": "\\quit", "\\q": "\\qu
 
 def talk(asking: AskSession) -> None:
     """Answer lines until the analyst leaves."""
-    from discreet.ledger.mark import state_directory
+    from discreet.ledger import state_directory
 
     history = state_directory() / "questions"
     history_lines = _load_history(history, asking.at.schema.domain)

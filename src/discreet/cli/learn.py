@@ -155,13 +155,13 @@ def _redeclare(at: OpenTable, schema: dp.Schema, data_path: Path | None) -> Open
 
 def _certify(at: OpenTable, model: Any, target: str, epsilon: Fraction) -> dict[str, Any]:
     """Buy a certificate; its record."""
-    from discreet.pac.mistake_bound import worded
+    from discreet.pac.mistake_bound import bound_in_words
 
     with at.output.working("counting mistakes, with noise"):
         bought = model.certify(at.table, target, epsilon=epsilon)
     paid = receipt(replace(at, allowance=model.allowance), bought.guarantee, bought.entry, replayed=bought.replayed)
     return {
-        "said": worded(bought.rows, bought.error, bought.beta),
+        "said": bound_in_words(bought.rows, bought.error, bought.beta),
         "rows": bought.rows,
         "error": bought.error,
         "probability": 1 - bought.beta,

@@ -9,8 +9,7 @@ from discreet.cli.output import NARROW, Output
 from discreet.cli.price_view import cost
 from discreet.describe import asked, one_line
 from discreet.exact import percent
-from discreet.ledger.allowances import allowances
-from discreet.ledger.state import price_from
+from discreet.ledger import price_from
 
 ENDS = {"answer": "answered", "burn": "burned", "top": "ended", "close": "closed"}
 
@@ -43,7 +42,7 @@ def summary(book: dp.Ledger, *, last: int | None = None) -> dict[str, Any]:
 
     last  the number of newest charges and answers, looked up from the end of the ledger; None: all of them
     """
-    spent, named = book.spent(), allowances(book)
+    spent, named = book.spent(), book.allowances()
     return {
         "ledger": book.id,
         "warning": "NOT PRIVATE" if book.testing else None,
@@ -96,7 +95,7 @@ def display(book: dp.Ledger, shown: dict[str, Any], output: Output) -> None:
     output.say(f"budget     [{'#' * full}{'.' * (width - full)}] {percent(used, up=True)} used", style="bold")
     for line in book.spent().lines():
         output.say(f"           {line}")
-    for each in allowances(book):
+    for each in book.allowances():
         so_far = f" (epsilon so far at most {each.at_most})" if each.at_most else ""
         output.say(
             f"allowance  {one_line(each.name)}: {cost(each.part)} used{so_far} of {percent(each.share)}, "

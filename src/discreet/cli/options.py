@@ -144,11 +144,11 @@ def open_table(
 
 
 def _ledger(where: Path, schema: Path, data: Path | None) -> dp.Ledger:
-    from discreet.ledger.sidecar import sidecar
+    from discreet.ledger import sidecar_path
 
     if where.exists():
         return dp.Ledger.open(where)
-    if data is not None and sidecar(data).exists():
+    if data is not None and sidecar_path(data).exists():
         raise ParameterError(f"there is no ledger at {where.name}, and {data.name} had one: restore it from a backup")
     raise ParameterError(
         f"there is no ledger at {where.name} yet: `discreet ledger create {schema} --epsilon 1 --delta 1e-6` makes "
@@ -158,7 +158,6 @@ def _ledger(where: Path, schema: Path, data: Path | None) -> dp.Ledger:
 
 def _rehearsal(schema: dp.Schema, real: Path, output: Output, allowance: str | None) -> tuple[Any, dp.Ledger]:
     """Made-up rows and their ledger: as many people and as much budget as the real ones have, if that is known."""
-    from discreet.ledger.allowances import allowances
     from discreet.rehearsal import PEOPLE
 
     known = dp.Ledger.open(real, look=True) if real.exists() else None
@@ -175,7 +174,7 @@ def _rehearsal(schema: dp.Schema, real: Path, output: Output, allowance: str | N
     if allowance is not None:
         (known or ledger).remaining(allowance=allowance)  # refuses unknown names
         real_share, share = (
-            next((each.share for each in allowances(book) if each.name == allowance), None)
+            next((each.share for each in book.allowances() if each.name == allowance), None)
             for book in (known or ledger, ledger)
         )
         if real_share is not None and real_share != share:

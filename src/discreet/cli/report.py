@@ -15,7 +15,6 @@ from discreet.cli.price_view import cost
 from discreet.describe import one_line
 from discreet.errors import ParameterError
 from discreet.exact import percent
-from discreet.ledger.allowances import allowances
 
 if TYPE_CHECKING:
     from discreet.report import Part
@@ -119,7 +118,7 @@ def _allowances(book: dp.Ledger) -> list[Part]:
             "–" if each.epsilon is None else each.at_most or "0",
             percent(float(each.left)),
         )
-        for each in allowances(book)
+        for each in book.allowances()
     ]
     columns = (
         *("allowance", "share of the budget", "spent of the budget"),

@@ -10,7 +10,7 @@ import discreet as dp
 from discreet.cli.files import pretty, reserved
 from discreet.cli.options import OpenTable
 from discreet.cli.price_view import Receipt, receipt
-from discreet.ledger.process import code_version
+from discreet.ledger import code_version
 
 
 def train(

@@ -1,0 +1,23 @@
+"""Empirical risk minimisation (lectures 9 and 10): the problem, its private solvers, and what they promise.
+
+    the problem            losses          the loss of a row, and everything that a solver asks about it
+                           features        from a row to an integer vector, by public rules
+                           feasible_sets   Ball, Box, BallBox: where a solution may lie
+                           risk            Risk: loss, features, target, set and regularizer; the constants of theorems
+
+    gradient descent       gradient        one pass over the rows: the exact integer sum of their gradients
+                           schedules       how a descent moves, and the theorem about it
+                           descent         Descent: noisy projected gradient descent
+                           network         NeuralDescent: the same for a neural network
+
+    exponential mechanism  exponential/    LineExponential for one number, GridExponential for up to five
+
+    output perturbation    output_perturbation   the minimiser plus noise
+
+    without noise          nonprivate      the minimiser itself, for public rows: what solutions are measured against
+
+    scores                 scoring         queries that count the right predictions of public models
+
+Every solver has `propose`, the mechanism with the least noise that the funds admit, and `promise`, the excess risk that
+its theorem states; `solvers` compares them. All of both is public. Proofs: docs/proofs.
+"""

@@ -19,6 +19,7 @@ Solvers ask a loss what it is (`Loss` lists the questions) and never which class
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -224,7 +225,7 @@ class Squared(DifferenceLoss):
         return 2.0
 
     def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
-        return IntegerBowl(0, 1, number.steps), number.step**2
+        return IntegerLoss((), ((0, 0, 1),)), number.step**2
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -255,8 +256,9 @@ class Huber(DifferenceLoss):
         return 2.0
 
     def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
-        p, r = (self.threshold / number.step).as_integer_ratio()
-        return IntegerBowl(p, r, p // r), number.step**2 / r**2
+        p, r = (self.threshold / number.step).as_integer_ratio()  # r^2 u^2 up to |u| = p / r, then p (2 r |u| - p)
+        pieces = ((-p * p, -2 * p * r, 0), (0, 0, r * r), (-p * p, 2 * p * r, 0))
+        return IntegerLoss((-(p // r) - 1, p // r), pieces), number.step**2 / r**2
 
 
 class QuantileLoss(DifferenceLoss):
@@ -292,7 +294,7 @@ class QuantileLoss(DifferenceLoss):
     def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
         q, times = self.quantile()
         part, whole = q.numerator, q.denominator
-        return IntegerCorner(whole - part, part), times * number.step / whole
+        return IntegerLoss((0,), ((0, -part, 0), (0, whole - part, 0))), times * number.step / whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,54 +482,33 @@ class Custom(Loss):
         return {"name": self.NAME, "label": self.label, **stated}
 
 
-# --- in integers, on the grid of a column -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
-class IntegerCorner:
-    """The loss up * u above 0, down * -u below, of a whole number u of steps: absolute and pinball.
+class IntegerLoss:
+    """A loss of a whole number u of steps, in whole numbers: a polynomial a + b u + c u^2 between any two cuts.
 
-    The sum of the losses at a code follows from power sums of the codes below its `ends`, up to the degree.
+    cuts    where one polynomial ends, the cut included, and the next begins
+    pieces  (a, b, c) of each, one more than there are cuts
     """
 
-    degree: ClassVar[int] = 1
-    up: int
-    down: int
+    cuts: tuple[int, ...]
+    pieces: tuple[PowerSums, ...]
+
+    @property
+    def degree(self) -> int:
+        return 2 if any(c for *_, c in self.pieces) else 1
 
     def value(self, u: int) -> int:
-        return self.up * u if u > 0 else -self.down * u
+        a, b, c = self.pieces[bisect.bisect_left(self.cuts, u)]
+        return a + b * u + c * u * u
 
     def ends(self, code: int) -> tuple[int, ...]:
-        return (code,)
+        """The codes x for which u = code - x passes a cut."""
+        return tuple(code - cut for cut in self.cuts)
 
     def total(self, code: int, below: Below, everything: PowerSums) -> int:
-        (count, total, _), (rows, whole, _) = below(code), everything
-        return self.up * (code * count - total) + self.down * (whole - total - code * (rows - count))
-
-
-@dataclass(frozen=True, slots=True)
-class IntegerBowl:
-    """r^2 u^2 up to |u| = t = p/r and the line p (2 r |u| - p) beyond: r^2 times Huber's loss. reach = floor(t)."""
-
-    degree: ClassVar[int] = 2
-    p: int
-    r: int
-    reach: int
-
-    def value(self, u: int) -> int:
-        return self.r**2 * u * u if abs(u) <= self.reach else self.p * (2 * self.r * abs(u) - self.p)
-
-    def ends(self, code: int) -> tuple[int, ...]:
-        return (code - self.reach, code + self.reach + 1)
-
-    def total(self, code: int, below: Below, everything: PowerSums) -> int:
-        start, stop = (below(end) for end in self.ends(code))
-        count, total, squares = (b - a for a, b in zip(start, stop, strict=True))
-        inside = self.r**2 * (code * code * count - 2 * code * total + squares)
-        left = code * start[0] - start[1]
-        right = everything[1] - stop[1] - code * (everything[0] - stop[0])
-        outside = everything[0] - count
-        return inside + self.p * (2 * self.r * (left + right) - self.p * outside)
-
-
-IntegerLoss = IntegerCorner | IntegerBowl
+        """The sum of the losses at a code, from power sums of the codes below its `ends`."""
+        sums, total = [everything, *map(below, self.ends(code)), (0, 0, 0)], 0
+        for (a, b, c), more, fewer in zip(self.pieces, sums, sums[1:], strict=False):
+            rows, codes, squares = (one - other for one, other in zip(more, fewer, strict=True))
+            total += a * rows + b * (code * rows - codes) + c * (code * code * rows - 2 * code * codes + squares)
+        return total

@@ -299,13 +299,9 @@ def _strictly_inside(feasible: FeasibleSet, w: Floats) -> bool:
 def _inside(feasible: FeasibleSet, dimension: int) -> Floats:
     """A point of the interior."""
     feasible.span(dimension)  # says what is wrong if the set has another dimension
-    if feasible.box is None:
-        return np.zeros(dimension)
-    low, high = _walls(feasible, dimension)
-    middle = np.asarray((low + high) / 2)
-    if feasible.ball is None:
-        return middle
-    return np.asarray(middle * min(1.0, float(feasible.ball) / 2 / max(1e-300, float(np.linalg.norm(middle)))))
+    middle = np.zeros(dimension) if feasible.box is None else np.add(*_walls(feasible, dimension)) / 2
+    half = math.inf if feasible.ball is None else float(feasible.ball) / 2
+    return np.asarray(middle * min(1.0, half / max(1e-300, float(np.linalg.norm(middle)))))
 
 
 def _farthest(feasible: FeasibleSet, direction: Floats) -> Floats:
@@ -328,6 +324,5 @@ def _farthest(feasible: FeasibleSet, direction: Floats) -> Floats:
 def _walls(feasible: FeasibleSet, dimension: int) -> tuple[Floats, Floats]:
     """The corners of the box; infinite if there is none."""
     low, high = feasible.box or ((-math.inf,), (math.inf,))
-    return np.broadcast_to([float(side) for side in low], dimension), np.broadcast_to(
-        [float(side) for side in high], dimension
-    )
+    lows, highs = (np.broadcast_to([float(side) for side in corner], dimension) for corner in (low, high))
+    return lows, highs

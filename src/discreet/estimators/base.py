@@ -29,11 +29,10 @@ from discreet.estimators.replay import Request
 from discreet.exact import Exact
 from discreet.funds import FAILING, Caps, Funds, caps_of
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
-from discreet.ledger import Ledger
-from discreet.ledger.state import price_from
+from discreet.ledger import Ledger, price_from
 from discreet.mechanisms import Mechanism
 from discreet.method import Offer
-from discreet.pac.mistake_bound import Certificate as Certified
+from discreet.pac.mistake_bound import MistakeBound
 from discreet.records import Json
 from discreet.release import Released, release
 
@@ -67,7 +66,7 @@ class FitGuarantee:
     alone: Evidence | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
-    def of(got: Released | Certified, budget: Budget, terms: Terms, ledger: Ledger, what: str) -> FitGuarantee:
+    def of(got: Released | MistakeBound, budget: Budget, terms: Terms, ledger: Ledger, what: str) -> FitGuarantee:
         """What a release promises: `what` alone, or as an entry of the ledger that the terms name."""
         if terms.ledger is None:
             evidence = Evidence.of(ledger, got.entry).without_answer()

@@ -16,7 +16,7 @@ from discreet.exact import Exact
 from discreet.guarantee import Neighbours
 from discreet.ledger import Ledger
 from discreet.method import Method
-from discreet.pac.interior.methods import methods
+from discreet.pac.interior import methods
 from discreet.pac.rules import ordered
 
 MOST_BITS = 2**20

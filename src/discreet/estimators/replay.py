@@ -33,9 +33,8 @@ import numpy as np
 
 from discreet.data import Facts
 from discreet.guarantee import Share
-from discreet.ledger import Ledger, charging
+from discreet.ledger import Ledger, charging, code_version
 from discreet.ledger.charging import Stored
-from discreet.ledger.process import code_version
 from discreet.mechanisms import Mechanism
 from discreet.records import Json, digest, record
 

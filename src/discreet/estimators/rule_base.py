@@ -29,7 +29,7 @@ from discreet.estimators.input import Examples, predicted_codes, refuse_features
 from discreet.guarantee import Budget
 from discreet.mechanisms import Laplace
 from discreet.method import USELESS, Offer
-from discreet.pac.mistake_bound import certificate_of, certifying, worded
+from discreet.pac.mistake_bound import bound_in_words, bound_of, noisy_mistakes
 from discreet.pac.rules import Mistakes, Rule
 
 
@@ -176,17 +176,17 @@ class Certified:
     replayed: bool = False
 
     def __str__(self) -> str:
-        return f"{worded(self.rows, self.error, self.beta)}. Cost: {self.guarantee}"
+        return f"{bound_in_words(self.rows, self.error, self.beta)}. Cost: {self.guarantee}"
 
 
 def certified(estimator: Any, read_rows: Callable[[Terms], Examples], *, epsilon: Any, beta: Any) -> Certified:
     """Release a bound on the number of mistakes, for epsilon: from the ledger or, without one, priced alone."""
     terms, budget = terms_of(estimator), Budget(exact.positive(epsilon=epsilon))
     allowed, rows = exact.probability(beta=beta), read_rows(terms)
-    mechanism = certifying(estimator.rule_.rule, rows.labels, epsilon=budget.epsilon, facts=rows.facts)
+    mechanism = noisy_mistakes(estimator.rule_.rule, rows.labels, epsilon=budget.epsilon, facts=rows.facts)
     fit = Fit.fixed(terms, rows.data, mechanism, table=rows.table, memo="certificate", alone=budget)
     charge = fit.release(mechanism, memo="certificate", what="certificate")
-    got = certificate_of(charge.released, mechanism, rows.facts, beta=allowed)
+    got = bound_of(charge.released, mechanism, rows.facts, beta=allowed)
     share = reading.share_of(rows.data)
     several = rows.facts.neighbours.rows > 1  # then the number of rows is private
     error = None if got.error is None or several else min(1.0, float(got.error / share))

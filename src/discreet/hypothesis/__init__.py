@@ -19,8 +19,8 @@ and the same calls give the same bytes.
 from discreet.hypothesis.dense import MAX_DENSE, Dense
 from discreet.hypothesis.graphical_model import Factored, Hypothesis, start
 from discreet.hypothesis.junction_tree import MAX_TREE, tree_cells
-from discreet.hypothesis.max_entropy import Fit, fit, listed_sizes, tangled
+from discreet.hypothesis.max_entropy import FittedHypothesis, fit, listed_sizes, tangled
 from discreet.hypothesis.tensor import Axes, Linear, Scope
 
-__all__ = ["MAX_DENSE", "MAX_TREE", "Axes", "Dense", "Factored", "Fit", "Hypothesis", "Linear", "Scope"]
+__all__ = ["MAX_DENSE", "MAX_TREE", "Axes", "Dense", "Factored", "FittedHypothesis", "Hypothesis", "Linear", "Scope"]
 __all__ += ["fit", "listed_sizes", "start", "tangled", "tree_cells"]

@@ -37,7 +37,7 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from discreet.data import Category, Domain, Floats, Number
+from discreet.data import Domain, Floats
 from discreet.hypothesis.dense import Dense
 from discreet.hypothesis.graphical_model import Factored, Hypothesis, start
 from discreet.hypothesis.junction_tree import tree_cells
@@ -67,7 +67,7 @@ class Measurement(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
+class FittedHypothesis:
     """A hypothesis, the number of rows it stands for, and which measurements (by index) it does not use."""
 
     hypothesis: Hypothesis
@@ -75,7 +75,7 @@ class Fit:
     left_out: tuple[int, ...] = ()
 
 
-def fit(measured: Sequence[Measurement], domain: Domain, *, total: float | None) -> Fit:
+def fit(measured: Sequence[Measurement], domain: Domain, *, total: float | None) -> FittedHypothesis:
     """The hypothesis nearest to everything measured; it depends on that alone, so that a session that is opened again
     finds the same.
 
@@ -85,7 +85,7 @@ def fit(measured: Sequence[Measurement], domain: Domain, *, total: float | None)
     parts, left_out = parts_of(measured, domain, sizes)
     rows = total if total is not None else _total(parts)
     tables: Tables = {}
-    groups: list[list[Part]] = []  # parts that share columns, directly or through others, are fitted together
+    groups: list[list[MeasuredPart]] = []  # parts that share columns, directly or through others, are fitted together
     for part in _with_implied(parts, sizes):
         if part.scope:
             touched = [group for group in groups if any(set(part.scope) & set(other.scope) for other in group)]
@@ -93,21 +93,22 @@ def fit(measured: Sequence[Measurement], domain: Domain, *, total: float | None)
             groups.append([*itertools.chain.from_iterable(touched), part])
     for group in groups:
         tables.update(_fit_group(sorted(group, key=lambda part: (len(part.scope), part.scope)), sizes, max(rows, 1.0)))
-    if not tables:
-        return Fit(start(sizes), rows, left_out)
-    if math.prod(sizes.values()) > _DENSE:
-        return Fit(Factored(sizes, tables), rows, left_out)
-    even = {tuple(sizes): np.zeros(list(sizes.values()))}
-    return Fit(Dense.from_logs(sizes, DenseOracle(sizes, tables).raised({**even, **tables})), rows, left_out)
+    hypothesis: Hypothesis = start(sizes)
+    if tables and math.prod(sizes.values()) > _DENSE:
+        hypothesis = Factored(sizes, tables)
+    elif tables:
+        even = {tuple(sizes): np.zeros(list(sizes.values()))}
+        hypothesis = Dense.from_logs(sizes, DenseOracle(sizes, tables).raised({**even, **tables}))
+    return FittedHypothesis(hypothesis, rows, left_out)
 
 
 def listed_sizes(domain: Domain) -> dict[str, int]:
     """The columns that a hypothesis is about: those whose values can be listed."""
-    return {name: column.size for name, column in domain.items() if isinstance(column, (Category, Number))}
+    return {name: column.size for name, column in domain.items() if column.listed}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class MeasuredPart:
     """Numbers of one query: one measurement, or several of the same query averaged."""
 
     form: Linear
@@ -116,14 +117,14 @@ class Part:
     plain: bool  # the cells of the scope in their own order, each counted once: no places to look up
 
     @staticmethod
-    def average(form: Linear, repeated: list[tuple[Floats, float]]) -> Part:
+    def average(form: Linear, repeated: list[tuple[Floats, float]]) -> MeasuredPart:
         """Of several values with their variances, by their precision."""
         precision = math.fsum(1 / variance for _, variance in repeated)
         value = np.sum([value / variance for value, variance in repeated], axis=0) / precision
         plain = math.prod(form.outputs) == form.cells and bool(
             (form.place == np.arange(form.cells)).all() and (form.weight == 1).all()
         )
-        return Part(form, value, 1 / precision, plain)
+        return MeasuredPart(form, value, 1 / precision, plain)
 
     @property
     def scope(self) -> Scope:
@@ -132,7 +133,7 @@ class Part:
 
 def parts_of(
     measured: Sequence[Measurement], domain: Domain, sizes: dict[str, int]
-) -> tuple[list[Part], tuple[int, ...]]:
+) -> tuple[list[MeasuredPart], tuple[int, ...]]:
     """What can be used, repeated queries averaged; and the indices of the rest."""
     forms: dict[Hashable, Linear] = {}
     values: dict[Hashable, list[tuple[Floats, float]]] = {}
@@ -147,11 +148,11 @@ def parts_of(
             forms[query] = form
         numbers = np.asarray(measurement.value, dtype=np.float64).ravel()
         values.setdefault(query, []).append((numbers, max(measurement.variance, 1e-18)))
-    parts = [Part.average(form, values[query]) for query, form in forms.items() if form.weight.any()]
+    parts = [MeasuredPart.average(form, values[query]) for query, form in forms.items() if form.weight.any()]
     return parts, tuple(left_out)
 
 
-def _with_implied(parts: list[Part], sizes: dict[str, int]) -> list[Part]:
+def _with_implied(parts: list[MeasuredPart], sizes: dict[str, int]) -> list[MeasuredPart]:
     """The same, and what complete marginals say about each other and about single columns, averaged into one marginal
     for each of these scopes: every scope gets the best that is known about it, and a slack of its own."""
     whole = [part for part in parts if part.plain and part.scope]
@@ -165,7 +166,7 @@ def _with_implied(parts: list[Part], sizes: dict[str, int]) -> list[Part]:
                 table = part.value.reshape(part.form.shape).sum(axis=summed)
                 known.append((table.ravel(), part.variance * (part.form.cells // table.size)))
         cells = math.prod(shape)
-        implied.append(Part.average(Linear(scope, shape, shape, np.arange(cells), np.ones(cells)), known))
+        implied.append(MeasuredPart.average(Linear(scope, shape, shape, np.arange(cells), np.ones(cells)), known))
     return [*(part for part in parts if part not in whole), *implied]
 
 
@@ -175,7 +176,7 @@ def tangled(scopes: list[Scope], sizes: dict[str, int]) -> bool:
     return math.prod(sizes[name] for name in columns) > _DENSE and tree_cells(sizes, scopes) > _TREE
 
 
-def _total(parts: Sequence[Part]) -> float:
+def _total(parts: Sequence[MeasuredPart]) -> float:
     """The number of rows: the sums of complete marginals, averaged by their precision; without any, the number with
     which a uniform table answers best."""
     known = [
@@ -191,7 +192,7 @@ def _total(parts: Sequence[Part]) -> float:
     return max(0.0, rows / weight) if weight > 0 else 0.0
 
 
-def _fit_group(parts: list[Part], sizes: dict[str, int], rows: float) -> Tables:
+def _fit_group(parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -> Tables:
     """The tables whose sum is the logarithm of the fit: level by level, fewest columns first."""
     held = {name: sizes[name] for name in sizes if any(name in part.scope for part in parts)}
     theta, slack = np.zeros(0), np.zeros(0)
@@ -207,7 +208,7 @@ def _fit_group(parts: list[Part], sizes: dict[str, int], rows: float) -> Tables:
 class _Block:
     """All numbers measured over one scope as a matrix on its cells; None stands for the cells themselves."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[MeasuredPart]) -> None:
         self.scope, self.shape = parts[0].scope, parts[0].form.shape
         self.matrix = self.squared = None
         if len(parts) > 1 or not parts[0].plain:
@@ -233,7 +234,7 @@ class _Block:
 class EntropyProblem:
     """The concave problem for some measurements; theta, slack and the gradient are vectors over all their numbers."""
 
-    def __init__(self, parts: list[Part], sizes: dict[str, int], rows: float) -> None:
+    def __init__(self, parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -> None:
         self.parts, self.rows = parts, rows
         by_scope = [list(group) for _, group in itertools.groupby(parts, key=lambda part: part.scope)]
         self.blocks = [_Block(group) for group in by_scope]

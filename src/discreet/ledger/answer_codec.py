@@ -32,31 +32,10 @@ def decode(text: str) -> Any:
     return _unpack(json.loads(text))
 
 
-def _pack(value: object) -> Json:
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, int):
-        return int(value) if -_SMALL <= value < _SMALL else {"int": hex(value)}
-    if isinstance(value, float):
-        return {"float": repr(float(value))}
-    if isinstance(value, Fraction):
-        return {"fraction": f"{value.numerator}/{value.denominator}"}
-    if isinstance(value, tuple):
-        return {"tuple": [_pack(each) for each in value]}
-    if isinstance(value, list):
-        return [_pack(each) for each in value]
-    if isinstance(value, Mapping):
-        return {"dict": [[_key(key), _pack(each)] for key, each in value.items()]}
-    return _pack_numpy(value)
-
-
-def _key(key: object) -> str:
-    if not isinstance(key, str):
-        raise ParameterError("the keys of an answer must be texts")
-    return key
-
-
-def _pack_numpy(value: object) -> Json:
+def _pack(value: Any) -> Json:
+    for kind, pack in _PACKERS.items():
+        if isinstance(value, kind):
+            return pack(value)
     import numpy as np
 
     if isinstance(value, np.generic):
@@ -70,10 +49,27 @@ def _pack_numpy(value: object) -> Json:
     return {"array": [value.dtype.str.lstrip("<>=|"), list(value.shape), " ".join(map(spell, flat))]}
 
 
+def _pack_mapping(value: Mapping[Any, object]) -> Json:
+    if not all(isinstance(key, str) for key in value):
+        raise ParameterError("the keys of an answer must be texts")
+    return {"dict": [[key, _pack(each)] for key, each in value.items()]}
+
+
+_PACKERS: dict[Any, Callable[[Any], Json]] = {
+    (bool, str, type(None)): lambda value: value,
+    int: lambda value: int(value) if -_SMALL <= value < _SMALL else {"int": hex(value)},
+    float: lambda value: {"float": repr(float(value))},
+    Fraction: lambda value: {"fraction": f"{value.numerator}/{value.denominator}"},
+    tuple: lambda value: {"tuple": list(map(_pack, value))},
+    list: lambda value: list(map(_pack, value)),
+    Mapping: _pack_mapping,
+}
+
+
 def _unpack(stored: Any) -> Any:
-    if isinstance(stored, list):
-        return [_unpack(each) for each in stored]
-    if not isinstance(stored, dict):
+    if type(stored) is list:
+        return list(map(_unpack, stored))
+    if type(stored) is not dict:
         return stored
     ((kind, held),) = stored.items()
     return _UNPACKERS[kind](held)
@@ -83,16 +79,15 @@ def _unpack_array(held: Any) -> np.ndarray[Any, Any]:
     import numpy as np
 
     dtype, shape, values = held
-    if dtype.startswith("f"):
-        return np.array([float(each) for each in values.split()], dtype=dtype).reshape(shape)
-    return np.array([int(each, 16) for each in values.split()], dtype=dtype).reshape(shape)
+    numbers = [float(each) if dtype.startswith("f") else int(each, 16) for each in values.split()]
+    return np.array(numbers, dtype=dtype).reshape(shape)
 
 
 _UNPACKERS: dict[str, Callable[[Any], Any]] = {
     "int": lambda held: int(held, 16),
     "float": float,
     "fraction": Fraction,
-    "tuple": lambda held: tuple(_unpack(each) for each in held),
+    "tuple": lambda held: tuple(map(_unpack, held)),
     "dict": lambda held: {key: _unpack(each) for key, each in held},
     "array": _unpack_array,
 }

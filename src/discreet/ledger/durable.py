@@ -11,7 +11,6 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 
 from discreet.errors import LedgerUnavailable
 
@@ -26,7 +25,7 @@ def create_file(path: Path, text: str) -> bool:
             os.link(fresh, path)  # whole, or not there at all
         except FileExistsError:
             return False
-        sync_directory(path.parent)
+        sync_path(path.parent)
     return True
 
 
@@ -34,7 +33,7 @@ def replace_file(path: Path, text: str) -> None:
     """Put a file in the place of another: a reader sees the old one or the new one, also after a power cut."""
     with _fresh(path, text) as fresh:
         os.replace(fresh, path)
-        sync_directory(path.parent)
+        sync_path(path.parent)
 
 
 def read_own(path: Path) -> bytes:
@@ -89,9 +88,7 @@ class FileLock:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         try:
             if self.taken:
                 fcntl.flock(self.descriptor, fcntl.LOCK_UN)
@@ -139,7 +136,7 @@ def make_directory(path: Path) -> None:
         path = path.parent
     for each in reversed(missing):
         each.mkdir(mode=0o700, exist_ok=True)
-        sync_directory(each.parent)
+        sync_path(each.parent)
 
 
 def remove(path: Path) -> None:
@@ -148,8 +145,8 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
+def sync_path(path: Path) -> None:
+    """Make a file, or the names in a directory, durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -158,11 +155,20 @@ def sync_directory(path: Path) -> None:
 
 
 @contextlib.contextmanager
+def os_errors(trouble: str) -> Iterator[None]:
+    """An error of the system as ours: "<trouble>: <why>"."""
+    try:
+        yield
+    except OSError as error:
+        raise LedgerUnavailable(f"{trouble}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
 def _fresh(path: Path, text: str) -> Iterator[Path]:
     """A new file with this text beside `path`, under an unpredictable name; it is removed afterwards."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
+    with os_errors(f"{path.name} cannot be written"):
         descriptor = os.open(fresh, flags, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -172,5 +178,3 @@ def _fresh(path: Path, text: str) -> Iterator[Path]:
             yield fresh
         finally:
             remove(fresh)
-    except OSError as error:
-        raise LedgerUnavailable(f"{path.name} cannot be written: {error.strerror}") from None

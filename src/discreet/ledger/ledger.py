@@ -7,24 +7,24 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from discreet import exact
 from discreet.data import AnyNumber, Bits, Category, Dataset, Domain, Facts, Identity, Number, Vector, Whole
-from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, LedgerUnavailable, ParameterError
+from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, ParameterError
 from discreet.exact import Exact
 from discreet.funds import NOTHING, Books, Caps, Funds, Price, price_of, remaining_books, spent_books
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
-from discreet.ledger.durable import remove
+from discreet.ledger.durable import os_errors, remove
 from discreet.ledger.local import file_parts, memory_parts
 from discreet.ledger.mark import mark_file, state_directory
 from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
 from discreet.ledger.place import Mark, name_digest
-from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar
+from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar_path
 from discreet.ledger.sqlite import SqlitePlace, copied
-from discreet.ledger.state import Allowance, Body, Header, State, price_from, price_record, seen_by
+from discreet.ledger.state import Allowance, AllowanceUse, Body, Header, State, price_from, price_record, seen_by
 from discreet.ledger.store import Store, mark_of, new_witness, utc_now
 from discreet.mechanisms import Conversation, Mechanism
 from discreet.records import Json, canonical, digest, record, revive
@@ -100,7 +100,7 @@ class Ledger:
         """A ledger that lives as long as this process: for one fit, for tests. It does not claim the table's file."""
         opening = opening_body(budget, table, testing=testing, failure_share=failure_share, size=None, ledger_id=None)
         source = source_of(table)
-        if source is not None and sidecar(source).exists():
+        if source is not None and sidecar_path(source).exists():
             raise LedgerMismatch(f"{source.name} has a ledger already: open that one")
         store = Store(memory_parts())
         write_opening(store, opening, table, witness=None)
@@ -117,12 +117,9 @@ class Ledger:
         look  only look: nothing is written now, not even that
         """
         where = Path(os.path.realpath(path))
-        try:
-            found = where.is_file()
-        except OSError as error:
-            raise LedgerUnavailable(f"{where.name} cannot be opened: {error.strerror}") from None
-        if not found:
-            raise ParameterError(f"there is no ledger at {where.name}")
+        with os_errors(f"{where.name} cannot be opened"):
+            if not where.is_file():
+                raise ParameterError(f"there is no ledger at {where.name}")
         parts = file_parts(where, state_directory(state_dir))
         if look and not os.access(where.parent, os.W_OK):
             parts = replace(parts, place=copied(where))
@@ -138,9 +135,7 @@ class Ledger:
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # Looking.
@@ -194,6 +189,21 @@ class Ledger:
             caps = self._header.caps.share(named.share)
             return left.at_most(remaining_books(named.spent, caps, self._header.order, facts))
 
+    def allowances(self) -> list[AllowanceUse]:
+        """What was spent under each allowance and what is left of it, in the order in which they were made."""
+        with self.store.reading() as state:
+            spent, header = self.spent(), self._header
+            return [
+                AllowanceUse(
+                    name,
+                    each.share,
+                    spent.part_of(each.spent),
+                    max(Fraction(0), 1 - self.remaining(allowance=name).used()),
+                    header.proved_by(each.spent),
+                )
+                for name, each in state.allowances.items()
+            ]
+
     def funds(self, *, share: Share | None = None, allowance: str | None = None) -> Funds:
         """What one release may cost now, as a value; the charge decides whether it is still there.
 
@@ -239,6 +249,10 @@ class Ledger:
     def entries(self, *, after: int = 0) -> Iterator[Body]:
         """All entries in order, or those after one, each checked: public parameters, prices, answers; never rows."""
         return self.store.entries(after=after)
+
+    def fold(self) -> Iterator[tuple[Body, State]]:
+        """All entries in order, each with the sums after it: one State, which the next entry changes."""
+        return self.store.fold()
 
     def length(self) -> int:
         """How many entries there are."""
@@ -317,11 +331,29 @@ class Ledger:
         does not know, and which were therefore not priced again.
         """
         self.store.refold()
-        unknown, priced = [], _Priced(self, catalogue or {})
+        unknown: list[int] = []
+        prices: dict[tuple[str, str], Price | None] = {}  # each mechanism is priced once under the same facts
         for body in self.entries() if catalogue is not None else ():
-            if body["kind"] == "charge" and not priced.check(body):
-                unknown.append(body["seq"])
+            if body["kind"] == "charge":
+                key = (digest(body["mechanism"]), body["facts_hash"])
+                if key not in prices:
+                    prices[key] = self._price_again(body, catalogue or {})
+                expected, charged = prices[key], price_from(body["price"])
+                if expected is None:
+                    unknown.append(body["seq"])
+                elif not expected.agrees(charged):
+                    raise LedgerCorrupt(body["seq"], f"the price {expected}", str(charged))
         return tuple(unknown)
+
+    def _price_again(self, body: Body, catalogue: Mapping[str, type]) -> Price | None:
+        """The price of a recorded charge; None if the catalogue does not know its mechanism."""
+        if not all(name in catalogue for name in _names(body["mechanism"])):
+            return None
+        facts = self.facts_with(body["facts_hash"])
+        try:
+            return self.price(revive(body["mechanism"], catalogue).guarantee(facts))
+        except (DiscreetError, TypeError, AttributeError) as error:
+            raise LedgerCorrupt(body["seq"], "a record that can be priced again", str(error)) from None
 
     def export(self, *, redact: bool = True) -> Iterator[str]:
         """Every entry as a line of JSON; redacted, without memos, request ids, who asked, and what was queried."""
@@ -337,10 +369,10 @@ class Ledger:
     def __deepcopy__(self, memo: dict[int, Any]) -> Ledger:
         return self
 
-    def __reduce__(self) -> tuple[Callable[[str, str], Ledger], tuple[str, str]]:
+    def __reduce__(self) -> tuple[Callable[[str], Ledger], tuple[str]]:
         if self.path is None:
             raise ParameterError("a ledger in memory cannot be pickled: the copy would be a second budget")
-        return _unpickled, (str(self.path), str(self.store.parts.state_dir))
+        return partial(Ledger.open, state_dir=str(self.store.parts.state_dir)), (str(self.path),)
 
     # Facts.
 
@@ -383,39 +415,6 @@ def _made(
     return place
 
 
-def _unpickled(path: str, state_dir: str) -> Ledger:
-    return Ledger.open(path, state_dir=state_dir)
-
-
-class _Priced:
-    """Prices charges again: each mechanism once, however often it was charged under the same facts."""
-
-    def __init__(self, ledger: Ledger, catalogue: Mapping[str, type]) -> None:
-        self._ledger, self._catalogue = ledger, catalogue
-        self._known: dict[tuple[str, str], Price | None] = {}
-
-    def check(self, body: Body) -> bool:
-        """LedgerCorrupt if this charge has another price; False if the catalogue does not know its mechanism."""
-        key = (digest(body["mechanism"]), body["facts_hash"])
-        if key not in self._known:
-            self._known[key] = self._price(body)
-        expected, found = self._known[key], price_from(body["price"])
-        if expected is None:
-            return False
-        if not expected.agrees(found):
-            raise LedgerCorrupt(body["seq"], f"the price {expected}", str(found))
-        return True
-
-    def _price(self, body: Body) -> Price | None:
-        if not all(name in self._catalogue for name in _names(body["mechanism"])):
-            return None
-        facts = self._ledger.facts_with(body["facts_hash"])
-        try:
-            return self._ledger.price(revive(body["mechanism"], self._catalogue).guarantee(facts))
-        except (DiscreetError, TypeError, AttributeError) as error:
-            raise LedgerCorrupt(body["seq"], "a record that can be priced again", str(error)) from None
-
-
 def _proved_names(state: State, mark: Mark | None) -> Json:
     """What counts as spent in each name: as for the whole; where the mark does not know a name, all that the mark
     knows and this ledger does not may have been spent in it."""
@@ -449,21 +448,22 @@ def _redacted(body: Body) -> Body:
 
 def _shallow(value: Json) -> Json:
     """A field of a mechanism without what a query says: nested records keep their names only."""
-    if isinstance(value, dict):
+    if type(value) is dict:
         return {"name": value.get("name")}
-    return [_shallow(each) for each in value] if isinstance(value, list) else value
+    return [_shallow(each) for each in value] if type(value) is list else value
 
 
 def _tells(value: Json) -> bool:
     """Whether a field has text of its own (a column, a level, somebody's label) beside numbers and records."""
-    if isinstance(value, list):
+    if type(value) is list:
         return any(map(_tells, value))
-    return isinstance(value, str) and not isinstance(revive(value, {}), Fraction)
+    return type(value) is str and type(revive(value, {})) is not Fraction
 
 
 def _names(stored: Json) -> Iterator[object]:
     """The names of a record and of all records in it."""
-    if isinstance(stored, dict):
+    if type(stored) is dict:
         yield stored.get("name")
-    for each in stored.values() if isinstance(stored, dict) else stored if isinstance(stored, list) else ():
+        stored = list(stored.values())
+    for each in stored if type(stored) is list else ():
         yield from _names(each)

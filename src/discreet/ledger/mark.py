@@ -34,7 +34,7 @@ from pathlib import Path
 
 from discreet.errors import LedgerCorrupt, LedgerUnavailable
 from discreet.funds import Price
-from discreet.ledger.durable import FileLock, open_own, sync_directory, wait_for_lock
+from discreet.ledger.durable import FileLock, open_own, os_errors, sync_path, wait_for_lock
 from discreet.ledger.place import Mark
 from discreet.ledger.process import boot
 
@@ -100,7 +100,7 @@ class MarkFile:
             if newest is None or newest[1].seq < mark.seq:
                 self._write(descriptor, 0 if newest is None else 1 - newest[0], mark)
             if newest is None:
-                sync_directory(self.path.parent)
+                sync_path(self.path.parent)
             _sync_data(descriptor)
             return logged
 
@@ -120,12 +120,12 @@ class MarkFile:
         """
 
         def done() -> bool:
-            mark = self._note(turns, slot)[1]
+            mark = self.note(turns, slot)[1]
             return mark is not None and mark.seq >= seq
 
         with FileLock(path, _WHAT, done=done) as lock:
             if lock.taken and not done():
-                self._write_note(turns, slot, serve(lock.descriptor))
+                self.write_note(turns, slot, serve(lock.descriptor))
 
     def write_first(self, mark: Mark) -> None:
         """The mark of a ledger that is being made: durable before the ledger can be found."""
@@ -135,19 +135,17 @@ class MarkFile:
 
     def reset(self, mark: Mark, turns: int) -> None:
         """Set the mark to this durable entry, also backwards, while no process is in either stage."""
-        with FileLock(self._syncs, _WHAT), FileLock(self._name, _WHAT) as lock:
-            try:
-                for slot in (0, 1):
-                    self._write(lock.descriptor, slot, mark)
-                os.fsync(lock.descriptor)
-                for slot in (_LOGGED, _MARKED):
-                    self._write_note(turns, slot, _slot(mark, boot()))
-                sync_directory(self.path.parent)
-                for above in self.path.parents[1:3]:  # which may be new too, made by a process that was interrupted
-                    with contextlib.suppress(PermissionError):
-                        sync_directory(above)
-            except OSError as error:
-                raise _unusable("written", error) from None
+        written = os_errors(f"{_WHAT} cannot be written")
+        with FileLock(self._syncs, _WHAT), FileLock(self._name, _WHAT) as lock, written:
+            for slot in (0, 1):
+                self._write(lock.descriptor, slot, mark)
+            os.fsync(lock.descriptor)
+            for slot in (_LOGGED, _MARKED):
+                self.write_note(turns, slot, _slot(mark, boot()))
+            sync_path(self.path.parent)
+            for above in self.path.parents[1:3]:  # which may be new too, made by a process that was interrupted
+                with contextlib.suppress(PermissionError):
+                    sync_path(above)
 
     def _write(self, descriptor: int, slot: int, mark: Mark) -> None:
         """Fill one slot of the mark, and remember what the file holds now."""
@@ -166,22 +164,25 @@ class MarkFile:
             self._last = (held, max(whole, key=lambda each: each[1].seq, default=None))
         return self._last[1]
 
-    def _note(self, turns: int, slot: int) -> _Slot:
+    def note(self, turns: int, slot: int) -> _Slot:
         """A slot of the turns; it says None if it is not of this boot, or is being written."""
-        text = os.pread(turns, SLOT, slot * SLOT)
+        try:
+            text = os.pread(turns, SLOT, slot * SLOT)
+        except OSError as error:
+            raise _unusable("read", error) from None
         note = self._noted.get(slot)
         if note is None or note[0] != text:
             note = self._noted[slot] = (text, _parsed(text, boot()))
         return note
 
-    def _write_note(self, turns: int, slot: int, note: _Slot) -> None:
+    def write_note(self, turns: int, slot: int, note: _Slot) -> None:
         _pwrite(turns, note[0], slot)
         self._noted[slot] = note
 
     def _reached(self, turns: int, slot: int, seq: int) -> _Slot:
         """A slot of the turns that has come at least to this entry; read again if it is just being written."""
         for _ in range(1000):
-            note = self._note(turns, slot)
+            note = self.note(turns, slot)
             if note[1] is not None and note[1].seq >= seq:
                 return note
             time.sleep(0.0001)
@@ -201,17 +202,11 @@ class HeldFile:
 
     def ahead(self) -> Mark | None:
         """The last commit under this mark in this boot; it may not be durable yet."""
-        try:
-            return self._marks._note(self._turns, _AHEAD)[1]
-        except OSError as error:
-            raise _unusable("read", error) from None
+        return self._marks.note(self._turns, _AHEAD)[1]
 
     def commit(self, mark: Mark) -> None:
         """Say how far the ledger has come. What is durable of it is `settle`'s."""
-        try:
-            self._marks._write_note(self._turns, _AHEAD, _slot(mark, boot()))
-        except OSError as error:
-            raise _unusable("written", error) from None
+        self._marks.write_note(self._turns, _AHEAD, _slot(mark, boot()))
 
     def reset(self, mark: Mark) -> None:
         """Put the mark to this entry, wherever it was: for a new ledger, and after a reconciliation."""
@@ -288,5 +283,9 @@ def _price(renyi: str, pure: str, failure: str) -> Price:
 
 
 def _pwrite(descriptor: int, text: bytes, slot: int) -> None:
-    if os.pwrite(descriptor, text, slot * SLOT) != len(text):
-        raise OSError(0, "the high-water mark was written only in part")
+    try:
+        whole = os.pwrite(descriptor, text, slot * SLOT) == len(text)
+    except OSError as error:
+        raise _unusable("written", error) from None
+    if not whole:
+        raise LedgerUnavailable(f"{_WHAT} was written only in part")

@@ -15,24 +15,50 @@ from pathlib import Path
 from typing import Any
 
 
-class LocalProcesses:
-    """The processes of this machine, as `place.Alive`."""
-
-    def name(self) -> dict[str, Any]:
-        return this_process()
-
-    def gone(self, process: dict[str, Any]) -> bool:
-        return gone(process)
-
-
 def this_process() -> dict[str, Any]:
     """The name of the running process, as JSON."""
-    return _named(os.getpid())
+    return _process_name(os.getpid())
 
 
 @functools.cache
-def _named(pid: int) -> dict[str, Any]:
-    return {"pid": pid, "start": _start(pid), "boot": _boot_id(), "space": _pid_space()}
+def _process_name(pid: int) -> dict[str, Any]:
+    try:
+        space = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        space = None
+    fields = _status(pid)
+    return {"pid": pid, "start": fields[19] if fields else None, "boot": _boot_id(), "space": space}
+
+
+def gone(process: dict[str, Any]) -> bool:
+    """Whether that process certainly does not run any more."""
+    here, pid = this_process(), process["pid"]
+    if process["boot"] != here["boot"]:
+        return True
+    if process["space"] != here["space"]:
+        return False  # another container of the same machine: its processes cannot be seen from here
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass  # it runs, and belongs to another user
+    fields = _status(pid)
+    if process["start"] != (fields[19] if fields else None):
+        return True
+    if not fields or fields[0] not in ("Z", "X"):
+        return False
+    try:  # it has ended and only waits for its parent to notice: it is dead if no thread of it is left
+        return len(os.listdir(f"/proc/{pid}/task")) <= 1
+    except OSError:
+        return False
+
+
+class LocalProcesses:
+    """The processes of this machine, as `place.Alive`."""
+
+    name = staticmethod(this_process)
+    gone = staticmethod(gone)
 
 
 def boot() -> str:
@@ -43,22 +69,6 @@ def boot() -> str:
 @functools.cache
 def _boot_id() -> str | None:
     return _read("/proc/sys/kernel/random/boot_id")
-
-
-def gone(process: dict[str, Any]) -> bool:
-    """Whether that process certainly does not run any more."""
-    here = this_process()
-    if process["boot"] != here["boot"]:
-        return True
-    if process["space"] != here["space"]:
-        return False  # another container of the same machine: its processes cannot be seen from here
-    try:
-        os.kill(process["pid"], 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass  # it runs, and belongs to somebody else
-    return bool(process["start"] != _start(process["pid"])) or _ended(process["pid"])
 
 
 @functools.cache
@@ -79,28 +89,9 @@ def code_version() -> str:
         return "not installed"
 
 
-def _start(pid: int) -> str | None:
-    """Clock ticks from boot to the start of the process: the 22nd field, counted after the parenthesised name."""
-    stat = _read(f"/proc/{pid}/stat")
-    return None if stat is None else stat.rpartition(")")[2].split()[19]
-
-
-def _ended(pid: int) -> bool:
-    """Whether a process has ended and only waits for its parent to notice: it is dead, and no thread of it is left."""
-    stat = _read(f"/proc/{pid}/stat")
-    if stat is None or stat.rpartition(")")[2].split()[0] not in ("Z", "X"):
-        return False
-    try:
-        return len(os.listdir(f"/proc/{pid}/task")) <= 1
-    except OSError:
-        return False
-
-
-def _pid_space() -> int | None:
-    try:
-        return os.stat("/proc/self/ns/pid").st_ino
-    except OSError:
-        return None
+def _status(pid: int) -> list[str]:
+    """What the system says of a process, after its parenthesised name: the state first, the start in ticks at [19]."""
+    return (_read(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
 
 
 def _read(path: str) -> str | None:

@@ -12,11 +12,11 @@ import os
 from pathlib import Path
 
 from discreet.errors import LedgerMismatch, LedgerUnavailable
-from discreet.ledger.durable import create_file
+from discreet.ledger.durable import create_file, os_errors
 from discreet.records import canonical
 
 
-def sidecar(source: Path) -> Path:
+def sidecar_path(source: Path) -> Path:
     """Where the sidecar of a table's file is."""
     real = Path(os.path.realpath(source))
     return real.with_name(real.name + ".discreet.json")
@@ -25,7 +25,7 @@ def sidecar(source: Path) -> Path:
 def require_unclaimed(source: Path) -> None:
     """LedgerMismatch if the file has a ledger, or has several names and so could have several ledgers."""
     _require_one_name(source)
-    path = sidecar(source)
+    path = sidecar_path(source)
     if path.exists():
         raise LedgerMismatch(
             f"{source.name} has a ledger already: {path.name} names it. Two ledgers would be two budgets for the same "
@@ -36,7 +36,7 @@ def require_unclaimed(source: Path) -> None:
 def claim(source: Path, ledger_id: str) -> None:
     """Make the sidecar name this ledger; LedgerMismatch if it names another. Written only if it is not there yet."""
     _require_one_name(source)
-    path = sidecar(source)
+    path = sidecar_path(source)
     if not path.exists():
         create_file(path, canonical({"ledger": ledger_id}) + "\n")
     if _named(path) != ledger_id:
@@ -45,7 +45,7 @@ def claim(source: Path, ledger_id: str) -> None:
 
 def disown(source: Path, ledger_id: str) -> bool:
     """Remove the sidecar if it names this ledger; whether there is certainly none left that does."""
-    path = sidecar(source)
+    path = sidecar_path(source)
     try:
         if path.exists() and _named(path) == ledger_id:
             path.unlink()
@@ -55,10 +55,8 @@ def disown(source: Path, ledger_id: str) -> bool:
 
 
 def _require_one_name(source: Path) -> None:
-    try:
+    with os_errors(f"{source.name} cannot be looked at"):
         names = os.stat(source).st_nlink
-    except OSError as error:
-        raise LedgerUnavailable(f"{source.name} cannot be looked at: {error.strerror}") from None
     if names > 1:
         raise LedgerMismatch(
             f"{source.name} has several names (hard links), and each could have a ledger: copy the file, or remove "
@@ -68,8 +66,7 @@ def _require_one_name(source: Path) -> None:
 
 def _named(path: Path) -> object:
     try:
-        return json.loads(path.read_bytes())["ledger"]
-    except OSError as error:
-        raise LedgerUnavailable(f"{path.name} cannot be read: {error.strerror}") from None
+        with os_errors(f"{path.name} cannot be read"):
+            return json.loads(path.read_bytes())["ledger"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None

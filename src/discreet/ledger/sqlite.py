@@ -24,12 +24,13 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from discreet.errors import DiscreetError, LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
-from discreet.ledger.durable import refuse_strangers, remove, sync_directory
+from discreet.ledger.durable import os_errors, refuse_strangers, remove, sync_path
 from discreet.ledger.place import Look
 from discreet.ledger.state import Row, printable
 
@@ -173,12 +174,10 @@ class SqlitePlace:
     def create(self) -> None:
         """Make the file, readable by its owner only, with empty tables."""
         if self.path is not None:
-            try:
+            if not self.path.parent.is_dir():
+                raise ParameterError(f"there is no folder {str(self.path.parent)!r} for a ledger")
+            with os_errors(f"{self.path.name} cannot be created"):
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
-            except FileNotFoundError:
-                raise ParameterError(f"there is no folder {str(self.path.parent)!r} for a ledger") from None
-            except OSError as error:
-                raise LedgerUnavailable(f"{self.path.name} cannot be created: {error.strerror}") from None
         with self.write():
             pass
 
@@ -192,19 +191,14 @@ class SqlitePlace:
         self.close()
         if busy or left or os.path.exists(f"{self.path}-wal"):  # its log has another name, and would be lost
             raise LedgerUnavailable(f"{path.name} cannot be created: its log could not be emptied")
-        try:
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        with os_errors(f"{path.name} cannot be created"):
+            sync_path(self.path)
             try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            os.link(self.path, path)
+                os.link(self.path, path)
+            except FileExistsError:
+                raise ParameterError(f"{path.name} exists already; Ledger.open opens a ledger") from None
             remove(self.path)
-            sync_directory(path.parent)
-        except FileExistsError:
-            raise ParameterError(f"{path.name} exists already; Ledger.open opens a ledger") from None
-        except OSError as error:
-            raise LedgerUnavailable(f"{path.name} cannot be created: {error.strerror}") from None
+            sync_path(path.parent)
 
     def discard(self) -> None:
         """Remove the files of a ledger whose creation failed."""
@@ -223,9 +217,9 @@ class SqlitePlace:
     def rest(self) -> None:
         """Close the connection to the file, if no transaction is open; the next use opens it again."""
         home = self._homes.get(os.getpid())
-        if self.path is None or home is None or home.connection is None or home.connection.in_transaction:
-            return
-        _let_go(self._homes)
+        open_now = home is not None and home.connection is not None and home.connection.in_transaction
+        if self.path is not None and not open_now:
+            _let_go(self._homes)
 
     def _home(self) -> _Connection:
         if self.path is None and os.getpid() != self._owner:
@@ -323,36 +317,25 @@ class SqliteRows:
 def copied(path: Path) -> SqlitePlace:
     """A copy of a ledger in a temporary folder, for reading a ledger in a read-only folder."""
     folder = tempfile.TemporaryDirectory(prefix="discreet-")
-    try:
+    with os_errors(f"{path.name} cannot be read"):
         for suffix in ("", "-wal"):
             if os.path.exists(f"{path}{suffix}"):
                 shutil.copyfile(f"{path}{suffix}", Path(folder.name, path.name + suffix))
                 Path(folder.name, path.name + suffix).chmod(0o600)
-    except OSError as error:
-        folder.cleanup()
-        raise LedgerUnavailable(f"{path.name} cannot be read: {error.strerror}") from None
     place = SqlitePlace(Path(folder.name, path.name))
     weakref.finalize(place, folder.cleanup)
     return place
 
 
-def finished(path: Path) -> None:
-    """Finish a creation that was interrupted between linking the ledger's name and removing the temporary name."""
-    if os.stat(path).st_nlink > 1:
-        for other in path.parent.glob(f".{_escaped(path.name)}.*.new"):
-            if _inode(str(other)) == _inode(str(path)):
-                remove(other)
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{each}]" if each in "*?[" else each for each in name)
-
-
 def _check_name(path: Path) -> None:
     """One name, one owner, also of its log: a hard link would have another log and so be another budget."""
     try:
-        finished(path)
         found = os.stat(path)
+        if found.st_nlink > 1:  # perhaps a creation was interrupted between linking the name and removing the first one
+            for other in path.parent.glob(f".{escape(path.name)}.*.new"):
+                if _inode(str(other)) == found.st_ino:
+                    remove(other)
+            found = os.stat(path)
     except OSError as error:
         raise _unusable(error) from None
     if found.st_nlink > 1:

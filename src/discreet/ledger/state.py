@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -37,8 +38,8 @@ from typing import Any, NamedTuple
 
 from discreet.data import Identity
 from discreet.errors import LedgerCorrupt, ParameterError
-from discreet.funds import NOTHING, Caps, Price, caps_at
-from discreet.guarantee import Budget, Neighbours
+from discreet.funds import NANO, NOTHING, Caps, Price, caps_at
+from discreet.guarantee import Budget, Neighbours, renyi_to_epsilon
 from discreet.records import Json, canonical, digest
 
 GENESIS = "0" * 64
@@ -70,6 +71,14 @@ class Header:
     testing: bool
     time: str
 
+    def proved_by(self, spent: Price) -> float | None:
+        """The least epsilon that either book proves of these sums, at the ledger's delta; None: nothing."""
+        proved = [] if spent.pure is None else [float(Fraction(spent.pure, NANO))]
+        if spent.renyi and self.order is not None:
+            delta = self.budget.delta * (1 - self.failure_share)
+            proved.append(renyi_to_epsilon(float(self.order), float(Fraction(spent.renyi, NANO)), delta))
+        return min(proved, default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Pending:
@@ -85,6 +94,32 @@ class Allowance:
 
     share: Fraction
     spent: Price = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class AllowanceUse:
+    """A name's share of the budget.
+
+    part     what was spent under the name, as a part of the whole budget; None if it has no price in the book that
+             decides
+    left     what may still be spent under the name, as a part of the whole budget: no more than the ledger has left
+    epsilon  what the ledger's books prove of the releases under this name together, at the ledger's delta: at most
+             this. One order of the Renyi book proves much for much that was spent, and little for little. None: nothing
+    """
+
+    name: str
+    share: Fraction
+    part: Fraction | None
+    left: Fraction
+    epsilon: float | None
+
+    @property
+    def at_most(self) -> str:
+        """The epsilon with three digits, rounded up; empty if there is none, or nothing was spent."""
+        if not self.epsilon:
+            return ""
+        unit = 10.0 ** (math.floor(math.log10(self.epsilon)) - 2)
+        return f"{math.ceil(self.epsilon / unit * (1 - 1e-12)) * unit:.3g}"
 
 
 @dataclass(frozen=True, slots=True)

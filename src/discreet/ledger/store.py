@@ -86,7 +86,7 @@ class Store:
     def __init__(self, parts: Parts, *, now: Callable[[], str] = utc_now) -> None:
         self.parts = parts
         self.now = now
-        self._known_witness: Witness | None = None
+        self._known_witness: tuple[Witness | None] | None = None
         self._homes: dict[int, _Home] = {}
         _STORES.add(self)
 
@@ -199,32 +199,35 @@ class Store:
         with self.looking() as (_, look):
             return _entry(look, seq)
 
-    def entries(self, *, after: int = 0) -> Iterator[Body]:
-        """All entries, or those after one, each read and checked as it is handed out.
+    def fold(self) -> Iterator[tuple[Body, State]]:
+        """All entries in order, each checked, and the state after it; the next entry changes that state."""
+        state = State()
+        return ((body, state) for body in self._follow(state, advance))
 
-        From the first one on, each is also folded. Each chunk is a snapshot of its own: entries are never changed.
-        """
-        state, check = State(), advance
-        if after:
-            with self._look() as look:
-                before = look.row(after)
-            if before is None:
-                raise LedgerRolledBack(after, f"entry {after}", "fewer entries")
-            state, check = State(seq=after, hash=printable(before.hash)), checked_body
+    def entries(self, *, after: int = 0) -> Iterator[Body]:
+        """All entries, folded from the first one on; or those after one, each checked against the one before it."""
+        if not after:
+            return self._follow(State(), advance)
+        with self.looking() as (_, look):
+            before = look.row(after)
+        if before is None:
+            raise LedgerRolledBack(after, f"entry {after}", "fewer entries")
+        return self._follow(State(seq=after, hash=printable(before.hash)), checked_body)
+
+    def _follow(self, state: State, check: Callable[[State, Row], Body]) -> Iterator[Body]:
+        """The entries after a state, each read as it is handed out; chunks are snapshots: entries never change."""
         while True:
-            with self._look() as look:
+            with self.looking() as (_, look):
                 rows = look.rows(after=state.seq, limit=_CHUNK)
             if not rows:
                 return
             for row in rows:
                 body = check(state, row)
                 state.seq, state.hash = row.seq, row.hash.decode("ascii")
-                if large(body) is None:
-                    yield {"seq": row.seq, "hash": state.hash, **body}
-                else:
-                    with self._look() as look:
-                        whole = _whole(look, row, body)
-                    yield whole
+                if large(body) is not None:
+                    with self.looking() as (_, look):
+                        body["answer_text"] = _long_answer(look, row, body)
+                yield {"seq": row.seq, "hash": state.hash, **body}
 
     def latest(self, kind: str, limit: int) -> list[Body]:
         """The newest entries of a kind, oldest of them first, each checked against the entry before it."""
@@ -264,7 +267,9 @@ class Store:
             self.parts.place.check(look)
             state = State()
             for row in _rows(look, after=0):
-                _whole(look, row, advance(state, row))
+                body = advance(state, row)
+                if large(body) is not None:
+                    _long_answer(look, row, body)
             self.check_mark(state)
 
     # The mark.
@@ -281,13 +286,14 @@ class Store:
     def _witness(self) -> Witness | None:
         """The ledger's mark; None in memory and while a ledger is being created."""
         if self._known_witness is None:
-            with self._look() as look:
+            with self._home().lock, self.parts.place.look() as look:
                 opening = look.row(1)
-            if opening is not None:
-                state = State()
-                advance(state, opening)
-                self._known_witness = self.parts.witness(state.opened.id)
-        return self._known_witness
+            if opening is None:
+                return None
+            state = State()
+            advance(state, opening)
+            self._known_witness = (self.parts.witness(state.opened.id),)
+        return self._known_witness[0]
 
     # Inside.
 
@@ -309,17 +315,6 @@ class Store:
         pid = os.getpid()
         home = self._homes.get(pid)
         return self._homes.setdefault(pid, _Home()) if home is None else home
-
-    @contextmanager
-    def _look(self) -> Iterator[Look]:
-        """Rows, unfolded: of the open transaction, if there is one."""
-        home = self._home()
-        with home.lock:
-            if home.transaction is not None:
-                yield home.transaction[1]
-            else:
-                with self.parts.place.look() as look:
-                    yield look
 
 
 class Writer:
@@ -477,16 +472,16 @@ def _entry(look: Look, seq: int) -> Body:
     if row is None:
         raise ParameterError(f"the ledger has no entry {seq}")
     state = State(seq=seq - 1, hash=GENESIS if before is None else printable(before.hash))
-    return _whole(look, row, checked_body(state, row))
+    body = checked_body(state, row)
+    if large(body) is not None:
+        body["answer_text"] = _long_answer(look, row, body)
+    return {"seq": seq, "hash": printable(row.hash), **body}
 
 
-def _whole(look: Look, row: Row, body: Body) -> Body:
-    """The body with its entry's number and hash, and with a long answer's text, checked against its hash."""
-    body = {"seq": row.seq, "hash": printable(row.hash), **body}
-    answer_hash = large(body)
-    if answer_hash is None:
-        return body
+def _long_answer(look: Look, row: Row, body: Body) -> str:
+    """The text of an answer that lies beside the entries, checked against its hash."""
+    answer_hash = str(large(body))
     text = look.held(answer_hash)
     if text is None or text_hash(text) != answer_hash:
         raise LedgerCorrupt(row.seq, f"an answer with hash {answer_hash}", "another or none")
-    return {**body, "answer_text": text}
+    return text

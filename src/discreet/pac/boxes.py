@@ -39,8 +39,7 @@ from discreet.funds import FAILING, Funds
 from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import GaussianNoise, calibrate
 from discreet.method import Method, Methods, wrong_rows
-from discreet.pac.interior.rank import BinarySearch, MinRank, Routine, checked_routine
-from discreet.pac.interior.splits import PrefixSplit, prefix_split
+from discreet.pac.interior import BinarySearch, MinRank, PrefixSplit, Routine, checked_routine, prefix_split
 from discreet.pac.rules import Labels, distinct, ordered
 from discreet.query import Count, Equals
 from discreet.rng import Rng, checked_scale

@@ -16,6 +16,7 @@ Proofs: docs/proofs/conjunctions.md.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -28,11 +29,10 @@ from discreet.data import Batch, Dataset, Facts, IntArray, Mask
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.guarantee import Guarantee, Neighbours
+from discreet.guarantee import Guarantee
 from discreet.mechanisms import LaplaceNoise, calibrate, gaussian_reach
 from discreet.method import Method, Methods, wrong_rows
-from discreet.pac import all_conjunctions
-from discreet.pac.all_conjunctions import AllConjunctions, check_problem
+from discreet.pac.all_conjunctions import AllConjunctions, check_problem, conjunctions
 from discreet.pac.finite import CHECKED, FiniteClass, empirical_size
 from discreet.pac.rules import Conjunction, Labels, Literals
 from discreet.query import Sensitivity, of_persons
@@ -77,8 +77,7 @@ class FalsifiedLiterals:
         return True
 
     def partial(self, batch: Batch) -> IntArray:
-        found: IntArray = self.literals.falsified(batch, (self.labels.mask(batch),))[0]
-        return found
+        return np.asarray(self.literals.falsified(batch, (self.labels.mask(batch),))[0])
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.literals.check(facts.domain)
@@ -115,8 +114,8 @@ class NoisyCounts:
     threshold: Fraction
 
     def __init__(self, literals: Literals, labels: Labels, scale: Exact, threshold: Exact) -> None:
-        above = _threshold(threshold)
-        exact.freeze(self, literals=literals, labels=labels, scale=exact.positive(scale=scale), threshold=above)
+        exact.freeze(self, literals=literals, labels=labels, scale=exact.positive(scale=scale))
+        exact.freeze(self, threshold=_threshold(threshold))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         moved = FalsifiedLiterals(self.literals, self.labels).sensitivity(facts)
@@ -178,9 +177,9 @@ class GaussianCounts:
     def __init__(
         self, literals: Literals, labels: Labels, variance: Exact, total_variance: Exact, threshold: Exact
     ) -> None:
-        each, total = exact.positive(variance=variance), exact.positive(total_variance=total_variance)
-        above = _threshold(threshold)
-        exact.freeze(self, literals=literals, labels=labels, variance=each, total_variance=total, threshold=above)
+        exact.freeze(self, literals=literals, labels=labels, variance=exact.positive(variance=variance))
+        exact.freeze(self, total_variance=exact.positive(total_variance=total_variance))
+        exact.freeze(self, threshold=_threshold(threshold))
 
     @classmethod
     def balanced(cls, literals: Literals, labels: Labels, variance: Fraction, facts: Facts) -> GaussianCounts:
@@ -190,11 +189,10 @@ class GaussianCounts:
         return cls(literals, labels, variance, variance / ratio, 0)
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        _check(self.literals, self.labels, facts)
-        d = self.literals.variables(facts.domain)
-        each, total = checked_variance(self.variance), checked_variance(self.total_variance)
-        added = d / (2 * each) + 1 / (2 * total)
-        rho = _of_rows(facts.neighbours, added=added, replaced=max(2 * d / each, added))
+        d = _variables(self.literals, self.labels, facts)
+        variance, total = checked_variance(self.variance), checked_variance(self.total_variance)
+        added = d / (2 * variance) + 1 / (2 * total)
+        rho = max(2 * d / variance, added) if facts.neighbours.replace_one else added
         return Guarantee.of_zcdp(rho * facts.neighbours.rows**2, neighbours=facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
@@ -208,7 +206,10 @@ class GaussianCounts:
         Theorem.   A discrete Gaussian of variance v is stochastically below N(0, v) + 1, so the two noises together are
                    below N(0, v + w) + 2.
         """
-        return 2 + math.ceil(_normal_quantile(probability) * math.sqrt(self.variance + self.total_variance))
+        from scipy.special import ndtri
+
+        reached = -float(ndtri(probability)) * math.sqrt(self.variance + self.total_variance)
+        return 2 + math.ceil(reached * (1 + CHECKED))
 
     def total_margin(self, probability: float) -> int:
         """An integer that the noise of the total reaches with at most this probability < 1/2."""
@@ -244,11 +245,10 @@ class LaplaceCounts:
     threshold: Fraction
 
     def __init__(self, literals: Literals, labels: Labels, scale: Exact, total_scale: Exact, threshold: Exact) -> None:
-        each, total = exact.positive(scale=scale), exact.positive(total_scale=total_scale)
-        if 2 * total > each:
+        exact.freeze(self, literals=literals, labels=labels, scale=exact.positive(scale=scale))
+        exact.freeze(self, total_scale=exact.positive(total_scale=total_scale), threshold=_threshold(threshold))
+        if 2 * self.total_scale > self.scale:
             raise ParameterError(f"total_scale must be at most scale / 2, found {total_scale!r} and {scale!r}")
-        above = _threshold(threshold)
-        exact.freeze(self, literals=literals, labels=labels, scale=each, total_scale=total, threshold=above)
 
     @classmethod
     def balanced(cls, literals: Literals, labels: Labels, scale: Fraction, facts: Facts) -> LaplaceCounts:
@@ -258,11 +258,10 @@ class LaplaceCounts:
         return cls(literals, labels, scale, scale / ratio, 0)
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        _check(self.literals, self.labels, facts)
-        d = self.literals.variables(facts.domain)
-        each, total = checked_scale(self.scale), checked_scale(self.total_scale)
-        added = d / each + 1 / total
-        epsilon = _of_rows(facts.neighbours, added=added, replaced=max(2 * d / each, added))
+        d = _variables(self.literals, self.labels, facts)
+        scale, total = checked_scale(self.scale), checked_scale(self.total_scale)
+        added = d / scale + 1 / total
+        epsilon = max(2 * d / scale, added) if facts.neighbours.replace_one else added
         return Guarantee.of_pure(epsilon * facts.neighbours.rows, neighbours=facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
@@ -295,20 +294,17 @@ class LaplaceCounts:
 
 
 def _threshold(threshold: Exact) -> Fraction:
-    found = exact.nonnegative(threshold=threshold)
-    if found >= _FARTHEST:
-        raise ParameterError(f"threshold must be below 2**60, found {exact.shown(found)}")
-    return found
+    number = exact.nonnegative(threshold=threshold)
+    if number >= _FARTHEST:
+        raise ParameterError(f"threshold must be below 2**60, found {exact.shown(number)}")
+    return number
 
 
-def _check(literals: Literals, labels: Labels, facts: Facts) -> None:
+def _variables(literals: Literals, labels: Labels, facts: Facts) -> int:
+    """The number of variables, if these are variables and labels of the domain."""
     literals.check(facts.domain)
     labels.check(facts.domain)
-
-
-def _of_rows(neighbours: Neighbours, *, added: Fraction, replaced: Fraction) -> Fraction:
-    """One row's price; a person's rows may also become fewer, but here a replacement is never the cheaper step."""
-    return replaced if neighbours.replace_one else added
+    return literals.variables(facts.domain)
 
 
 # Promises.
@@ -327,11 +323,7 @@ def lecture_size(threshold: int, d: int, alpha: float) -> int:
 
     Theorem.   n >= 4 d threshold / alpha is enough; under replace-one that is (8 d^2 / (alpha epsilon)) ln(2d / beta).
     """
-    return math.ceil(Fraction(4 * d * threshold) / _error(alpha))
-
-
-def _error(alpha: float) -> Fraction:
-    return Fraction(alpha)
+    return math.ceil(Fraction(4 * d * threshold) / Fraction(alpha))
 
 
 def tuned(noisy: Counts, *, k: int, d: int, beta: float) -> tuple[Counts, int]:
@@ -354,14 +346,7 @@ def tuned(noisy: Counts, *, k: int, d: int, beta: float) -> tuple[Counts, int]:
 
 def counts_size(wrong: int, alpha: float) -> int:
     """Rows of which these wrong ones are at most alpha."""
-    return math.ceil(wrong / _error(alpha))
-
-
-def _normal_quantile(probability: float) -> float:
-    """What a standard normal variable reaches with this probability < 1/2, rounded up."""
-    from scipy.special import ndtri
-
-    return -float(ndtri(probability)) * (1 + CHECKED)
+    return math.ceil(wrong / Fraction(alpha))
 
 
 def methods(literals: Literals, labels: Labels, k: int, *, facts: Facts, beta: Fraction, funds: Funds) -> Methods:
@@ -378,17 +363,30 @@ def methods(literals: Literals, labels: Labels, k: int, *, facts: Facts, beta: F
         return Method(LECTURE, claim, lambda alpha: lecture_size(threshold, d, alpha), lambda alpha: made)
 
     def counts() -> Method:
-        made, wrong = _best_counts(literals, labels, k, d=d, sure=sure, facts=facts, funds=funds)
-        kind = "Gaussian" if isinstance(made, GaussianCounts) else "Laplace"
+        """Gaussian noise if the budget admits any and it promises more, otherwise Laplace noise."""
+        kinds: dict[str, tuple[GaussianCounts | LaplaceCounts, int]] = {}
+        laplace = calibrate(
+            lambda noise: LaplaceCounts.balanced(literals, labels, noise, facts), funds=funds, facts=facts
+        )
+        kinds["Laplace"] = tuned(laplace, k=k, d=d, beta=sure)
+        with contextlib.suppress(ParameterError):  # a Gaussian needs delta > 0
+            gaussian = calibrate(
+                lambda noise: GaussianCounts.balanced(literals, labels, noise, facts), funds=funds, facts=facts
+            )
+            kinds["Gaussian"] = tuned(gaussian, k=k, d=d, beta=sure)
+        kind = min(kinds, key=lambda kind: kinds[kind][1])
+        made, wrong = kinds[kind]
         claim = wrong_rows(f"counts through differences, {kind} noise", sure, assuming)
         return Method(COUNTS, claim, lambda alpha: counts_size(wrong, alpha), lambda alpha: made)
 
     def everything() -> Method:
-        made = _all_conjunctions(literals, labels, k, facts, funds)
-        rate, log_class = float(made.rate), math.log(all_conjunctions.conjunctions(d, k))
+        # With the largest rate that is admitted: a list of two rules has the same price, and is never too long.
+        two = (Conjunction(literals, ()), Conjunction(literals, (0,)))
+        rate = calibrate(lambda noise: FiniteClass(two, labels, 1 / noise), funds=funds, facts=facts).rate
+        made, log_class = AllConjunctions(literals, labels, k, rate), math.log(conjunctions(d, k))
 
         def needed(alpha: float) -> int:
-            return empirical_size(log_class, alpha, sure, rate)
+            return empirical_size(log_class, alpha, sure, float(rate))
 
         theorem, imagined = "exponential mechanism over all conjunctions", ""
         try:
@@ -400,28 +398,3 @@ def methods(literals: Literals, labels: Labels, k: int, *, facts: Facts, beta: F
         return Method(EXACT, claim, needed, lambda alpha: made, imagined=imagined)
 
     return Methods({LECTURE: lecture, COUNTS: counts, EXACT: everything})
-
-
-def _all_conjunctions(literals: Literals, labels: Labels, k: int, facts: Facts, funds: Funds) -> AllConjunctions:
-    """With the largest rate that is admitted: a list of two rules has the same price, and is never too long."""
-    two = (Conjunction(literals, ()), Conjunction(literals, (0,)))
-    return AllConjunctions(
-        literals, labels, k, calibrate(lambda noise: FiniteClass(two, labels, 1 / noise), funds=funds, facts=facts).rate
-    )
-
-
-def _best_counts(
-    literals: Literals, labels: Labels, k: int, *, d: int, sure: float, facts: Facts, funds: Funds
-) -> tuple[GaussianCounts | LaplaceCounts, int]:
-    """Gaussian noise if the budget admits any and it promises more, otherwise Laplace noise."""
-    laplace = calibrate(lambda scale: LaplaceCounts.balanced(literals, labels, scale, facts), funds=funds, facts=facts)
-    found: list[tuple[GaussianCounts | LaplaceCounts, int]] = [tuned(laplace, k=k, d=d, beta=sure)]
-    try:
-        gaussian = calibrate(
-            lambda scale: GaussianCounts.balanced(literals, labels, scale, facts), funds=funds, facts=facts
-        )
-    except ParameterError:
-        pass  # a Gaussian needs delta > 0
-    else:
-        found.append(tuned(gaussian, k=k, d=d, beta=sure))
-    return min(found, key=lambda each: each[1])

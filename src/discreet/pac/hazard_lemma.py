@@ -43,23 +43,23 @@ _HALVINGS = 64
 
 def hazard_delta(rate: Exact, epsilon: Exact) -> float:
     """delta(epsilon) for one step up: the closed form of the hazard lemma."""
-    step, promised = float(_checked(rate, 1)), float(exact.number(epsilon=epsilon))
+    step, promised = float(_gentle(rate, 1)), float(exact.number(epsilon=epsilon))
     if promised <= -step:
         return _up(-math.expm1(promised))
     return _up(-math.expm1(-step) * math.exp(-(promised + step) / math.expm1(step)))
 
 
 def chain_delta(rate: Exact, epsilon: Exact, *, pairs: int, singles: int, downs: int) -> float:
-    """delta(epsilon) for a chain of so many pairs, single steps up and steps down: the module's docstring has it."""
-    step, promised = float(_checked(rate, pairs + singles)), float(exact.number(epsilon=epsilon))
-    one = tuple(np.array([float(exact.whole(0, steps=each))]) for each in (pairs, singles, downs))
+    """delta(epsilon) for a chain of these pairs, single steps up and steps down: the module's docstring has it."""
+    step, promised = float(_gentle(rate, pairs + singles)), float(exact.number(epsilon=epsilon))
+    one = tuple(np.array([float(exact.whole(0, steps=steps))]) for steps in (pairs, singles, downs))
     return _delta(step, promised, one)
 
 
 def profile(rate: Exact, epsilon: Exact, neighbours: Neighbours | str) -> float:
     """delta(epsilon) of a self-deleting selection whose positive rows are falls and whose negative rows are rises."""
     relation = Neighbours.of(neighbours)
-    step, promised = float(_checked(rate, relation.rows)), float(exact.number(epsilon=epsilon))
+    step, promised = float(_gentle(rate, relation.rows)), float(exact.number(epsilon=epsilon))
     return _delta(step, promised, _splits(relation.replace_one, relation.rows))
 
 
@@ -73,25 +73,21 @@ def _delta(step: float, promised: float, steps: Steps) -> float:
         left = level >= _level(middle, pairs, singles, step)
         low, high = np.where(left, middle, low), np.where(left, high, middle)
     inside = level > -(singles + 2 * pairs) * step
-    found = np.where(inside, _peak(low, pairs, singles, step), -np.expm1(np.minimum(level, 0.0)))
-    return min(1.0, _up(float(found.max())))
+    deltas = np.where(inside, _peak(low, pairs, singles, step), -np.expm1(np.minimum(level, 0.0)))
+    return min(1.0, _up(float(deltas.max())))
 
 
+@functools.lru_cache(maxsize=4096)
 def epsilon(rate: Exact, failure: Exact, neighbours: Neighbours | str) -> Fraction:
     """The least epsilon for which the failure is at most this, rounded up: the inverse of `profile`.
 
     The maximum over u, at the level e^(epsilon - b rate) for which it is attained at u, is a function of u alone that
     falls; so u is found from the failure, and epsilon from u.
     """
-    relation, allowed = Neighbours.of(neighbours), exact.probability(failure=failure)
-    if allowed < LEAST_FAILURE:
+    relation, promised = Neighbours.of(neighbours), exact.probability(failure=failure)
+    if promised < LEAST_FAILURE:
         raise ParameterError(f"failure must be at least 1e-289, found {failure!r}")
-    return Fraction(_epsilon(float(_checked(rate, relation.rows)), float(allowed), relation))
-
-
-@functools.lru_cache(maxsize=4096)
-def _epsilon(step: float, failure: float, relation: Neighbours) -> float:
-    allowed = failure * (1 - SLACK)
+    step, allowed = float(_gentle(rate, relation.rows)), float(promised) * (1 - SLACK)
     pairs, singles, downs = _splits(relation.replace_one, relation.rows)
     low, high = np.zeros_like(pairs), np.full_like(pairs, _FARTHEST)
     for _ in range(_HALVINGS):
@@ -100,7 +96,7 @@ def _epsilon(step: float, failure: float, relation: Neighbours) -> float:
         low, high = np.where(enough, low, middle), np.where(enough, middle, high)
     reached = _peak(np.zeros_like(pairs), pairs, singles, step) > allowed
     level = np.where(reached, _level(high, pairs, singles, step), math.log1p(-allowed))
-    return max(0.0, _up(float((level + downs * step).max())))
+    return Fraction(max(0.0, _up(float((level + downs * step).max()))))
 
 
 @functools.lru_cache(maxsize=64)
@@ -114,7 +110,7 @@ def _splits(replaced: bool, rows: int) -> Steps:
         steps = 2 * rows if replaced else rows
         up = np.arange(steps + 1, dtype=np.float64)
         return np.zeros_like(up), up, steps - up
-    more, fewer = (each.astype(np.float64) for each in np.tril_indices(rows + 1))
+    more, fewer = (counts.astype(np.float64) for counts in np.tril_indices(rows + 1))
     return fewer, more - fewer, 2 * rows - more - fewer
 
 
@@ -141,9 +137,9 @@ def _up(value: float) -> float:
     return value * _RAISED + 1e-300 if value > 0 else 0.0
 
 
-def _checked(rate: Exact, rows: int) -> Fraction:
+def _gentle(rate: Exact, rows: int) -> Fraction:
     """A rate whose e^(rows rate) is an ordinary number; a rate that is not proves nothing of use."""
-    found = exact.positive(rate=rate)
-    if found * rows > _STEEPEST:
-        raise OutOfRange(f"rate must be at most {_STEEPEST} / {rows} here, found {exact.shown(found)}", too_much=False)
-    return found
+    number = exact.positive(rate=rate)
+    if number * rows > _STEEPEST:
+        raise OutOfRange(f"rate must be at most {_STEEPEST} / {rows} here, found {exact.shown(number)}", too_much=False)
+    return number

@@ -34,7 +34,7 @@ from discreet.mechanisms import calibrate
 from discreet.method import Maker, Method, Methods, Offer, Promise
 from discreet.pac import all_boxes, all_conjunctions, boxes, conjunctions, finite, greedy, greedy_boxes
 from discreet.pac.finite import Predictions
-from discreet.pac.interior.methods import methods as interior_methods
+from discreet.pac.interior import methods as interior_methods
 from discreet.pac.rank_bounds import RankBounds
 from discreet.pac.rules import Labels, Literals, Thresholds, ordered
 

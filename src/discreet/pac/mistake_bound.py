@@ -25,7 +25,7 @@ from discreet.rng import Rng
 
 
 @dataclass(frozen=True, slots=True)
-class Certificate:
+class MistakeBound:
     """A rule is wrong on at most `rows` private rows with probability 1 - beta.
 
     mistakes  the noisy number of mistakes, which may be below zero
@@ -43,26 +43,19 @@ class Certificate:
     hash: str
 
     def __str__(self) -> str:
-        return worded(self.rows, self.error, self.beta)
+        return bound_in_words(self.rows, self.error, self.beta)
 
 
-def worded(rows: int, error: float | None, beta: Exact) -> str:
-    """What a certificate says; the share is rounded up, and 1 - beta down."""
+def bound_in_words(rows: int, error: float | None, beta: Exact) -> str:
+    """What a bound says; the share is rounded up, and 1 - beta down."""
     share = "" if error is None else f" ({math.ceil(round(error * 10**4, 6)) / 100:.2f}% of all)"
     sure = 1 - exact.probability(beta=beta)
     return f"wrong on at most {rows:,} rows{share} with probability {math.floor(sure * 10**6) / 10**6:g}"
 
 
 def certify(
-    rule: Rule,
-    labels: Labels,
-    data: Dataset,
-    *,
-    epsilon: Exact,
-    beta: Exact,
-    ledger: Ledger,
-    rng: Rng | None = None,
-) -> Certificate:
+    rule: Rule, labels: Labels, data: Dataset, *, epsilon: Exact, beta: Exact, ledger: Ledger, rng: Rng | None = None
+) -> MistakeBound:
     """Release a bound on the number of mistakes of a rule; it costs epsilon, pure.
 
     Theorem.   The number of mistakes moves by at most k when a person of k rows changes, so with scale k / epsilon its
@@ -70,25 +63,25 @@ def certify(
                q = exp(-epsilon / k), mistakes <= E + m with probability 1 - beta.
     Edges.     replace-one: every person has a row, so the share is at most (E + m) / persons. rng: for testing ledgers.
     """
-    mechanism = certifying(rule, labels, epsilon=epsilon, facts=data.facts)
+    mechanism = noisy_mistakes(rule, labels, epsilon=epsilon, facts=data.facts)
     allowed = exact.probability(beta=beta)
-    got = release(mechanism, data, ledger=ledger, memo="certificate", rng=rng)
-    return certificate_of(got, mechanism, data.facts, beta=allowed)
+    released = release(mechanism, data, ledger=ledger, memo="certificate", rng=rng)
+    return bound_of(released, mechanism, data.facts, beta=allowed)
 
 
-def certificate_of(got: Released, mechanism: Laplace, facts: Facts, *, beta: Fraction) -> Certificate:
-    """What a release of `certifying` says."""
-    rows = max(0, got.value + hidden(mechanism.scale, beta))
-    public = facts.size if facts.neighbours.replace_one else None
-    error = None if public is None else min(1.0, rows / public) if public else 0.0
-    return Certificate(got.value, rows, error, beta, got.guarantee, got.entry, got.hash)
-
-
-def certifying(rule: Rule, labels: Labels, *, epsilon: Exact, facts: Facts) -> Laplace:
-    """The release behind a certificate."""
+def noisy_mistakes(rule: Rule, labels: Labels, *, epsilon: Exact, facts: Facts) -> Laplace:
+    """The release behind a bound."""
     return Laplace(Mistakes(rule, labels), facts.neighbours.rows / exact.positive(epsilon=epsilon))
 
 
-def hidden(scale: Fraction, beta: Exact) -> int:
+def bound_of(released: Released, mechanism: Laplace, facts: Facts, *, beta: Fraction) -> MistakeBound:
+    """What a release of `noisy_mistakes` says."""
+    rows = max(0, released.value + hidden_mistakes(mechanism.scale, beta))
+    public = facts.size if facts.neighbours.replace_one else None
+    error = None if public is None else min(1.0, rows / public) if public else 0.0
+    return MistakeBound(released.value, rows, error, beta, released.guarantee, released.entry, released.hash)
+
+
+def hidden_mistakes(scale: Fraction, beta: Exact) -> int:
     """The least m for which discrete Laplace noise of this scale is below -m with probability at most beta."""
     return LaplaceNoise(scale).reach(log_fraction(exact.probability(beta=beta)) - 1e-12) - 1

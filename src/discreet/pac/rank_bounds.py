@@ -18,7 +18,7 @@ from discreet.rng import Rng
 _FARTHEST = Fraction(10) ** 299
 _FINEST = Fraction(1, 10**280)
 _STEPS = 1000
-"""Bounds are a multiple of a power of ten, and the suggested step is one over this of that."""
+"""The suggested step is one over this of the power of ten that bounds are multiples of."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -59,31 +59,25 @@ class RankBounds:
         return min(one, other), max(one, other)
 
     def missed(self, facts: Facts, beta: float) -> int:
-        """How many rows more than (1 - coverage) / 2 of all may lie beyond a bound, with probability 1 - beta."""
+        """With probability 1 - beta at most (1 - coverage) / 2 of all rows and this many more lie beyond a bound."""
         grid = ordered(facts.domain, self.column).points
         return math.ceil(Fraction(math.log(2 * grid) - math.log(beta)) / self.rate)
 
 
 def declaration(column: Number | AnyNumber, low: float, high: float) -> Number:
-    """A Number that holds these bounds, rounded outward; a function of what was released and of public things."""
-    if isinstance(column, Number):
-        return _within(column, low, high)
-    first, last = (max(-_FARTHEST, min(_FARTHEST, Fraction(each))) for each in (low, high))
-    unit = _power_of_ten(last - first or abs(first) or Fraction(1))
-    start, stop = math.floor(first / unit) * unit, math.ceil(last / unit) * unit
+    """A Number that holds these bounds, rounded outward; a function of what was released and of public things.
+
+    A Number keeps its own grid, with bounds at least one step apart. Other bounds are multiples of a power of ten, the
+    largest that is at most about a tenth of their distance.
+    """
+    if column.bounded:
+        places = (math.floor((Fraction(repr(end)) - column.low) / column.step) for end in (low, high))
+        first, last = (min(max(place, 0), column.steps) for place in places)
+        first = min(first, column.steps - 1)
+        last = max(min(last + 1, column.steps), first + 1)
+        return Number(column.value(first), column.value(last), step=column.step, missing=column.missing)
+    start, stop = (max(-_FARTHEST, min(_FARTHEST, Fraction(end))) for end in (low, high))
+    width = stop - start or abs(start) or Fraction(1)
+    unit = max(_FINEST, Fraction(10) ** (math.floor(math.log10(width)) - 1))
+    start, stop = math.floor(start / unit) * unit, math.ceil(stop / unit) * unit
     return Number(start, stop if stop > start else start + unit, step=unit / _STEPS, missing=column.missing)
-
-
-def _within(column: Number, low: float, high: float) -> Number:
-    """Bounds on the column's own grid, at least one step apart."""
-    first, last = (
-        min(max(math.floor((Fraction(repr(each)) - column.low) / column.step), 0), column.steps) for each in (low, high)
-    )
-    first = min(first, column.steps - 1)
-    last = max(min(last + 1, column.steps), first + 1)
-    return Number(column.value(first), column.value(last), step=column.step, missing=column.missing)
-
-
-def _power_of_ten(width: Fraction) -> Fraction:
-    """The largest power of ten that is at most a tenth of the width, or nearly."""
-    return max(_FINEST, Fraction(10) ** (math.floor(math.log10(width)) - 1))

@@ -23,13 +23,13 @@ from typing import Any
 
 from discreet import exact
 from discreet.answering.averaged_weights import MAX_CELLS as MAX_AVERAGED
-from discreet.answering.calibration import Shop, Terms
+from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.measurement import noise_bound
 from discreet.answering.multiplicative_weights_parameters import (
     BETTER,
     LECTURE,
     Classic,
-    Posed,
+    CountingProblem,
     better_for,
     least_alpha,
     lecture_for,
@@ -253,7 +253,7 @@ def _fits(problem: Problem, program: Classic) -> bool:
 
 def _program(name: str, cells: int, beta: Fraction, questions: int, pure: bool) -> Callable[[int, Fraction], Classic]:
     def make(size: int, alpha: Fraction) -> Classic:
-        posed = Posed(size, ("it",), cells)
+        posed = CountingProblem(size, ("it",), cells)
         if name == LECTURE:
             return lecture_for(posed, alpha, beta, questions)
         return better_for(posed, alpha, beta, questions, pure=pure)
@@ -364,7 +364,7 @@ class _Session:
 
     def shop(self, window: float) -> Shop:
         assert self._facts.size is not None
-        terms = Terms(Fraction(window) / self._facts.size, self._beta)
+        terms = SessionTerms(Fraction(window) / self._facts.size, self._beta)
         return Shop(self._facts, self._ledger, terms, allowance=self._allowance)
 
     def counts(self, window: float, most: int) -> int:

@@ -5,26 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 from discreet import exact
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Budget, Neighbours
 from discreet.plan import plan
-from discreet.report.plot import (
-    FAINT,
-    Plot,
-    draw,
-    legend,
-    listed,
-    logarithmic,
-    percent,
-    percent_axis,
-    series,
-    shown,
-    split,
-)
+from discreet.report.plot import FAINT, Frame, Plot, Scale, Series, draw, listed, shown
 
 _PRIORS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _CURVE = tuple(step / 100 for step in range(101))
@@ -36,9 +23,7 @@ def posterior(prior: float, epsilon: float) -> float:
 
     Theorem.   By Bayes the odds after are those before times P[output | one row] / P[output | another] <= e^epsilon.
     """
-    if prior == 0:
-        return 0.0
-    return 1 / (1 + (1 - prior) / prior * math.exp(-epsilon))
+    return 1 / (1 + (1 - prior) / prior * math.exp(-epsilon)) if prior else 0.0
 
 
 def odds(epsilons: Sequence[Exact] = (0.1, 0.5, 1, 3), delta: Exact = 0) -> Plot:
@@ -46,49 +31,47 @@ def odds(epsilons: Sequence[Exact] = (0.1, 0.5, 1, 3), delta: Exact = 0) -> Plot
 
     With delta the release is within these bounds outside an event of probability delta, in which nothing is promised.
     """
-    found = several(epsilons=epsilons)
-    fails = exact.nonnegative(delta=delta)
+    values, fails = several(epsilons=epsilons), exact.nonnegative(delta=delta)
     if fails >= 1:
-        raise ParameterError(f"delta must be below 1, found {delta!r}")
-    names = [f"epsilon {exact.shown(each)}" for each in found]
-    rows = tuple(tuple(map(_sure, (p, *(posterior(p, float(each)) for each in found)))) for p in _PRIORS)
-    half = [posterior(0.5, float(each)) for each in found]
-    alt = "An attacker who holds a secret for 50 % likely can become at most " + listed(
-        [f"{_sure(most)} sure at {name}" for most, name in zip(half, names, strict=True)]
-    )
-    alt += ", whatever they know already and however they ask."
+        raise ParameterError(f"delta must be below 1, found {delta!r}", argument="delta")
+    names = [f"epsilon {exact.shown(each)}" for each in values]
+    certainties = [[posterior(prior, float(each)) for each in values] for prior in _PRIORS]
+    half = certainties[_PRIORS.index(0.5)]
+    sure = listed([f"{100 * most:.1f} % sure at {name}" for most, name in zip(half, names, strict=True)])
     right = listed([f"{100 * most:.0f} at {name}" for most, name in zip(half, names, strict=True)])
+    alt = f"An attacker who holds a secret for 50 % likely can become at most {sure}, whatever they know already and "
+    alt += "however they ask."
     caption = (
-        "What somebody can infer about one person from everything that is released together, if they know all the "
+        "What an attacker can infer about one person from everything that is released together, if they know all the "
         "others. Of 100 people about each of whom they could only toss a coin, they guess 50 right without the "
         f"releases, and with them on average at most {right}. The dotted diagonal is an attacker who learns nothing."
-        + _with_delta(fails)
     )
-
-    def paint(axes: Any) -> None:
-        axes.plot(_CURVE, _CURVE, color=FAINT, linestyle=":", linewidth=1.2, label="nothing is released")
-        for place, each in enumerate(found):
-            curve = [posterior(prior, float(each)) for prior in _CURVE]
-            axes.plot(_CURVE, curve, label=names[place], markevery=(10 + 2 * place, 20), **series(place))
-        axes.set(xlim=(0, 1), ylim=(0, 1.02), xlabel="certainty before", ylabel="most certainty after")
-        percent_axis(axes.xaxis)
-        percent_axis(axes.yaxis)
-        legend(axes, columns=3)
-
-    columns = ("certainty before", *(f"most after, {name}" for name in names))
-    return Plot("How sure can an attacker become?", alt, caption, columns, rows, draw(paint, alt=alt, heights=(3.6,)))
-
-
-def _sure(certainty: float) -> str:
-    return f"{100 * certainty:.1f} %"
-
-
-def _with_delta(delta: Fraction) -> str:
-    if delta == 0:
-        return ""
-    return (
-        f" These bounds hold outside an event of probability at most delta = {exact.shown(delta)}; inside it nothing "
-        "is promised."
+    if fails:
+        caption += (
+            f" These bounds hold outside an event of probability at most delta = {exact.shown(fails)}; inside it "
+        )
+        caption += "nothing is promised."
+    lines = [
+        Series(name, [(prior, posterior(prior, float(each))) for prior in _CURVE], {"markevery": (10 + 2 * place, 20)})
+        for place, (name, each) in enumerate(zip(names, values, strict=True))
+    ]
+    diagonal = {"color": FAINT, "linestyle": ":", "linewidth": 1.2, "label": "nothing is released"}
+    frame = Frame(
+        Scale("certainty before", (0, 1), percent=True),
+        Scale("most certainty after", (0, 1.02), percent=True),
+        lines,
+        height=3.6,
+        columns=3,
+        paint=lambda axes: axes.plot(_CURVE, _CURVE, **diagonal),
+    )
+    rows = [[prior, *most] for prior, most in zip(_PRIORS, certainties, strict=True)]
+    return Plot(
+        "How sure can an attacker become?",
+        alt,
+        caption,
+        ("certainty before", *(f"most after, {name}" for name in names)),
+        tuple(tuple(f"{100 * cell:.1f} %" for cell in row) for row in rows),
+        draw(frame, alt=alt),
     )
 
 
@@ -101,51 +84,45 @@ def noise_range(
     neighbours: Neighbours | str = "replace-one",
 ) -> Plot:
     """Within how many persons of the truth one count is released, in 95 of 100 cases, for each kind of noise."""
-    found = several(most=40, epsilons=epsilons)
+    values = several(most=40, epsilons=epsilons)
     unknown = set(kinds) - {"Laplace", "Gaussian"}
     if unknown or not kinds:
         raise ParameterError(f"kinds are Laplace and Gaussian, found {', '.join(sorted(unknown)) or 'none'}")
-    plans = [plan("count", budget=Budget(each, delta), neighbours=neighbours, size=size) for each in found]
-    errors = [{row.method: row.error for row in each.rows} for each in plans]
-    shares = () if size is None else tuple(f"{kind}, of {size:,} persons" for kind in kinds)
-    rows = tuple(
-        (float(each), *(by[kind] for kind in kinds), *(_share(by[kind], size) for kind in kinds if size is not None))
-        for each, by in zip(found, errors, strict=True)
-    )
-    near = min(range(len(found)), key=lambda place: abs(math.log(found[place])))
-    ranges = [f"± {shown(errors[near][kind])} persons with {kind} noise" for kind in kinds if errors[near][kind]]
+    plans = [plan("count", budget=Budget(each, delta), neighbours=neighbours, size=size) for each in values]
+    errors = {kind: [next(row.error for row in each.rows if row.method == kind) for each in plans] for kind in kinds}
+    parts = [
+        [None if error is None else exact.percent(error / size, up=True) for error in errors[kind]]
+        for kind in kinds
+        if size
+    ]
+    middle = min(range(len(values)), key=lambda place: abs(math.log(values[place])))
+    near = [f"± {shown(errors[kind][middle])} persons with {kind} noise" for kind in kinds if errors[kind][middle]]
     alt = (
-        f"The noise range (95 %) of one count shrinks as epsilon grows: at epsilon {exact.shown(found[near])} it "
-        f"is {listed(ranges) or 'nothing, for no kind fits'}."
+        f"The noise range (95 %) of one count shrinks as epsilon grows: at epsilon {exact.shown(values[middle])} it "
+        f"is {listed(near) or 'nothing, for no kind fits'}."
     )
     fails = exact.nonnegative(delta=delta)
     caption = (
         f"One count that is released with all of the budget, {Neighbours.of(neighbours)}, delta {exact.shown(fails)}. "
-        "In 95 of 100 releases the noise is at most this; it does not depend on how many persons there are"
+        "In 95 of 100 releases the noise is at most this; it does not depend on the number of persons"
         + (f", so among {size:,} it is a share of them that the table gives. " if size else ". ")
         + "For a single count Laplace noise is the smaller; Gaussian noise pays when many are released together."
     )
-
-    def paint(axes: Any) -> None:
-        for place, kind in enumerate(kinds):
-            points = [(float(each), by[kind]) for each, by in zip(found, errors, strict=True)]
-            axes.plot(*split((x, y) for x, y in points if y is not None), label=f"{kind} noise", **series(place))
-        logarithmic(axes.xaxis, map(float, found) if len(found) <= 8 else None)
-        logarithmic(axes.yaxis)
-        axes.set(xlabel="epsilon", ylabel="noise range (95 %), persons")
-        legend(axes)
-
+    numbers = [float(each) for each in values]
+    frame = Frame(
+        Scale("epsilon", ticks=numbers if len(values) <= 8 else None),
+        Scale("noise range (95 %), persons"),
+        [Series(f"{kind} noise", list(zip(numbers, errors[kind], strict=True))) for kind in kinds],
+    )
+    shares = [f"{kind}, of {size:,} persons" for kind in kinds if size]
     columns = ("epsilon", *(f"{kind}, ± persons" for kind in kinds), *shares)
-    return Plot("How exact is a count?", alt, caption, columns, rows, draw(paint, alt=alt))
-
-
-def _share(error: float | None, size: int | None) -> str | None:
-    return None if error is None or not size else percent(error / size)
+    rows = tuple(zip(numbers, *errors.values(), *parts, strict=True))
+    return Plot("How exact is a count?", alt, caption, columns, rows, draw(frame, alt=alt))
 
 
 def several(most: int = MOST_LINES, **named: Sequence[Exact]) -> list[Fraction]:
     """The one keyword argument as different positive numbers, the smallest first, and not more than can be drawn."""
     ((name, values),) = named.items()
     if isinstance(values, str) or not isinstance(values, Sequence) or not 1 <= len(values) <= most:
-        raise ParameterError(f"{name} must be a list of 1 to {most} numbers, found {values!r}")
+        raise ParameterError(f"{name} must be a list of 1 to {most} numbers, found {values!r}", argument=name)
     return sorted({exact.positive(**{name: value}) for value in values})

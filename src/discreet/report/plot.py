@@ -4,6 +4,8 @@ A picture is an SVG document that stands alone or inside a page. Its colours can
 and every line also has a marker and a dash of its own. Light colours are written into the drawing, where any program
 that shows SVG finds them; a style sheet inside exchanges them where the reader prefers a dark screen. Text stays text.
 The same numbers give the same bytes: identifiers are counted, and nothing tells the date.
+
+Most pictures are a `Frame`: lines over two axes, each linear or logarithmic, in numbers or in percent.
 """
 
 from __future__ import annotations
@@ -15,16 +17,18 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
 from discreet.errors import ParameterError
+from discreet.exact import percent
 
 Value = TypeVar("Value")
 Cell = str | int | float | Fraction | None
 
+_STYLE = Path(__file__).with_name("plot.mplstyle")
 WIDTH = 5.6  # inches, of 72 units each: on a telephone the text is still about 9 pixels high
 
 INK, FAINT, GRID, PAPER = "#1d2329", "#5c6670", "#dfe3e7", "#ffffff"
@@ -63,129 +67,132 @@ class Plot:
         Path(path).write_text(self.svg, encoding="utf-8")
 
 
-def draw(paint: Callable[..., None], *, alt: str, heights: Sequence[float] = (3.1,)) -> str:
-    """The SVG that `paint` draws on as many axes as there are heights (in inches), one below the other."""
-    matplotlib, figure_type = _matplotlib()
-    with matplotlib.rc_context(_STYLE), warnings.catch_warnings():
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A line of a picture: points (x, y), of which those without a y are left out; `look` is how it differs from the
+    look of the line at its place."""
+
+    label: str
+    points: Sequence[tuple[float, float | None]]
+    look: dict[str, Any] = field(default_factory=dict)
+
+    def draw(self, axes: Any, place: int) -> None:
+        known = [(x, y) for x, y in self.points if y is not None]
+        axes.plot(*split(known), label=self.label, **{**series(place), **self.look})
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """An axis: its label and its ends; in percent or not.
+
+    log    whether it is logarithmic, with plain numbers at these ticks or at powers of ten: unless it has ends
+    """
+
+    label: str
+    ends: tuple[float, float] | None = None
+    ticks: Sequence[float] | None = None
+    percent: bool = False
+    log: bool | None = None
+
+    def apply(self, axis: Any) -> None:
+        from matplotlib import ticker
+
+        axis.set_label_text(self.label)
+        logarithmic = self.ends is None if self.log is None else self.log
+        if logarithmic:
+            low, high = axis.get_data_interval()
+            if not 0 < low <= high < math.inf:  # nothing is drawn
+                axis.set_major_locator(ticker.NullLocator())
+                return
+            axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+            if self.ticks is not None:
+                axis.set_major_locator(ticker.FixedLocator(sorted(self.ticks)))
+            elif high < 150 * low:  # powers of ten alone would leave one or two
+                axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+            axis.set_minor_locator(ticker.NullLocator())
+        if self.ends is not None:
+            axis.axes.set(**{f"{axis.axis_name}lim": self.ends})
+        words: Callable[[float], str] = percent if self.percent else shown
+        if self.percent or logarithmic:
+            axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: words(value)))
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Lines over two axes; `paint` draws what is no line first."""
+
+    x: Scale
+    y: Scale
+    lines: Sequence[Series] = ()
+    height: float = 3.1  # inches
+    columns: int = 2  # of the legend
+    paint: Callable[[Any], None] | None = None
+
+    def draw(self, axes: Any) -> None:
+        if self.paint is not None:
+            self.paint(axes)
+        for place, line in enumerate(self.lines):
+            line.draw(axes, place)
+        self.x.apply(axes.xaxis)
+        self.y.apply(axes.yaxis)
+        if axes.get_legend_handles_labels()[0]:  # above the picture, where the names hide nothing
+            axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=self.columns, borderaxespad=0.2)
+
+
+def draw(*frames: Frame, alt: str) -> str:
+    """The SVG of the frames, one below the other."""
+    matplotlib: Any
+    try:
+        import matplotlib.figure
+    except ImportError:
+        missing = "plots are drawn by matplotlib, which is not installed: pip install discreet[report]"
+        raise ParameterError(missing) from None
+    heights = [frame.height for frame in frames]
+    with matplotlib.rc_context(fname=_STYLE), warnings.catch_warnings():
         # A sign that the measuring font lacks is drawn by the reader's font: nothing to warn about.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = figure_type(figsize=(WIDTH, sum(heights)), layout="constrained")
+        figure = matplotlib.figure.Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
         figure.get_layout_engine().set(h_pad=0.09, w_pad=0.06)
-        axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=list(heights))[:, 0]
-        paint(*axes)
+        every = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+        for frame, axes in zip(frames, every, strict=True):
+            frame.draw(axes)
         stream = io.StringIO()
         figure.savefig(stream, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     return _alone(stream.getvalue(), alt)
 
 
-def _matplotlib() -> tuple[Any, Any]:
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ParameterError(
-            "plots are drawn by matplotlib, which is not installed: pip install discreet[report]"
-        ) from (None)
-    return matplotlib, Figure
+def rectangle(axes: Any, sides: Sequence[tuple[float, float]], **look: Any) -> None:
+    """A rectangle with these sides (low, high)."""
+    from matplotlib.patches import Rectangle
+
+    (left, right), (bottom, top) = sides
+    axes.add_patch(Rectangle((left, bottom), right - left, top - bottom, **look))
 
 
-_STYLE: dict[str, Any] = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "discreet",
-    "text.parse_math": False,  # a dollar sign in somebody's text is a dollar sign
-    "font.family": "DejaVu Sans",  # for measuring: it is wider than what readers have, so nothing runs over
-    "font.size": 9.5,
-    "axes.titlesize": 9.5,
-    "axes.labelsize": 9.5,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "legend.fontsize": 9,
-    "legend.frameon": False,
-    "legend.handlelength": 2.7,
-    "legend.columnspacing": 1.4,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.titlelocation": "left",
-    "axes.edgecolor": FAINT,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.7,
-    "xtick.color": FAINT,
-    "ytick.color": FAINT,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.minor.size": 0,
-    "ytick.minor.size": 0,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5,
-    "figure.facecolor": PAPER,
-    "axes.facecolor": PAPER,
-    "savefig.facecolor": PAPER,
-}
+def note(axes: Any, text: str, at: tuple[float, float], shift: tuple[float, float], **look: Any) -> None:
+    """A small text beside a point, shifted by so many points of the font."""
+    axes.annotate(text, at, xytext=shift, textcoords="offset points", **look)
 
 
-def series(place: int, *, marker: bool = True) -> dict[str, Any]:
+def series(place: int) -> dict[str, Any]:
     """Colour, dash and marker of the line at this place: no two lines of a picture look alike, also without colour."""
     return {
         "color": SERIES[place % len(SERIES)],
         "linestyle": DASHES[place % len(DASHES)],
-        "marker": MARKERS[place % len(MARKERS)] if marker else None,
+        "marker": MARKERS[place % len(MARKERS)],
     }
-
-
-def legend(axes: Any, *, columns: int = 2, handles: Any = None) -> None:
-    """The names of the lines above the picture, where they hide nothing."""
-    named = {} if handles is None else {"handles": handles}
-    axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, borderaxespad=0.2, **named)
-
-
-def logarithmic(axis: Any, ticks: Iterable[float] | None = None) -> None:
-    """A logarithmic axis with plain numbers, at these places or at powers of ten."""
-    from matplotlib import ticker
-
-    low, high = axis.get_data_interval()
-    if not 0 < low <= high < math.inf:  # nothing is drawn
-        axis.set_major_locator(ticker.NullLocator())
-        return
-    axis.axes.set_xscale("log") if axis.axis_name == "x" else axis.axes.set_yscale("log")
-    if ticks is not None:
-        axis.set_major_locator(ticker.FixedLocator(sorted(ticks)))
-    elif high < 150 * low:  # powers of ten alone would leave one or two
-        axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axis.set_minor_locator(ticker.NullLocator())
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: shown(value)))
-
-
-def percent_axis(axis: Any) -> None:
-    from matplotlib import ticker
-
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: percent(value)))
 
 
 def shown(value: Cell) -> str:
     """A number for the eye: four digits, thousands in groups."""
-    if value is None:
-        return "–"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, int):
+    if value is None or type(value) is str:
+        return "–" if value is None else value
+    if type(value) is int:
         return f"{value:,}"
     number = float(value)
     if math.isinf(number):
         return "no bound" if number > 0 else "-∞"
-    size = abs(number)
-    return f"{number:,.0f}" if 1_000 <= size < 1e12 else f"{number:.4g}"
-
-
-def percent(part: float) -> str:
-    """A part for the eye: three digits."""
-    found = 100 * part
-    return f"{found:,.0f} %" if found >= 99.95 else f"{found:.3g} %"
+    return f"{number:,.0f}" if 1_000 <= abs(number) < 1e12 else f"{number:.4g}"
 
 
 def listed(words: Sequence[str]) -> str:
@@ -199,7 +206,7 @@ def times(count: int, word: str) -> str:
 
 
 def thinned(values: Sequence[Value], most: int) -> list[Value]:
-    """At most so many of them, evenly, the first and the last included."""
+    """At most this many of the values, evenly, the first and the last included."""
     if len(values) <= most:
         return list(values)
     return [values[place * (len(values) - 1) // (most - 1)] for place in range(most)]

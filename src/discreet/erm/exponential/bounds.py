@@ -89,11 +89,6 @@ def convex_tail(dimension: int) -> Tail:
     return Tail("convex losses: the Gamma law", dimension, 0.0)
 
 
-def finite_tail(points: int, distance: float) -> Tail:
-    """Any F on finitely many points, the best of which is within `distance` of the least F of the set."""
-    return Tail("finitely many points", 1, math.log(points), distance)
-
-
 def _on_cells(tail: Tail, cover: Cover, slope: float, error: float, rate: float, dimension: int) -> Tail | None:
     """What a bound on a convex body becomes on the cells of a grid; slope and error are those of F."""
     factor, floor = tail.factor + rate * (slope * cover.diagonal + 2 * error), slope * cover.diagonal / 2
@@ -132,7 +127,7 @@ def _tails(mechanism: LineExponential | GridExponential, facts: Facts) -> list[T
     slope = mechanism.risk.sum_slope(facts, cover.diagonal + cover.uncovered)  # cells at the edge reach out of a ball
     if slope is None:
         return [Tail("finitely many points, over the best of them", 1, math.log(cover.size), 2 * error)]
-    finite = finite_tail(cover.size, slope * cover.nearest + 2 * error)
+    finite = Tail("finitely many points", 1, math.log(cover.size), slope * cover.nearest + 2 * error)
     if feasible.ball is not None and (feasible.box is not None or not problem.convex):
         return [finite]
     dimension = problem.dimension

@@ -1,1 +1,0 @@
-"""Interior points: the routines, how they split a budget, and which one to take."""
