@@ -26,6 +26,7 @@ from bench import peers, pmw_tables
 from bench.pmw_tables import BINS, Codes
 from discreet.answering import workload
 from discreet.guarantee import choose_order
+from discreet.method import choose
 from discreet.query import Histogram
 
 BUDGET, BETA = dp.Budget(1, 1e-6), 0.05
@@ -95,8 +96,8 @@ def our_row(codes: Codes, relation: str) -> Row:
     for _ in range(REPEATS):
         ledger = dp.Ledger.in_memory(BUDGET, table, failure_share=0)
         start = time.perf_counter()
-        best = workload.choose(questions, table.facts, funds=ledger.funds(), beta=BETA)[0]
-        assert best.mechanism is not None
+        listed = workload.methods(questions, table.facts, funds=ledger.funds(), beta=BETA)
+        best = choose(listed, "auto", table.facts.size)
         got = dp.release(best.mechanism, table, ledger=ledger)
         said = workload.answers(questions, best.mechanism, got.value, table.facts, beta=BETA)
         seconds.append(time.perf_counter() - start)

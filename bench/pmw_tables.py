@@ -35,8 +35,9 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 import discreet as dp
-from discreet.answering.workload import answers, choose
+from discreet.answering.workload import answers, methods
 from discreet.data import Category
+from discreet.method import choose
 
 PERSONS = 20_190
 DELTA, BETA, RUNS = "1e-6", "0.05", 5
@@ -112,8 +113,7 @@ def run(columns: dict[str, npt.NDArray[np.float64]], name: str, epsilon: str, ki
     ledger = dp.Ledger.in_memory(dp.Budget(epsilon, DELTA), people, failure_share=0)
     questions = [dp.Histogram(scope) for size in (2, 3) for scope in itertools.combinations(domain.names, size)]
     start = time.perf_counter()
-    way = choose(questions, people.facts, funds=ledger.funds(), beta=BETA)[0]
-    assert way.mechanism is not None
+    way = choose(methods(questions, people.facts, funds=ledger.funds(), beta=BETA), "auto", people.facts.size)
     got = dp.release(way.mechanism, people, ledger=ledger)
     answered = answers(questions, way.mechanism, got.value, people.facts, beta=BETA)
     seconds = time.perf_counter() - start
@@ -123,7 +123,7 @@ def run(columns: dict[str, npt.NDArray[np.float64]], name: str, epsilon: str, ki
             for query, (numbers, _) in zip(questions, answered, strict=True)
         ]
     )
-    return Run(float(errors.max()), float(errors.mean()), way.bound, way.method, seconds)
+    return Run(float(errors.max()), float(errors.mean()), float(way.promise), way.method, seconds)
 
 
 def table(columns: dict[str, npt.NDArray[np.float64]], name: str, kind: str) -> tuple[Codes, dp.Table]:

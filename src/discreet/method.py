@@ -269,7 +269,7 @@ class Methods(Sequence[Method | Refused]):
 
     def find(self, name: str) -> Method | Refused:
         """This method, or why it does not apply."""
-        if name not in self.makers:
+        if name not in self.names:
             raise ParameterError(f"method must be one of auto, {', '.join(self.names)}; found {name!r}")
         if name not in self._made:
             try:
@@ -318,7 +318,7 @@ def choose(methods: Methods, name: str, size: int | None, *, alpha: float | None
     A promise that assumes perfect labels is worth nothing where labels may be wrong, and the methods that make it
     suffer from wrong labels most. So one of them is taken only if a promise is wanted.
     """
-    if exact.text(method=name) != "auto":
+    if name != "auto":
         return methods.named(name).offer(size)
     if not methods.preferred:
         return min((method.offer(size) for method in methods.applying()), key=lambda offer: float(offer.promise))

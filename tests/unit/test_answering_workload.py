@@ -11,13 +11,14 @@ import pytest
 
 from discreet.answering import averaged_weights as mwem
 from discreet.answering.averaged_weights import AveragedWeights, averaged_weights, rows_needed
-from discreet.answering.workload import Marginals, answers, bound, choose, marginals
+from discreet.answering.workload import Marginals, answers, bound, marginals, methods
 from discreet.data import Category, Domain, Number, Table
 from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee
 from discreet.ledger import Ledger
 from discreet.mechanisms import Gaussian, Laplace
+from discreet.method import Method, Refused, choose
 from discreet.query import And, Between, Count, Equals, Histogram, KeyCount, Sum
 from discreet.records import canonical, record, revive
 from discreet.release import release
@@ -132,21 +133,21 @@ def test_wrong_releases_are_refused(given, text):
 # Ways and bounds.
 
 
-def test_ways_are_listed_by_their_bounds_and_every_mechanism_is_admitted():
+def test_the_way_with_the_least_bound_is_taken_and_every_mechanism_is_admitted():
     facts = a_table(2000).facts
     budget = Budget(1, "1e-6")
-    ways = choose([*PAIRS, Count(Equals("a", "p"))], facts, funds=Funds.of(budget), beta=BETA)
-    assert [way.bound for way in ways] == sorted(way.bound for way in ways)
-    assert {way.method.split(",")[0] for way in ways} == {"marginals", "questions", "histogram", "weights"}
-    assert all(way.mechanism is None or way.mechanism.guarantee(facts).within(budget) for way in ways)
-    assert ways[0].mechanism is not None
-    assert all(way.note for way in ways if way.mechanism is None)
+    ways = methods([*PAIRS, Count(Equals("a", "p"))], facts, funds=Funds.of(budget), beta=BETA)
+    offers = [way.offer(facts.size) for way in ways if isinstance(way, Method)]
+    assert {name.split(",")[0] for name in ways.names} == {"marginals", "questions", "histogram", "weights"}
+    assert all(offer.mechanism.guarantee(facts).within(budget) for offer in offers)
+    assert choose(ways, "auto", facts.size) == min(offers, key=lambda offer: float(offer.promise))
+    assert all(way.reason for way in ways if isinstance(way, Refused))
 
 
 def test_a_pure_budget_has_only_laplace_noise():
     facts = a_table().facts
-    ways = choose(PAIRS, facts, funds=Funds.of(Budget(1)), beta=BETA)
-    possible = {way.method for way in ways if way.mechanism is not None}
+    ways = methods(PAIRS, facts, funds=Funds.of(Budget(1)), beta=BETA)
+    possible = {way.name for way in ways if isinstance(way, Method)}
     assert possible == {"marginals, laplace noise", "histogram, laplace noise", "weights"}
 
 
@@ -186,7 +187,7 @@ def test_what_is_not_released_cannot_be_answered():
 def test_a_workload_is_made_of_questions(questions):
     facts = a_table().facts
     with pytest.raises(ParameterError):
-        choose(questions, facts, funds=Funds.of(Budget(1)), beta=BETA)
+        methods(questions, facts, funds=Funds.of(Budget(1)), beta=BETA)
 
 
 @pytest.mark.parametrize("neighbours", RELATIONS)

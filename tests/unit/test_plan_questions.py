@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE
-from discreet.answering.workload import choose
+from discreet.answering.workload import methods
 from discreet.data import Category, Domain, Facts, Identity
 from discreet.errors import ParameterError
 from discreet.funds import Funds
@@ -245,14 +245,15 @@ def test_laplace_noise_stands_beside_gaussian_noise():
 
 
 def test_a_planned_workload_is_what_choosing_a_way_finds():
-    """Two columns, all of their tables: what `workload.choose` proves for real questions."""
+    """Two columns, all of their tables: what `workload.methods` prove for real questions."""
     domain = Domain(a=Category(*range(6)), b=Category(*range(10)))
     size = 10_000
     facts = Facts(domain, Neighbours("replace-one"), size)
     halves = [Count(Among("a", (0, 1, 2)) & Among("b", tuple(range(each, each + 5)))) for each in range(5)]
     questions = [*halves, Histogram("a"), Histogram("b")]
     numbers = len(halves) + 16
-    ways = {way.method: way.bound for way in choose(questions, facts, funds=Funds.of(BUDGET), beta=0.05)}
+    listed = methods(questions, facts, funds=Funds.of(BUDGET), beta=0.05)
+    ways = {way.name: way.promise(size).bound for way in listed}
     found = {row.method: row for row in rows("workload", questions=numbers, cells=60, size=size, marginals=1, each=60)}
     assert found[TABLE].error == found["marginals"].error  # one marginal over everything is the histogram
     assert 0.5 * found[TABLE].error < ways["histogram, gaussian noise"] <= found[TABLE].error

@@ -138,10 +138,11 @@ def test_a_workload_is_read_again_from_the_mechanism_and_the_run_that_were_charg
 
 
 def test_a_workload_that_was_answered_by_averaged_weights_is_read_again(path, monkeypatch):
-    from discreet.answering import adaptive, workload
+    from discreet.answering import adaptive
+    from discreet.method import choose
 
-    def weights(questions, facts, **how):
-        return [way for way in workload.choose(questions, facts, **how) if way.method == "weights"]
+    def weights(methods, name, size):
+        return choose(methods, "weights", size)
 
     monkeypatch.setattr(adaptive, "choose", weights)
     with monkeypatch.context() as patch, dp.Ledger.open(path) as ledger:

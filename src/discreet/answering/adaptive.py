@@ -31,6 +31,7 @@ knows nothing about them, and would be wrong.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -45,12 +46,13 @@ from discreet.answering.knowledge import Knowledge
 from discreet.answering.linear_query import constant, linear, meaning, scope_of
 from discreet.answering.measurement import Measured, covers
 from discreet.answering.transcript import SessionRequest, Transcript, additive_parts
-from discreet.answering.workload import Marginals, answers, choose
+from discreet.answering.workload import Marginals, answers, methods
 from discreet.data import Dataset, Floats
 from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
 from discreet.mechanisms import Far, Gaussian, Laplace, Mechanism
+from discreet.method import choose
 from discreet.query import Histogram, Question
 from discreet.records import Json, record
 from discreet.release import Open, Released, converse, release, reopen
@@ -252,7 +254,8 @@ class AdaptiveAnswers:
     def inquire(self, *queries: Question) -> list[Inquiry]:
         """What is known about these queries now."""
         self.catch_up()
-        return [self._inquiries.setdefault(query, Inquiry(self, query)) for query in queries]
+        here = weakref.proxy(self)  # not in a cycle: the ledger is closed as soon as its session is gone
+        return [self._inquiries.setdefault(query, Inquiry(here, query)) for query in queries]
 
     def guess(self, query: Question) -> Any:
         """The hypothesis's answer, in whole units of the query; None if it has none."""
@@ -430,12 +433,11 @@ class AdaptiveAnswers:
         if request.stored is not None:
             return self._read_all(queries, request.mechanism, request.value, request.stored.entry, price=0)
         beta = self.shop.run_failure(self.transcript.runs + 1)
-        best = choose(queries, self.facts, funds=self.shop.part(share), beta=beta)[0]
-        if best.mechanism is None:
-            raise ParameterError(f"no way of answering fits: {best.note}")
-        if best.bound >= self.shop.size:
+        listed = methods(queries, self.facts, funds=self.shop.part(share), beta=beta)
+        best = choose(listed, "auto", self.facts.size)
+        if float(best.promise) >= self.shop.size:
             raise ParameterError(
-                f"for this share of what is left the answers would be off by up to {best.bound:,.0f}, with "
+                f"for this share of what is left the answers would be off by up to {float(best.promise):,.0f}, with "
                 f"{self.shop.size:,} persons in all: nothing was spent"
             )
         said = {inquiry.query: inquiry.earlier for inquiry in self.inquire(*queries)}

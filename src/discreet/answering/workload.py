@@ -1,8 +1,9 @@
 """Questions that are all known in advance: one release, one charge, an answer and a proven bound for each.
 
-    plan = choose(questions, facts, funds=ledger.funds(), beta=1/20)      best bound first
-    got = release(plan[0].mechanism, table, ledger=ledger)
-    answers(questions, plan[0].mechanism, got.value, facts, beta=1/20)    values with the bound of each
+    listed = methods(questions, facts, funds=ledger.funds(), beta=1/20)
+    best = choose(listed, "auto", facts.size)                             the least bound
+    got = release(best.mechanism, table, ledger=ledger)
+    answers(questions, best.mechanism, got.value, facts, beta=1/20)       values with the bound of each
 
 Ways to release:
 
@@ -14,7 +15,7 @@ Ways to release:
 
 Bounds. The questions are fixed before the noise is drawn, so a union over their k numbers is enough: what is read off a
 release is a fixed sum of independent noises, and exceeds t with probability at most beta / k (`noise_bound`).
-`choose` puts the way with the least bound first; the order is a function of public sizes alone. Sums are compared in
+By default the way with the least bound is taken; which it is, is a function of public sizes alone. Sums are compared in
 units of the largest contribution of a row.
 
 The answers are better than that. The maximum-entropy fit to all that was released knows that counts are not
@@ -31,6 +32,7 @@ no question mentions did not help.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -51,6 +53,7 @@ from discreet.funds import Funds
 from discreet.guarantee import Guarantee
 from discreet.hypothesis import Linear, fit
 from discreet.mechanisms import NOISES, Mechanism, calibrate, in_units
+from discreet.method import Maker, Method, Methods, Offer, Promise
 from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Question, is_question, numbers
 from discreet.rng import Rng
 
@@ -126,43 +129,37 @@ class Marginals:
 # Choosing a way.
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One way to answer a workload: the mechanism with the least noise that is admitted and its proven bound, in the
-    largest contributions of a row (persons, for counts); or why there is none."""
-
-    method: str
-    mechanism: Mechanism | None
-    bound: float
-    note: str = ""
-
-
-def choose(questions: Sequence[Question], facts: Facts, *, funds: Funds, beta: Exact) -> list[Way]:
-    """All ways to answer the questions within the funds, least bound first; those that cannot be used last."""
+def methods(questions: Sequence[Question], facts: Facts, *, funds: Funds, beta: Exact) -> Methods:
+    """All ways to answer the questions within the funds. A promise is in the largest contributions of a row (persons,
+    for counts), over all questions; by default the least is taken."""
     asked, failure = distinct(questions, facts), exact.probability(beta=beta)
-    questions_too = () if all(query.marginal for query in asked) else ("questions",)
-    methods = ("marginals", *questions_too, "histogram")
     cells = math.prod(facts.domain.column(column).size for column in _columns(asked, facts))
 
-    def noisy(method: str, kind: str) -> Way:
-        name = f"{method}, {kind} noise"
-        if method == "histogram" and cells > MAX_CELLS:
-            return Way(name, None, math.inf, f"{cells:,} cells are too many for one histogram")
-        try:
-            mechanism = marginals(asked, facts, funds=funds, kind=kind, method=method)
-        except ParameterError as error:
-            return Way(name, None, math.inf, str(error))
-        if mechanism.numbers(facts) > MAX_CELLS:
-            return Way(name, None, math.inf, f"{mechanism.numbers(facts):,} numbers are too many for one release")
-        return Way(name, mechanism, bound(asked, mechanism, facts, beta=failure))
+    def method(name: str, mechanism: Mechanism, error: float, theorem: str) -> Method:
+        promise = Promise(error, theorem, beta=float(failure), measure="error")
+        return Method.solving(name, lambda size: Offer(name, mechanism, promise))
 
-    ways = [noisy(method, kind) for method in methods for kind in NOISES]
-    try:
-        weights = averaged_weights(asked, facts, funds=funds, beta=failure)
-        ways.append(Way("weights", weights, weights.error(failure, facts)))
-    except ParameterError as error:
-        ways.append(Way("weights", None, math.inf, str(error)))
-    return sorted(ways, key=lambda way: way.bound)
+    def noisy(what: str, kind: str) -> Method:
+        if what == "histogram" and cells > MAX_CELLS:
+            raise ParameterError(f"{cells:,} cells are too many for one histogram")
+        mechanism = marginals(asked, facts, funds=funds, kind=kind, method=what)
+        if mechanism.numbers(facts) > MAX_CELLS:
+            raise ParameterError(f"{mechanism.numbers(facts):,} numbers are too many for one release")
+        error = bound(asked, mechanism, facts, beta=failure)
+        return method(f"{what}, {kind} noise", mechanism, error, "sums of independent noises, a union over the numbers")
+
+    def weights() -> Method:
+        mechanism = averaged_weights(asked, facts, funds=funds, beta=failure)
+        error = mechanism.error(failure, facts)
+        return method("weights", mechanism, error, "regret of multiplicative weights, exponential mechanism")
+
+    questions_too = () if all(query.marginal for query in asked) else ("questions",)
+    makers: dict[str, Maker] = {
+        f"{what}, {kind} noise": functools.partial(noisy, what, kind)
+        for what in ("marginals", *questions_too, "histogram")
+        for kind in NOISES
+    }
+    return Methods({**makers, "weights": weights})
 
 
 def distinct(questions: Sequence[Question], facts: Facts) -> tuple[Question, ...]:

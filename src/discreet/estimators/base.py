@@ -32,7 +32,7 @@ from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger, price_from
 from discreet.mechanisms import Mechanism
 from discreet.method import Offer
-from discreet.pac.mistake_bound import MistakeBound
+from discreet.pac import MistakeBound
 from discreet.records import Json
 from discreet.release import Released, release
 
@@ -190,7 +190,7 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class Task:
     """One release about a dataset: what it may cost, where it is charged, and what it asks of its ledger.
 
     Whether the ledger has as much left as the funds say is decided by the charge: BudgetExceeded if not.
@@ -206,7 +206,7 @@ class Fit:
     request: Request | None = None
 
     @staticmethod
-    def of(terms: Terms, data: Dataset, *, about: Any = None) -> Fit:
+    def of(terms: Terms, data: Dataset, *, about: Any = None) -> Task:
         """The fit of an estimator; its own budget is read as a new ledger would read it.
 
         about  of a table: what is learned about it beside the parameters, so that the same can be asked again. The
@@ -215,21 +215,21 @@ class Fit:
         request = Request.of(terms.ledger, terms.problem, about, data.facts)
         if terms.ledger is None:
             assert terms.budget is not None
-            return Fit(terms, data, Funds.of(terms.budget), request=request)
+            return Task(terms, data, Funds.of(terms.budget), request=request)
         if terms.budget is not None:
-            return Fit(terms, data, Funds(*caps_of(terms.budget, terms.ledger.failure_share)), request=request)
+            return Task(terms, data, Funds(*caps_of(terms.budget, terms.ledger.failure_share)), request=request)
         funds = terms.ledger.funds(share=terms.share, allowance=terms.allowance)
         stored = None if request is None else request.stored()
         if stored is not None and stored.within is not None:
             then = price_from(stored.within)
             funds = Funds(funds.order, Caps(then.renyi, then.pure or 0, then.failure))
         limits: Json = {"renyi": funds.caps.renyi, "pure": funds.caps.pure, "failure": funds.caps.failure}
-        return Fit(terms, data, funds, limits, request)
+        return Task(terms, data, funds, limits, request)
 
     @staticmethod
     def fixed(
         terms: Terms, data: Dataset, mechanism: Mechanism, *, table: bool, memo: str, alone: Budget | None = None
-    ) -> Fit:
+    ) -> Task:
         """The release of a mechanism that is fixed by its parameters.
 
         table  whether the rows are those of a table, so that the same can be asked again
@@ -238,7 +238,7 @@ class Fit:
         budget = alone if terms.ledger is None else terms.ledger.budget
         assert budget is not None
         request = Request.of(terms.ledger, memo, mechanism if table else None, data.facts)
-        return Fit(replace(terms, budget=alone), data, Funds.of(budget), request=request)
+        return Task(replace(terms, budget=alone), data, Funds.of(budget), request=request)
 
     def release(self, mechanism: Mechanism, *, memo: str, what: str = "release") -> Charge:
         """Charge and run the mechanism, or get back what this request released before. what: it is called this."""

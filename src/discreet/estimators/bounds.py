@@ -10,11 +10,11 @@ from discreet import exact
 from discreet.data import AnyNumber, Number, ParquetTable, Table
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Fit, FitGuarantee, terms_of
+from discreet.estimators.base import FitGuarantee, Task, terms_of
 from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.mechanisms import calibrate
-from discreet.pac.rank_bounds import RankBounds, declaration
+from discreet.pac import RankBounds, declaration
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def suggest_bounds(
     declared = data.facts.domain.column(exact.text(column=column))
     if not isinstance(declared, (Number, AnyNumber)):
         raise ParameterError(f"column {column!r} is declared {declared!r}: bounds are for a Number")
-    fit = Fit.of(terms, data, about=column)
+    fit = Task.of(terms, data, about=column)
     first = calibrate(lambda noise: RankBounds(column, Fraction(1, 2), 1 / noise), funds=fit.funds, facts=data.facts)
     wanted = _coverage(share, first.missed(data.facts, float(sure)), data.facts.size)
     mechanism = calibrate(lambda noise: RankBounds(column, wanted, 1 / noise), funds=fit.funds, facts=data.facts)

@@ -10,12 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from discreet import exact
 from discreet.data import Column, Domain, Number
 from discreet.estimators import input as reading
-from discreet.estimators.base import Fit, Terms, refuse, terms_of
+from discreet.estimators.base import Task, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, number_examples
 from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
 from discreet.method import choose
-from discreet.pac import learners
-from discreet.pac.rules import BoxRule
+from discreet.pac import BoxRule, learners
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -59,7 +58,7 @@ class BoxClassifier(RuleLearner):
         terms = terms_of(self)
         alpha, beta = wanted(self.alpha), exact.probability(beta=self.beta)
         rows = self._examples(terms, X, y, features)
-        fit = Fit.of(terms, rows.data, about=rows.about)
+        fit = Task.of(terms, rows.data, about=rows.about)
         methods = learners.box_methods(rows.columns, rows.labels, rows.facts, beta, fit.funds)
         offer = of_part(choose(methods, self.method, rows.facts.size, alpha=alpha), rows.data)
         rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in fit.learn(self, offer).value))

@@ -10,13 +10,11 @@ from discreet import exact
 from discreet.data import Batch, Column
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Fit, Terms, refuse, terms_of
+from discreet.estimators.base import Task, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, bit_examples, predicted_bits
 from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
 from discreet.method import choose
-from discreet.pac import learners
-from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.rules import Conjunction, Literals
+from discreet.pac import AllConjunctions, Conjunction, Literals, learners
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -59,7 +57,7 @@ class ConjunctionClassifier(RuleLearner):
         literals, facts = Literals(rows.columns), rows.facts
         if most > (there := literals.variables(facts.domain)):
             raise ParameterError(f"k must be at most the number of features, {there}; found {most}")
-        fit = Fit.of(terms, rows.data, about=rows.about)
+        fit = Task.of(terms, rows.data, about=rows.about)
         methods = learners.conjunction_methods(literals, rows.labels, most, facts, beta, fit.funds)
         offer = of_part(choose(methods, self.method, facts.size, alpha=alpha), rows.data)
         if verbose and isinstance(offer.mechanism, AllConjunctions):

@@ -11,13 +11,13 @@ from discreet import exact
 from discreet.data import Dataset, Facts, Integers, ParquetTable, Table
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Fit, FitGuarantee, Terms, terms_of
+from discreet.estimators.base import FitGuarantee, Task, Terms, terms_of
 from discreet.exact import Exact
 from discreet.guarantee import Neighbours
 from discreet.ledger import Ledger
 from discreet.method import Method
+from discreet.pac import ordered
 from discreet.pac.interior import methods
-from discreet.pac.rules import ordered
 
 MOST_BITS = 2**20
 
@@ -78,7 +78,7 @@ def interior_point(
     terms = terms_of(asked, problem=["interior_point", sure, method])
     data, name = _read(terms, values, bits, column)
     about = name if reading.is_table(values) else None
-    fit = Fit.of(terms, data, about=about)
+    fit = Task.of(terms, data, about=about)
     listed = methods(facts=data.facts, column=name, beta=sure, funds=fit.funds)
     taken = listed.smallest(0) if method == "auto" else listed.named(method)
     charge = fit.release(taken.mechanism(0), memo="interior_point")

@@ -23,7 +23,7 @@ from discreet.erm.losses import Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.solvers import methods
 from discreet.errors import ParameterError
-from discreet.estimators.base import Fit, PrivateEstimator, Terms, refuse, terms_of
+from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, terms_of
 from discreet.estimators.input import (
     GRID,
     Rows,
@@ -252,7 +252,7 @@ def _solved(estimator: Any, terms: Terms, rows: Rows, loss: Loss, radius: Fracti
     """Choose a mechanism by public numbers, charge it and run it."""
     share = share_of(rows.data)
     risk = Risk(loss, rows.features, rows.target, Ball(radius), _regularizer(estimator, share))
-    fit, facts = Fit.of(terms, rows.data, about=rows.about), rows.data.facts
+    fit, facts = Task.of(terms, rows.data, about=rows.about), rows.data.facts
     steps = None if estimator.max_iter is None else exact.whole(max_iter=estimator.max_iter)
     listed = methods(risk, facts, fit.funds, steps=steps, share=share)
     got = fit.learn(estimator, choose(listed, estimator.method, facts.size))

@@ -16,7 +16,7 @@ from discreet.erm.losses import Absolute, Loss, Pinball, Squared
 from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Fit, PrivateEstimator, refuse, terms_of
+from discreet.estimators.base import PrivateEstimator, Task, refuse, terms_of
 from discreet.mechanisms import Gaussian, Laplace
 from discreet.method import choose
 from discreet.release import Released
@@ -106,7 +106,7 @@ def _fit(estimator: Any, x: Any, name: Any, loss: Loss) -> None:
     terms = terms_of(estimator)
     table = reading.is_table(x)
     column = _table_column(estimator, terms, x, name) if table else _values(estimator, terms, x, name)
-    fit, facts = Fit.of(terms, column.data, about=column.name if table else None), column.data.facts
+    fit, facts = Task.of(terms, column.data, about=column.name if table else None), column.data.facts
     listed = methods(loss, column.name, facts, fit.funds, share=reading.share_of(column.data))
     got = fit.learn(estimator, choose(listed, estimator.method, facts.size))
     estimator.value_, estimator.noise_range_ = _value(got, column)

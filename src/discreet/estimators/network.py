@@ -13,7 +13,7 @@ from discreet.arrays import Floats
 from discreet.erm import network
 from discreet.erm.losses import Softmax
 from discreet.errors import ParameterError
-from discreet.estimators.base import Fit, refuse, terms_of
+from discreet.estimators.base import Task, refuse, terms_of
 from discreet.estimators.input import class_rows, predicted_vectors, projected
 from discreet.estimators.linear import PrivateClassifier
 from discreet.method import Offer
@@ -47,7 +47,7 @@ class MLPClassifier(PrivateClassifier):
         refuse({**refused, "early_stopping": self.early_stopping, "warm_start": self.warm_start})
         terms, hidden, seed = terms_of(self), _widths(self.hidden_layer_sizes), exact.whole(0, seed=self.seed)
         rows = class_rows(self, terms, X, y, features, intercept=True)
-        fit, facts = Fit.of(terms, rows.data, about=rows.about), rows.data.facts
+        fit, facts = Task.of(terms, rows.data, about=rows.about), rows.data.facts
         mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, funds=fit.funds, seed=seed)
         got = fit.learn(self, Offer("descent", mechanism, network.promise(mechanism, facts)))
         self.encoding_, self.norm_ = rows.encoding, float(rows.norm)

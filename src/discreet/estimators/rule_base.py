@@ -24,13 +24,12 @@ from discreet.data import (
 )
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Fit, FitGuarantee, PrivateEstimator, Terms, refuse, terms_of
+from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, predicted_codes, refuse_features, table_examples
 from discreet.guarantee import Budget
 from discreet.mechanisms import Laplace
 from discreet.method import USELESS, Offer
-from discreet.pac.mistake_bound import bound_in_words, bound_of, noisy_mistakes
-from discreet.pac.rules import Mistakes, Rule
+from discreet.pac import Mistakes, Rule, bound_in_words, bound_of, noisy_mistakes
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ def charged_score(estimator: Any, read_rows: Callable[[Terms], Examples]) -> flo
     rows = read_rows(terms)
     assert rows.facts.size is not None
     mechanism = Laplace(Mistakes(estimator.rule_.rule, rows.labels), 1 / epsilon)
-    fit = Fit.fixed(terms, rows.data, mechanism, table=rows.table, memo="score")
+    fit = Task.fixed(terms, rows.data, mechanism, table=rows.table, memo="score")
     got = fit.release(mechanism, memo="score")
     count = float(rows.facts.size * reading.share_of(rows.data))
     return float(np.clip(1 - got.value / count, 0.0, 1.0))
@@ -184,7 +183,7 @@ def certified(estimator: Any, read_rows: Callable[[Terms], Examples], *, epsilon
     terms, budget = terms_of(estimator), Budget(exact.positive(epsilon=epsilon))
     allowed, rows = exact.probability(beta=beta), read_rows(terms)
     mechanism = noisy_mistakes(estimator.rule_.rule, rows.labels, epsilon=budget.epsilon, facts=rows.facts)
-    fit = Fit.fixed(terms, rows.data, mechanism, table=rows.table, memo="certificate", alone=budget)
+    fit = Task.fixed(terms, rows.data, mechanism, table=rows.table, memo="certificate", alone=budget)
     charge = fit.release(mechanism, memo="certificate", what="certificate")
     got = bound_of(charge.released, mechanism, rows.facts, beta=allowed)
     share = reading.share_of(rows.data)

@@ -14,14 +14,24 @@ from discreet import exact
 from discreet.data import Batch, Category, Column, Domain, Number
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Fit, Terms, refuse, terms_of
+from discreet.estimators.base import Task, Terms, refuse, terms_of
 from discreet.estimators.conjunctions import how_many
 from discreet.estimators.input import Examples, bit_examples, feature_names, number_examples, predicted_bits
 from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
 from discreet.method import choose
-from discreet.pac import finite, learners
-from discreet.pac.finite import Predictions
-from discreet.pac.rules import CUTS, Conjunction, FunctionRule, Literals, Rule, Thresholds, Where, interval_in_words
+from discreet.pac import (
+    CUTS,
+    Conjunction,
+    FunctionRule,
+    Literals,
+    Predictions,
+    Rule,
+    Thresholds,
+    Where,
+    finite,
+    interval_in_words,
+    learners,
+)
 from discreet.query import Combining, alone
 
 
@@ -67,7 +77,7 @@ class RuleClassifier(RuleLearner):
         conditions = Thresholds(rows.columns, cuts)
         if most > (there := conditions.size(rows.facts.domain)):
             raise ParameterError(f"k must be at most the number of conditions, {there}; found {most}")
-        fit = Fit.of(terms, rows.data, about=rows.about)
+        fit = Task.of(terms, rows.data, about=rows.about)
         methods = learners.rule_methods(conditions, rows.labels, most, rows.facts, beta, fit.funds)
         offer = of_part(choose(methods, self.method, rows.facts.size, alpha=alpha), rows.data)
         rule = Conjunction(conditions, tuple(map(int, fit.learn(self, offer).value)))
@@ -130,7 +140,7 @@ class FiniteClassClassifier(RuleLearner):
         listed = hypotheses_of(self.hypotheses)
         rows = self._examples(terms, X, y, features)
         rules = _rules(listed or [], rows, self.classes_) if reading.is_table(X) else Predictions("x")
-        fit = Fit.of(terms, rows.data, about=rows.about)
+        fit = Task.of(terms, rows.data, about=rows.about)
         methods = finite.methods(rules, rows.labels, facts=rows.facts, beta=beta, funds=fit.funds)
         offer = of_part(choose(methods, self.method, rows.facts.size), rows.data)
         self.index_ = int(fit.learn(self, offer).value)

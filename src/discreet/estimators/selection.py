@@ -23,7 +23,7 @@ from discreet.erm.features import VectorColumn
 from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, Rule, SmallMisses
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
-from discreet.estimators.base import Fit, FitGuarantee, Terms, terms_of
+from discreet.estimators.base import FitGuarantee, Task, Terms, terms_of
 from discreet.mechanisms import Exponential, Laplace, calibrate
 
 
@@ -94,7 +94,7 @@ def select(
         data, target, width = _number_data(list(named.values()), terms, X, y, row_norm, target_bound)
         largest = width / 2 if largest_miss is None else exact.positive(largest_miss=largest_miss)
         score = SmallMisses(_rules(named, data.facts.domain), target, largest)
-    fit = Fit.of(terms, data, about=score if reading.is_table(X) else None)
+    fit = Task.of(terms, data, about=score if reading.is_table(X) else None)
     mechanism = calibrate(lambda noise: Exponential(score, 1 / noise), funds=fit.funds, facts=data.facts)
     charge = fit.release(mechanism, memo="select", what="choice")
     return Selected(
@@ -122,7 +122,7 @@ def charged_accuracy(model: Any, x: Any, y: Any) -> float:
     rules = _rules({type(model).__name__: model}, data.facts.domain)
     assert terms.ledger is not None
     mechanism = Laplace(RightPredictions(rules, target), 1 / epsilon)
-    got = Fit.fixed(terms, data, mechanism, table=reading.is_table(x), memo="score").release(mechanism, memo="score")
+    got = Task.fixed(terms, data, mechanism, table=reading.is_table(x), memo="score").release(mechanism, memo="score")
     return float(np.clip(got.value[0] / count, 0.0, 1.0))
 
 

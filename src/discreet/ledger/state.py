@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What opening a ledger fixed for good."""
+    """What opening a ledger fixed."""
 
     id: str
     budget: Budget
@@ -67,9 +67,7 @@ class Header:
     order: Fraction | None
     caps: Caps
     identity: Identity
-    size: int | None
     testing: bool
-    time: str
 
     def proved_by(self, spent: Price) -> float | None:
         """The least epsilon that either book proves of these sums, at the ledger's delta; None: nothing."""
@@ -298,9 +296,7 @@ def fold_open(state: State, row: Row, body: Body) -> None:
     who = body["identity"]
     relation = Neighbours(who["relation"], who["rows"])
     identity = Identity(who["table"], relation, who["unit"], who.get("rehearsal", False) is True)
-    state.header = Header(
-        body["id"], budget, share, order, caps, identity, body["size"], body["testing"] is True, body["time"]
-    )
+    state.header = Header(body["id"], budget, share, order, caps, identity, body["testing"] is True)
     state.size = body["size"]
 
 
@@ -376,6 +372,14 @@ LARGE = 2**16
 """Bytes: a longer answer lies beside the entries, and its entry has the hash of it."""
 
 
+def detached(fields: Body) -> tuple[Body, str | None]:
+    """The fields of an entry and, if their answer is long, its text: the entry has its hash instead."""
+    text = fields.get("answer")
+    if text is None or len(text) <= LARGE:
+        return fields, None
+    return {**fields, "answer": {"sha256": text_hash(text), "bytes": len(text.encode("utf-8"))}}, text
+
+
 def large(body: Body) -> str | None:
     """The hash of the entry's answer, if that lies beside the entries."""
     answer = body.get("answer")
@@ -443,6 +447,12 @@ def state_record(state: State) -> Json:
         },
         "folded": state.folded,
     }
+
+
+def fold_body(state: State) -> tuple[Body, str]:
+    """The body of the fold entry that vouches for a state, and the state's stored text."""
+    stored = state_record(state)
+    return {"format": FORMAT, "state": digest(stored)}, canonical(stored)
 
 
 def folded(opening: Row, text: str, row: Callable[[int], Row | None]) -> State | None:

@@ -20,7 +20,7 @@ finite lists     the exponential mechanism                       the same
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -92,23 +92,19 @@ def rule_methods(
 # Problems from numbers.
 
 _LABELS = Labels("y", "yes")
-Numbers = Mapping[str, Any]
+Named = Callable[[str], int]
+"""The whole number of this name."""
+
 Stated = Callable[..., Facts]
+"""The facts of a table with these columns and labels."""
 
 
-def number(numbers: Numbers, name: str) -> int:
-    """One of the whole numbers that describe a problem."""
-    if name not in numbers:
-        raise ParameterError(f"this plan needs {name}=, a whole number")
-    return exact.whole(**{name: numbers[name]})
+def _interior(number: Named, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
+    return interior_methods(facts=stated(x=Whole(number("bits"))), column="x", beta=beta, funds=funds)
 
 
-def _interior(numbers: Numbers, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
-    return interior_methods(facts=stated(x=Whole(number(numbers, "bits"))), column="x", beta=beta, funds=funds)
-
-
-def _box(numbers: Numbers, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
-    count, bits = number(numbers, "d"), number(numbers, "bits")
+def _box(number: Named, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
+    count, bits = number("d"), number("bits")
     if bits > MOST_BITS or count > MOST_COLUMNS:
         raise ParameterError(f"bits must be at most {MOST_BITS} and d at most {MOST_COLUMNS}, found {bits} and {count}")
     column = Number(0, 2**bits - 1, step=1) if bits <= NUMBER_BITS else Whole(bits)
@@ -116,25 +112,25 @@ def _box(numbers: Numbers, stated: Stated, beta: Fraction, funds: Funds) -> Meth
     return box_methods(tuple(columns), _LABELS, stated(**columns), beta, funds)
 
 
-def _conjunction(numbers: Numbers, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
-    facts = stated(x=Bits(number(numbers, "d")))
-    return conjunction_methods(Literals("x"), _LABELS, number(numbers, "k"), facts, beta, funds)
+def _conjunction(number: Named, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
+    facts = stated(x=Bits(number("d")))
+    return conjunction_methods(Literals("x"), _LABELS, number("k"), facts, beta, funds)
 
 
-def _rule(numbers: Numbers, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
-    conditions, k = number(numbers, "conditions"), number(numbers, "k")
+def _rule(number: Named, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
+    conditions, k = number("conditions"), number("k")
     if k > conditions:
         raise ParameterError(f"k must be at most the number of conditions, {conditions}; found {k}")
     facts = stated(x=Bits(-(-conditions // 2)))  # an odd number is rounded up
     return rule_methods(Literals("x"), _LABELS, k, facts, beta, funds)
 
 
-def _finite(numbers: Numbers, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
-    facts = stated(x=Bits(number(numbers, "hypotheses")))
+def _finite(number: Named, stated: Stated, beta: Fraction, funds: Funds) -> Methods:
+    facts = stated(x=Bits(number("hypotheses")))
     return finite.methods(Predictions("x"), _LABELS, facts=facts, beta=beta, funds=funds)
 
 
-_PROBLEMS: dict[str, Callable[[Numbers, Stated, Fraction, Funds], Methods]] = {
+_PROBLEMS: dict[str, Callable[[Named, Stated, Fraction, Funds], Methods]] = {
     "box": _box,
     "conjunction": _conjunction,
     "finite": _finite,
@@ -144,24 +140,21 @@ _PROBLEMS: dict[str, Callable[[Numbers, Stated, Fraction, Funds], Methods]] = {
 
 
 def methods(
-    kind: str, numbers: Numbers, neighbours: Neighbours, size: int | None, beta: Fraction, funds: Funds
+    kind: str, number: Named, neighbours: Neighbours, size: int | None, beta: Fraction, funds: Funds
 ) -> Methods:
     """Every method for the problem that these numbers describe."""
 
     def stated(**columns: Column) -> Facts:
         return Facts(Domain(**columns, y=Category("no", "yes")), neighbours, size)
 
-    return _PROBLEMS[kind](numbers, stated, beta, funds)
+    return _PROBLEMS[kind](number, stated, beta, funds)
 
 
-def bounds_methods(numbers: Numbers, neighbours: Neighbours, size: int | None, beta: Fraction, funds: Funds) -> Methods:
+def bounds_methods(bits: int | None, neighbours: Neighbours, size: int | None, beta: Fraction, funds: Funds) -> Methods:
     """Two quantiles by ranks, as far out as they are sure to lie among the rows: `suggest_bounds`."""
-    column: Column = AnyNumber()
-    if "bits" in numbers:
-        bits = number(numbers, "bits")
-        if bits > NUMBER_BITS:
-            raise ParameterError(f"bits must be at most {NUMBER_BITS}, found {bits}")
-        column = Number(0, 2**bits - 1, step=1)
+    if bits is not None and bits > NUMBER_BITS:
+        raise ParameterError(f"bits must be at most {NUMBER_BITS}, found {bits}")
+    column: Column = AnyNumber() if bits is None else Number(0, 2**bits - 1, step=1)
     facts = Facts(Domain(x=column), neighbours, size)
 
     def ranks() -> Method:
@@ -186,7 +179,11 @@ def sample_size(
 ) -> int:
     """How many rows make the error at most alpha with probability 1 - beta, by one method or by the best."""
     wanted, sure = float(exact.probability(alpha=alpha)), exact.probability(beta=beta)
-    listed = methods(kind, numbers, Neighbours.of(neighbours), None, sure, Funds.of(Budget(epsilon, delta)))
+
+    def number(name: str) -> int:
+        return exact.whole(**{name: numbers[name]})
+
+    listed = methods(kind, number, Neighbours.of(neighbours), None, sure, Funds.of(Budget(epsilon, delta)))
     found = listed.smallest(wanted) if method == "auto" else listed.find(method)
     if not isinstance(found, Method):
         raise found.error(f"method {method!r} does not apply: {found.reason}")

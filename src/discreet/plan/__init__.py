@@ -39,17 +39,16 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Refused
-from discreet.pac import learners
-from discreet.plan import models, questions, releases
+from discreet.plan import releases
 from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell
 
-__all__ = ["KINDS", "MODELS", "RULES", "Kind", "Left", "Model", "Plan", "Row", "plan"]
+__all__ = ["KINDS", "MODELS", "RULES", "Kind", "Left", "Model", "Plan", "PlanRow", "plan"]
 
 PURE = "it has no pure guarantee: give the budget a delta > 0"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PlanRow:
     """One method: its noise, the error promised with probability 1 - beta, and the theorem it rests on.
 
     noise    the scale (for a selection: one over its rate; for a threshold: the threshold's scale)
@@ -88,7 +87,7 @@ class Plan:
     budget: Budget
     neighbours: Neighbours
     beta: Fraction
-    rows: tuple[Row, ...]
+    rows: tuple[PlanRow, ...]
     size: int | None = None
     alpha: Fraction | None = None
     numbers: tuple[tuple[str, int], ...] = ()
@@ -97,16 +96,16 @@ class Plan:
     radius: Fraction | None = None
 
     @property
-    def taken(self) -> Row | None:
+    def taken(self) -> PlanRow | None:
         """What the estimator of a model takes by default."""
         return next((row for row in self.rows if row.taken), None)
 
     @property
-    def promising(self) -> tuple[Row, ...]:
+    def promising(self) -> tuple[PlanRow, ...]:
         return tuple(row for row in self.rows if not row.refusal)
 
     @property
-    def refused(self) -> tuple[Row, ...]:
+    def refused(self) -> tuple[PlanRow, ...]:
         return tuple(row for row in self.rows if row.refusal)
 
     @property
@@ -118,7 +117,7 @@ class Plan:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Titles, and the rows that promise something, without the columns that are empty in all of them."""
         named = self.alpha is not None and self.kind != "interior"
-        columns: list[tuple[str, Callable[[Row], str | Fraction | float | None]]] = [
+        columns: list[tuple[str, Callable[[PlanRow], str | Fraction | float | None]]] = [
             ("method", lambda row: row.method),
             ("fit takes", lambda row: "this" if row.taken else None),
             ("noise", lambda row: row.noise),
@@ -210,8 +209,8 @@ def plan(
     )
     by_size = size is None or kind == "interior" or (kind in RULES and wanted is not None)
     rows = sorted(_rows(problem), key=functools.partial(_order, by_size))
-    described = models.described(problem) if kind in MODELS else {"numbers": tuple(numbers.items())}
-    return Plan(kind, promised, relation, problem.beta, tuple(rows), size, wanted, left=left, **described)
+    about_it = _described(problem) if kind in MODELS else {"numbers": tuple(numbers.items())}
+    return Plan(kind, promised, relation, problem.beta, tuple(rows), size, wanted, left=left, **about_it)
 
 
 def _whose(
@@ -248,21 +247,23 @@ def _whose(
 # From methods to rows.
 
 
-def _rows(problem: Problem) -> list[Row]:
+def _rows(problem: Problem) -> list[PlanRow]:
     """A row for each method; of a model the one that its estimator takes by default is marked."""
     methods = KINDS[problem.kind].methods(problem)
     if problem.kind not in MODELS:
         return [_row(problem, method, methods) for method in methods]
+    from discreet.plan import models
+
     listed = models.names(problem.kind) or methods.names
     rows = [_row(problem, methods.find(name), methods) for name in listed]
     taken = models.taken(problem, {row.method: row.needed for row in rows if row.needed is not None})
     return [replace(row, taken=row.method == taken) for row in rows]
 
 
-def _row(problem: Problem, method: Method | Refused, methods: Methods) -> Row:
+def _row(problem: Problem, method: Method | Refused, methods: Methods) -> PlanRow:
     if not isinstance(method, Method):
         pure = method.code == "budget" and problem.funds.pure
-        return Row(method.name, "", refusal=PURE if pure else method.reason)
+        return PlanRow(method.name, "", refusal=PURE if pure else method.reason)
     match method.claim.measure:
         case "wrong rows":
             return _rule_row(problem, method, methods)
@@ -272,12 +273,12 @@ def _row(problem: Problem, method: Method | Refused, methods: Methods) -> Row:
     try:
         offer = method.offer(problem.size)
     except ParameterError as refused:
-        return Row(method.name, "", refusal=str(refused))
+        return PlanRow(method.name, "", refusal=str(refused))
     bound, promise = offer.promise.bound, offer.promise
     if bound is None and needed is None:
-        return Row(method.name, "", refusal=promise.reason)
+        return PlanRow(method.name, "", refusal=promise.reason)
     alpha = None if bound is None or problem.size is None or not KINDS[problem.kind].shared else bound / problem.size
-    return Row(
+    return PlanRow(
         method.name,
         promise.theorem,
         offer.noise,
@@ -299,7 +300,7 @@ def _needed(problem: Problem, method: Method) -> int | None:
     return None if size >= UNPROVEN else size
 
 
-def _model_row(problem: Problem, method: Method) -> Row:
+def _model_row(problem: Problem, method: Method) -> PlanRow:
     """Without a size the error is that at the size which alpha needs."""
     needed = _needed(problem, method)
     if problem.size is None and problem.alpha is not None and needed is None:
@@ -307,7 +308,7 @@ def _model_row(problem: Problem, method: Method) -> Row:
         return _row(problem, refused, Methods({}))
     offer = method.offer(needed if problem.size is None else problem.size)
     promise = offer.promise
-    return Row(
+    return PlanRow(
         method.name,
         promise.theorem,
         noise=offer.noise,
@@ -328,13 +329,13 @@ def _nowhere(method: Method) -> Refused:
     return Refused(method.name, reason or f"no size up to {LARGEST:,} is enough within its limit of steps")
 
 
-def _rule_row(problem: Problem, method: Method, methods: Methods) -> Row:
+def _rule_row(problem: Problem, method: Method, methods: Methods) -> PlanRow:
     if not method.proven:
-        return Row(method.name, "", refusal="nothing is proved; auto takes it unless asked for a proof")
+        return PlanRow(method.name, "", refusal="nothing is proved; auto takes it unless asked for a proof")
     how = f"; {IMAGINED}" if method.imagined else "" if method.name in methods.usual() else "; by name only"
     theorem, needed, size = f"{method.claim.theorem}{how}", _needed(problem, method), problem.size
     if problem.kind == "interior":
-        return Row(method.name, theorem, needed=needed)
+        return PlanRow(method.name, theorem, needed=needed)
     promised = method.promise(size).bound
     refusal = ""
     if promised is None and needed is None:
@@ -342,7 +343,7 @@ def _rule_row(problem: Problem, method: Method, methods: Methods) -> Row:
     error = None if promised is None or size is None else promised * size
     best_of = method.claim.best_of
     supposed = f"more wrong rows than by the best of {best_of}" if best_of else method.claim.condition
-    return Row(
+    return PlanRow(
         method.name,
         theorem,
         None,
@@ -355,7 +356,7 @@ def _rule_row(problem: Problem, method: Method, methods: Methods) -> Row:
     )
 
 
-def _order(by_size: bool, row: Row) -> tuple[bool, float]:
+def _order(by_size: bool, row: PlanRow) -> tuple[bool, float]:
     """The best first: by the size that is needed, or by the error."""
     if by_size and row.needed is not None:
         return row.imagined, row.needed
@@ -388,16 +389,38 @@ class Kind:
         return (*self.needs, *self.may)
 
 
+# The learners are imported when a plan needs them, so that `import discreet` stays quick.
+
+
+def _described(problem: Problem) -> dict[str, Any]:
+    from discreet.plan import models
+
+    return models.described(problem)
+
+
+def _models(problem: Problem) -> Methods:
+    from discreet.plan import models
+
+    return models.methods(problem)
+
+
+def _answers(problem: Problem) -> Methods:
+    from discreet.plan import questions
+
+    return questions.methods(problem)
+
+
 def _rules(problem: Problem) -> Methods:
+    from discreet.pac import learners
+
+    given = problem.neighbours, problem.size, problem.beta, problem.funds
     if problem.kind == "bounds":
-        return learners.bounds_methods(problem.numbers, problem.neighbours, problem.size, problem.beta, problem.funds)
+        return learners.bounds_methods(problem.number("bits") if "bits" in problem.numbers else None, *given)
     if problem.kind == "interior" and problem.alpha is not None:
         raise ParameterError("an interior point is found or not: a plan for it takes no alpha")
     if problem.kind != "interior" and problem.size is None and problem.alpha is None:
         raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
-    return learners.methods(
-        problem.kind, problem.numbers, problem.neighbours, problem.size, problem.beta, problem.funds
-    )
+    return learners.methods(problem.kind, problem.number, *given)
 
 
 def _release(about: str, *needs: str, shared: bool = True) -> Kind:
@@ -405,7 +428,7 @@ def _release(about: str, *needs: str, shared: bool = True) -> Kind:
 
 
 def _model(about: str, *needs: str) -> Kind:
-    return Kind(about, models.methods, needs, error="excess risk", expected=True, shared=False)
+    return Kind(about, _models, needs, error="excess risk", expected=True, shared=False)
 
 
 def _rule(about: str, *needs: str) -> Kind:
@@ -413,7 +436,7 @@ def _rule(about: str, *needs: str) -> Kind:
 
 
 def _questions(about: str, *may: str, shared: bool = True) -> Kind:
-    return Kind(about, questions.methods, ("questions",), may, shared=shared)
+    return Kind(about, _answers, ("questions",), may, shared=shared)
 
 
 KINDS: dict[str, Kind] = {

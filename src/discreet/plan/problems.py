@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from discreet import exact
 from discreet.data import Category, Column, Domain, Facts
 from discreet.errors import ParameterError
 from discreet.funds import Books, Funds
 from discreet.guarantee import Budget, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.method import Method, Offer, Promise
-from discreet.pac.learners import number
 
 IMAGINED = "a row of the plan only"
 """Said of a method that cannot be run at this size: a row to compare with."""
@@ -109,7 +109,9 @@ class Problem:
     model: Model = Model()
 
     def number(self, name: str) -> int:
-        return number(self.numbers, name)
+        if name not in self.numbers:
+            raise ParameterError(f"this plan needs {name}=, a whole number")
+        return exact.whole(**{name: self.numbers[name]})
 
     def facts(self, column: Column = Category("no", "yes")) -> Facts:  # noqa: B008 - a frozen value
         """Of a table with one column, `it`."""
