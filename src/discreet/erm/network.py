@@ -232,13 +232,7 @@ def promise(mechanism: NeuralDescent, facts: Facts) -> Promise:
 
 
 def propose(
-    features: Features,
-    target: str,
-    hidden: tuple[int, ...],
-    *,
-    facts: Facts,
-    funds: Funds,
-    seed: int = 0,
+    features: Features, target: str, hidden: tuple[int, ...], *, facts: Facts, funds: Funds, seed: int = 0
 ) -> NeuralDescent:
     """The descent with the least noise that is admitted; clip, steps and rate by a public rule.
 

@@ -33,12 +33,7 @@ from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
 from discreet.guarantee import Guarantee
-from discreet.mechanisms import (
-    GaussianNoise,
-    Noise,
-    ProductLaplaceNoise,
-    calibrate,
-)
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.method import Promise
 from discreet.query import Sensitivity
 from discreet.rng import Rng
