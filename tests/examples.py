@@ -111,9 +111,9 @@ class Case:
     def nobody(self) -> dict[str, list[Any]]:
         return {name: [] for name in self.domain}
 
-    def facts(self, relation: str, *, rows: int = 1) -> dp.Facts:
+    def facts(self, relation: str, *, rows: int = 1) -> dp.data.Facts:
         """What is public about a table of as many persons with at most `rows` rows each."""
-        return dp.Facts(self.domain, dp.Neighbours(relation, rows), self.size)
+        return dp.data.Facts(self.domain, dp.Neighbours(relation, rows), self.size)
 
 
 def table(relation: str, rows: dict[str, list[Any]] | None = None) -> dp.Table:
@@ -124,7 +124,7 @@ def nobody() -> dict[str, list[Any]]:
     return {name: [] for name in DOMAIN}
 
 
-def facts(relation: str, *, rows: int = 1) -> dp.Facts:
+def facts(relation: str, *, rows: int = 1) -> dp.data.Facts:
     return Case(None, DOMAIN, columns()).facts(relation, rows=rows)
 
 
@@ -137,23 +137,23 @@ ADDITIVE: tuple[Any, ...] = (
     dp.Laplace(dp.Count(OLD), 4),
     dp.Laplace(dp.Sum("pay", where=dp.Equals("sex", "1/2")), "7.5"),
     dp.Laplace(dp.Histogram(("age", "sex")), Fraction(5, 3)),
-    dp.Gaussian(dp.VectorSum(("age", "pay")), 12.25),
-    dp.ProductLaplace(dp.VectorSum(("age", "pay")), 12),
-    dp.CoordinateLaplace(dp.Histogram("sex"), 3),
+    dp.Gaussian(dp.mechanisms.VectorSum(("age", "pay")), 12.25),
+    dp.mechanisms.ProductLaplace(dp.mechanisms.VectorSum(("age", "pay")), 12),
+    dp.mechanisms.CoordinateLaplace(dp.Histogram("sex"), 3),
     dp.Laplace(dp.Sum("wealth"), 10**9),
     dp.Gaussian(dp.Sum("wealth"), 10**9),
-    dp.ProductLaplace(dp.VectorSum(("wealth", "pay")), 10**9),
+    dp.mechanisms.ProductLaplace(dp.mechanisms.VectorSum(("wealth", "pay")), 10**9),
     dp.Laplace(Mistakes(RULES[0], LABELS), 10),
 )
 SELECTIONS: tuple[Any, ...] = (
-    dp.Exponential(dp.VectorSum(("age", "pay")), 0.1),
-    dp.PermuteAndFlip(dp.VectorSum(("age", "pay")), 0.1),
+    dp.Exponential(dp.mechanisms.VectorSum(("age", "pay")), 0.1),
+    dp.mechanisms.PermuteAndFlip(dp.mechanisms.VectorSum(("age", "pay")), 0.1),
     dp.Exponential(dp.Histogram("age"), 0.1),
-    dp.PermuteAndFlip(dp.Histogram("age", where=dp.Not(OLD)), "1/7"),
+    dp.mechanisms.PermuteAndFlip(dp.Histogram("age", where=dp.Not(OLD)), "1/7"),
 )
 STABLE: tuple[Any, ...] = (
-    dp.StableHistogram(dp.KeyCount(("age", "sex")), 2, 20),
-    dp.StableMode(dp.StableHistogram(dp.KeyCount("sex"), 2, 20)),
+    dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount(("age", "sex")), 2, 20),
+    dp.mechanisms.StableMode(dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount("sex"), 2, 20)),
 )
 MODELS: tuple[Any, ...] = (
     Descent(Risk(Logistic(), Declared(("age", "pay"), 16), "y", Ball(2)), GaussianNoise(40), 3, Last(Fraction(1, 10))),
@@ -193,7 +193,10 @@ LEARNERS: tuple[Any, ...] = (
     WeighedGreedy(CONDITIONS, LABELS, 3, "0.2", 10),
     FiniteClass(RULES, LABELS, "0.2"),
 )
-CONVERSATIONS: tuple[Any, ...] = (dp.AboveThreshold(10, 20), dp.AboveThresholdLaplace(10, 20, sensitivity=2))
+CONVERSATIONS: tuple[Any, ...] = (
+    dp.mechanisms.AboveThreshold(10, 20),
+    dp.mechanisms.AboveThresholdLaplace(10, 20, sensitivity=2),
+)
 
 MECHANISMS = (*ADDITIVE, *SELECTIONS, *STABLE, *MODELS, *WORKLOADS, *LEARNERS)
 MANY = [Case(each, DOMAIN, columns()) for each in (*MECHANISMS, *CONVERSATIONS)]

@@ -71,7 +71,7 @@ def _installed() -> None:
     """Say now what would be missing in the middle."""
     missing = [name for name in ("duckdb", "pyarrow", "sqlglot") if importlib.util.find_spec(name) is None]
     if missing:
-        raise dp.ParameterError(
+        raise dp.errors.ParameterError(
             f"the tour reads Parquet and SQL, and {', '.join(missing)} is not installed: pip install 'discreet[sql]'"
         )
 
@@ -201,7 +201,7 @@ def _several_rows(screen: Screen, where: Path) -> None:
     years = dp.Schema.read(where / "years.toml")
     rows = years.rows_per_unit or 1
     question = dp.Laplace(dp.Count(dp.Between("visits", 1, 50)), scale=40)
-    facts = [dp.Facts(years.domain, dp.Neighbours(years.neighbours, each), None) for each in (1, rows)]
+    facts = [dp.data.Facts(years.domain, dp.Neighbours(years.neighbours, each), None) for each in (1, rows)]
     alone, together = (float(question.guarantee(each).pure or 0) for each in facts)
     screen.heading("The same people with all their years")
     screen.say(

@@ -7,62 +7,22 @@ with `docs/how_it_works.md`; `release` is the way out for every answer.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from discreet import composition, exact, rng
+from discreet import composition, data, errors, mechanisms
 from discreet.certificate import Certificate, certificate
-from discreet.data import Category, Dataset, Domain, Facts, Matrix, Number, ParquetTable, Table, Vector
-from discreet.errors import (
-    BudgetExceeded,
-    ConversationOver,
-    DiscreetError,
-    LedgerCorrupt,
-    LedgerMismatch,
-    LedgerRolledBack,
-    LedgerUnavailable,
-    NotPrivate,
-    ParameterError,
-    SchemaError,
-    Unproven,
-    UnsupportedQuery,
-)
+from discreet.data import Category, Domain, Matrix, Number, ParquetTable, Table, Vector
+from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
-from discreet.mechanisms import (
-    Above,
-    AboveThreshold,
-    AboveThresholdLaplace,
-    CoordinateLaplace,
-    Exponential,
-    Far,
-    Gaussian,
-    Laplace,
-    PermuteAndFlip,
-    ProductLaplace,
-    StableHistogram,
-    StableMode,
-    calibrate,
-)
+from discreet.mechanisms import Exponential, Gaussian, Laplace, calibrate
 from discreet.plan import plan
-from discreet.query import (
-    Among,
-    And,
-    Between,
-    Count,
-    Equals,
-    Histogram,
-    KeyCount,
-    Missing,
-    Not,
-    Or,
-    Sum,
-    VectorSum,
-)
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
 from discreet.release import Released, converse, release, reopen
 from discreet.schema import Schema
 from discreet.session import Session
 
 if TYPE_CHECKING:
-    from discreet.answering.answer import Answer
+    from discreet.answering import Answer
     from discreet.estimators import (
         BoxClassifier,
         ConjunctionClassifier,
@@ -76,94 +36,11 @@ if TYPE_CHECKING:
         Quantile,
         RuleClassifier,
         interior_point,
-        select,
+        select_model,
         suggest_bounds,
     )
 
 __version__ = "0.2.0"
-
-__all__ = [
-    "Above",
-    "AboveThreshold",
-    "AboveThresholdLaplace",
-    "Among",
-    "And",
-    "Answer",
-    "Between",
-    "BoxClassifier",
-    "Budget",
-    "BudgetExceeded",
-    "Category",
-    "Certificate",
-    "ConjunctionClassifier",
-    "ConversationOver",
-    "CoordinateLaplace",
-    "Count",
-    "Dataset",
-    "DeclaredScaler",
-    "DiscreetError",
-    "Domain",
-    "Equals",
-    "Exponential",
-    "Facts",
-    "Far",
-    "FiniteClassClassifier",
-    "Funds",
-    "Gaussian",
-    "Guarantee",
-    "Histogram",
-    "KeyCount",
-    "Laplace",
-    "Ledger",
-    "LedgerCorrupt",
-    "LedgerMismatch",
-    "LedgerRolledBack",
-    "LedgerUnavailable",
-    "LinearRegression",
-    "LogisticRegression",
-    "MLPClassifier",
-    "Matrix",
-    "Mean",
-    "Median",
-    "Missing",
-    "Neighbours",
-    "Not",
-    "NotPrivate",
-    "Number",
-    "Or",
-    "ParameterError",
-    "ParquetTable",
-    "PermuteAndFlip",
-    "ProductLaplace",
-    "Quantile",
-    "Released",
-    "RuleClassifier",
-    "Schema",
-    "SchemaError",
-    "Session",
-    "Share",
-    "StableHistogram",
-    "StableMode",
-    "Sum",
-    "Table",
-    "Unproven",
-    "UnsupportedQuery",
-    "Vector",
-    "VectorSum",
-    "calibrate",
-    "certificate",
-    "composition",
-    "converse",
-    "exact",
-    "interior_point",
-    "plan",
-    "release",
-    "reopen",
-    "rng",
-    "select",
-    "suggest_bounds",
-]
-
 
 _ESTIMATORS = (
     "BoxClassifier",
@@ -178,10 +55,70 @@ _ESTIMATORS = (
     "Quantile",
     "RuleClassifier",
     "interior_point",
-    "select",
+    "select_model",
     "suggest_bounds",
 )
-_LATER = {"Answer": "discreet.answering.answer", **dict.fromkeys(_ESTIMATORS, "discreet.estimators")}
+_LATER = {"Answer": "discreet.answering", **dict.fromkeys(_ESTIMATORS, "discreet.estimators")}
+
+__all__ = [  # noqa: RUF022  in the order in which a reader meets them
+    "Table",
+    "ParquetTable",
+    "Matrix",
+    "Domain",
+    "Number",
+    "Category",
+    "Vector",
+    "Schema",
+    "data",
+    "Budget",
+    "Share",
+    "Guarantee",
+    "Neighbours",
+    "Funds",
+    "Ledger",
+    "plan",
+    "composition",
+    "Count",
+    "Sum",
+    "Histogram",
+    "Between",
+    "Equals",
+    "Among",
+    "Missing",
+    "And",
+    "Or",
+    "Not",
+    "Laplace",
+    "Gaussian",
+    "Exponential",
+    "mechanisms",
+    "calibrate",
+    "release",
+    "Released",
+    "converse",
+    "reopen",
+    "Session",
+    "Answer",
+    "certificate",
+    "Certificate",
+    "DiscreetError",
+    "BudgetExceeded",
+    "errors",
+    "BoxClassifier",
+    "ConjunctionClassifier",
+    "DeclaredScaler",
+    "FiniteClassClassifier",
+    "LinearRegression",
+    "LogisticRegression",
+    "MLPClassifier",
+    "Mean",
+    "Median",
+    "Quantile",
+    "RuleClassifier",
+    "interior_point",
+    "select_model",
+    "suggest_bounds",
+]
 
 
 def __dir__() -> list[str]:

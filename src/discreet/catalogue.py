@@ -23,7 +23,7 @@ from discreet.erm.exponential import grid, line
 CATALOGUE: dict[str, type] = {
     "above-threshold-laplace/1": mechanisms.AboveThresholdLaplace,
     "above-threshold/1": mechanisms.AboveThreshold,
-    "above/1": mechanisms.Above,
+    "above/1": mechanisms.IsAbove,
     "absolute/1": losses.Absolute,
     "accelerated-descent/1": schedules.Accelerated,
     "all-boxes/1": pac.AllBoxes,
@@ -55,7 +55,7 @@ CATALOGUE: dict[str, type] = {
     "exponential/1": mechanisms.Exponential,
     "face-by-face/1": pac.FaceByFace,
     "facts/1": data.Facts,
-    "far/1": mechanisms.Far,
+    "far/1": mechanisms.IsFar,
     "finite-class/1": pac.FiniteClass,
     "function-rule/1": pac.FunctionRule,
     "gaussian-counts/1": pac.GaussianCounts,

@@ -4,7 +4,7 @@
     got.value, got.guarantee.epsilon(1e-6), got.noise_range(0.95)
 
     with converse(AboveThreshold(...), table, ledger=ledger) as talk:
-        talk.ask(Above(Count(...), threshold=100))
+        talk.ask(IsAbove(Count(...), threshold=100))
 
 Everything that can be wrong with public arguments is found before the charge and costs nothing. After the charge
 neither the type, the text nor the occurrence of an error depends on the rows: whatever goes wrong inside a mechanism

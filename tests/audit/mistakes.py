@@ -15,7 +15,7 @@ from discreet.audit.mutants import Mistake, mistake
 from discreet.data import Dataset, Facts
 from discreet.errors import BudgetExceeded
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import Exponential, Far
+from discreet.mechanisms import Exponential, IsFar
 from discreet.query import Count
 from discreet.rng import Rng
 
@@ -85,7 +85,7 @@ def reused_noise(session: MultiplicativeWeights, answers: Any) -> None:
     """The answer after a yes is the value that was compared; its charge is there, its own noise is not used."""
     secrets, honest = answers.ledger.store.secrets, answers.measure
 
-    def step(threshold: Any, state: Any, ask: Far, data: Dataset, rng: Rng) -> tuple[Any, Any]:
+    def step(threshold: Any, state: Any, ask: IsFar, data: Dataset, rng: Rng) -> tuple[Any, Any]:
         noise = int(rng.geometric(threshold.question_scale))
         secrets.keep("noise", noise)
         above = ask.margin(data) + noise - state >= 0

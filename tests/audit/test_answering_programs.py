@@ -32,7 +32,7 @@ from discreet.audit.programs import program_law, pure_finding
 from discreet.data import Category, Domain, Number
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanisms import Above, AboveThreshold, Laplace
+from discreet.mechanisms import AboveThreshold, IsAbove, Laplace
 from discreet.query import Equals, Sum
 from discreet.release import converse, release
 from discreet.rng import SeededRng
@@ -75,7 +75,7 @@ def test_the_law_of_a_program_with_one_release_is_that_of_the_mechanism():
 
 
 def test_the_law_of_a_program_with_a_threshold_is_that_of_the_conversation():
-    asks = [Above(A, 1), Above(B, 2)]
+    asks = [IsAbove(A, 1), IsAbove(B, 2)]
 
     def program(visit):
         talk = converse(AboveThreshold(1, 1), visit.table, ledger=visit.ledger, rng=visit.rng)

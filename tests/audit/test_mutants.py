@@ -11,15 +11,15 @@ from tests.audit import mistakes
 
 TABLE = dp.Table({"v": ["a", "b", "b"]}, dp.Domain(v=dp.Category("a", "b")), name="made up")
 TWIN = Twin(dp.Laplace(dp.Count(dp.Equals("v", "a")), 10), mutants.halved_noise)
-TALKING = Twin(dp.AboveThreshold(10, 10), mutants.never_stops)
-ASK = dp.Above(dp.Count(dp.Equals("v", "a")), -1000)
+TALKING = Twin(dp.mechanisms.AboveThreshold(10, 10), mutants.never_stops)
+ASK = dp.mechanisms.IsAbove(dp.Count(dp.Equals("v", "a")), -1000)
 
 
 def test_a_real_ledger_refuses_a_broken_twin_and_nothing_is_spent():
     ledger = dp.Ledger.in_memory(dp.Budget(5), TABLE)
-    with pytest.raises(dp.NotPrivate, match="broken"):
+    with pytest.raises(dp.errors.NotPrivate, match="broken"):
         dp.release(TWIN, TABLE, ledger=ledger)
-    with pytest.raises(dp.NotPrivate, match="broken"):
+    with pytest.raises(dp.errors.NotPrivate, match="broken"):
         dp.converse(TALKING, TABLE, ledger=ledger)
     assert ledger.spent().pure == 0
 

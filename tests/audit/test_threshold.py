@@ -10,7 +10,7 @@ from discreet.audit import mutants
 from discreet.audit.divergence import loss
 from discreet.audit.laws import conversation_law
 from discreet.audit.mutants import Twin
-from discreet.mechanisms import Above, AboveThreshold, AboveThresholdLaplace
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, IsAbove
 from discreet.query import Count, Equals
 from discreet.rng import SeededRng
 from tests.audit import mistakes
@@ -33,10 +33,10 @@ def measured(conversation, asks, first, second, setting, *, reach=REACH):
 def climbed(conversation, *, steps, seed, center=None, reach=REACH):
     """The worst sequence of questions that a random search finds, starting from a bad one."""
     rng = SeededRng(seed)
-    asks = [Above(A, 3, center), Above(B, 3, center)]
+    asks = [IsAbove(A, 3, center), IsAbove(B, 3, center)]
     worst = measured(conversation, asks, UP, DOWN, REPLACE, reach=reach)
     for _ in range(steps):
-        ask = Above((A, B)[rng.integers(2)], Fraction(rng.integers(17) - 4, 2), center)
+        ask = IsAbove((A, B)[rng.integers(2)], Fraction(rng.integers(17) - 4, 2), center)
         at = rng.integers(3)
         tried = [*asks[:at], ask, *asks[at + 1 :]]
         found = measured(conversation, tried, UP, DOWN, REPLACE, reach=reach)
@@ -64,7 +64,7 @@ def test_no_long_search_over_questions_beats_the_price(conversation, center, see
 
 def test_two_questions_that_move_both_ways_attain_the_price():
     """A "no" about a count that rises excludes the low thresholds of one world; then a "yes" about one that falls."""
-    assert measured(HONEST, [Above(A, 2), Above(B, 2)], UP, DOWN, REPLACE) == pytest.approx(2, rel=1e-4)
+    assert measured(HONEST, [IsAbove(A, 2), IsAbove(B, 2)], UP, DOWN, REPLACE) == pytest.approx(2, rel=1e-4)
 
 
 def test_monotone_questions_cost_less_under_add_remove():
@@ -73,7 +73,7 @@ def test_monotone_questions_cost_less_under_add_remove():
     assert claimed == 1.5
     worst = max(
         measured(cheap, asks, people("aab"), people("ab"), ADD)
-        for asks in ([Above(A, 2)], [Above(A, 2), Above(A, 4)], [Above(A, 2), Above(B, 4)])
+        for asks in ([IsAbove(A, 2)], [IsAbove(A, 2), IsAbove(A, 4)], [IsAbove(A, 2), IsAbove(B, 4)])
     )
     assert worst == pytest.approx(claimed, rel=1e-4)
 
@@ -81,14 +81,14 @@ def test_monotone_questions_cost_less_under_add_remove():
 @pytest.mark.parametrize(
     ("mistake", "asks", "at_least"),
     [
-        (mutants.no_threshold_noise, [Above(A, 3)] * 8, 3.5),
-        (mutants.no_question_noise, [Above(A, 0), Above(B, 0)], 10),
-        (mutants.never_stops, [Above(A, 2), Above(B, 2), Above(A, 2), Above(B, 2)], 2.9),
-        (mutants.releases_noisy_value, [Above(A, 1)], 10),
-        (mistakes.three_yes_one_price, [Above(A, 2), *[Above(B, 2)] * 3], 3.9),
-        (mistakes.redrawn_threshold, [Above(A, 0)] * 4, 3.9),
-        (mutants.monotone_price, [Above(A, 2), Above(B, 2)], 1.99),  # of a claimed 1.5
-        (mutants.off_grid, [Above(A, "0.35"), Above(B, 2)], 2.79),  # 1.4 times the claim
+        (mutants.no_threshold_noise, [IsAbove(A, 3)] * 8, 3.5),
+        (mutants.no_question_noise, [IsAbove(A, 0), IsAbove(B, 0)], 10),
+        (mutants.never_stops, [IsAbove(A, 2), IsAbove(B, 2), IsAbove(A, 2), IsAbove(B, 2)], 2.9),
+        (mutants.releases_noisy_value, [IsAbove(A, 1)], 10),
+        (mistakes.three_yes_one_price, [IsAbove(A, 2), *[IsAbove(B, 2)] * 3], 3.9),
+        (mistakes.redrawn_threshold, [IsAbove(A, 0)] * 4, 3.9),
+        (mutants.monotone_price, [IsAbove(A, 2), IsAbove(B, 2)], 1.99),  # of a claimed 1.5
+        (mutants.off_grid, [IsAbove(A, "0.35"), IsAbove(B, 2)], 2.79),  # 1.4 times the claim
     ],
     ids=lambda value: getattr(value, "label", ""),
 )

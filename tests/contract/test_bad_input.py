@@ -45,7 +45,7 @@ def frame(**changed):
     return lambda book: dp.Table({**ROWS, **changed}, DOMAIN)
 
 
-P, S = dp.ParameterError, dp.SchemaError
+P, S = dp.errors.ParameterError, dp.errors.SchemaError
 BAD = {
     # scales and rates
     "scale zero": (ask(lambda: dp.Laplace(COUNT, 0)), P, "scale must be > 0"),
@@ -61,35 +61,43 @@ BAD = {
     "scale huge": (ask(dp.Laplace(COUNT, 1e300)), P, "scale must lie between"),
     "gaussian scale subnormal": (ask(dp.Gaussian(COUNT, 1e-310)), P, "variance must lie between"),
     "rate zero": (ask(lambda: dp.Exponential(dp.Histogram("age"), 0)), P, "rate must be > 0"),
-    "rate huge": (ask(dp.PermuteAndFlip(dp.Histogram("age"), 1e300)), P, "rate must lie between"),
+    "rate huge": (ask(dp.mechanisms.PermuteAndFlip(dp.Histogram("age"), 1e300)), P, "rate must lie between"),
     "stable bound fractional": (
-        ask(lambda: dp.StableHistogram(dp.KeyCount("age"), 1, 2.5)),
+        ask(lambda: dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount("age"), 1, 2.5)),
         P,
         "bound must be a whole",
     ),
-    "stable keys wrong": (ask(lambda: dp.StableHistogram(dp.Histogram("age"), 1, 5)), P, "keys must be a KeyCount"),
-    "threshold scale zero": (ask(lambda: dp.AboveThreshold(0, 1)), P, "threshold_scale must be > 0"),
-    "monotone not a flag": (ask(lambda: dp.AboveThreshold(1, 1, monotone="yes")), P, "monotone must be True or False"),
+    "stable keys wrong": (
+        ask(lambda: dp.mechanisms.StableHistogram(dp.Histogram("age"), 1, 5)),
+        P,
+        "keys must be a KeyCount",
+    ),
+    "threshold scale zero": (ask(lambda: dp.mechanisms.AboveThreshold(0, 1)), P, "threshold_scale must be > 0"),
+    "monotone not a flag": (
+        ask(lambda: dp.mechanisms.AboveThreshold(1, 1, monotone="yes")),
+        P,
+        "monotone must be True or False",
+    ),
     "monotone under replace-one": (
-        lambda book: dp.converse(dp.AboveThreshold(9, 9, monotone=True), TABLE, ledger=book),
+        lambda book: dp.converse(dp.mechanisms.AboveThreshold(9, 9, monotone=True), TABLE, ledger=book),
         P,
         "add-remove only",
     ),
     "not a mechanism": (ask("Laplace"), P, "mechanism"),
     "a query is not a mechanism": (ask(COUNT), P, "mechanism"),
-    "noise on keys": (ask(lambda: dp.Laplace(dp.KeyCount("age"), 9)), P, "StableHistogram"),
+    "noise on keys": (ask(lambda: dp.Laplace(dp.mechanisms.KeyCount("age"), 9)), P, "StableHistogram"),
     "noise on nothing": (ask(lambda: dp.Laplace("age", 9)), P, "expected a query"),
     "scores of nothing": (ask(lambda: dp.Exponential(None, 9)), P, "expected a query"),
     "scores that may not fit": (
-        lambda book: dp.Exponential(dp.VectorSum(("x", "y")), 1).guarantee(
-            dp.Facts(
+        lambda book: dp.Exponential(dp.mechanisms.VectorSum(("x", "y")), 1).guarantee(
+            dp.data.Facts(
                 dp.Domain(x=dp.Number(0, 2**60, step=1), y=dp.Number(0, 1, step=1)), dp.Neighbours("add-remove"), None
             )
         ),
         P,
         "coarser step",
     ),
-    "a conversation is not released": (ask(dp.AboveThreshold(9, 9)), P, "converse"),
+    "a conversation is not released": (ask(dp.mechanisms.AboveThreshold(9, 9)), P, "converse"),
     # columns and values
     "unknown column": (ask(lambda: dp.Laplace(dp.Count(dp.Equals("aeg", 3)), 9)), S, "Did you mean 'age'"),
     "unknown column in histogram": (ask(lambda: dp.Laplace(dp.Histogram("sexx"), 9)), S, "Did you mean 'sex'"),
@@ -149,7 +157,9 @@ BAD = {
         "Laplace",
     ),
     "a failure, no delta": (
-        lambda book: dp.release(dp.StableHistogram(dp.KeyCount("age"), 99, 999), TABLE, ledger=ledger(dp.Budget(1))),
+        lambda book: dp.release(
+            dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount("age"), 99, 999), TABLE, ledger=ledger(dp.Budget(1))
+        ),
         dp.BudgetExceeded,
         "nothing for failures",
     ),
@@ -171,16 +181,16 @@ BAD = {
     "delta negative": (lambda book: dp.Budget(1, -1e-9), P, "delta"),
     "budget is a number": (lambda book: dp.Ledger.in_memory(1.0, TABLE), P, "Budget"),
     "over the budget": (ask(dp.Laplace(COUNT, "0.1")), dp.BudgetExceeded, "left"),
-    "another table's ledger": (ask(dp.Laplace(COUNT, 9), OTHER), dp.LedgerMismatch, "people"),
-    "another relation's ledger": (ask(dp.Laplace(COUNT, 9), ADDED), dp.LedgerMismatch, "add-remove"),
-    "another size": (ask(dp.Laplace(COUNT, 9), SHORT), dp.LedgerMismatch, "2"),
+    "another table's ledger": (ask(dp.Laplace(COUNT, 9), OTHER), dp.errors.LedgerMismatch, "people"),
+    "another relation's ledger": (ask(dp.Laplace(COUNT, 9), ADDED), dp.errors.LedgerMismatch, "add-remove"),
+    "another size": (ask(dp.Laplace(COUNT, 9), SHORT), dp.errors.LedgerMismatch, "2"),
     "a frame instead of a table": (ask(dp.Laplace(COUNT, 9), pd.DataFrame(ROWS)), P, "Table"),
     "no ledger": (lambda book: dp.release(dp.Laplace(COUNT, 9), TABLE, ledger=None), P, "ledger"),
     "unknown allowance": (ask(dp.Laplace(COUNT, 9), allowance="nobody"), P, "nobody"),
     "share above one": (lambda book: book.allow("ana", share=2), P, "share"),
     "memo not text": (ask(dp.Laplace(COUNT, 9), memo=3), P, "memo"),
     "request not text": (ask(dp.Laplace(COUNT, 9), request=3), P, "request"),
-    "seeded randomness": (ask(dp.Laplace(COUNT, 9), rng=dp.rng.SeededRng(1)), dp.NotPrivate, "testing"),
+    "seeded randomness": (ask(dp.Laplace(COUNT, 9), rng=dp.rng.SeededRng(1)), dp.errors.NotPrivate, "testing"),
     "ledger file absent": (lambda book: dp.Ledger.open("no-such.ledger"), P, "no-such"),
     # guarantees and plans
     "relations added": (

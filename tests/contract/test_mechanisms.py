@@ -172,12 +172,12 @@ def test_the_noise_is_drawn_from_the_fields_that_are_priced(case, mechanism, rel
 
 @every
 def test_a_mechanism_refuses_columns_that_are_not_there(mechanism):
-    other = dp.Facts(dp.Domain(z=dp.Number(0, 1, step=1)), dp.Neighbours("replace-one"), 10)
+    other = dp.data.Facts(dp.Domain(z=dp.Number(0, 1, step=1)), dp.Neighbours("replace-one"), 10)
     if isinstance(mechanism, CONVERSATION_KINDS):
-        with pytest.raises((dp.SchemaError, dp.ParameterError)):
-            mechanism.check(dp.Above(dp.Count(OLD), 5), other)
+        with pytest.raises((dp.errors.SchemaError, dp.errors.ParameterError)):
+            mechanism.check(dp.mechanisms.IsAbove(dp.Count(OLD), 5), other)
         return
-    with pytest.raises((dp.SchemaError, dp.ParameterError)):
+    with pytest.raises((dp.errors.SchemaError, dp.errors.ParameterError)):
         mechanism.guarantee(other)
 
 
@@ -191,7 +191,7 @@ def test_a_release_runs_on_every_relation_and_on_an_empty_table(case, mechanism,
     usual = drawn(mechanism, case.table(relation))
     if relation == "add-remove":
         found = drawn(mechanism, case.table(relation, case.nobody()))
-        assert type(found) is type(usual) or isinstance(mechanism, dp.StableMode)  # a mode may be nothing
+        assert type(found) is type(usual) or isinstance(mechanism, dp.mechanisms.StableMode)  # a mode may be nothing
 
 
 @released
@@ -217,11 +217,11 @@ def test_every_backend_and_every_order_of_the_rows_gives_the_same_release(case, 
 @spoken
 def test_a_conversation_refuses_questions_it_was_not_paid_for(conversation):
     assert isinstance(conversation, Conversation)
-    conversation.check(dp.Above(dp.Count(OLD), 5), facts("replace-one"))
-    with pytest.raises(dp.ParameterError, match="sensitivity"):
-        conversation.check(dp.Above(dp.Sum("pay"), 5), facts("replace-one"))
-    with pytest.raises(dp.ParameterError, match="Count or a Sum"):
-        dp.Above(dp.Histogram("sex"), 5)
+    conversation.check(dp.mechanisms.IsAbove(dp.Count(OLD), 5), facts("replace-one"))
+    with pytest.raises(dp.errors.ParameterError, match="sensitivity"):
+        conversation.check(dp.mechanisms.IsAbove(dp.Sum("pay"), 5), facts("replace-one"))
+    with pytest.raises(dp.errors.ParameterError, match="Count or a Sum"):
+        dp.mechanisms.IsAbove(dp.Histogram("sex"), 5)
 
 
 @spoken
@@ -229,9 +229,9 @@ def test_a_conversation_refuses_questions_it_was_not_paid_for(conversation):
 def test_a_conversation_counts_every_row_of_a_person(conversation, relation):
     """A person of k rows moves a count by k: a question is admitted up to the declared sensitivity, no further."""
     most = int(conversation.sensitivity)
-    conversation.check(dp.Above(dp.Count(OLD), 5), facts(relation, rows=most))
-    for ask in (dp.Above(dp.Count(OLD), 5), dp.Far(dp.Count(OLD), (3,), 5)):
-        with pytest.raises(dp.ParameterError, match="sensitivity"):
+    conversation.check(dp.mechanisms.IsAbove(dp.Count(OLD), 5), facts(relation, rows=most))
+    for ask in (dp.mechanisms.IsAbove(dp.Count(OLD), 5), dp.mechanisms.IsFar(dp.Count(OLD), (3,), 5)):
+        with pytest.raises(dp.errors.ParameterError, match="sensitivity"):
             conversation.check(ask, facts(relation, rows=most + 1))
 
 
@@ -240,7 +240,7 @@ def test_a_conversation_counts_every_row_of_a_person(conversation, relation):
 def test_a_conversation_answers_about_an_empty_table(conversation, relation):
     data = table(relation, nobody() if relation == "add-remove" else columns(1))
     state = conversation.begin(data, SeededRng(1))
-    after, answer = conversation.step(state, dp.Above(dp.Count(OLD), 10**6), data, SeededRng(1))
+    after, answer = conversation.step(state, dp.mechanisms.IsAbove(dp.Count(OLD), 10**6), data, SeededRng(1))
     assert answer is False
     assert json.loads(json.dumps(after)) == state
 
@@ -249,7 +249,7 @@ def test_a_conversation_answers_about_an_empty_table(conversation, relation):
 def test_what_a_conversation_draws_is_what_is_charged(conversation):
     data, rng = table("replace-one"), Recording()
     state = conversation.begin(data, rng)
-    conversation.step(state, dp.Above(dp.Count(OLD), 9), data, rng)
+    conversation.step(state, dp.mechanisms.IsAbove(dp.Count(OLD), 9), data, rng)
     (_, threshold), (_, question) = rng.drawn  # in steps of the sensitivity
     assert conversation.guarantee(data.facts).pure == 1 / threshold + 2 / question
 
@@ -266,7 +266,7 @@ def test_the_pure_price_of_a_rational_scale_is_exact():
     assert dp.Laplace(dp.Count(OLD), 30).guarantee(facts("replace-one")).pure == Fraction(1, 30)
     assert dp.Laplace(dp.Sum("pay"), 30).guarantee(facts("replace-one")).pure == Fraction(1, 2)
     assert dp.Laplace(dp.Sum("pay"), 30).guarantee(facts("add-remove")).pure == Fraction(1, 3)
-    assert dp.AboveThreshold(10, 20).guarantee(facts("replace-one")).pure == Fraction(1, 5)
+    assert dp.mechanisms.AboveThreshold(10, 20).guarantee(facts("replace-one")).pure == Fraction(1, 5)
 
 
 @related
@@ -286,5 +286,5 @@ def test_what_is_drawn_is_what_is_charged(mechanism, relation):
     elif kind in ("select", "flips"):  # the rate that is drawn with is one for integer steps, as the range is
         assert found.pure == moved.range * drawn
     else:
-        each = moved.linf * 3 if isinstance(mechanism, dp.CoordinateLaplace) else moved.l1
+        each = moved.linf * 3 if isinstance(mechanism, dp.mechanisms.CoordinateLaplace) else moved.l1
         assert found.pure == each / drawn

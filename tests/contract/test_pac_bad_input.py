@@ -51,7 +51,7 @@ def fitted(book):
     return box(None, method="faces").fit(X, Y).set_params(ledger=book)
 
 
-P, S, V = dp.ParameterError, dp.SchemaError, ValueError
+P, S, V = dp.errors.ParameterError, dp.errors.SchemaError, ValueError
 BAD = {
     # labels
     "no classes": (lambda book: box(book, classes=None).fit(X, Y), P, "classes must be declared"),
@@ -135,12 +135,12 @@ BAD = {
     "unknown relation": (lambda book: rule(book, neighbours="swap").fit(X, Y), P, "replace-one"),
     "the ledger's relation": (
         lambda book: box(book, neighbours="add-remove").fit(X, Y),
-        dp.LedgerMismatch,
+        dp.errors.LedgerMismatch,
         "add-remove",
     ),
     "fewer rows than the ledger's": (
         lambda book: conjunction(book).fit(BITS[:9], Y[:9]),
-        dp.LedgerMismatch,
+        dp.errors.LedgerMismatch,
         "50 persons",
     ),
     "more rows than the size": (lambda book: conjunction(book, size=20).fit(BITS, Y), P, "size=20"),
@@ -246,16 +246,16 @@ def test_bad_input_is_refused_with_its_reason_and_nothing_is_spent(name):
 
 def test_a_prediction_refuses_rows_that_are_not_like_those_of_the_fit():
     found = conjunction(None).fit(BITS, Y)
-    with pytest.raises(dp.ParameterError, match="0 or 1"):
+    with pytest.raises(dp.errors.ParameterError, match="0 or 1"):
         found.predict(BITS * 2)
     with pytest.raises(ValueError, match="features"):
         found.predict(BITS[:, :2])
-    with pytest.raises(dp.ParameterError, match="NaN or infinite"):
+    with pytest.raises(dp.errors.ParameterError, match="NaN or infinite"):
         fitted(None).predict(NAN)
     model = rule(dp.Ledger.in_memory(dp.Budget(10), PEOPLE), classes=None, bounds=None).fit(PEOPLE, "sick")
-    with pytest.raises(dp.ParameterError, match="named columns"):
+    with pytest.raises(dp.errors.ParameterError, match="named columns"):
         model.predict(X)
-    with pytest.raises(dp.SchemaError, match="region"):
+    with pytest.raises(dp.errors.SchemaError, match="region"):
         model.predict({"age": [1], "sex": ["F"]})
 
 

@@ -32,7 +32,7 @@ def test_no_rows_and_one_class_are_ordinary(mechanism):
 
 
 def test_the_price_of_a_rate_is_the_rate_times_the_range():
-    facts = dp.Facts(DOMAIN, dp.Neighbours("add-remove"), 300)
+    facts = dp.data.Facts(DOMAIN, dp.Neighbours("add-remove"), 300)
     assert InteriorPoint("a", MinRank("0.2")).guarantee(facts).pure == Fraction(1, 5)
     assert FaceByFace(BOX, LABELS, 4, "0.2").guarantee(facts).pure == Fraction(4, 5)
 

@@ -139,7 +139,7 @@ LEARNERS = {
     "linear": _linear(),
     "linear, huber": _linear(huber=1),
     "linear, ridge": _linear(ridge=1),
-    "selection": lambda rows, given: dp.select(JUDGED, rows["x"], rows["labels"], **given),
+    "selection": lambda rows, given: dp.select_model(JUDGED, rows["x"], rows["labels"], **given),
     **{f"logistic, {solver}": _logistic(method=solver, max_iter=3) for solver in SOLVERS if solver != "exponential"},
 }
 SOLVABLE = {"logistic, strongly-convex": _logistic(method="strongly-convex", ridge=1, max_iter=3)}

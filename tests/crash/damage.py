@@ -17,7 +17,7 @@ from tests.crash.judge import Unsound
 from tests.crash.operations import ROWS, TENTH, Place
 
 SECTOR = 512
-SHARP = dp.AboveThreshold(40, Fraction(1, 40))
+SHARP = dp.mechanisms.AboveThreshold(40, Fraction(1, 40))
 """A threshold whose questions have no noise worth mentioning: its "yes" tells the secret exactly."""
 
 
@@ -135,7 +135,7 @@ def sound(work: Path) -> Sound:
     shutil.copytree(place.root, ended)
     with place.open() as ledger:
         talk, threshold = dp.reopen(SHARP, table, charge=charge, ledger=ledger), len(ROWS)
-        while not talk.ask(dp.Above(dp.Count(), threshold)):
+        while not talk.ask(dp.mechanisms.IsAbove(dp.Count(), threshold)):
             threshold -= 1
     shutil.rmtree(place.root)
     return Sound(running, ended, entries, (spent.renyi, spent.pure), charge, threshold)
@@ -179,5 +179,7 @@ def _unchanged(before: Sound, ledger: dp.Ledger) -> None:
 def _conversation(before: Sound, ledger: dp.Ledger, table: dp.Table) -> None:
     """An open conversation has the threshold that was drawn, or is over."""
     talk = dp.reopen(SHARP, table, charge=before.conversation, ledger=ledger)
-    if talk.ask(dp.Above(dp.Count(), before.threshold + 1)) or not talk.ask(dp.Above(dp.Count(), before.threshold)):
+    if talk.ask(dp.mechanisms.IsAbove(dp.Count(), before.threshold + 1)) or not talk.ask(
+        dp.mechanisms.IsAbove(dp.Count(), before.threshold)
+    ):
         raise Unsound("a conversation goes on with another threshold")

@@ -19,8 +19,8 @@ from discreet.estimators import Mean
 DOMAIN = dp.Domain(age=dp.Number(0, 120, step=1), town=dp.Category("north", "south"))
 ROWS = [(i * i % 97, ("north", "south")[i % 2]) for i in range(60)]
 TENTH = dp.Laplace(dp.Count(), scale=10)
-THRESHOLD = dp.AboveThreshold(40, 80)
-NEVER, SURELY = dp.Above(dp.Count(), 10**6), dp.Above(dp.Count(), -(10**6))
+THRESHOLD = dp.mechanisms.AboveThreshold(40, 80)
+NEVER, SURELY = dp.mechanisms.IsAbove(dp.Count(), 10**6), dp.mechanisms.IsAbove(dp.Count(), -(10**6))
 QUESTIONS = [f"SELECT COUNT(*) FROM people WHERE age >= {age}" for age in (20, 50, 80)]
 
 FREE_AGAIN = ("requests", "ask", "workload", "quantile", "fit")
@@ -181,7 +181,7 @@ class Conversation(Operation):
             talk = dp.reopen(THRESHOLD, Place("").in_memory(), charge=charge, ledger=ledger)
             try:
                 assert talk.ask(NEVER) is False
-            except dp.ConversationOver:
+            except dp.errors.ConversationOver:
                 assert len(said) >= self.noes, "a conversation is over before its last answer was asked for"
                 continue
             assert True not in said, "a conversation answers after its last answer"

@@ -19,7 +19,7 @@ MECHANISMS = [
     dp.Gaussian(dp.Histogram("name"), 50),
     dp.Laplace(dp.Sum("pay"), 10**10),
     dp.Exponential(dp.Histogram("name"), "0.01"),
-    dp.StableHistogram(dp.KeyCount("pay"), 100, 2000),
+    dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount("pay"), 100, 2000),
 ]
 
 
@@ -53,8 +53,8 @@ def test_no_artefact_holds_a_value_of_a_row(tmp_path):
         for mechanism in MECHANISMS:
             got = dp.release(mechanism, table, ledger=ledger, memo="a question")
             shown += [repr(got.mechanism), repr(got.guarantee), str(got.price), repr(ledger)]
-        with dp.converse(dp.AboveThreshold(50, 50), table, ledger=ledger) as talk:
-            talk.ask(dp.Above(dp.Count(dp.Equals("sex", "F")), 10_000))
+        with dp.converse(dp.mechanisms.AboveThreshold(50, 50), table, ledger=ledger) as talk:
+            talk.ask(dp.mechanisms.IsAbove(dp.Count(dp.Equals("sex", "F")), 10_000))
             shown.append(repr(talk))
     ledger.verify(CATALOGUE)
     shown += list(ledger.export(redact=False))
@@ -78,7 +78,7 @@ def test_no_artefact_holds_a_value_of_a_row(tmp_path):
     ],
 )
 def test_errors_at_ingest_name_the_column_and_never_the_value(declared):
-    with pytest.raises(dp.SchemaError) as raised:
+    with pytest.raises(dp.errors.SchemaError) as raised:
         dp.Table(rows(), dp.Domain(declared))
     told = "".join(traceback.format_exception(raised.value)) + repr(raised.value.args)
     assert next(iter(declared)) in str(raised.value)

@@ -322,7 +322,7 @@ def test_questions_of_a_file_end_with_a_line_or_a_semicolon(tmp_path):
     assert questions_in(file) == ["a b", "c = 'x;y'", "it's"]
     for text in ("", "-- nothing\n;"):
         file.write_text(text)
-        with pytest.raises(dp.ParameterError, match="no question"):
+        with pytest.raises(dp.errors.ParameterError, match="no question"):
             questions_in(file)
 
 
@@ -479,21 +479,21 @@ def test_columns_are_completed_and_described():
 @pytest.mark.parametrize("place", [0, 30, 300, 599])
 def test_a_caret_stands_under_the_place(width, place):
     text = "".join(chr(ord("a") + number % 26) for number in range(600))
-    shown, sign, reason = caret(dp.UnsupportedQuery(text, place, "no", "Try."), width).split("\n")
+    shown, sign, reason = caret(dp.errors.UnsupportedQuery(text, place, "no", "Try."), width).split("\n")
     assert max(len(shown), len(sign)) <= width
     assert shown[len(sign) - 1] == text[place]
     assert reason == "no. Try."
 
 
 def test_a_caret_counts_wide_signs_and_drops_control_signs():
-    shown, sign, _ = caret(dp.UnsupportedQuery("名前\x1b[2J\n= ?", 8, "no", "Try."), 80).split("\n")
+    shown, sign, _ = caret(dp.errors.UnsupportedQuery("名前\x1b[2J\n= ?", 8, "no", "Try."), 80).split("\n")
     assert shown == " 名前 [2J = ?"
     assert len(sign) == len(" 名前 [2J = ") + 2
 
 
 def test_a_reason_that_ends_with_a_mark_gets_no_second_one():
     for reason, said in (("no", "no. Try."), ("no.", "no. Try."), ("this?", "this? Try.")):
-        assert caret(dp.UnsupportedQuery("a", 0, reason, "Try."), 40).split("\n")[2] == said
+        assert caret(dp.errors.UnsupportedQuery("a", 0, reason, "Try."), 40).split("\n")[2] == said
 
 
 def test_a_level_that_is_not_declared_is_one_sentence_and_then_a_hint(run):
@@ -579,7 +579,7 @@ def test_over_budget_is_exit_code_3_and_nothing_is_spent(run):
 def test_a_price_limit_reads_as_people_write_it():
     assert part_of("1%") == part_of("1 %") == part_of("0.01") == part_of("1/100") == dp.Share("1/100").part
     for text in ("-1%", "0", "one", "%"):
-        with pytest.raises(dp.ParameterError):
+        with pytest.raises(dp.errors.ParameterError):
             part_of(text)
 
 

@@ -146,7 +146,7 @@ def test_planted_mistakes_of_learners_are_refused_by_a_real_ledger():
     table = dp.Table({"value": [1, -1]}, dp.Domain(value=dp.Number(-1, 1, step=2)), name="made up")
     ledger = dp.Ledger.in_memory(dp.Budget(50), table)
     for each in LEARNED:
-        with pytest.raises(dp.NotPrivate, match="broken"):
+        with pytest.raises(dp.errors.NotPrivate, match="broken"):
             dp.release(Twin(each.honest, each.mistake), table, ledger=ledger)
     assert ledger.spent().pure == 0
 

@@ -468,11 +468,11 @@ def test_a_positive_level_becomes_the_last_of_two_classes():
     assert classes("old", "false") == dp.Category(True, False)
     assert classes("sex", "F") == dp.Category("M", "F", missing="M")
     assert classes("sex", None) == SMALL["sex"]
-    with pytest.raises(dp.ParameterError, match="takes every value that is not declared"):
+    with pytest.raises(dp.errors.ParameterError, match="takes every value that is not declared"):
         classes("town", "else")
-    with pytest.raises(dp.ParameterError, match="Did you mean 'north'"):
+    with pytest.raises(dp.errors.ParameterError, match="Did you mean 'north'"):
         classes("town", "nort")
-    with pytest.raises(dp.ParameterError, match="--positive which of them"):
+    with pytest.raises(dp.errors.ParameterError, match="--positive which of them"):
         classes("town", None)
 
 

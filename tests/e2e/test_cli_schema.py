@@ -95,12 +95,12 @@ def test_an_unfinished_schema_names_its_gaps(run):
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (dp.ParameterError("x"), 2),
-        (dp.SchemaError("x"), 2),
-        (dp.UnsupportedQuery("x", 0, "x", "x"), 2),
+        (dp.errors.ParameterError("x"), 2),
+        (dp.errors.SchemaError("x"), 2),
+        (dp.errors.UnsupportedQuery("x", 0, "x", "x"), 2),
         (dp.BudgetExceeded("x", "x", "x"), 3),
-        (dp.LedgerMismatch("x"), 1),
-        (dp.LedgerCorrupt(1, "x", "x"), 1),
+        (dp.errors.LedgerMismatch("x"), 1),
+        (dp.errors.LedgerCorrupt(1, "x", "x"), 1),
         (DiscreetError("x"), 1),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_search_without_a_paid_score_is_refused(tmp_path):
     book = opened(tmp_path, dp.Budget(100))
     asked = search(book)
     asked.estimator.set_params(logisticregression__score_epsilon=None)
-    with pytest.raises(dp.ParameterError, match="score_epsilon"):
+    with pytest.raises(dp.errors.ParameterError, match="score_epsilon"):
         asked.fit(X, LABELS)
     assert "score" not in memos(book)
 
@@ -69,6 +69,6 @@ def test_models_are_chosen_with_one_charge_where_a_search_pays_for_every_score(t
         ).fit(X[:100], LABELS[:100])
         for steps in (1, 5)
     ]
-    found = dp.select(models, X[100:], LABELS[100:], epsilon=1, ledger=book, size=200)
+    found = dp.select_model(models, X[100:], LABELS[100:], epsilon=1, ledger=book, size=200)
     assert found.model in models
     assert len(memos(book)) == 3

@@ -53,7 +53,7 @@ HAMMER = IMPORTS + (
     "    talk = reopen(AboveThreshold(2, 2), table, charge=charge, ledger=ledger)\n"
     "    try:\n"
     "        while True:\n"
-    "            if talk.ask(Above(Count(), threshold=8)): print('top', charge)\n"
+    "            if talk.ask(IsAbove(Count(), threshold=8)): print('top', charge)\n"
     "    except ConversationOver: print('over', charge)\n"
 )
 

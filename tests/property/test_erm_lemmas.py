@@ -479,8 +479,8 @@ def test_no_neighbours_differ_by_more_than_the_sensitivity(loss, features):
     for feasible in (Ball("1.5"), Box("-0.4", "0.7")):
         risk = risk_of(loss, features, feasible)
         over = pass_over(risk, others.facts.domain)
-        add = over.sensitivity(dp.Facts(others.facts.domain, dp.Neighbours("add-remove"), 5))
-        replace = over.sensitivity(dp.Facts(others.facts.domain, dp.Neighbours("replace-one"), 5))
+        add = over.sensitivity(dp.data.Facts(others.facts.domain, dp.Neighbours("add-remove"), 5))
+        replace = over.sensitivity(dp.data.Facts(others.facts.domain, dp.Neighbours("replace-one"), 5))
         oracles = [over.oracle(each) for each in singles]
         closest = 0.0
         for w in points_of(feasible, over.dimension, 2):
@@ -501,7 +501,7 @@ def test_rounding_the_sum_of_many_rows_is_paid_for(kind, rows):
     features, feasible = VectorColumn("x", intercept=True), Ball("1.5")
     over = pass_over(risk_of(Squared(), features, feasible), dataset(Squared(), features, 1).facts.domain)
     assert over.coarse > 1
-    stated = over.sensitivity(dp.Facts(over.domain, dp.Neighbours(kind, rows), 12))
+    stated = over.sensitivity(dp.data.Facts(over.domain, dp.Neighbours(kind, rows), 12))
     whole = over.oracle(chosen(Squared(), features, range(12)))
     for gone in range(0, 12, 3):
         kept = [i for i in range(12) if not gone <= i < gone + rows]

@@ -28,7 +28,7 @@ from discreet.data import Domain, Facts, Number, Table
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
-from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, IsFar
 from discreet.query import Among, Count
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, most_losses
@@ -101,7 +101,7 @@ def said(found, weights, table, rng, question, z):
     if z is None:
         z = found.threshold.begin(table, rng)
     guess = weights.guess(question)
-    z, top = found.threshold.step(z, Far(question, (guess,), found.theta), table, rng)
+    z, top = found.threshold.step(z, IsFar(question, (guess,), found.theta), table, rng)
     if not top:
         return guess, "hypothesis", z
     if weights.updates == found.updates:

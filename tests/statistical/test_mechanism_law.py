@@ -52,8 +52,8 @@ def fits(counts: Counter, mass: dict, total: int) -> bool:
     ("kind", "mass"),
     [
         (dp.Laplace, laplace_mass),
-        (dp.ProductLaplace, laplace_mass),
-        (dp.CoordinateLaplace, laplace_mass),
+        (dp.mechanisms.ProductLaplace, laplace_mass),
+        (dp.mechanisms.CoordinateLaplace, laplace_mass),
         (dp.Gaussian, gaussian_mass),
     ],
 )
@@ -76,7 +76,7 @@ THREE = Setting(dp.Domain(v=dp.Category("a", "b", "c")), Neighbours("replace-one
 ROWS = [{"v": v} for v in "aaaabbbc"]
 
 
-@pytest.mark.parametrize("kind", [dp.Exponential, dp.PermuteAndFlip])
+@pytest.mark.parametrize("kind", [dp.Exponential, dp.mechanisms.PermuteAndFlip])
 def test_a_selection_has_the_stated_law(kind):
     table, rng, runs = THREE.table(ROWS), Rng(), 3_000
     mechanism = kind(dp.Histogram("v"), 1)
@@ -89,18 +89,26 @@ def test_a_selection_has_the_stated_law(kind):
 def test_a_stable_histogram_has_the_stated_law():
     rows = [{"v": v} for v in "a" * 9 + "b" * 9]
     table, rng, runs = THREE.table(rows), Rng(), 6_000
-    mechanism = dp.StableHistogram(dp.KeyCount("v"), 1, 6)
+    mechanism = dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount("v"), 1, 6)
     counts = Counter(mechanism.run(table, rng) for _ in range(runs))
     assert fits(counts, law(mechanism, rows, THREE).mass, runs)
     for off in OFF:
-        assert not fits(counts, law(dp.StableHistogram(dp.KeyCount("v"), off, 6), rows, THREE).mass, runs)
+        assert not fits(
+            counts, law(dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount("v"), off, 6), rows, THREE).mass, runs
+        )
 
 
-@pytest.mark.parametrize("kind", [dp.AboveThreshold, pytest.param(dp.AboveThresholdLaplace, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", [dp.mechanisms.AboveThreshold, pytest.param(dp.mechanisms.AboveThresholdLaplace, marks=pytest.mark.slow)]
+)
 def test_a_conversation_has_the_stated_law(kind):
     table, rng, runs = THREE.table(ROWS), Rng(), 8_000
     a, b = (dp.Count(dp.Equals("v", v)) for v in "ab")
-    asks = [dp.Above(a, 8), dp.Above(b, "7.5"), dp.Above(a, 9)]  # far enough that the tails decide
+    asks = [
+        dp.mechanisms.IsAbove(a, 8),
+        dp.mechanisms.IsAbove(b, "7.5"),
+        dp.mechanisms.IsAbove(a, 9),
+    ]  # far enough that the tails decide
     counts = Counter(transcript(kind(1, 2), asks, table, rng) for _ in range(runs))
     assert fits(counts, conversation_law(kind(1, 2), asks, ROWS, THREE, reach=30).mass, runs)
     for off in OFF:

@@ -88,14 +88,14 @@ def test_a_share_is_of_what_the_allowance_has_left(ledger, kind):
 def test_an_unknown_name_is_refused_before_anything(ledger, kind):
     more, _ = MODELS[kind]
     model = kind(**more, ledger=ledger, allowance="bob", epsilon="0.1")
-    with pytest.raises(dp.ParameterError, match="the ledger has no allowance called 'bob'"):
+    with pytest.raises(dp.errors.ParameterError, match="the ledger has no allowance called 'bob'"):
         model.fit("no table at all", None)
 
 
 @ALL
 def test_an_allowance_needs_a_ledger(kind):
     more, _ = MODELS[kind]
-    with pytest.raises(dp.ParameterError, match="an allowance is a share of a ledger's budget"):
+    with pytest.raises(dp.errors.ParameterError, match="an allowance is a share of a ledger's budget"):
         kind(**more, allowance="ana", epsilon="0.1").fit([[1]], [1])
 
 
@@ -106,7 +106,7 @@ def test_everything_else_that_is_charged_takes_one(ledger):
     rule.score(people(), "sex")
     models[0].score(people(), "sex")
     rule.certify(people(), "sex", epsilon="0.02")
-    dp.select(models, people(), "sex", **how)
+    dp.select_model(models, people(), "sex", **how)
     dp.interior_point(people(), column="age", **how)
     dp.suggest_bounds(people(), "age", **{**how, "epsilon": "0.1"}, coverage="0.2")
     assert [charge["allowance"] for charge in charges(ledger)] == ["ana"] * 9
@@ -124,13 +124,13 @@ def test_a_session_binds_all_that_it_charges(ledger, method):
 
 
 def test_a_session_with_an_unknown_name_is_refused(ledger):
-    with pytest.raises(dp.ParameterError, match="no allowance called 'bob'"):
+    with pytest.raises(dp.errors.ParameterError, match="no allowance called 'bob'"):
         dp.Session(people(), ledger, allowance="bob")
 
 
 def test_a_model_with_the_name_of_another_is_not_fitted_in_a_session(ledger):
     ledger.allow("bob", share="1/2")
-    with pytest.raises(dp.ParameterError, match="this estimator has the allowance 'bob'"):
+    with pytest.raises(dp.errors.ParameterError, match="this estimator has the allowance 'bob'"):
         dp.Session(people(), ledger, allowance="ana").fit(dp.Mean(epsilon=1, allowance="bob"), target="age")
 
 
@@ -142,9 +142,9 @@ def test_a_plan_is_of_what_the_allowance_has_left(ledger):
     within = [dp.Gaussian(dp.Count(), each.rows[0].noise) for each in (small, whole)]
     assert [ledger.admits(each, allowance="ana") for each in within] == [True, False]
     assert "for 'people' to 'ana'" in small.head
-    with pytest.raises(dp.ParameterError, match="no allowance called 'bob'"):
+    with pytest.raises(dp.errors.ParameterError, match="no allowance called 'bob'"):
         dp.plan("count", ledger=ledger, share="1/2", allowance="bob")
-    with pytest.raises(dp.ParameterError, match="give ledger="):
+    with pytest.raises(dp.errors.ParameterError, match="give ledger="):
         dp.plan("count", budget=dp.Budget(1), allowance="ana")
 
 

@@ -186,7 +186,7 @@ def test_a_median_is_within_its_ranks_and_remembered():
     assert max(below - N / 2, N / 2 - upto) <= 0.1 * N  # five times the bound: it fails with probability < 1e-9
     again = session.ask("SELECT QUANTILE_DISC(age, 0.5) FROM people")
     assert (again.value, again.source, again.price) == (got.value, "cache", 0)
-    with pytest.raises(dp.UnsupportedQuery, match="without WHERE"):
+    with pytest.raises(dp.errors.UnsupportedQuery, match="without WHERE"):
         session.ask("SELECT MEDIAN(age) FROM people WHERE sex = 'F'")
 
 
@@ -284,7 +284,7 @@ def test_a_sample_has_a_bound_for_its_population_that_grows_with_what_was_told()
         last = session.ask(Count(And(Between("age", low, 90), Equals("sex", "F"))))
     assert first.population < last.population < 0.2
     assert opened().ask("SELECT COUNT(*) FROM people WHERE sex = 'F'").population is None
-    with pytest.raises(dp.Unproven, match="add-remove"):
+    with pytest.raises(dp.errors.Unproven, match="add-remove"):
         opened(on=table(neighbours="add-remove", size=N), sample=True)
 
 
@@ -408,7 +408,7 @@ def test_declared_scopes_get_equal_shares():
     cap = session.ledger.spent().caps.renyi
     assert all(0.24 * cap < price <= 0.25 * cap + 1 for price in prices)
     assert session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F'").price == 0
-    with pytest.raises(dp.ParameterError, match="scopes are used up"):
+    with pytest.raises(dp.errors.ParameterError, match="scopes are used up"):
         session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F' AND visits = 2")
 
 
@@ -419,7 +419,7 @@ def test_declared_scopes_get_equal_shares():
 def test_private_multiplicative_weights_answers_sql(method):
     """A budget in millions, so that these few people are enough for the theorem."""
     session = opened(dp.Budget(10**7, 1e-6), alpha="0.1", questions=50, method=method)
-    with pytest.raises(dp.ParameterError, match="nothing was measured yet"):
+    with pytest.raises(dp.errors.ParameterError, match="nothing was measured yet"):
         session.synthetic(5)
     truths = {"sex = 'F'": np.sum(SEX == "F"), "region = 'W'": np.sum(REGION == "W"), "age >= 50": np.sum(AGE >= 50)}
     answers = {where: session.ask(f"SELECT COUNT(*) FROM people WHERE {where}") for where in truths}
@@ -429,17 +429,17 @@ def test_private_multiplicative_weights_answers_sql(method):
         assert abs(answer.value - truths[where]) <= answer.error_bound <= 0.1 * N
     assert session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F'").source == "cache"
     assert len(session.synthetic(5)) == 5
-    with pytest.raises(dp.ParameterError, match="counts"):
+    with pytest.raises(dp.errors.ParameterError, match="counts"):
         session.ask("SELECT SUM(visits) FROM people")
-    with pytest.raises(dp.ParameterError, match="auto"):
+    with pytest.raises(dp.errors.ParameterError, match="auto"):
         session.ask("SELECT MEDIAN(age) FROM people")
 
 
 @pytest.mark.parametrize("method", ["pmw", "lecture"])
 def test_a_theorem_that_does_not_fit_the_budget_is_refused_with_what_would(method):
-    with pytest.raises(dp.ParameterError, match="alpha"):
+    with pytest.raises(dp.errors.ParameterError, match="alpha"):
         opened(method=method)
-    with pytest.raises(dp.Unproven, match="auto"):
+    with pytest.raises(dp.errors.Unproven, match="auto"):
         opened(method=method, on=table(neighbours="add-remove", size=N))
 
 
@@ -499,7 +499,7 @@ def test_a_workload_in_a_pure_ledger():
 )
 def test_a_workload_that_is_none_is_refused(questions, words):
     session = opened()
-    with pytest.raises(dp.ParameterError, match=words):
+    with pytest.raises(dp.errors.ParameterError, match=words):
         session.answer_all(questions)
     assert charges(session) == []
 
@@ -524,7 +524,10 @@ def test_a_threshold_that_somebody_else_opened_by_our_name_is_left_alone():
     for columns in (("age", "region"), ("sex",)):
         dp.release(dp.Gaussian(Histogram(columns), scale=10), session.table, ledger=session.ledger)
     dp.converse(
-        dp.AboveThreshold(10, 20, sensitivity="1/2"), session.table, ledger=session.ledger, memo="rent-or-buy/1"
+        dp.mechanisms.AboveThreshold(10, 20, sensitivity="1/2"),
+        session.table,
+        ledger=session.ledger,
+        memo="rent-or-buy/1",
     )
     rng = np.random.default_rng(3)
     assert {session.ask(a_question(rng)).source for _ in range(5)} <= {"direct", "hypothesis", "measurement"}
@@ -535,7 +538,7 @@ def test_a_threshold_that_somebody_else_opened_by_our_name_is_left_alone():
 
 def test_synthetic_rows_are_of_the_domain_and_look_like_the_table():
     session = opened(dp.Budget(100, 1e-6), alpha=0.01)
-    with pytest.raises(dp.ParameterError, match="nothing was measured yet"):
+    with pytest.raises(dp.errors.ParameterError, match="nothing was measured yet"):
         session.synthetic(10)
     session.ask(Histogram(("age", "visits")))
     session.ask(Histogram(("sex", "region")))
@@ -580,15 +583,15 @@ def test_questions_that_mean_the_same_are_the_same():
     ],
 )
 def test_terms_that_cannot_be_kept_are_refused(make, words):
-    with pytest.raises(dp.ParameterError, match=words):
+    with pytest.raises(dp.errors.ParameterError, match=words):
         make()
 
 
 def test_a_contradiction_is_refused_and_costs_nothing():
     session = opened()
-    with pytest.raises(dp.UnsupportedQuery, match="no row of the declared domain"):
+    with pytest.raises(dp.errors.UnsupportedQuery, match="no row of the declared domain"):
         session.ask("SELECT COUNT(*) FROM people WHERE age < 20 AND age > 50")
-    with pytest.raises(dp.ParameterError, match="never true"):
+    with pytest.raises(dp.errors.ParameterError, match="never true"):
         session.ask(Count(Or()))
     assert charges(session) == []
 

@@ -18,7 +18,7 @@ DOMAIN = dp.Domain(
     sex=dp.Category("F", "M"),
     visits=dp.Number(-2, 8, step="0.1"),
 )
-FACTS = dp.Facts(DOMAIN, dp.Neighbours("replace-one"), 1000)
+FACTS = dp.data.Facts(DOMAIN, dp.Neighbours("replace-one"), 1000)
 
 
 def given(value, bound, source="direct", price=1):

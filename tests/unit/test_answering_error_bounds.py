@@ -176,7 +176,7 @@ def test_the_failures_of_all_sets_of_cells_of_all_columns_are_one_failure():
 @pytest.mark.parametrize("rows", [1, 3])
 def test_a_sum_is_counted_in_the_largest_contribution_of_one_row_whatever_rows_a_person_has(rows):
     table = people()
-    facts = dp.Facts(DOMAIN, dp.Neighbours("replace-one", rows), 4000)
+    facts = dp.data.Facts(DOMAIN, dp.Neighbours("replace-one", rows), 4000)
     found = Shop(facts, dp.Ledger.in_memory(dp.Budget(20), table), SessionTerms(Fraction(1, 50), BETA))
     assert found.worth(Sum("age")) * Sum("age").unit(facts) == 90
     assert found.worth(Count()) == found.worth(Histogram("town")) == 1
@@ -203,7 +203,7 @@ def test_a_threshold_that_was_paid_for_fewer_rows_than_a_person_has_is_not_asked
     }
     table = dp.Table(rows, DOMAIN, name="people", unit="who", rows_per_unit=2)
     ledger = dp.Ledger.in_memory(dp.Budget(20), table)
-    with dp.converse(dp.AboveThreshold(30, 30, sensitivity=sensitivity), table, ledger=ledger, memo=MANNER):
+    with dp.converse(dp.mechanisms.AboveThreshold(30, 30, sensitivity=sensitivity), table, ledger=ledger, memo=MANNER):
         made = AdaptiveAnswers(table, ledger, SessionTerms(Fraction(1, 2), BETA))
         made.knowledge.catch_up()
         assert (made.transcript.open_run is not None) is taken

@@ -19,7 +19,7 @@ from discreet.answering.workload import answers
 from discreet.catalogue import CATALOGUE
 from discreet.ledger import charging
 from discreet.ledger.answer_codec import decode
-from discreet.mechanisms import AboveThreshold, Far
+from discreet.mechanisms import AboveThreshold, IsFar
 from discreet.query import Among, And, Count, Equals, Histogram, Or, Sum
 from discreet.records import record, revive
 from discreet.release import Open
@@ -112,7 +112,7 @@ def test_every_question_to_a_threshold_carries_the_theta_of_its_run(monkeypatch)
     session.answer_all([Histogram("age")], share="1/1000000")  # the first run: the threshold will be the second
     session.ask(BOTH)
     (conversation, ask) = asked[0]
-    assert ask == Far(BOTH, ask.guess, A - conversation.z_bound(allowed(2)), worth=1)
+    assert ask == IsFar(BOTH, ask.guess, A - conversation.z_bound(allowed(2)), worth=1)
     assert abs(ask.guess[0] - N / 4) <= 10
     assert [each for each in charged(session) if isinstance(each, AboveThreshold)] == [conversation]
 
@@ -325,13 +325,13 @@ def test_a_threshold_for_persons_with_several_rows_is_priced_for_all_of_them(rel
 
 def test_a_sum_counts_for_as_much_as_its_largest_value_in_a_threshold():
     total = int(ROWS["age"].sum())
-    assert Far(Sum("age"), [total], 5).moved(PEOPLE.facts) == 9
-    assert Far(Sum("age"), [total], 5, worth=9).moved(PEOPLE.facts) == 1
+    assert IsFar(Sum("age"), [total], 5).moved(PEOPLE.facts) == 9
+    assert IsFar(Sum("age"), [total], 5, worth=9).moved(PEOPLE.facts) == 1
     session = opened()
     talk = dp.converse(AboveThreshold(1, 1), PEOPLE, ledger=session.ledger)
-    with pytest.raises(dp.ParameterError, match="sensitivity 9"):
-        talk.ask(Far(Sum("age"), [total], 5))
-    assert talk.ask(Far(Sum("age"), [total], 10**6, worth=9)) is False
+    with pytest.raises(dp.errors.ParameterError, match="sensitivity 9"):
+        talk.ask(IsFar(Sum("age"), [total], 5))
+    assert talk.ask(IsFar(Sum("age"), [total], 10**6, worth=9)) is False
     talk.close()
 
 
@@ -341,13 +341,13 @@ def test_a_far_cell_counts_wherever_it_is():
         for away in (-40, 40):
             guess = [each + away * (place == here) + 1 for here, each in enumerate(true)]
             furthest = 39 if away < 0 else 41
-            assert Far(Histogram("region"), guess, 10).margin(PEOPLE) == furthest - 10
+            assert IsFar(Histogram("region"), guess, 10).margin(PEOPLE) == furthest - 10
 
 
 @pytest.mark.parametrize("guess", [[], [500], [500] * 3, [500] * 5])
 def test_a_guess_has_one_number_for_each_of_the_query_s(guess):
-    with pytest.raises(dp.ParameterError, match="guess must have 4 numbers"):
-        AboveThreshold(1, 1).check(Far(Histogram("region"), guess, 10), PEOPLE.facts)
+    with pytest.raises(dp.errors.ParameterError, match="guess must have 4 numbers"):
+        AboveThreshold(1, 1).check(IsFar(Histogram("region"), guess, 10), PEOPLE.facts)
 
 
 # Declared anew.

@@ -281,7 +281,7 @@ def test_an_average_of_which_only_half_fits_costs_nothing():
 
 def test_an_alpha_for_which_not_even_one_count_fits_is_refused_with_one_that_fits():
     budget = dp.Budget("0.05", 1e-9)
-    with pytest.raises(dp.ParameterError, match="not even one count fits") as refused:
+    with pytest.raises(dp.errors.ParameterError, match="not even one count fits") as refused:
         opened(budget, alpha="0.01")
     would = str(refused.value).split("alpha=")[-1].split()[0]
     assert opened(budget, alpha=would).ask("SELECT COUNT(*) FROM people WHERE sex = 'F'").price > 0
@@ -336,11 +336,11 @@ def folded(said):
 @pytest.mark.parametrize("forged", [3, None, ["cells:1"]])
 def test_a_said_entry_without_its_texts_is_corrupt(key, forged):
     assert folded(TEXTS).seq == 2
-    with pytest.raises(dp.LedgerCorrupt, match="text"):
+    with pytest.raises(dp.errors.LedgerCorrupt, match="text"):
         folded({**TEXTS, key: forged})
 
 
 @pytest.mark.parametrize("key", ["facts_hash", "meaning", "manner", "answer"])
 def test_a_said_entry_that_lacks_a_text_is_corrupt(key):
-    with pytest.raises(dp.LedgerCorrupt):
+    with pytest.raises(dp.errors.LedgerCorrupt):
         folded({name: text for name, text in TEXTS.items() if name != key})

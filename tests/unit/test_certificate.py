@@ -41,7 +41,7 @@ def ledger() -> Ledger:
     """Entries 3 and 4 are a count, 5 is a conversation, closed by 6."""
     book = Ledger.in_memory(MIXED, people())
     release(OLDER, people(), ledger=book, memo="the memo")
-    converse(dp.AboveThreshold(100, 200, 1), people(), ledger=book).close()
+    converse(dp.mechanisms.AboveThreshold(100, 200, 1), people(), ledger=book).close()
     return book
 
 

@@ -28,7 +28,7 @@ LOGISTIC = Risk(Logistic("1/2"), VectorColumn(), "y", Ball(10))
 
 
 def facts(domain: dp.Domain = VECTORS, *, size: int | None = 1000, relation: str = "replace-one", rows: int = 1):
-    return dp.Facts(domain, dp.Neighbours(relation, rows), size)
+    return dp.data.Facts(domain, dp.Neighbours(relation, rows), size)
 
 
 def budgeted(epsilon=1, delta="1e-6"):
@@ -156,21 +156,21 @@ def test_nothing_is_promised_where_no_theorem_reaches():
 
 def test_a_loss_needs_a_target_it_can_use():
     known = facts()
-    with pytest.raises(dp.ParameterError, match="needs a target with bounds"):
+    with pytest.raises(dp.errors.ParameterError, match="needs a target with bounds"):
         propose(Risk(Squared(), VectorColumn(), "y", Ball(1)), facts=known, funds=budgeted())
-    with pytest.raises(dp.ParameterError, match="3 declared classes"):
+    with pytest.raises(dp.errors.ParameterError, match="3 declared classes"):
         propose(Risk(Softmax(3), VectorColumn(), "y", Ball(1)), facts=known, funds=budgeted())
 
 
 def test_add_remove_needs_a_declared_size():
     known = facts(size=None, relation="add-remove")
-    with pytest.raises(dp.ParameterError, match="public size"):
+    with pytest.raises(dp.errors.ParameterError, match="public size"):
         propose(LOGISTIC, facts=known, funds=budgeted())
 
 
 def test_a_gaussian_is_refused_when_delta_is_zero():
     known = facts()
-    with pytest.raises(dp.ParameterError, match="no amount of noise"):
+    with pytest.raises(dp.errors.ParameterError, match="no amount of noise"):
         propose(LOGISTIC, facts=known, funds=budgeted(1, 0), noise=GaussianNoise)
 
 
@@ -278,7 +278,7 @@ def test_every_step_has_its_own_noise_and_means_are_divided_by_the_public_size()
     ],
 )
 def test_bad_public_numbers_are_refused_before_any_charge(made, says):
-    with pytest.raises(dp.ParameterError, match=says):
+    with pytest.raises(dp.errors.ParameterError, match=says):
         made()
 
 

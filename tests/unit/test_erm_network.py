@@ -420,7 +420,7 @@ def test_an_empty_table_one_class_and_huge_noise_are_ordinary():
 
 def test_under_add_remove_a_size_must_be_declared():
     data = dp.Matrix([[1.0]], ["a"], features=dp.Vector(1, norm=1), target=CLASSES, neighbours="add-remove")
-    with pytest.raises(dp.ParameterError, match="public size"):
+    with pytest.raises(dp.errors.ParameterError, match="public size"):
         mechanism().guarantee(data.facts)
 
 
@@ -445,19 +445,19 @@ def test_under_add_remove_a_size_must_be_declared():
     ],
 )
 def test_bad_parameters_are_named(change, message):
-    with pytest.raises(dp.ParameterError, match=message):
+    with pytest.raises(dp.errors.ParameterError, match=message):
         dataclasses.replace(mechanism(), **change)
 
 
 @pytest.mark.parametrize("column", [dp.Number(0, 1, step=1), dp.Category("only")])
 def test_a_target_without_two_classes_is_refused_before_the_charge(column):
     domain = dp.Domain(x=dp.Vector(2, norm=1), y=column)
-    with pytest.raises(dp.ParameterError, match="at least 2 declared classes"):
+    with pytest.raises(dp.errors.ParameterError, match="at least 2 declared classes"):
         mechanism().guarantee(Facts(domain, Neighbours("replace-one"), 5))
 
 
 def test_a_network_that_no_memory_holds_is_refused_before_the_charge():
-    with pytest.raises(dp.ParameterError, match=r"at most 2\*\*26 weights"):
+    with pytest.raises(dp.errors.ParameterError, match=r"at most 2\*\*26 weights"):
         mechanism(hidden=(2**14, 2**14)).guarantee(matrix().facts)
 
 

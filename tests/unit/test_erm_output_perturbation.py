@@ -163,7 +163,7 @@ def test_a_person_of_several_rows_moves_it_so_many_times_as_far():
     mechanism = OutputPerturbation(risk, 1, "1/100", "1/1000", GaussianNoise(1))
     for kind in ("add-remove", "replace-one"):
         one, three = (
-            mechanism.sensitivity(dp.Facts(domain, dp.Neighbours(kind, rows), 10)).linf - 21 for rows in (1, 3)
+            mechanism.sensitivity(dp.data.Facts(domain, dp.Neighbours(kind, rows), 10)).linf - 21 for rows in (1, 3)
         )
         assert three == pytest.approx(3 * one, abs=3)
 
@@ -548,7 +548,7 @@ def test_what_cannot_be_priced_is_refused_with_a_sentence(change, message):
     target = dp.Number(-1, 1, step=1) if loss.form == "difference" else dp.Category(0, 1)
     domain = dp.Domain(x=change.get("vector", dp.Vector(2, norm=1)), y=target)
     size = change.get("size", 10)
-    facts = dp.Facts(domain, dp.Neighbours("replace-one" if size else "add-remove"), size)
+    facts = dp.data.Facts(domain, dp.Neighbours("replace-one" if size else "add-remove"), size)
     risk = change.get("risk", Risk(loss, FEATURES, "y", change.get("feasible", Ball(1))))
     with pytest.raises(ParameterError, match=message):
         OutputPerturbation(

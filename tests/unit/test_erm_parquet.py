@@ -47,7 +47,7 @@ def test_a_solver_works_on_a_file(solver, risk, tables):
     memory, file = tables
     funds = dp.Funds.of(dp.Budget(2, "1e-5"))
     if solver == "output" and risk is MEDIAN:
-        with pytest.raises(dp.ParameterError, match="smooth"):
+        with pytest.raises(dp.errors.ParameterError, match="smooth"):
             methods(risk, file.facts, funds).named(solver)
         return
     mechanism = methods(risk, file.facts, funds, steps=5).named(solver).offer(file.facts.size).mechanism

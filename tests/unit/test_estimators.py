@@ -211,7 +211,7 @@ def test_without_an_epsilon_all_that_is_left_is_spent():
     mean(epsilon=Fraction(1, 4), ledger=book).fit(Y)
     found = mean(epsilon=None, ledger=book).fit(Y)
     assert found.guarantee_.epsilon(0) == pytest.approx(0.75, rel=1e-5)
-    with pytest.raises(dp.ParameterError, match="nothing is left"):
+    with pytest.raises(dp.errors.ParameterError, match="nothing is left"):
         mean(epsilon=None, ledger=book).fit(Y)
 
 
@@ -259,7 +259,7 @@ def test_the_noise_range_of_a_mean_is_that_of_its_noise():
 def test_add_remove_halves_the_noise_on_the_sum_of_a_mean_which_needs_a_size():
     shown, hidden = (mean(method="laplace", **relation).fit(Y) for relation in ({}, ADD_REMOVE))
     assert float(hidden.mechanism_.scale) == pytest.approx(float(shown.mechanism_.scale) / 2, rel=0.01)
-    with pytest.raises(dp.ParameterError, match="public size"):
+    with pytest.raises(dp.errors.ParameterError, match="public size"):
         mean(neighbours="add-remove").fit(Y)
 
 
@@ -368,7 +368,7 @@ def test_labels_of_any_kind_come_back_as_they_were():
 
 # Bad input.
 
-P, V = dp.ParameterError, ValueError
+P, V = dp.errors.ParameterError, ValueError
 NAN, INFINITE = X.copy(), X.copy()
 NAN[3, 1], INFINITE[3, 1] = np.nan, np.inf
 CANARY = "zq81"
@@ -387,7 +387,7 @@ BAD = {
     "relation a number": (lambda book: logistic(neighbours=3, ledger=book).fit(X, LABELS), P, "replace-one"),
     "the ledger's relation": (
         lambda book: logistic(neighbours="add-remove", size=300, ledger=book).fit(X, LABELS),
-        dp.LedgerMismatch,
+        dp.errors.LedgerMismatch,
         "add-remove",
     ),
     "add-remove without a size": (
@@ -398,7 +398,7 @@ BAD = {
     "size of another table": (lambda book: logistic(size=299).fit(X, LABELS), P, "size"),
     "fewer rows than the ledger's": (
         lambda book: logistic(ledger=book).fit(X[:200], LABELS[:200]),
-        dp.LedgerMismatch,
+        dp.errors.LedgerMismatch,
         "300 persons",
     ),
     "more rows than the size": (lambda book: logistic(ledger=book, size=200).fit(X, LABELS), P, "size=200"),
@@ -505,7 +505,7 @@ def test_what_is_refused_is_refused_with_a_reason():
 
 
 def test_the_text_of_a_bad_conversion_is_nowhere_in_the_error():
-    with pytest.raises(dp.ParameterError) as raised:
+    with pytest.raises(dp.errors.ParameterError) as raised:
         logistic().fit([["1.5", CANARY]] * 300, LABELS)
     error = raised.value
     while error is not None:
@@ -539,7 +539,7 @@ def test_frames_bring_their_feature_names(kind):
 def test_prediction_refuses_rows_that_are_no_numbers():
     found = logistic().fit(X, LABELS)
     for rows in (NAN, INFINITE):
-        with pytest.raises(dp.ParameterError, match="NaN or infinite"):
+        with pytest.raises(dp.errors.ParameterError, match="NaN or infinite"):
             found.predict(rows)
     with pytest.raises(ValueError, match="features"):
         found.predict(X[:, :1])
@@ -593,7 +593,7 @@ def _holds(found, number):
 
 def test_a_ledger_in_memory_cannot_be_pickled_with_a_model():
     found = logistic(ledger=ledger()).fit(X, LABELS)
-    with pytest.raises(dp.ParameterError, match="second budget"):
+    with pytest.raises(dp.errors.ParameterError, match="second budget"):
         pickle.dumps(found)
 
 
@@ -619,7 +619,7 @@ def test_score_with_a_ledger_is_refused_and_costs_nothing(make):
     book = ledger()
     found = make(ledger=book).fit(X, LABELS)
     before = book.spent()
-    with pytest.raises(dp.ParameterError, match="score"):
+    with pytest.raises(dp.errors.ParameterError, match="score"):
         found.score(X, LABELS)
     assert book.spent() == before
 
@@ -642,7 +642,7 @@ def test_a_charged_score_needs_a_public_number_of_rows():
     book = ledger(rows)
     found = logistic(ledger=book, neighbours="add-remove", size=300, score_epsilon=1).fit(X, LABELS)
     before = book.spent()
-    with pytest.raises(dp.ParameterError, match="public number of rows"):
+    with pytest.raises(dp.errors.ParameterError, match="public number of rows"):
         found.score(X, LABELS)
     assert book.spent() == before
 
@@ -697,9 +697,9 @@ def test_the_coefficients_of_a_table_on_the_columns_own_scale_give_the_same_marg
     assert found.decision_function(rows) == pytest.approx(margins, abs=1e-3)
     assert found.decision_function(pd.DataFrame(rows)) == pytest.approx(margins, abs=1e-3)
     assert found.decision_function(pl.DataFrame(rows)) == pytest.approx(margins, abs=1e-3)
-    with pytest.raises(dp.ParameterError, match="named columns"):
+    with pytest.raises(dp.errors.ParameterError, match="named columns"):
         found.predict(by_hand)
-    with pytest.raises(dp.SchemaError, match="height"):
+    with pytest.raises(dp.errors.SchemaError, match="height"):
         found.predict({"age": [1], "sex": ["F"]})
 
 
@@ -728,7 +728,7 @@ def test_a_file_and_a_frame_give_the_same_mechanism_and_without_noise_the_same_b
 TABLE_BAD = {
     "no ledger": (lambda book: logistic(classes=None).fit(table(), "smoker"), P, "its ledger"),
     "a size": (lambda book: logistic(ledger=book, size=400).fit(table(), "smoker"), P, "size belongs"),
-    "no such target": (lambda book: logistic(ledger=book).fit(table(), "smokes"), dp.SchemaError, "smoker"),
+    "no such target": (lambda book: logistic(ledger=book).fit(table(), "smokes"), dp.errors.SchemaError, "smoker"),
     "target not named": (lambda book: logistic(ledger=book).fit(table(), None), P, "target"),
     "no such feature": (lambda book: logistic(ledger=book).fit(table(), "smoker", features=["aeg"]), None, "age"),
     "features a text": (lambda book: logistic(ledger=book).fit(table(), "smoker", features="age"), P, "list of column"),
@@ -758,7 +758,7 @@ TABLE_BAD = {
     "mean of no column": (lambda book: mean(ledger=book, bounds=None).fit(table()), P, "column"),
     "another table": (
         lambda book: logistic(ledger=book, classes=None).fit(table(name="others"), "smoker"),
-        dp.LedgerMismatch,
+        dp.errors.LedgerMismatch,
         "others",
     ),
 }
@@ -769,7 +769,7 @@ def test_bad_use_of_a_table_is_refused_with_its_reason_and_nothing_is_spent(name
     act, error, says = TABLE_BAD[name]
     book = ledger(table())
     before = book.spent()
-    with pytest.raises(error or dp.SchemaError) as raised:
+    with pytest.raises(error or dp.errors.SchemaError) as raised:
         act(book)
     assert says in str(raised.value)
     assert book.spent() == before
@@ -796,7 +796,7 @@ def test_a_sum_over_the_number_of_persons_is_no_mean_of_several_rows_a_person(so
     rows = {**PEOPLE, "person": np.arange(400) // 2}
     people = dp.Table(rows, DOMAIN, name="people", unit="person", rows_per_unit=2)
     book = ledger(people, dp.Budget(10**16, 1e-6))
-    with pytest.raises(dp.Unproven, match="number of rows, which is private"):
+    with pytest.raises(dp.errors.Unproven, match="number of rows, which is private"):
         dp.Mean(epsilon=1, delta=1e-7, method=solver, ledger=book).fit(people, "age")
     assert book.spent().pure == 0
     minimised = dp.Mean(epsilon=NO_NOISE, method="exponential", ledger=book).fit(people, "age")
@@ -844,12 +844,12 @@ def test_the_scaler_takes_bounds_by_name_and_gives_frames_back(kind):
     ],
 )
 def test_the_scaler_refuses_bad_bounds(bounds, says):
-    with pytest.raises(dp.ParameterError, match=says):
+    with pytest.raises(dp.errors.ParameterError, match=says):
         dp.DeclaredScaler(bounds).fit(X)
 
 
 def test_the_scaler_names_the_columns_without_bounds():
-    with pytest.raises(dp.ParameterError, match="pay"):
+    with pytest.raises(dp.errors.ParameterError, match="pay"):
         dp.DeclaredScaler({"age": (0, 1)}).fit(pd.DataFrame({"age": [1.0], "pay": [2.0]}))
 
 
@@ -887,24 +887,24 @@ def rule_of(model, domain):
 
 def test_the_better_model_is_chosen():
     bad, good = fitted_pair()
-    found = dp.select([bad, good], X, LABELS, epsilon=10)
+    found = dp.select_model([bad, good], X, LABELS, epsilon=10)
     assert (found.index, found.model) == (1, good)
     assert found.guarantee.epsilon(0) == pytest.approx(10, rel=1e-4)
     assert "this choice alone" in str(found.guarantee)
     assert found.shortfall == pytest.approx(np.log(2) / (10 / 2 * 300), rel=1e-4)
-    assert dp.select({"bad": bad, "good": good}, X, LABELS, epsilon=10).index == 1
+    assert dp.select_model({"bad": bad, "good": good}, X, LABELS, epsilon=10).index == 1
 
 
 def test_the_better_regression_is_chosen():
     good = linear(epsilon=NO_NOISE, max_iter=50).fit(X, Y)
     bad = clone(good).fit(X, -Y)
-    found = dp.select([bad, good], X, Y, epsilon=50)
+    found = dp.select_model([bad, good], X, Y, epsilon=50)
     assert found.model is good
 
 
 def test_a_choice_is_one_charge():
     book = ledger()
-    found = dp.select(fitted_pair(), X, LABELS, epsilon="0.5", ledger=book)
+    found = dp.select_model(fitted_pair(), X, LABELS, epsilon="0.5", ledger=book)
     charges = [body for body in book.entries() if body["kind"] == "charge"]
     assert [body["seq"] for body in charges] == [found.entry]
     assert charges[0]["price"]["pure"] <= 500_000_000
@@ -913,7 +913,7 @@ def test_a_choice_is_one_charge():
 
 def test_any_fitted_model_is_a_candidate_and_is_shown_one_row_at_a_time():
     zero, one = Fixed(0), Fixed(1)
-    found = dp.select([zero, one], X, np.ones(300), epsilon=10, row_norm=NORM)
+    found = dp.select_model([zero, one], X, np.ones(300), epsilon=10, row_norm=NORM)
     assert found.model is one
     assert set(zero.shown) == {1}
 
@@ -930,36 +930,52 @@ def test_a_table_is_judged_by_models_from_tables():
     good = logistic(epsilon=NO_NOISE, row_norm=None, classes=None, ledger=book, max_iter=50).fit(people, "smoker")
     bad = pickle.loads(pickle.dumps(good.set_params(ledger=None)))
     bad.coef_, bad.intercept_ = -good.coef_, -good.intercept_
-    assert dp.select([bad, good], people, "smoker", epsilon=20, ledger=book).index == 1
+    assert dp.select_model([bad, good], people, "smoker", epsilon=20, ledger=book).index == 1
     good.set_params(ledger=book, score_epsilon=1000)
     right = np.mean(good.predict(PEOPLE) == PEOPLE["smoker"])
     assert good.score(people, "smoker") == pytest.approx(right, abs=1 / 400)
 
 
 SELECT_BAD = {
-    "one model": (lambda good, book: dp.select([good], X, LABELS, epsilon=1, ledger=book), P, "at least two"),
-    "no list": (lambda good, book: dp.select(3, X, LABELS, epsilon=1, ledger=book), P, "a list or a dict"),
-    "not fitted": (lambda good, book: dp.select([good, logistic()], X, LABELS, epsilon=1, ledger=book), None, "fitted"),
+    "one model": (lambda good, book: dp.select_model([good], X, LABELS, epsilon=1, ledger=book), P, "at least two"),
+    "no list": (lambda good, book: dp.select_model(3, X, LABELS, epsilon=1, ledger=book), P, "a list or a dict"),
+    "not fitted": (
+        lambda good, book: dp.select_model([good, logistic()], X, LABELS, epsilon=1, ledger=book),
+        None,
+        "fitted",
+    ),
     "two kinds": (
-        lambda good, book: dp.select([good, linear().fit(X, Y)], X, LABELS, epsilon=1, ledger=book),
+        lambda good, book: dp.select_model([good, linear().fit(X, Y)], X, LABELS, epsilon=1, ledger=book),
         P,
         "found both",
     ),
     "other classes": (
-        lambda good, book: dp.select([good, logistic(classes=(1, 0)).fit(X, LABELS)], X, LABELS, epsilon=1),
+        lambda good, book: dp.select_model([good, logistic(classes=(1, 0)).fit(X, LABELS)], X, LABELS, epsilon=1),
         P,
         "same classes",
     ),
-    "no norm": (lambda good, book: dp.select([Fixed(), Fixed()], X, LABELS, epsilon=1), P, "row_norm must be given"),
-    "no epsilon": (lambda good, book: dp.select([good, good], X, LABELS), P, "epsilon must be given"),
+    "no norm": (
+        lambda good, book: dp.select_model([Fixed(), Fixed()], X, LABELS, epsilon=1),
+        P,
+        "row_norm must be given",
+    ),
+    "no epsilon": (lambda good, book: dp.select_model([good, good], X, LABELS), P, "epsilon must be given"),
     "a model of arrays on a table": (
-        lambda good, book: dp.select([good, good], table(), "smoker", epsilon=1, ledger=ledger(table())),
+        lambda good, book: dp.select_model([good, good], table(), "smoker", epsilon=1, ledger=ledger(table())),
         P,
         "fitted from a table",
     ),
-    "nan": (lambda good, book: dp.select([good, good], NAN, LABELS, epsilon=1, ledger=book), P, "NaN"),
-    "other label": (lambda good, book: dp.select([good, good], X, LABELS + 5, epsilon=1, ledger=book), P, "declared"),
-    "width": (lambda good, book: dp.select([good, good], X[:, :1], LABELS, epsilon=1, ledger=book), V, "features"),
+    "nan": (lambda good, book: dp.select_model([good, good], NAN, LABELS, epsilon=1, ledger=book), P, "NaN"),
+    "other label": (
+        lambda good, book: dp.select_model([good, good], X, LABELS + 5, epsilon=1, ledger=book),
+        P,
+        "declared",
+    ),
+    "width": (
+        lambda good, book: dp.select_model([good, good], X[:, :1], LABELS, epsilon=1, ledger=book),
+        V,
+        "features",
+    ),
 }
 
 
@@ -991,7 +1007,7 @@ def test_no_neighbour_moves_the_scores_further_than_stated(relation):
         (RightPredictions(rules, "y"), dp.Category(0, 1), [0, 1]),
         (SmallMisses(rules, "y", Fraction(1)), number, [-2, 2]),
     ):
-        facts = dp.Facts(dp.Domain(x=dp.Vector(2, norm=NORM), y=target), dp.Neighbours(relation), 2)
+        facts = dp.data.Facts(dp.Domain(x=dp.Vector(2, norm=NORM), y=target), dp.Neighbours(relation), 2)
         stated = score.sensitivity(facts)
         single = [_scores([row], [label], score, target) for row in ([1, 1], [-1, -1]) for label in labels]
         moved = single if relation == "add-remove" else [one - other for one in single for other in single]

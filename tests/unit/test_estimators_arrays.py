@@ -33,8 +33,8 @@ LEARNERS = {
     "squared": lambda n, given: linear(huber=None, **given).fit(ROWS[:n], NUMBERS[:n]),
     "output": lambda n, given: linear(method="output", **given).fit(ROWS[:n], NUMBERS[:n]),
     "network": lambda n, given: dp.MLPClassifier((2,), row_norm=2, classes=(0, 1), **given).fit(ROWS[:n], LABELS[:n]),
-    "select": lambda n, given: dp.select(FITTED, ROWS[:n], LABELS[:n], **given),
-    "select a line": lambda n, given: dp.select(LINES, ROWS[:n], NUMBERS[:n], **given),
+    "select": lambda n, given: dp.select_model(FITTED, ROWS[:n], LABELS[:n], **given),
+    "select a line": lambda n, given: dp.select_model(LINES, ROWS[:n], NUMBERS[:n], **given),
     "mean": lambda n, given: dp.Mean(bounds=(0, 1), **given).fit(NUMBERS[:n]),
     "mean, laplace": lambda n, given: dp.Mean(bounds=(0, 1), method="laplace", **given).fit(NUMBERS[:n]),
     "median": lambda n, given: dp.Median(bounds=(0, 1), **given).fit(NUMBERS[:n]),
@@ -67,14 +67,14 @@ def test_a_charged_score_is_refused_alike_for_no_rows_and_for_one():
     model = logistic(score_epsilon=1, max_iter=2, **given).fit(ROWS, LABELS)
     told = []
     for count in (0, 1):
-        with pytest.raises(dp.ParameterError) as raised:
+        with pytest.raises(dp.errors.ParameterError) as raised:
             model.score(ROWS[:count], LABELS[:count])
         told.append(str(raised.value))
     assert told[0] == told[1]
 
 
 def test_no_rows_are_refused_where_their_number_is_public():
-    with pytest.raises(dp.ParameterError, match="no rows"):
+    with pytest.raises(dp.errors.ParameterError, match="no rows"):
         logistic(epsilon=1).fit(ROWS[:0], LABELS[:0])
 
 
@@ -85,7 +85,7 @@ def test_a_model_predicts_nothing_for_no_rows():
 
 # --- errors -----------------------------------------------------------------------------------------------------------
 
-P = dp.ParameterError
+P = dp.errors.ParameterError
 WORDS = MANY.astype(object)
 WORDS[7, 1] = "0.625 pounds"
 THINGS = MANY.astype(object)
@@ -128,7 +128,7 @@ def test_errors_about_arrays_quote_no_row_and_count_none_nor_does_their_context(
 
 @pytest.mark.parametrize("values", [["0.625 pounds"], [{"secret": 1}], [[0.625, 1], [0.625]], MANY, MANY[:, 0] * 1j])
 def test_errors_about_one_column_quote_no_row_and_count_none(values):
-    with pytest.raises((dp.ParameterError, TypeError)) as raised:
+    with pytest.raises((dp.errors.ParameterError, TypeError)) as raised:
         dp.Mean(epsilon=1, bounds=(0, 1)).fit(values)
     assert not any(secret in str(raised.value) for secret in ("41", "0.625", "pounds"))
     assert raised.value.__context__ is None
@@ -137,10 +137,10 @@ def test_errors_about_one_column_quote_no_row_and_count_none(values):
 def test_the_width_and_the_names_of_columns_are_said():
     named = pd.DataFrame(MANY, columns=["a", "b"])
     model = logistic(epsilon=1, max_iter=2).fit(named, MARKS)
-    with pytest.raises(dp.ParameterError, match="names should match") as raised:
+    with pytest.raises(dp.errors.ParameterError, match="names should match") as raised:
         model.predict(named.rename(columns={"a": "other"}))
     assert raised.value.__context__ is None
-    with pytest.raises(dp.ParameterError, match="1 features"):
+    with pytest.raises(dp.errors.ParameterError, match="1 features"):
         FITTED[0].predict(MANY[:, :1])
 
 
@@ -148,5 +148,5 @@ def test_a_nullable_frame_is_read_like_a_plain_one():
     frame = pd.DataFrame({"a": pd.array([1, 2], dtype="Int64"), "b": [True, False]})
     fitted = logistic(epsilon=1, max_iter=2, neighbours="add-remove", size=20).fit(frame, [0, 1])
     assert fitted.n_features_in_ == 2
-    with pytest.raises(dp.ParameterError, match="NaN"):
+    with pytest.raises(dp.errors.ParameterError, match="NaN"):
         logistic(epsilon=1).fit(frame.assign(a=pd.array([1, None], dtype="Int64")), [0, 1])

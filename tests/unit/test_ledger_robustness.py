@@ -34,7 +34,7 @@ from discreet.guarantee import Budget
 from discreet.ledger import Ledger, durable, store
 from discreet.ledger.mark import MarkFile, mark_file
 from discreet.ledger.state import LARGE, State, advance, chained, row_of
-from discreet.mechanisms import Above, AboveThreshold, Laplace
+from discreet.mechanisms import AboveThreshold, IsAbove, Laplace
 from discreet.query import Count, Histogram
 from discreet.release import converse, release, reopen
 from discreet.session import Session
@@ -426,11 +426,11 @@ def test_a_step_of_a_threshold_reads_the_rows_while_others_write(tmp_path):
     table = Slow({"age": [30, 41, 52, 63, 74]}, DOMAIN, name="people")
     talk = converse(AboveThreshold(100, 100), table, ledger=ledger)
     other = Ledger.open(tmp_path / "people.ledger")
-    assert talk.ask(Above(Count(), threshold=10**6)) is False
+    assert talk.ask(IsAbove(Count(), threshold=10**6)) is False
     assert kinds(ledger) == ["open", "facts", "charge", "charge", "answer"]
-    assert talk.ask(Above(Count(), threshold=-(10**6))) is True
+    assert talk.ask(IsAbove(Count(), threshold=-(10**6))) is True
     with pytest.raises(ConversationOver):
-        reopen(AboveThreshold(100, 100), table, charge=talk.charge, ledger=ledger).ask(Above(Count(), 0))
+        reopen(AboveThreshold(100, 100), table, charge=talk.charge, ledger=ledger).ask(IsAbove(Count(), 0))
     ledger.verify({**CATALOGUE, **OURS})
 
 
@@ -446,10 +446,10 @@ def test_a_failure_while_the_rows_are_read_for_a_step_ends_the_conversation(tmp_
     table = Broken({"age": [30, 41, 52, 63, 74]}, DOMAIN, name="people")
     talk = converse(AboveThreshold(100, 100), table, ledger=ledger)
     with pytest.raises(Exception, match="the charge stays") as raised:
-        talk.ask(Above(Count(), 0))
+        talk.ask(IsAbove(Count(), 0))
     assert raised.value.__context__ is None
     with pytest.raises(ConversationOver):
-        talk.ask(Above(Count(), 0))
+        talk.ask(IsAbove(Count(), 0))
     assert kinds(ledger)[-1] == "burn"
 
 

@@ -75,7 +75,7 @@ def test_what_covers_a_question():
     assert not covers(dp.Count(), three, domain)
     assert not covers(dp.Histogram("b"), three, domain)
     assert not covers(dp.Count(), dp.Histogram("b"), domain)
-    assert not covers(dp.KeyCount("a"), three, domain)
+    assert not covers(dp.mechanisms.KeyCount("a"), three, domain)
 
 
 # Sums that are 0 whatever the rows are, and searches that end.
@@ -174,7 +174,7 @@ DENSE = [
     ProductLaplace(CELLS, 5),
     CoordinateLaplace(CELLS, 5),
     dp.Exponential(CELLS, 1),
-    dp.PermuteAndFlip(CELLS, 1),
+    dp.mechanisms.PermuteAndFlip(CELLS, 1),
     Marginals([dp.Count(), CELLS], [5, 5]),
     Marginals([dp.Histogram("x")] * 1200, [5] * 1200),
 ]
@@ -248,7 +248,7 @@ def test_many_values_at_once_have_the_codes_of_each_alone(column, values):
 )
 def test_the_first_of_many_values_that_is_not_declared_is_named(column, values, said):
     with pytest.raises(ParameterError, match=said):
-        dp.Count(dp.Among("v", values)).sensitivity(dp.Facts(dp.Domain(v=column), dp.Neighbours("add-remove"), 5))
+        dp.Count(dp.Among("v", values)).sensitivity(dp.data.Facts(dp.Domain(v=column), dp.Neighbours("add-remove"), 5))
 
 
 def test_a_condition_with_very_many_values_is_answered():

@@ -23,7 +23,7 @@ from discreet.rng import SeededRng
 F = Fraction
 ADD, REPLACE = dp.Neighbours("add-remove"), dp.Neighbours("replace-one")
 UNITS = [F(1, 2), F(1), F(2)]
-ADDITIVE = [dp.Laplace, dp.Gaussian, dp.ProductLaplace, dp.CoordinateLaplace]
+ADDITIVE = [dp.Laplace, dp.Gaussian, dp.mechanisms.ProductLaplace, dp.mechanisms.CoordinateLaplace]
 
 
 # Selection: two candidates whose scores are sums of numbers with this step.
@@ -36,13 +36,13 @@ def scores(unit: Fraction, neighbours: dp.Neighbours) -> Setting:
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("neighbours", [ADD, REPLACE], ids=str)
-@pytest.mark.parametrize("kind", [dp.Exponential, dp.PermuteAndFlip])
+@pytest.mark.parametrize("kind", [dp.Exponential, dp.mechanisms.PermuteAndFlip])
 def test_a_selection_by_a_sum_attains_its_guarantee_in_every_unit(kind, neighbours, unit):
     setting, best = scores(unit, neighbours), 4 * unit
     leading = [{"x": 0, "y": best}] * 24  # the last row moves the candidate that is far behind
     first = [*leading, {"x": best, "y": 0}]
     second = leading if neighbours is ADD else [*leading, {"x": 0, "y": best}]
-    mechanism = kind.of(dp.VectorSum(("x", "y")), epsilon=1, facts=setting.facts(first))
+    mechanism = kind.of(dp.mechanisms.VectorSum(("x", "y")), epsilon=1, facts=setting.facts(first))
     p, q = law(mechanism, first, setting), law(mechanism, second, setting)
     claimed = mechanism.guarantee(setting.facts(first))
     assert claimed.pure == 1
@@ -51,11 +51,11 @@ def test_a_selection_by_a_sum_attains_its_guarantee_in_every_unit(kind, neighbou
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("kind", [dp.Exponential, dp.PermuteAndFlip])
+@pytest.mark.parametrize("kind", [dp.Exponential, dp.mechanisms.PermuteAndFlip])
 def test_the_rate_of_a_selection_is_for_one_of_the_columns_unit(kind, unit):
     """Scores 4 and 2 units at rate r: the second is chosen with the probability that the docstring's law gives."""
     setting, rate = scores(unit, ADD), F(1, 3)
-    found = law(kind(dp.VectorSum(("x", "y")), rate), [{"x": 4 * unit, "y": 2 * unit}], setting)
+    found = law(kind(dp.mechanisms.VectorSum(("x", "y")), rate), [{"x": 4 * unit, "y": 2 * unit}], setting)
     behind = math.exp(-rate * 2 * unit)
     expected = behind / (1 + behind) if kind is dp.Exponential else behind / 2
     assert found.mass[1] == pytest.approx(expected, rel=1e-12)
@@ -66,8 +66,8 @@ def test_the_rate_of_a_selection_is_for_one_of_the_columns_unit(kind, unit):
 LETTERS = dp.Category("a", "b")
 
 
-def question(unit: Fraction, letter: str, threshold: Fraction, center: Fraction | None = None) -> dp.Above:
-    return dp.Above(
+def question(unit: Fraction, letter: str, threshold: Fraction, center: Fraction | None = None) -> dp.mechanisms.IsAbove:
+    return dp.mechanisms.IsAbove(
         dp.Sum("x", where=dp.Equals("v", letter)), threshold * unit, None if center is None else center * unit
     )
 
@@ -93,13 +93,13 @@ def answers(kind, unit, asks, text, *, neighbours=REPLACE, reach=40):
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_conversation_about_sums_attains_its_price_in_every_unit(unit):
     asks = [question(unit, "a", F(2)), question(unit, "b", F(2))]
-    p, q = (answers(dp.AboveThreshold, unit, asks, text) for text in ("abb", "aab"))
+    p, q = (answers(dp.mechanisms.AboveThreshold, unit, asks, text) for text in ("abb", "aab"))
     assert 2 * (1 - 1e-4) < loss(p, q) <= 2
 
 
 @pytest.mark.parametrize("unit", [F(1, 2), F(2)])
 @pytest.mark.parametrize("center", [None, F(5, 3)])
-@pytest.mark.parametrize("kind", [dp.AboveThreshold, dp.AboveThresholdLaplace])
+@pytest.mark.parametrize("kind", [dp.mechanisms.AboveThreshold, dp.mechanisms.AboveThresholdLaplace])
 def test_scaling_rows_thresholds_and_noise_together_changes_no_answer(kind, center, unit):
     def asked(scale):
         return [question(scale, "a", F(2), center), question(scale, "b", F(3, 2), center)]
@@ -113,37 +113,44 @@ def test_scaling_rows_thresholds_and_noise_together_changes_no_answer(kind, cent
 def test_a_margin_is_counted_in_the_units_of_the_column(unit):
     domain = dp.Domain(x=dp.Number(0, 8 * unit, step=unit))
     table = dp.Table({"x": [float(3 * unit), float(8 * unit)]}, domain)
-    assert dp.Above(dp.Sum("x"), 1).margin(table) == 11 * unit - 1
-    assert dp.Above(dp.Sum("x"), 1, center=20 * unit).margin(table) == 9 * unit - 1
+    assert dp.mechanisms.IsAbove(dp.Sum("x"), 1).margin(table) == 11 * unit - 1
+    assert dp.mechanisms.IsAbove(dp.Sum("x"), 1, center=20 * unit).margin(table) == 9 * unit - 1
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("kind", [dp.AboveThreshold, dp.AboveThresholdLaplace])
+@pytest.mark.parametrize("kind", [dp.mechanisms.AboveThreshold, dp.mechanisms.AboveThresholdLaplace])
 def test_a_question_moves_by_units_and_not_by_steps(kind, unit):
     facts = Setting(dp.Domain(x=dp.Number(0, 3 * unit, step=unit)), ADD).facts([])
-    ask = dp.Above(dp.Sum("x"), 5)
+    ask = dp.mechanisms.IsAbove(dp.Sum("x"), 5)
     kind(10, 20, sensitivity=3 * unit).check(ask, facts)
-    with pytest.raises(dp.ParameterError, match="sensitivity"):
+    with pytest.raises(dp.errors.ParameterError, match="sensitivity"):
         kind(10, 20, sensitivity=3 * unit - F(1, 1000)).check(ask, facts)
 
 
-@pytest.mark.parametrize("kind", [dp.AboveThreshold, dp.AboveThresholdLaplace])
+@pytest.mark.parametrize("kind", [dp.mechanisms.AboveThreshold, dp.mechanisms.AboveThresholdLaplace])
 def test_a_monotone_conversation_takes_counts_without_a_center_and_nothing_else(kind):
     facts = Setting(dp.Domain(v=LETTERS, x=dp.Number(0, 1, step=1)), ADD).facts([])
     count, total = dp.Count(dp.Equals("v", "a")), dp.Sum("x")
     cheap, full = kind(10, 20, monotone=True), kind(10, 20)
-    cheap.check(dp.Above(count, 5), facts)
-    for ask in (dp.Above(count, 5, center=3), dp.Above(total, 5), dp.Above(total, 5, center=3)):
+    cheap.check(dp.mechanisms.IsAbove(count, 5), facts)
+    for ask in (
+        dp.mechanisms.IsAbove(count, 5, center=3),
+        dp.mechanisms.IsAbove(total, 5),
+        dp.mechanisms.IsAbove(total, 5, center=3),
+    ):
         full.check(ask, facts)
-        with pytest.raises(dp.ParameterError, match="monotone"):
+        with pytest.raises(dp.errors.ParameterError, match="monotone"):
             cheap.check(ask, facts)
 
 
 def test_a_center_would_break_the_price_of_a_monotone_conversation():
     """What the refusal is for: one more row raises the count and lowers the distance from a center above it."""
     setting = one_unit_each(F(1), ADD)
-    asks = [dp.Above(dp.Count(dp.Equals("v", "a")), 2), dp.Above(dp.Count(dp.Equals("v", "a")), 2, center=3)]
-    cheap = dp.AboveThreshold(1, 2, monotone=True)
+    asks = [
+        dp.mechanisms.IsAbove(dp.Count(dp.Equals("v", "a")), 2),
+        dp.mechanisms.IsAbove(dp.Count(dp.Equals("v", "a")), 2, center=3),
+    ]
+    cheap = dp.mechanisms.AboveThreshold(1, 2, monotone=True)
     p, q = (conversation_law(cheap, asks, letters(F(1), text), setting, reach=40) for text in ("a", "aa"))
     assert loss(p, q) > 1.5 == cheap.guarantee(setting.facts([])).pure
 
@@ -210,14 +217,16 @@ def test_bins_come_in_the_order_of_their_labels_whatever_the_order_of_arrival(tm
     batches = []
     table.exact_sum(lambda batch: (batches.append(batch.rows), np.zeros(1, dtype=np.int64))[1])
     assert batches.count(1) == 12
-    certain = dp.StableHistogram(dp.KeyCount(("v", "n")), F(1, 10**6), 1)  # its noise is 0
+    certain = dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount(("v", "n")), F(1, 10**6), 1)  # its noise is 0
     assert certain.run(table, SeededRng(1)) == tuple(((v, n), 2) for v in ("c", "a", "b") for n in (1, 3))
-    noisy = dp.StableHistogram(dp.KeyCount("v"), 2, 2)
+    noisy = dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount("v"), 2, 2)
     whole = dp.Table({"v": list(order) * 4, "n": [3, 1] * 6}, WORDS)
     assert [noisy.run(table, SeededRng(seed)) for seed in range(9)] == [
         noisy.run(whole, SeededRng(seed)) for seed in range(9)
     ]
-    assert dp.StableMode(dp.StableHistogram(dp.KeyCount("v"), F(1, 10**6), 1)).run(table, SeededRng(1)) == ("c",)
+    assert dp.mechanisms.StableMode(dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount("v"), F(1, 10**6), 1)).run(
+        table, SeededRng(1)
+    ) == ("c",)
 
 
 # Sums that are too large for 64 bits.
@@ -229,7 +238,7 @@ def test_sums_are_in_int64_only_if_no_table_can_wrap_them(power, sign):
     largest = 2**power + 1
     column = dp.Number(*sorted((0, sign * largest)), step=1)
     domain = dp.Domain(x=column, y=dp.Number(0, 1, step=1))
-    for query in (dp.Sum("x"), dp.VectorSum(("y", "x")), dp.VectorSum("x")):
+    for query in (dp.Sum("x"), dp.mechanisms.VectorSum(("y", "x")), dp.mechanisms.VectorSum("x")):
         made = query.partial(Batch.empty(domain)).dtype
         assert made in (np.dtype(np.int64), np.dtype(object))
         if made == np.int64:
@@ -251,7 +260,7 @@ WEALTH = dp.Domain(x=dp.Number(-(10**12), 10**12, step="0.01"), v=LETTERS)
 
 
 @pytest.mark.parametrize("kind", ADDITIVE)
-@pytest.mark.parametrize("query", [dp.Sum("x"), dp.VectorSum("x")], ids=["scalar", "vector"])
+@pytest.mark.parametrize("query", [dp.Sum("x"), dp.mechanisms.VectorSum("x")], ids=["scalar", "vector"])
 def test_a_sum_of_contributions_beyond_32_bits_is_released(kind, query):
     table = dp.Table({"x": [1e12, 1e12, -7.25], "v": ["a", "a", "b"]}, WEALTH)
     ledger = dp.Ledger.in_memory(dp.Budget(100, 1e-6), table, testing=True)
@@ -274,17 +283,17 @@ def test_a_large_sum_in_a_whole_unit_is_released_as_an_exact_integer(kind):
         assert type(kept.value) is int
 
 
-@pytest.mark.parametrize("kind", [dp.Exponential, dp.PermuteAndFlip])
+@pytest.mark.parametrize("kind", [dp.Exponential, dp.mechanisms.PermuteAndFlip])
 def test_scores_beyond_64_bits_are_refused_before_the_charge(kind):
     domain = dp.Domain(x=dp.Number(0, 2**32, step=1), y=dp.Number(0, 1, step=1))
     table = dp.Table({"x": [1], "y": [1]}, domain)
-    refused_before_the_charge(kind(dp.VectorSum(("x", "y")), F(1, 2**40)), table, "64 bits")
+    refused_before_the_charge(kind(dp.mechanisms.VectorSum(("x", "y")), F(1, 2**40)), table, "64 bits")
 
 
-def refused_before_the_charge(mechanism: Mechanism, table: dp.Dataset, says: str) -> None:
+def refused_before_the_charge(mechanism: Mechanism, table: dp.data.Dataset, says: str) -> None:
     ledger = dp.Ledger.in_memory(dp.Budget(1, 1e-6), table)
     before = len(list(ledger.entries()))
-    with pytest.raises(dp.ParameterError, match=says):
+    with pytest.raises(dp.errors.ParameterError, match=says):
         dp.release(mechanism, table, ledger=ledger)
     assert len(list(ledger.entries())) == before
 
@@ -294,8 +303,8 @@ def test_the_sum_of_a_vector_of_several_numbers_is_refused_before_the_charge(kin
     matrix = dp.Matrix([[0.1, 0.2, 0.3]], features=dp.Vector(3, norm=1))
     refused_before_the_charge(kind(dp.Sum("x"), 1), matrix, "use VectorSum")
     facts = matrix.facts
-    with pytest.raises(dp.ParameterError, match="use VectorSum"):
-        dp.AboveThreshold(1, 2).check(dp.Above(dp.Sum("x"), 1), facts)
+    with pytest.raises(dp.errors.ParameterError, match="use VectorSum"):
+        dp.mechanisms.AboveThreshold(1, 2).check(dp.mechanisms.IsAbove(dp.Sum("x"), 1), facts)
 
 
 def test_the_sum_of_a_vector_of_one_number_is_a_sum():
@@ -318,10 +327,10 @@ def test_a_unit_that_floats_cannot_hold_is_refused_before_the_charge(kind, high,
 def test_a_plan_for_several_rows_a_person_gives_conversations_that_take_counts(kind):
     neighbours = dp.Neighbours(kind, 5)
     made = dp.plan("threshold", budget=dp.Budget(1), neighbours=neighbours, questions=100)
-    facts = dp.Facts(dp.Domain(v=LETTERS), neighbours, 10 if kind == "replace-one" else None)
+    facts = dp.data.Facts(dp.Domain(v=LETTERS), neighbours, 10 if kind == "replace-one" else None)
     assert len(made.rows) == 2
     for row in made.rows:
-        row.mechanism.check(dp.Above(dp.Count(dp.Equals("v", "a")), 5), facts)
+        row.mechanism.check(dp.mechanisms.IsAbove(dp.Count(dp.Equals("v", "a")), 5), facts)
         assert row.mechanism.sensitivity == 5
         assert 1 - 1e-5 < row.mechanism.guarantee(facts).pure <= 1
         one = dp.plan("threshold", budget=dp.Budget(1), neighbours=kind, questions=100)
@@ -335,7 +344,7 @@ STRANGE = [("1e-10", "1e-17"), (10**25, 10**20), (10**80, 10**79)]
 @pytest.mark.parametrize("kind", ADDITIVE)
 @pytest.mark.parametrize(("high", "step"), STRANGE, ids=["tiny", "large", "huge"])
 def test_calibrate_finds_the_noise_in_any_unit(kind, high, step):
-    facts = dp.Facts(dp.Domain(x=dp.Number(0, high, step=step)), ADD, None)
+    facts = dp.data.Facts(dp.Domain(x=dp.Number(0, high, step=step)), ADD, None)
     budget = dp.Budget(1, 1e-6) if kind is dp.Gaussian else dp.Budget(1)
     funds = dp.Funds.of(budget)
     found = dp.calibrate(lambda scale: kind(dp.Sum("x"), scale), funds=funds, facts=facts)
@@ -346,11 +355,11 @@ def test_calibrate_finds_the_noise_in_any_unit(kind, high, step):
     assert float(found.scale / F(high)) == pytest.approx(expected, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", [dp.Exponential, dp.PermuteAndFlip])
+@pytest.mark.parametrize("kind", [dp.Exponential, dp.mechanisms.PermuteAndFlip])
 @pytest.mark.parametrize(("high", "step"), STRANGE, ids=["tiny", "large", "huge"])
 def test_calibrate_finds_the_rate_in_any_unit(kind, high, step):
     column = dp.Number(0, high, step=step)
-    facts = dp.Facts(dp.Domain(x=column, y=column), ADD, None)
+    facts = dp.data.Facts(dp.Domain(x=column, y=column), ADD, None)
     funds = dp.Funds.of(dp.Budget(1))
-    found = dp.calibrate(lambda noise: kind(dp.VectorSum(("x", "y")), 1 / noise), funds=funds, facts=facts)
+    found = dp.calibrate(lambda noise: kind(dp.mechanisms.VectorSum(("x", "y")), 1 / noise), funds=funds, facts=facts)
     assert 1 - 1e-5 < found.guarantee(facts).pure <= 1

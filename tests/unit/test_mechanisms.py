@@ -19,20 +19,22 @@ TABLE = dp.Table({"v": ["a", "b", "a"], "x": [0.5, 2, 10]}, DOMAIN)
 BUDGET = dp.Budget(1, 1e-6)
 
 
-def vector_facts(dimension: int) -> dp.Facts:
-    return dp.Facts(dp.Domain(x=dp.Vector(dimension, norm=1)), Neighbours("add-remove"), None)
+def vector_facts(dimension: int) -> dp.data.Facts:
+    return dp.data.Facts(dp.Domain(x=dp.Vector(dimension, norm=1)), Neighbours("add-remove"), None)
 
 
 def needed_scale(kind, dimension: int, budget: dp.Budget) -> float:
     facts = vector_facts(dimension)
-    return float(dp.calibrate(lambda s: kind(dp.VectorSum("x"), s), funds=dp.Funds.of(budget), facts=facts).scale)
+    return float(
+        dp.calibrate(lambda s: kind(dp.mechanisms.VectorSum("x"), s), funds=dp.Funds.of(budget), facts=facts).scale
+    )
 
 
 def test_lecture_10s_three_ways_grow_like_d_and_sqrt_d_and_not_at_all():
     pure = dp.Budget(1)
-    option_a = [needed_scale(dp.CoordinateLaplace, d, pure) for d in (4, 64)]
-    option_b = [needed_scale(dp.CoordinateLaplace, d, BUDGET) for d in (64, 1024)]
-    theorem_3 = [needed_scale(dp.ProductLaplace, d, BUDGET) for d in (64, 1024)]
+    option_a = [needed_scale(dp.mechanisms.CoordinateLaplace, d, pure) for d in (4, 64)]
+    option_b = [needed_scale(dp.mechanisms.CoordinateLaplace, d, BUDGET) for d in (64, 1024)]
+    theorem_3 = [needed_scale(dp.mechanisms.ProductLaplace, d, BUDGET) for d in (64, 1024)]
     gaussian = [needed_scale(dp.Gaussian, d, BUDGET) for d in (64, 1024)]
     assert option_a[1] / option_a[0] == pytest.approx(16, rel=1e-3)
     assert option_b[1] / option_b[0] == pytest.approx(4, rel=0.05)
@@ -76,9 +78,9 @@ def test_shapes_are_those_of_the_query():
     [
         lambda noise: dp.Laplace(dp.Count(dp.Equals("v", "a")), noise),
         lambda noise: dp.Gaussian(dp.Histogram("v"), noise),
-        lambda noise: dp.ProductLaplace(dp.Histogram(("v", "x")), noise),
+        lambda noise: dp.mechanisms.ProductLaplace(dp.Histogram(("v", "x")), noise),
         lambda noise: dp.Exponential(dp.Histogram("v"), 1 / noise),
-        lambda noise: dp.AboveThreshold(noise, 2 * noise),
+        lambda noise: dp.mechanisms.AboveThreshold(noise, 2 * noise),
     ],
 )
 @pytest.mark.parametrize("budget", [dp.Budget(1, 1e-6), dp.Budget("0.01", 1e-9), dp.Budget(20, 1e-6)])
@@ -93,14 +95,14 @@ def test_calibrate_is_within_the_budget_and_tight(make, budget):
 
 
 def test_calibrate_says_when_no_noise_is_enough():
-    with pytest.raises(dp.ParameterError, match="no amount of noise"):
+    with pytest.raises(dp.errors.ParameterError, match="no amount of noise"):
         dp.calibrate(
             lambda noise: dp.Gaussian(dp.Count(dp.Equals("v", "a")), noise),
             funds=dp.Funds(None, Caps(None, 0, 0)),
             facts=TABLE.facts,
         )
     pure = dp.Funds.of(dp.Budget(1))
-    with pytest.raises(dp.ParameterError, match="no amount of noise"):
+    with pytest.raises(dp.errors.ParameterError, match="no amount of noise"):
         dp.calibrate(lambda noise: dp.Gaussian(dp.Count(dp.Equals("v", "a")), noise), funds=pure, facts=TABLE.facts)
 
 
@@ -116,15 +118,15 @@ def test_calibrate_to_what_a_ledger_has_left_spends_it_all():
 
 
 def test_the_one_sided_threshold_has_half_the_window():
-    one_sided, laplace = dp.AboveThreshold(100, 200), dp.AboveThresholdLaplace(100, 200)
+    one_sided, laplace = dp.mechanisms.AboveThreshold(100, 200), dp.mechanisms.AboveThresholdLaplace(100, 200)
     ratio = laplace.window(0.05, questions=1000) / one_sided.window(0.05, questions=1000)
     assert 1.9 < ratio < 2.4
 
 
 def test_a_threshold_answers_within_its_window():
     """A "no" means value < threshold + z_bound, over 400 conversations at beta = 0.05."""
-    conversation, rng = dp.AboveThreshold(3, 6), SeededRng(9)
-    ask = dp.Above(dp.Count(dp.Equals("v", "a")), 2 - conversation.z_bound(0.05))  # the count is 2
+    conversation, rng = dp.mechanisms.AboveThreshold(3, 6), SeededRng(9)
+    ask = dp.mechanisms.IsAbove(dp.Count(dp.Equals("v", "a")), 2 - conversation.z_bound(0.05))  # the count is 2
     wrong = 0
     for _ in range(400):
         state = conversation.begin(TABLE, rng)
@@ -134,21 +136,21 @@ def test_a_threshold_answers_within_its_window():
 
 def test_a_stable_histogram_has_the_least_bound_and_never_shows_an_empty_bin():
     facts = TABLE.facts
-    mechanism = dp.StableHistogram.of(dp.KeyCount("v"), epsilon=1, delta=1e-6, facts=facts)
-    smaller = dp.StableHistogram(mechanism.keys, mechanism.scale, mechanism.bound - 1)
+    mechanism = dp.mechanisms.StableHistogram.of(dp.mechanisms.KeyCount("v"), epsilon=1, delta=1e-6, facts=facts)
+    smaller = dp.mechanisms.StableHistogram(mechanism.keys, mechanism.scale, mechanism.bound - 1)
     assert mechanism.guarantee(facts).failure <= Fraction(1, 10**6) < smaller.guarantee(facts).failure
     assert mechanism.guarantee(facts).pure == 1
     crowd = dp.Table({"v": ["a"] * 200, "x": [1] * 200}, DOMAIN)
     shown = mechanism.run(crowd, SeededRng(1))
     assert [label for label, _ in shown] == [("a",)]
-    assert dp.StableMode(mechanism).run(crowd, SeededRng(1)) == ("a",)
-    assert dp.StableMode(mechanism).run(TABLE, SeededRng(1)) is None
+    assert dp.mechanisms.StableMode(mechanism).run(crowd, SeededRng(1)) == ("a",)
+    assert dp.mechanisms.StableMode(mechanism).run(TABLE, SeededRng(1)) is None
 
 
 def test_known_values_of_the_stable_bound():
-    facts = dp.Facts(DOMAIN, Neighbours("add-remove"), None)
+    facts = dp.data.Facts(DOMAIN, Neighbours("add-remove"), None)
     bounds = [
-        dp.StableHistogram.of(dp.KeyCount("v"), epsilon=epsilon, delta=1e-6, facts=facts).bound
+        dp.mechanisms.StableHistogram.of(dp.mechanisms.KeyCount("v"), epsilon=epsilon, delta=1e-6, facts=facts).bound
         for epsilon in (1, 0.5, 0.1)
     ]
     assert bounds == [14, 25, 109]
@@ -158,7 +160,7 @@ def test_a_plan_reads_no_data_and_its_numbers_are_the_mechanisms_own():
     found = dp.plan("count", budget=dp.Budget(1), size=1000, alpha=0.01)
     laplace = next(row for row in found.rows if row.method == "Laplace")
     assert laplace.noise == pytest.approx(1, rel=1e-5)
-    assert laplace.error == laplace.mechanism.noise_range(0.95, dp.Facts(DOMAIN, Neighbours("replace-one"), 1000))
+    assert laplace.error == laplace.mechanism.noise_range(0.95, dp.data.Facts(DOMAIN, Neighbours("replace-one"), 1000))
     assert laplace.alpha == laplace.error / 1000
     assert laplace.needed == math.ceil(laplace.error / 0.01)
     gaussian = next(row for row in found.rows if row.method == "Gaussian")

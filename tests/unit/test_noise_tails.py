@@ -74,7 +74,7 @@ def least(tail, beta: Fraction, first: int = 1) -> int:
 @failing
 @pytest.mark.parametrize("step", [Fraction(1), Fraction(5, 2)])
 def test_the_noise_of_a_threshold_is_beyond_its_bound_as_rarely_as_promised_and_no_rarer(scale, beta, step):
-    talk = dp.AboveThreshold(scale * step, 3 * scale * step, sensitivity=step)
+    talk = dp.mechanisms.AboveThreshold(scale * step, 3 * scale * step, sensitivity=step)
     assert talk.z_bound(beta) == least(lambda j: geometric(j, scale), beta) * step
     assert talk.nu_bound(beta) == least(lambda j: geometric(j, 3 * scale), beta) * step
 
@@ -83,7 +83,10 @@ def test_the_noise_of_a_threshold_is_beyond_its_bound_as_rarely_as_promised_and_
 @failing
 @pytest.mark.parametrize("questions", [1, 7])
 def test_a_window_splits_beta_over_the_threshold_and_all_questions(scale, beta, questions):
-    one_sided, two_sided = dp.AboveThreshold(scale, 2 * scale), dp.AboveThresholdLaplace(scale, 2 * scale)
+    one_sided, two_sided = (
+        dp.mechanisms.AboveThreshold(scale, 2 * scale),
+        dp.mechanisms.AboveThresholdLaplace(scale, 2 * scale),
+    )
     half = (
         least(lambda j: geometric(j, scale), beta / 2),
         least(lambda j: geometric(j, 2 * scale), beta / 2 / questions),
@@ -191,7 +194,7 @@ def test_as_many_rows_as_promised_are_beyond_a_suggested_bound(beta):
 
 @scaled
 @pytest.mark.parametrize("beta", BETAS[1:], ids=str)
-@pytest.mark.parametrize("kind", [dp.Laplace, dp.ProductLaplace, dp.CoordinateLaplace])
+@pytest.mark.parametrize("kind", [dp.Laplace, dp.mechanisms.ProductLaplace, dp.mechanisms.CoordinateLaplace])
 @pytest.mark.parametrize(("query", "unit"), [(Count(), Fraction(1)), (Sum("pay"), Fraction(1, 2))])
 def test_the_range_of_laplace_noise_is_the_least_that_holds(scale, beta, kind, query, unit):
     found = Fraction(kind(query, scale * unit).noise_range(1 - beta, facts("add-remove"))) / unit

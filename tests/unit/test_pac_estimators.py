@@ -345,7 +345,7 @@ def test_score_is_exact_without_a_ledger_and_charged_with_one(make, rows, labels
     book = ledger()
     found = make(ledger=book).fit(rows, labels)
     before = book.spent()
-    with pytest.raises(dp.ParameterError, match="score_epsilon"):
+    with pytest.raises(dp.errors.ParameterError, match="score_epsilon"):
         found.score(rows, labels)
     assert book.spent() == before
     found.set_params(score_epsilon=40)
@@ -357,7 +357,7 @@ def test_a_charged_score_needs_a_public_number_of_rows():
     rows = BitMatrix(BITS, TARGET, target=dp.Category(0, 1), name="persons", neighbours="add-remove")
     book = ledger(rows)
     found = conjunction(ledger=book, neighbours="add-remove", score_epsilon=1).fit(BITS, TARGET)
-    with pytest.raises(dp.ParameterError, match="public number of rows"):
+    with pytest.raises(dp.errors.ParameterError, match="public number of rows"):
         found.score(BITS, TARGET)
 
 
@@ -510,18 +510,18 @@ def test_a_model_of_a_table_is_judged_on_a_table_with_the_same_columns():
     right = np.mean(found.predict(PEOPLE) == PEOPLE["sick"])
     assert found.score(people, "sick") == pytest.approx(right, abs=2 / 500)
     assert found.certify(people, "sick", epsilon=20, beta=1e-6).rows == pytest.approx(500 * (1 - right), abs=3)
-    with pytest.raises(dp.ParameterError, match="judged on a table"):
+    with pytest.raises(dp.errors.ParameterError, match="judged on a table"):
         found.certify(X, Y, epsilon=1)
     wider = dp.Domain({**DOMAIN, "age": dp.Number(0, 120, step=1)})
     other = dp.Table(PEOPLE, wider, name="people")
-    with pytest.raises(dp.ParameterError, match="not declared as those"):
+    with pytest.raises(dp.errors.ParameterError, match="not declared as those"):
         found.certify(other, "sick", epsilon=1)
 
 
 def test_a_model_of_arrays_is_judged_on_arrays():
     people, found = table(), conjunction().fit(BITS, TARGET)
     found.set_params(ledger=ledger(people))
-    with pytest.raises(dp.ParameterError, match="judged on arrays"):
+    with pytest.raises(dp.errors.ParameterError, match="judged on arrays"):
         found.certify(people, "sick", epsilon=1)
 
 
@@ -535,7 +535,7 @@ def test_several_rows_a_person_cost_more_noise_and_are_not_counted_exactly():
         )
         assert 0.99 < found.guarantee_.epsilon(0) <= 1
         assert found.guarantee_.neighbours.rows == 2
-        with pytest.raises(dp.ParameterError, match="one row a person"):
+        with pytest.raises(dp.errors.ParameterError, match="one row a person"):
             found.score(people, "sick")
         assert found.certify(people, "sick", epsilon=40, beta=1e-6).rows >= 0
 
@@ -625,5 +625,5 @@ def test_nobody_at_all_is_an_ordinary_table_under_add_remove(make, rows, labels)
     assert str(found.guarantee_).endswith("add-remove: this fit alone")
     assert str(found.rule_)
     assert set(found.predict(rows[:20])) <= set(found.classes_)
-    with pytest.raises(dp.ParameterError, match="no rows"):
+    with pytest.raises(dp.errors.ParameterError, match="no rows"):
         make(epsilon=1, delta=1e-6, method="auto").fit(nobody, unlabelled)

@@ -239,31 +239,31 @@ def test_the_price_is_that_of_two_faces_a_column():
 
 def test_wrong_public_arguments_are_named_before_anything_is_spent():
     facts = Facts(domain(2, 9), Neighbours("replace-one"), 100)
-    with pytest.raises(dp.ParameterError, match=r"weight must be >= 1, found 0\.5"):
+    with pytest.raises(dp.errors.ParameterError, match=r"weight must be >= 1, found 0\.5"):
         FaceByFace(names(2), LABELS, 0.5, 1)
-    with pytest.raises(dp.ParameterError, match="must not contain the target 'y'"):
+    with pytest.raises(dp.errors.ParameterError, match="must not contain the target 'y'"):
         FaceByFace(("x0", "y"), LABELS, 2, 1)
-    with pytest.raises(dp.ParameterError, match="labels must be Labels"):
+    with pytest.raises(dp.errors.ParameterError, match="labels must be Labels"):
         CountedFaces(names(2), "y", 1, 1)
-    with pytest.raises(dp.ParameterError, match="distinct"):
+    with pytest.raises(dp.errors.ParameterError, match="distinct"):
         CountedFaces((), LABELS, 1, 1)
-    with pytest.raises(dp.ParameterError, match="needs Numbers"):
+    with pytest.raises(dp.errors.ParameterError, match="needs Numbers"):
         FaceByFace(("c",), LABELS, 2, 1).guarantee(
             Facts(dp.Domain(c=dp.Category("a", "b"), y=dp.Category(0, 1)), Neighbours("replace-one"), 5)
         )
-    with pytest.raises(dp.ParameterError, match="not a declared level"):
+    with pytest.raises(dp.errors.ParameterError, match="not a declared level"):
         FaceByFace(names(2), Labels("y", 7), 2, 1).guarantee(facts)
     with pytest.raises(OutOfRange):
         FaceByFace(names(2), LABELS, 2, Fraction(1, 2**300)).guarantee(facts)
     with pytest.raises(OutOfRange):
         CountedFaces(names(2), LABELS, 2**60, 1).guarantee(facts)
-    with pytest.raises(dp.ParameterError, match="62 bits"):
+    with pytest.raises(dp.errors.ParameterError, match="62 bits"):
         FaceByFace(names(2), LABELS, 2**60, 1).guarantee(facts)
-    with pytest.raises(dp.ParameterError, match="one or two columns, found 3"):
+    with pytest.raises(dp.errors.ParameterError, match="one or two columns, found 3"):
         AllBoxes(names(3), LABELS, 4, 1)
-    with pytest.raises(dp.ParameterError, match=r"more than 2\*\*25"):
+    with pytest.raises(dp.errors.ParameterError, match=r"more than 2\*\*25"):
         AllBoxes(names(2), LABELS, 200, 1).guarantee(Facts(domain(2, 500), Neighbours("replace-one"), 100))
-    with pytest.raises(dp.ParameterError, match="share of the rows"):
+    with pytest.raises(dp.errors.ParameterError, match="share of the rows"):
         greedy_boxes.methods(names(2), LABELS, facts=facts, beta=Fraction(1, 20), funds=None, negatives=2)
 
 
@@ -407,7 +407,7 @@ def test_all_boxes_of_many_columns_are_a_row_of_the_plan_only(d, bits, rows):
     assert found.needed(0.1) == pytest.approx(rows, rel=0.03)  # g (g + 1) / 2 sides of a column, not g^2
     log = d * math.log(2**bits * (2**bits + 1) // 2) - math.log(0.05)
     assert found.needed(0.1) == pytest.approx(log / 0.05, rel=1e-3)
-    with pytest.raises(dp.ParameterError, match=r"at most two columns, found .* it would list about"):
+    with pytest.raises(dp.errors.ParameterError, match=r"at most two columns, found .* it would list about"):
         found.mechanism(0.1)
 
 

@@ -73,14 +73,14 @@ def test_single_numbers_promise_the_range_of_their_noise(kind):
 def test_an_average_needs_a_public_size():
     for row in dp.plan("average", budget=BUDGET, neighbours="add-remove", size=1000).rows:
         assert "private under add-remove" in row.refusal
-    with pytest.raises(dp.ParameterError, match="size=, or alpha="):
+    with pytest.raises(dp.errors.ParameterError, match="size=, or alpha="):
         dp.plan("average", budget=BUDGET)
 
 
 def test_keys_are_shown_from_a_number_of_rows_on():
     (row,) = dp.plan("keys", budget=BUDGET, neighbours="add-remove", size=1000).rows
-    facts = dp.Facts(dp.Domain(it=dp.Category("no", "yes")), dp.Neighbours("add-remove"), None)
-    known = dp.StableHistogram.of(dp.KeyCount("it"), epsilon=1, delta=1e-6, facts=facts)
+    facts = dp.data.Facts(dp.Domain(it=dp.Category("no", "yes")), dp.Neighbours("add-remove"), None)
+    known = dp.mechanisms.StableHistogram.of(dp.mechanisms.KeyCount("it"), epsilon=1, delta=1e-6, facts=facts)
     assert row.error == known.bound == 14
     assert f"if it has {known.certain_count(0.05)} rows" in row.assuming
     assert "delta > 0" in dp.plan("keys", budget=dp.Budget(1)).rows[0].refusal
@@ -101,7 +101,7 @@ def admitted(ledger, found: Plan, part) -> list[bool]:
         "vector": dp.Domain(it=dp.Vector(3, norm=1)),
         "bounds": dp.Domain(x=Number(0, 255, step=1)),
     }
-    facts = dp.Facts(domains[found.kind], ledger.identity.neighbours, found.size)
+    facts = dp.data.Facts(domains[found.kind], ledger.identity.neighbours, found.size)
     return [ledger.admits(row.mechanism, facts=facts, share=dp.Share(part)) for row in found.promising]
 
 
@@ -202,5 +202,5 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_wrong_arguments_are_named(name):
     act, says = BAD[name]
-    with pytest.raises(dp.ParameterError, match=says):
+    with pytest.raises(dp.errors.ParameterError, match=says):
         act()

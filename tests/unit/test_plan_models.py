@@ -17,8 +17,8 @@ from discreet.method import Method, choose
 BUDGET = dp.Budget(1, "1e-6")
 
 
-def facts(domain: dp.Domain, size: int = 5000) -> dp.Facts:
-    return dp.Facts(domain, dp.Neighbours("replace-one"), size)
+def facts(domain: dp.Domain, size: int = 5000) -> dp.data.Facts:
+    return dp.data.Facts(domain, dp.Neighbours("replace-one"), size)
 
 
 LOGISTIC = Risk(Logistic("1/2"), VectorColumn(), "y", Ball(10)), dp.Domain(x=dp.Vector(8, norm=1), y=dp.Category(0, 1))
@@ -53,7 +53,7 @@ def test_a_solver_that_does_not_apply_says_why():
 def test_an_unknown_solver_is_named():
     risk, domain = LOGISTIC
     known = facts(domain)
-    with pytest.raises(dp.ParameterError, match="method must be one of auto, descent"):
+    with pytest.raises(dp.errors.ParameterError, match="method must be one of auto, descent"):
         choose(methods(risk, known, dp.Funds.of(BUDGET)), "newton", known.size)
 
 
@@ -89,7 +89,7 @@ def test_the_needed_size_keeps_the_promise_and_little_less_does_not():
 
 
 def test_a_plan_for_a_learner_needs_a_size_or_an_accuracy():
-    with pytest.raises(dp.ParameterError, match="size=, or alpha="):
+    with pytest.raises(dp.errors.ParameterError, match="size=, or alpha="):
         dp.plan("mean", budget=BUDGET)
 
 
@@ -123,7 +123,7 @@ def test_a_quantile_is_planned_by_its_percentage():
     median = {row.method: row.error for row in dp.plan("median", budget=BUDGET, size=5000).rows}
     assert low["rank"] == pytest.approx(median["rank"] / 2)  # the pinball loss of the median is half of |u|
     assert high["gaussian"] > low["gaussian"]  # a steeper loss
-    with pytest.raises(dp.ParameterError, match="between 1 and 99"):
+    with pytest.raises(dp.errors.ParameterError, match="between 1 and 99"):
         dp.plan("quantile", budget=BUDGET, size=5000, percent=100)
 
 
@@ -269,7 +269,7 @@ def test_in_a_targets_own_units_a_wanted_error_is_no_fraction():
     taken = dp.plan("median", budget=BUDGET, alpha=4, **about).taken
     assert taken.error <= 4
     assert 100 < taken.needed < 1000
-    with pytest.raises(dp.ParameterError, match="alpha must lie strictly between 0 and 1"):
+    with pytest.raises(dp.errors.ParameterError, match="alpha must lie strictly between 0 and 1"):
         dp.plan("mean", budget=BUDGET, alpha=4)
 
 
@@ -294,5 +294,5 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_what_a_model_is_planned_for_is_checked(name):
     kind, given, says = WRONG[name]
-    with pytest.raises((dp.ParameterError, dp.SchemaError), match=re.escape(says)):
+    with pytest.raises((dp.errors.ParameterError, dp.errors.SchemaError), match=re.escape(says)):
         dp.plan(kind, budget=BUDGET, size=1000, **given)

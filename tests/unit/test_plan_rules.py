@@ -162,7 +162,7 @@ def test_a_finite_class_needs_the_logarithm_of_its_size():
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_bounds_need_four_times_the_ranks_that_they_may_miss(relation):
     (row,) = plan("bounds", relation=relation, alpha=0.01).rows
-    facts = dp.Facts(dp.Domain(x=dp.Number.any()), dp.Neighbours(relation), None)
+    facts = dp.data.Facts(dp.Domain(x=dp.Number.any()), dp.Neighbours(relation), None)
     missed = row.mechanism.missed(facts, 0.05)
     assert row.error == 2 * missed + 1
     assert row.needed == max(4 * missed, 100 * row.error)
@@ -259,7 +259,7 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_a_plan_with_wrong_numbers_says_which(name):
     act, says = BAD[name]
-    with pytest.raises(dp.ParameterError, match=says):
+    with pytest.raises(dp.errors.ParameterError, match=says):
         act()
 
 
@@ -274,7 +274,7 @@ def test_a_sample_size_is_the_smallest_that_auto_would_take():
     )
     assert BoxClassifier.sample_size(0.1, method="basic", **given) == found["basic"]
     assert BoxClassifier.sample_size(0.05, **given) > BoxClassifier.sample_size(0.1, **given)
-    with pytest.raises(dp.ParameterError, match="method must be one of"):
+    with pytest.raises(dp.errors.ParameterError, match="method must be one of"):
         BoxClassifier.sample_size(0.1, method="best", **given)
 
 
@@ -324,5 +324,5 @@ def test_auto_takes_the_practical_method_where_no_promise_is_good_enough():
 
 
 def test_auto_says_why_no_method_applies():
-    with pytest.raises(dp.ParameterError, match=r"no method applies\. one: because; other: for this"):
+    with pytest.raises(dp.errors.ParameterError, match=r"no method applies\. one: because; other: for this"):
         auto(Refused("one", "because"), Refused("other", "for this"))

@@ -240,8 +240,8 @@ def test_too_small_a_size_does_not_make_a_descent_unstable():
 def test_a_choice_among_models_promises_nothing_where_the_number_of_rows_is_private():
     rows, labels = np.ones((20, 2)), np.arange(20) % 2
     models = [dp.LogisticRegression(epsilon=1, row_norm=2, classes=(0, 1), max_iter=2).fit(rows, labels) for _ in "ab"]
-    assert dp.select(models, rows, labels, epsilon=1).shortfall == pytest.approx(math.log(2) / 10, rel=0.01)
-    assert dp.select(models, rows, labels, epsilon=1, neighbours="add-remove", size=20).shortfall is None
+    assert dp.select_model(models, rows, labels, epsilon=1).shortfall == pytest.approx(math.log(2) / 10, rel=0.01)
+    assert dp.select_model(models, rows, labels, epsilon=1, neighbours="add-remove", size=20).shortfall is None
 
 
 def test_output_perturbation_counts_the_rows_when_it_says_that_no_solver_would_end():

@@ -24,7 +24,7 @@ def rows(table):
 
 def test_made_up_rows_fill_the_declared_domain_and_are_the_same_every_time():
     one, other = (made_up(DOMAIN, name="people", people=5_000) for _ in range(2))
-    assert one.facts == dp.Facts(DOMAIN, dp.Neighbours("replace-one"), 5_000, edition="1")
+    assert one.facts == dp.data.Facts(DOMAIN, dp.Neighbours("replace-one"), 5_000, edition="1")
     assert rows(one) == rows(other)
     histogram = one.exact_sum(lambda batch: dp.Histogram("sex").partial(batch))
     assert min(histogram) > 1_400  # 5,000 / 3 each, six standard deviations below
@@ -34,7 +34,7 @@ def test_a_unit_is_made_up_too():
     table = made_up(DOMAIN, name="people", unit="person", rows_per_unit=3, people=50)
     assert table.facts.size == 50
     assert table.facts.neighbours.rows == 3
-    with pytest.raises(dp.SchemaError, match="declared as a column too"):
+    with pytest.raises(dp.errors.SchemaError, match="declared as a column too"):
         made_up(DOMAIN, name="people", unit="age", rows_per_unit=3)
 
 
@@ -48,9 +48,11 @@ def test_neither_ledger_takes_the_other_s_rows(tmp_path, relation):
         ledger = dp.Ledger.create(tmp_path / f"{table.identity.rehearsal}.ledger", BUDGET, table)
         dp.release(count, table, ledger=ledger)
         spent = ledger.spent()
-        with pytest.raises(dp.LedgerMismatch, match=r"a row of this ledger is 'made up .*'|'about a real person'"):
+        with pytest.raises(
+            dp.errors.LedgerMismatch, match=r"a row of this ledger is 'made up .*'|'about a real person'"
+        ):
             dp.release(count, stranger, ledger=ledger)
-        with pytest.raises(dp.LedgerMismatch):
+        with pytest.raises(dp.errors.LedgerMismatch):
             dp.Session(stranger, ledger)
         assert ledger.spent() == spent
         again = dp.Ledger.open(tmp_path / f"{table.identity.rehearsal}.ledger")
@@ -59,7 +61,7 @@ def test_neither_ledger_takes_the_other_s_rows(tmp_path, relation):
 
 
 def test_rehearsal_is_a_truth_value():
-    with pytest.raises(dp.ParameterError, match="rehearsal must be True or False"):
+    with pytest.raises(dp.errors.ParameterError, match="rehearsal must be True or False"):
         dp.Table({"sex": ["F"]}, dp.Domain(sex=dp.Category("F")), rehearsal="yes")
 
 
@@ -97,15 +99,15 @@ def test_admits_with_a_share_is_a_price_within_that_share():
 
 @pytest.mark.parametrize("part", [0, -1, "4/3", "x", None])
 def test_a_share_lies_between_nothing_and_all(part):
-    with pytest.raises(dp.ParameterError):
+    with pytest.raises(dp.errors.ParameterError):
         dp.Share(part)
 
 
 def test_a_share_needs_a_ledger_and_brings_its_own_delta():
     ledger, table = ledger_and_table()
-    with pytest.raises(dp.ParameterError, match="delta goes with a number"):
+    with pytest.raises(dp.errors.ParameterError, match="delta goes with a number"):
         dp.Mean(epsilon=dp.Share("1/3"), delta="1e-7", ledger=ledger).fit(table, "x")
-    with pytest.raises(dp.ParameterError, match="a share is of what a ledger has left: give ledger="):
+    with pytest.raises(dp.errors.ParameterError, match="a share is of what a ledger has left: give ledger="):
         dp.Mean(epsilon=dp.Share("1/3"), bounds=(0, 1)).fit([0.5, 0.2])
     assert ledger.spent().pure == 0
 
@@ -115,7 +117,7 @@ def test_a_share_needs_a_ledger_and_brings_its_own_delta():
 
 def test_a_file_is_no_rehearsal(tmp_path):
     (tmp_path / "people.csv").write_text("sex\nF\n")
-    with pytest.raises(dp.ParameterError, match="a rehearsal is on made-up rows"):
+    with pytest.raises(dp.errors.ParameterError, match="a rehearsal is on made-up rows"):
         dp.Table(tmp_path / "people.csv", dp.Domain(sex=dp.Category("F")), rehearsal=True)
 
 

@@ -104,22 +104,22 @@ def test_a_unit_needs_its_rows(tmp_path):
     ],
 )
 def test_what_is_wrong_is_said_with_the_line_that_would_do(tmp_path, old, new, says):
-    with pytest.raises(dp.SchemaError, match=says):
+    with pytest.raises(dp.errors.SchemaError, match=says):
         dp.Schema.read(written(tmp_path, WHOLE.replace(old, new)))
 
 
 def test_a_missing_schema_and_missing_rows_are_said(tmp_path):
-    with pytest.raises(dp.ParameterError, match=r"there is no schema at nothing\.toml"):
+    with pytest.raises(dp.errors.ParameterError, match=r"there is no schema at nothing\.toml"):
         dp.Schema.read(tmp_path / "nothing.toml")
     found = dp.Schema.read(written(tmp_path, WHOLE.replace('data = "people.csv"', "")))
-    with pytest.raises(dp.ParameterError, match="where are the rows"):
+    with pytest.raises(dp.errors.ParameterError, match="where are the rows"):
         found.table()
-    with pytest.raises(dp.ParameterError, match="there is no file"):
+    with pytest.raises(dp.errors.ParameterError, match="there is no file"):
         found.table(tmp_path / "nothing.csv")
 
 
 def test_a_schema_without_columns_is_refused(tmp_path):
-    with pytest.raises(dp.SchemaError, match="no column is declared"):
+    with pytest.raises(dp.errors.SchemaError, match="no column is declared"):
         dp.Schema.read(written(tmp_path, 'name = "people"\neach_row_is_a_person = true\n'))
 
 
@@ -152,7 +152,7 @@ def test_a_filled_in_draft_is_a_schema(tmp_path):
         .replace('high = "FILL IN"', "high = 2")
         .replace('step = "FILL IN"', "step = 0.5")
     )
-    with pytest.raises(dp.SchemaError, match=r"each_row_is_a_person, columns\.age\.low"):
+    with pytest.raises(dp.errors.SchemaError, match=r"each_row_is_a_person, columns\.age\.low"):
         dp.Schema.read(written(tmp_path, text))
     found = dp.Schema.read(written(tmp_path, filled))
     assert found.table().facts.size == 1
@@ -206,7 +206,7 @@ def test_the_name_of_a_file_adds_no_line_to_its_draft(tmp_path):
 
 
 def test_a_number_of_a_thousand_digits_is_refused_at_once(tmp_path):
-    with pytest.raises(dp.SchemaError, match="not TOML"):
+    with pytest.raises(dp.errors.SchemaError, match="not TOML"):
         dp.Schema.read(written(tmp_path, WHOLE.replace("high = 120", "high = 1.0e99999999")))
 
 
@@ -215,7 +215,9 @@ def test_a_draft_of_csv_has_lines_for_every_kind(tmp_path):
     text = draft(tmp_path / "people.csv")
     for word in ("low", "levels", "any number", "size = 5000", "add a line of names first"):
         assert word in text
-    with pytest.raises(dp.SchemaError, match=r"FILL IN: each_row_is_a_person, columns\.age\.kind, columns\.town\.kind"):
+    with pytest.raises(
+        dp.errors.SchemaError, match=r"FILL IN: each_row_is_a_person, columns\.age\.kind, columns\.town\.kind"
+    ):
         dp.Schema.read(written(tmp_path, text))
 
 

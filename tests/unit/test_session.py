@@ -54,7 +54,7 @@ def test_two_fits_share_one_budget():
 
 def test_an_estimator_with_another_ledger_is_refused():
     session, other = opened(), opened()
-    with pytest.raises(dp.ParameterError, match="another ledger"):
+    with pytest.raises(dp.errors.ParameterError, match="another ledger"):
         session.fit(dp.Mean(epsilon=1, ledger=other.ledger), target="age")
     assert charges(session) == charges(other) == []
 
@@ -62,18 +62,18 @@ def test_an_estimator_with_another_ledger_is_refused():
 @pytest.mark.parametrize("estimator", [Plain(), "mean", dp.DeclaredScaler((0, 1))])
 def test_only_estimators_that_know_a_ledger_are_fitted(estimator):
     session = opened()
-    with pytest.raises(dp.ParameterError, match="one of discreet's"):
+    with pytest.raises(dp.errors.ParameterError, match="one of discreet's"):
         session.fit(estimator, target="smoker")
     assert charges(session) == []
 
 
 def test_a_session_needs_a_table_and_its_own_ledger():
     session = opened()
-    with pytest.raises(dp.ParameterError, match="a Ledger"):
+    with pytest.raises(dp.errors.ParameterError, match="a Ledger"):
         dp.Session(session.table, "people.ledger")
-    with pytest.raises(dp.ParameterError, match="a Table"):
+    with pytest.raises(dp.errors.ParameterError, match="a Table"):
         dp.Session(ROWS, session.ledger)
-    with pytest.raises(dp.LedgerMismatch):
+    with pytest.raises(dp.errors.LedgerMismatch):
         dp.Session(dp.Table(ROWS, DOMAIN, name="others"), session.ledger)
 
 

@@ -19,7 +19,7 @@ from discreet.schema import Schema
 
 SIGNED = dp.Domain(x=dp.Number(-1, 1, step=1))
 AGES = dp.Domain(age=dp.Number(0, 9, step=1))
-OLD = dp.Facts(AGES, dp.Neighbours("add-remove"), 1000)
+OLD = dp.data.Facts(AGES, dp.Neighbours("add-remove"), 1000)
 GROUPS = "SELECT age, COUNT(*) FROM people GROUP BY age"
 ONE = "SELECT COUNT(*) FROM people WHERE age = 1"
 
@@ -241,7 +241,7 @@ def test_one_beta_covers_a_program_over_all_declarations_and_editions(method):
     assert asked == [1, 2, 3]
     assert runs == 3
     session.ask("SELECT COUNT(*) FROM people WHERE b = 'x'")
-    with pytest.raises(dp.ConversationOver, match="made for 4 questions"):
+    with pytest.raises(dp.errors.ConversationOver, match="made for 4 questions"):
         session.ask("SELECT COUNT(*) FROM people WHERE a = 'x' AND b = 'x'")
 
 

@@ -83,16 +83,16 @@ def test_what_could_cost_more_than_was_allowed_is_refused_and_what_is_known_is_n
 
 @pytest.mark.parametrize("terms", [{"scopes": 3}, {"method": "pmw", "alpha": 0.2}])
 def test_a_price_is_not_told_where_it_is_not_known(terms):
-    with pytest.raises(dp.ParameterError, match="without scopes"):
+    with pytest.raises(dp.errors.ParameterError, match="without scopes"):
         opened(max_price="0.1", **terms)
-    with pytest.raises(dp.ParameterError, match="a price is known before only for"):
+    with pytest.raises(dp.errors.ParameterError, match="a price is known before only for"):
         opened(dp.Budget(100, 1e-6), **terms).price("SELECT COUNT(*) FROM people WHERE sex = 'F'")
 
 
 def test_a_quantile_is_not_bought_under_a_limit_that_cannot_be_checked():
     session = opened(max_price=1)
     for ask in (session.ask, session.price):
-        with pytest.raises(dp.ParameterError, match="a price is known before only for"):
+        with pytest.raises(dp.errors.ParameterError, match="a price is known before only for"):
             ask("SELECT MEDIAN(age) FROM people")
     assert charges(session) == []
 
@@ -120,11 +120,11 @@ def test_a_question_is_checked_without_being_asked():
     session = opened()
     session.check("SELECT MEDIAN(age) FROM people")
     session.check("SELECT AVG(age) FROM people")
-    with pytest.raises(dp.UnsupportedQuery):
+    with pytest.raises(dp.errors.UnsupportedQuery):
         session.check("SELECT MAX(age) FROM people")
-    with pytest.raises(dp.UnsupportedQuery, match="no row of the declared domain"):
+    with pytest.raises(dp.errors.UnsupportedQuery, match="no row of the declared domain"):
         session.check("SELECT COUNT(*) FROM people WHERE age < 10 AND age > 50")
-    with pytest.raises(dp.UnsupportedQuery, match="Did you mean 'age'"):
+    with pytest.raises(dp.errors.UnsupportedQuery, match="Did you mean 'age'"):
         session.check("SELECT COUNT(*) FROM people WHERE agee = 10")
     assert charges(session) == []
 

@@ -414,7 +414,7 @@ def test_scores_certificates_choices_points_and_bounds_come_back_free(path):
                 rule.score(people(), "sex"),
                 models[0].score(people(), "sex"),
                 rule.certify(people(), "sex", epsilon="0.1").mistakes,
-                dp.select(models, people(), "sex", epsilon=dp.Share("1/10"), ledger=ledger).index,
+                dp.select_model(models, people(), "sex", epsilon=dp.Share("1/10"), ledger=ledger).index,
                 dp.interior_point(people(), column="age", epsilon="0.5", ledger=ledger).value,
                 dp.suggest_bounds(people(), "age", epsilon="0.5", ledger=ledger, coverage="0.5").number,
             )

@@ -51,7 +51,7 @@ from discreet.data import Dataset, Floats
 from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
-from discreet.mechanisms import Far, Gaussian, Laplace, Mechanism
+from discreet.mechanisms import Gaussian, IsFar, Laplace, Mechanism
 from discreet.method import choose
 from discreet.query import Histogram, Question
 from discreet.records import Json, record
@@ -101,7 +101,7 @@ def threshold(inquiry: Inquiry) -> Answer | None:
     if run is None or (theta := answers.shop.theta(run.conversation, run.number)) <= 0:
         return None
     steps = [round(Fraction(float(number)) / query.unit(answers.facts)) for number in np.ravel(guess)]
-    ask = Far(query, steps, theta, worth=answers.shop.worth(query))
+    ask = IsFar(query, steps, theta, worth=answers.shop.worth(query))
     try:
         inquiry.fired = bool(answers.reopened(run.conversation, run.entry).ask(ask))
     except ConversationOver:

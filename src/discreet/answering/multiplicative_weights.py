@@ -27,7 +27,7 @@ from discreet.errors import ConversationOver, ParameterError
 from discreet.funds import Price
 from discreet.hypothesis import MAX_DENSE, Dense, Linear
 from discreet.ledger import Ledger
-from discreet.mechanisms import Far
+from discreet.mechanisms import IsFar
 from discreet.query import Count, Question
 from discreet.records import record
 from discreet.release import Open, converse, release, reopen
@@ -190,7 +190,7 @@ class ClassicAnswers:
             paid += opened
             guess, updates = self.weights.guess(query), self.weights.updates
             try:
-                top = talk.ask(Far(query, (guess,), self.program.theta))
+                top = talk.ask(IsFar(query, (guess,), self.program.theta))
                 break
             except ConversationOver:  # it ended elsewhere, or its secret is not beside the ledger
                 self._catch_up()

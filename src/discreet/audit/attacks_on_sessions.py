@@ -23,7 +23,7 @@ from discreet.audit.mutants import Mistake, Twin, mistake, never_stops
 from discreet.audit.programs import Program, Visit, program_law, pure_finding
 from discreet.errors import ConversationOver
 from discreet.hypothesis import fit
-from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Far
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, IsFar
 from discreet.query import Question
 
 _HALF = Fraction(1, 2)
@@ -183,7 +183,7 @@ class SessionAttack:
 
 
 @mistake("adds one-sided noise inside the distance", "step")
-def noise_inside(honest: Any, state: Any, ask: Far, data: Any, rng: Any) -> tuple[Any, Any]:
+def noise_inside(honest: Any, state: Any, ask: IsFar, data: Any, rng: Any) -> tuple[Any, Any]:
     """|value - guess + noise| instead of |value - guess| + noise."""
     draw = {AboveThreshold: rng.geometric, AboveThresholdLaplace: rng.laplace}[type(honest)]
     noise = int(draw(honest.question_scale / honest.sensitivity)) * honest.sensitivity

@@ -81,13 +81,13 @@ def _primitives() -> tuple[Attack, ...]:
 def _conversations() -> tuple[Attack, ...]:
     threshold, pair = c.AboveThreshold(1, 2), ("abb", "aab")
     a, b = c.Count(c.Equals("v", "a")), c.Count(c.Equals("v", "b"))
-    opposite, near = (c.Above(a, 2), c.Above(b, 2)), (c.Above(a, 0), c.Above(b, 0))
-    between = (c.Above(a, Fraction(7, 20)), c.Above(b, 2))
+    opposite, near = (c.IsAbove(a, 2), c.IsAbove(b, 2)), (c.IsAbove(a, 0), c.IsAbove(b, 0))
+    between = (c.IsAbove(a, Fraction(7, 20)), c.IsAbove(b, 2))
     return (
-        _replace(_LETTERS, threshold, pair, mutants.no_threshold_noise, asks=(c.Above(a, 3),) * 8),
+        _replace(_LETTERS, threshold, pair, mutants.no_threshold_noise, asks=(c.IsAbove(a, 3),) * 8),
         _replace(_LETTERS, threshold, pair, mutants.no_question_noise, asks=near),
         _replace(_LETTERS, threshold, pair, mutants.never_stops, asks=opposite * 2),
-        _replace(_LETTERS, threshold, pair, mutants.releases_noisy_value, asks=(c.Above(a, 1),)),
+        _replace(_LETTERS, threshold, pair, mutants.releases_noisy_value, asks=(c.IsAbove(a, 1),)),
         _replace(_LETTERS, threshold, pair, mutants.monotone_price, asks=opposite),
         _replace(_LETTERS, threshold, pair, mutants.off_grid, asks=between),
         _replace(_LETTERS, c.AboveThresholdLaplace(1, 2), pair, mutants.no_question_noise, asks=near),

@@ -95,7 +95,7 @@ class Prompt:
         except KeyboardInterrupt:
             self.asking.renew()
             self.output.say("stopped: what was charged before stays charged")
-        except dp.UnsupportedQuery as refused:
+        except dp.errors.UnsupportedQuery as refused:
             self.output.say(caret(refused, self.output.width))
         except dp.DiscreetError as refused:
             self.output.say(one_line(refused))

@@ -82,20 +82,20 @@ def chosen_columns(
     serving = [name for name in domain.names if name != target and serves(domain.column(name))]
     if features is None:
         if not serving:
-            raise dp.ParameterError(f"no column but the target {target!r} has {words}", argument="features")
+            raise dp.errors.ParameterError(f"no column but the target {target!r} has {words}", argument="features")
         return serving
     named = [features] if features in domain else [each.strip() for each in features.split(",")]
     for name in named:
         column = domain.column(name)
         if name == target:
-            raise dp.ParameterError(f"the features must not contain the target {target!r}", argument="features")
+            raise dp.errors.ParameterError(f"the features must not contain the target {target!r}", argument="features")
         if name not in serving:
-            raise dp.ParameterError(
+            raise dp.errors.ParameterError(
                 f"column {name!r} is declared {column!r}: a feature needs {words}: "
                 f"{', '.join(serving) or 'no column has'}"
             )
     if len(set(named)) < len(named):
-        raise dp.ParameterError(f"a column is named twice: {features}", argument="features")
+        raise dp.errors.ParameterError(f"a column is named twice: {features}", argument="features")
     return named
 
 

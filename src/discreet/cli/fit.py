@@ -97,7 +97,7 @@ def _estimator(
 
     listed = names(kind)
     if method not in (None, "auto", *listed):
-        raise dp.ParameterError(
+        raise dp.errors.ParameterError(
             f"--method of {kind} is one of auto, {', '.join(listed)}; found {method!r}"
             if listed
             else f"--method is not for {kind}: there is one method"
@@ -105,13 +105,13 @@ def _estimator(
     check_kind(kind, domain, target)
     for name, value in chosen.items():
         if value is not None and kind not in _SERVES[name]:
-            raise dp.ParameterError(f"--{name} is for {' and '.join(_SERVES[name])}, not for {kind}")
+            raise dp.errors.ParameterError(f"--{name} is for {' and '.join(_SERVES[name])}, not for {kind}")
     if kind == "network":
         return dp.MLPClassifier((chosen["hidden"] or 8,), **cost)
     cost["method"] = method or "auto"
     if kind == "quantile":
         if chosen["q"] is None:
-            raise dp.ParameterError("which quantile? --q 0.9 is the value that nine of ten people are below")
+            raise dp.errors.ParameterError("which quantile? --q 0.9 is the value that nine of ten people are below")
         return dp.Quantile(chosen["q"], **cost)
     if kind in model_view.LOCATION:
         return {"mean": dp.Mean, "median": dp.Median}[kind](**cost)
@@ -138,16 +138,16 @@ def check_kind(kind: str, domain: dp.Domain, target: str) -> None:
     column: Any = domain.column(target)
     category = not column.ordered
     if kind in ("logistic", "network") and not category:
-        raise dp.ParameterError(
+        raise dp.errors.ParameterError(
             f"the target {target!r} is a number: linear, mean, median and quantile are for numbers, {kind} is for "
             f"categories. {categories(domain, target)}"
         )
     if kind not in ("logistic", "network") and category:
-        raise dp.ParameterError(
+        raise dp.errors.ParameterError(
             f"the target {target!r} is a category: {kind} is for numbers, logistic is for categories"
         )
     if kind == "linear" and (not column.bounded or column.missing):
-        raise dp.ParameterError(
+        raise dp.errors.ParameterError(
             f"the target {target!r} is declared {column!r}: linear needs bounds, and a value in every row"
         )
 
@@ -158,5 +158,5 @@ def features_of(kind: str, domain: dp.Domain, target: str, features: str | None)
         return chosen_columns(domain, target, features, lambda column: column.listed, LEVELS_OR_BOUNDS)
     domain.column(target)
     if features is not None:
-        raise dp.ParameterError(f"{kind} is about the target alone: leave --features out")
+        raise dp.errors.ParameterError(f"{kind} is about the target alone: leave --features out")
     return None

@@ -100,7 +100,7 @@ def learn(
 def _learner(kind: str, columns: Sequence[str], k: int | None, chosen: dict[str, Any]) -> Any:
     if kind == "box":
         if k is not None:
-            raise dp.ParameterError("--k is for conjunction and rule: a box has an interval of every feature")
+            raise dp.errors.ParameterError("--k is for conjunction and rule: a box has an interval of every feature")
         # On one or two columns all boxes can be gone through, which is near the best and promises so.
         few = len(columns) <= 2 and chosen["method"] == "auto" and chosen["alpha"] is None
         return dp.BoxClassifier(**{**chosen, "method": "exhaustive" if few else chosen["method"]})
@@ -121,7 +121,7 @@ def _features(kind: str, domain: dp.Domain, target: str, features: str | None) -
     if not serving or (features is not None and serving != named):
         other = next((f"{name!r} has more" for name in named if name not in boolean), "none has")
         every = [name for name in domain.names if name in boolean - {target}]
-        raise dp.ParameterError(
+        raise dp.errors.ParameterError(
             f"a conjunction needs columns of {words}, and {other}. Those that can serve: "
             f"{', '.join(every) or 'none'}. `learn rule` takes any columns"
         )

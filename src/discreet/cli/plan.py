@@ -116,16 +116,16 @@ def plan(
     for pair in named:
         name, _, value = pair.partition("=")
         if not name.isidentifier() or not (value.isascii() and value.isdecimal()):
-            raise dp.ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
+            raise dp.errors.ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
         numbers[name] = int(value)
     features, target = options["features"], options["target"]
     shape = {name: options[name] for name in ("radius", "huber") if options[name] is not None}
     about, schema = "", None if schema_path is None else dp.Schema.read(schema_path)
     if schema is None and (features is not None or target is not None):
-        raise dp.ParameterError("--features and --target are columns of a schema: give --schema people.toml")
+        raise dp.errors.ParameterError("--features and --target are columns of a schema: give --schema people.toml")
     if schema is not None and kind in MODELS and target is not None:
         if "d" in numbers:
-            raise dp.ParameterError("--d is counted from the columns when there is a --target: leave it out")
+            raise dp.errors.ParameterError("--d is counted from the columns when there is a --target: leave it out")
         shape = _model(kind, schema.domain, target, features, options["radius"], options["huber"])
     elif schema is not None and schema_path is not None:
         if target is not None:
@@ -163,12 +163,14 @@ def _counts(kind: str, domain: dp.Domain, names: list[str]) -> dict[str, int]:
     bits = {"bits": max(1, *((column.size - 1).bit_length() for column in columns))}
     if kind in ("bounds", "interior"):
         if len(columns) != 1:
-            raise dp.ParameterError("this plan is about one column: name it with --features")
+            raise dp.errors.ParameterError("this plan is about one column: name it with --features")
         return {} if not columns[0].bounded and columns[0].ordered else bits
     if kind == "box":
         for name in names:
             if not domain.column(name).bounded:
-                raise dp.ParameterError(f"a box is about numbers, and {name!r} is none: name numbers with --features")
+                raise dp.errors.ParameterError(
+                    f"a box is about numbers, and {name!r} is none: name numbers with --features"
+                )
         return {"d": len(columns), **bits}
     if kind == "conjunction":
         literals = Literals(tuple(names))
@@ -188,15 +190,15 @@ def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers:
     known = {"d", *numbers} if "domain" in numbers else set(numbers)
     missing = [f"--{name}" for name in KINDS[kind].needs if name not in known] if kind in KINDS else []
     if missing:
-        raise dp.ParameterError(f"a plan for {kind} needs {' and '.join(missing)}, a whole number each")
+        raise dp.errors.ParameterError(f"a plan for {kind} needs {' and '.join(missing)}, a whole number each")
     if (epsilon is None) == (share is None):
-        raise dp.ParameterError(
+        raise dp.errors.ParameterError(
             "say what it may cost: either --epsilon 1 (and --delta 1e-6), or --schema people.toml with --share 1/3"
         )
     if options["allowance"] is not None and share is None:
-        raise dp.ParameterError("--allowance goes with --share: an epsilon is planned without a ledger")
+        raise dp.errors.ParameterError("--allowance goes with --share: an epsilon is planned without a ledger")
     if share is not None and delta is not None:
-        raise dp.ParameterError("--delta goes with --epsilon; a share is of the ledger's own epsilon and delta")
+        raise dp.errors.ParameterError("--delta goes with --epsilon; a share is of the ledger's own epsilon and delta")
     where = None if schema is None else schema.ledger
     ledger = None if where is None or not where.exists() else dp.Ledger.open(where)
     relation, rows = options["neighbours"], options["rows_per_unit"]
@@ -205,7 +207,7 @@ def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers:
     asked = {"alpha": options["alpha"], "beta": options["beta"], **numbers}
     if share is not None:
         if ledger is None:
-            raise dp.ParameterError(
+            raise dp.errors.ParameterError(
                 "a share of which ledger? Give --schema with one that names a ledger which is there"
             )
         whose = {"ledger": ledger, "share": share, "allowance": options["allowance"]}

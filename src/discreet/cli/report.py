@@ -40,9 +40,11 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
     from discreet import report as pages
 
     if out.suffix.lower() not in (".html", ".htm"):
-        raise dp.ParameterError(f"the page is HTML, so its name ends in .html; found {out.name}")
+        raise dp.errors.ParameterError(f"the page is HTML, so its name ends in .html; found {out.name}")
     if out.exists() and not force:
-        raise dp.ParameterError(f"{out.name} is there already: choose another name, or overwrite it with --force")
+        raise dp.errors.ParameterError(
+            f"{out.name} is there already: choose another name, or overwrite it with --force"
+        )
     output, book = Output(as_json=as_json), ledger_at(path)
     used = book.spent().used()
     last = book.entry(book.length())

@@ -119,14 +119,14 @@ def with_positive(schema: dp.Schema, target: str, text: str | None) -> dp.Schema
     """The schema with a target of two classes, the last of which is this level: the others are one class together."""
     column: Any = schema.domain.column(target)
     if column.ordered:
-        raise dp.ParameterError(
+        raise dp.errors.ParameterError(
             f"the target {target!r} is a number: a rule is learned for a category. {categories(schema.domain, target)}"
         )
     levels = ", ".join(map(str, column.levels))
     if text is None:
         if column.size == 2:
             return schema
-        raise dp.ParameterError(
+        raise dp.errors.ParameterError(
             f"{target!r} has {column.size} levels: say with --positive which of them the rule is for: {levels}"
         )
     # Levels may be numbers or booleans, and a command line has texts.
@@ -135,7 +135,7 @@ def with_positive(schema: dp.Schema, target: str, text: str | None) -> dp.Schema
     positive = spelled.get(text, spelled.get(text.lower()) if type(spelled.get(text.lower())) is bool else None)
     if positive is None:
         column.code(text)  # names near misses
-        raise dp.ParameterError(f"--positive must be a level, found {text!r}: {levels}")
+        raise dp.errors.ParameterError(f"--positive must be a level, found {text!r}: {levels}")
     return replace(schema, domain=dp.Domain({**schema.domain, target: _two_classes(column, positive)}))
 
 
@@ -144,7 +144,7 @@ def _two_classes(column: dp.Category, positive: Any) -> dp.Category:
         (negative,) = (level for level in column.levels if column.code(level) != column.code(positive))
         return dp.Category(negative, positive, other=column.other, missing=column.missing)
     if column.other is not None and column.code(positive) == column.other_code:
-        raise dp.ParameterError(f"{positive!r} takes every value that is not declared: choose a declared level")
+        raise dp.errors.ParameterError(f"{positive!r} takes every value that is not declared: choose a declared level")
     rest = f"not {positive}"
     missing = None if column.missing is None else rest
     if column.missing is not None and column.code(positive) == column.missing_code:

@@ -29,7 +29,7 @@ def schema(data: Path, out: Path | None) -> None:
     """
     if data.suffix.lower() == ".toml":
         if out is not None:
-            raise dp.ParameterError("--out is for a draft; a finished schema is only checked")
+            raise dp.errors.ParameterError("--out is for a draft; a finished schema is only checked")
         declared = dp.Schema.read(data)
         size = declared.domain.size
         rows = f"{size:,}" if size < 10**60 else dp.exact.shown(Fraction(size))

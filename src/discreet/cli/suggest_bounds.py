@@ -36,9 +36,9 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
     cost = take_cost(options)
     declared: Any = dp.Schema.read(schema).domain.column(column)
     if not declared.ordered:
-        raise dp.ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
+        raise dp.errors.ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
     if write and options["rehearse"]:
-        raise dp.ParameterError("--write with --rehearse would put bounds of made-up people into the schema")
+        raise dp.errors.ParameterError("--write with --rehearse would put bounds of made-up people into the schema")
     text = schema.read_text(encoding="utf-8")
     if write:
         rewrite(text, column, dp.Number(0, 1, step=1, missing=declared.missing))  # a trial, before the charge

@@ -4,7 +4,7 @@
     LinearRegression, LogisticRegression   linear models                                 linear.py
     MLPClassifier                          a small neural network                        network.py
     DeclaredScaler                         features to [-1, 1] by declared bounds        scaler.py
-    select                                 one of several fitted models, for one charge  selection.py
+    select_model                           one of several fitted models, for one charge  selection.py
     BoxClassifier                          a box of numbers                              boxes.py
     ConjunctionClassifier                  a conjunction of booleans                     conjunctions.py
     RuleClassifier, FiniteClassClassifier  conditions on a table; any finite list        rulelists.py
@@ -23,7 +23,7 @@ from discreet.estimators.location import Mean, Median, Quantile
 from discreet.estimators.network import MLPClassifier
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier
 from discreet.estimators.scaler import DeclaredScaler
-from discreet.estimators.selection import Selected, select
+from discreet.estimators.selection import Selected, select_model
 
 __all__ = [
     "BoxClassifier",
@@ -41,6 +41,6 @@ __all__ = [
     "Selected",
     "Suggested",
     "interior_point",
-    "select",
+    "select_model",
     "suggest_bounds",
 ]

@@ -117,7 +117,7 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
         if self.ledger is not None:
             raise ParameterError(
                 "score is an exact function of rows and this model has a ledger: score on public rows with "
-                "sklearn.metrics, or choose among models with discreet.select"
+                "sklearn.metrics, or choose among models with discreet.select_model"
             )
         return float(super().score(X, y, sample_weight=sample_weight))
 

@@ -57,7 +57,7 @@ class _Ask:
     allowance: Any = None
 
 
-def select(
+def select_model(
     models: Sequence[Any] | Mapping[str, Any],
     X: Any,  # noqa: N803
     y: Any,
@@ -112,7 +112,7 @@ def charged_accuracy(model: Any, x: Any, y: Any) -> float:
     if model.score_epsilon is None:
         raise ParameterError(
             "score looks at private rows and this model has a ledger: set score_epsilon for a charged, noisy count of "
-            "right predictions, score on public rows with sklearn.metrics, or choose with discreet.select"
+            "right predictions, score on public rows with sklearn.metrics, or choose with discreet.select_model"
         )
     epsilon = exact.positive(score_epsilon=model.score_epsilon)
     terms = terms_of(_Ask(epsilon, 0, model.ledger, model.neighbours, model.size, model.allowance))

@@ -27,5 +27,6 @@ from discreet.mechanisms.noise import (
 from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
-from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
+from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, IsAbove, IsFar
+from discreet.query import KeyCount, VectorSum
 from discreet.rng import Rng, checked_rate, checked_scale, checked_variance

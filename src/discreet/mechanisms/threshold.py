@@ -1,8 +1,8 @@
 """Any number of adaptive yes/no questions for one price: the conversation ends with its first "yes".
 
-A question is a counting or summing query and a public threshold (`Above`); with a `center` it asks about the distance
-|query - center|. `Far` asks the same about all numbers of a histogram at once: is any of them far from a public guess?
-That is how private multiplicative weights asks whether its guess will do. One noisy threshold is drawn when the
+A question is a counting or summing query and a public threshold (`IsAbove`); with a `center` it asks about the distance
+|query - center|. `IsFar` asks the same about all numbers of a histogram at once: is any of them far from a public
+guess? That is how private multiplicative weights asks whether its guess will do. One noisy threshold is drawn when the
 conversation opens and kept secret until it ends; every question draws fresh noise, and that noise is never used for
 anything else. Questions answered "no" are free; after a "yes" a new conversation must be paid.
 
@@ -29,7 +29,7 @@ from discreet.rng import Rng, checked_scale
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Above:
+class IsAbove:
     """The question "is the query, or its distance from center, at least the threshold?", in the query's units."""
 
     NAME: ClassVar[str] = "above/1"
@@ -58,7 +58,7 @@ class Above:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Far:
+class IsFar:
     """The question "is any number of the query at least `threshold` away from its guess?".
 
     guess      whole numbers, one for each number of the query, flattened; in the integers that the query sums
@@ -149,9 +149,11 @@ class _Conversation:
         epsilon = self.sensitivity / self.threshold_scale + times * self.sensitivity / self.question_scale
         return Guarantee.of_pure(epsilon, neighbours=facts.neighbours)
 
-    def check(self, ask: Above | Far, facts: Facts) -> None:
-        if not isinstance(ask, (Above, Far)):
-            raise ParameterError(f"a question is an Above(query, threshold) or a Far(...), found {type(ask).__name__}")
+    def check(self, ask: IsAbove | IsFar, facts: Facts) -> None:
+        if not isinstance(ask, (IsAbove, IsFar)):
+            raise ParameterError(
+                f"a question is an IsAbove(query, threshold) or an IsFar(...), found {type(ask).__name__}"
+            )
         moved = ask.moved(facts)
         if moved > self.sensitivity:
             raise ParameterError(
@@ -161,7 +163,7 @@ class _Conversation:
         if self.monotone and not ask.monotone:
             raise ParameterError("this conversation was paid for monotone questions: counts, without a center")
 
-    def look(self, ask: Above | Far, data: Dataset) -> Looked:
+    def look(self, ask: IsAbove | IsFar, data: Dataset) -> Looked:
         return Looked(ask.margin(data))
 
     def _noise(self, scale: Fraction, rng: Rng) -> int:
@@ -170,7 +172,7 @@ class _Conversation:
     def begin(self, data: Dataset, rng: Rng) -> int:
         return self._noise(self.threshold_scale / self.sensitivity, rng)
 
-    def step(self, state: int, ask: Above | Far | Looked, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
+    def step(self, state: int, ask: IsAbove | IsFar | Looked, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
         noise = self._noise(self.question_scale / self.sensitivity, rng)
         above = ask.margin(data) + (noise - state) * self.sensitivity >= 0
         return (None if above else state), above

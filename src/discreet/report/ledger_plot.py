@@ -227,7 +227,7 @@ def left(ledger: dp.Ledger, counts: Sequence[int] = (1, 10, 100, 1_000)) -> Plot
     _require_ledger(ledger)
     numbers = sorted({whole(counts=each) for each in counts})
     size = None if ledger.facts is None else ledger.facts.size
-    facts = dp.Facts(DOMAIN, ledger.identity.neighbours, size)
+    facts = dp.data.Facts(DOMAIN, ledger.identity.neighbours, size)
     ranges: dict[str, list[float | None]] = {}
     for kind in (dp.Laplace, dp.Gaussian):
         noises = [least_noise(kind, many, ledger.funds(), facts) for many in numbers]
@@ -251,7 +251,7 @@ def left(ledger: dp.Ledger, counts: Sequence[int] = (1, 10, 100, 1_000)) -> Plot
     return Plot("What the rest of the budget buys", alt, caption, columns, rows, draw(frame, alt=alt))
 
 
-def least_noise(kind: Any, many: int, funds: Funds, facts: dp.Facts) -> Any:
+def least_noise(kind: Any, many: int, funds: Funds, facts: dp.data.Facts) -> Any:
     """The least noise with which this many counts fit together; None if they do not."""
     try:
         return dp.calibrate(lambda noise: kind(COUNT, noise), funds=funds, facts=facts, times=many)

@@ -50,7 +50,7 @@ def questions(
         raise ParameterError("there is nothing to draw: no question was asked")
     if not isinstance(budget, dp.Budget):
         raise ParameterError(f"budget must be a Budget(epsilon, delta), found {budget!r}", argument="budget")
-    sure, facts = exact.probability(beta=beta), dp.Facts(DOMAIN, dp.Neighbours.of(neighbours), None)
+    sure, facts = exact.probability(beta=beta), dp.data.Facts(DOMAIN, dp.Neighbours.of(neighbours), None)
     total = records[-1][0]
     # Where the simpler ways are computed: 1, 2, 5, 10, ..., and the last.
     powers = [digit * 10**power for power in range(math.floor(math.log10(total)) + 1) for digit in (1, 2, 5)]
@@ -137,13 +137,15 @@ def _record(asked: Any) -> Question:
     return exact.whole(number=number), reach, known, float(exact.nonnegative(spent=spent))
 
 
-def _error(kind: Any, budget: dp.Budget, facts: dp.Facts, many: int, beta: Fraction) -> float | None:
+def _error(kind: Any, budget: dp.Budget, facts: dp.data.Facts, many: int, beta: Fraction) -> float | None:
     """Within how many persons this many counts all are, with probability 1 - beta, if the budget is for all of them."""
     noise = least_noise(kind, many, Funds.of(budget), facts)
     return None if noise is None else float(noise.noise_range(1 - beta / many, facts))
 
 
-def _price(kind: Any, budget: dp.Budget, facts: dp.Facts, questions: int, beta: Fraction, bound: float) -> float | None:
+def _price(
+    kind: Any, budget: dp.Budget, facts: dp.data.Facts, questions: int, beta: Fraction, bound: float
+) -> float | None:
     """The fraction of the budget that one of this many counts takes when all are to be within this bound."""
     if not 1 <= bound < math.inf:
         return None
