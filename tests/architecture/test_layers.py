@@ -9,8 +9,6 @@ import pytest
 
 from tests.architecture.house import DISCREET, build, house
 
-STILL = pytest.mark.xfail(strict=False, reason="imports are being moved")
-
 
 def test_every_module_has_one_layer():
     packages = [package for layer in house.LAYERS for package in layer]
@@ -19,7 +17,6 @@ def test_every_module_has_one_layer():
     assert not [edge for edge in DISCREET.upward() if edge[1] == "no layer"]
 
 
-@STILL
 def test_imports_point_down():
     assert DISCREET.upward() == []
 

@@ -72,9 +72,9 @@ def compare(p: Law, q: Law, guarantee: Guarantee, *, epsilons: Sequence[float] =
         points.append(float(guarantee.pure))
     findings = []
     for epsilon in points:
-        found = max(hockey_stick(p, q, epsilon)[0], hockey_stick(q, p, epsilon)[0])
-        findings.append(Finding(epsilon, found, guarantee.delta(epsilon)))
-    return max(findings, key=lambda each: (each.violates, each.ratio))
+        delta = max(hockey_stick(p, q, epsilon)[0], hockey_stick(q, p, epsilon)[0])
+        findings.append(Finding(epsilon, delta, guarantee.delta(epsilon)))
+    return max(findings, key=lambda one: (one.violates, one.ratio))
 
 
 # The largest epsilon that is ruled out.

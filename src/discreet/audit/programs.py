@@ -100,7 +100,7 @@ class Visit:
     def state(self) -> Hashable:
         """What the future may depend on, but for the draws of this moment."""
         self._read()
-        secrets = tuple(canonical(each) for each in self.ledger.store.secrets.all().values())
+        secrets = tuple(map(canonical, self.ledger.store.secrets.all().values()))
         return tuple(self._noted), tuple(self._entries), secrets
 
     def _read(self) -> None:
