@@ -56,7 +56,7 @@ from discreet.data import (
 from discreet.erm.features import Declared, VectorColumn
 from discreet.errors import ParameterError, SchemaError, UndeclaredLevels
 from discreet.estimators.base import Terms
-from discreet.pac.rules import Labels
+from discreet.pac import Labels
 
 Held = TypeVar("Held", Matrix, Table, BitMatrix)
 

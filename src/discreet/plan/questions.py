@@ -43,7 +43,7 @@ from discreet.hypothesis import MAX_DENSE
 from discreet.ledger import Ledger
 from discreet.mechanisms import Gaussian, Laplace, calibrate
 from discreet.method import UNPROVEN, Maker, Method, Methods, Offer, Promise, Refused
-from discreet.pac.learners import MOST_BITS
+from discreet.pac import MOST_BITS
 from discreet.plan.problems import IMAGINED, Problem, by_error, constant
 from discreet.query import MAX_CELLS, Count, Equals, Histogram
 
