@@ -23,7 +23,7 @@ from discreet.data import Dataset, DistinctRows, Domain
 from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
 from discreet.exact import Exact
 from discreet.ledger import Ledger, check_table
-from discreet.query import EVERYTHING, Count, Histogram, Question, Sum
+from discreet.query import EVERYTHING, Count, Histogram, Question, Sum, is_question
 from discreet.rng import Rng
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class Session:
         again  release them once more, even if what was released before answers them as well
         """
         answering = self._adaptive("a workload is answered")
-        if isinstance(questions, (str, Count, Sum, Histogram)) or not isinstance(questions, Iterable):
+        if isinstance(questions, str) or is_question(questions) or not isinstance(questions, Iterable):
             raise ParameterError(f"answer_all takes several questions in a list, found a {type(questions).__name__}")
         parts = []
         for question in questions:
@@ -295,7 +295,7 @@ class Session:
 
     def _read(self, question: object) -> Select | Question:
         """What is asked: a query as it is, a text as SQL."""
-        if isinstance(question, (Count, Sum, Histogram)):
+        if is_question(question):
             return question
         if not isinstance(question, str):
             raise ParameterError(f"a question is SQL, a Count, a Sum or a Histogram; found {type(question).__name__}")

@@ -83,13 +83,12 @@ def put_together(select: Select | Question, facts: Facts, text: str = "") -> tup
         query = Sum(str(select.column), select.where)
     else:
         query = Histogram(select.groups, select.where) if select.groups else Count(select.where)
-    queries: list[Question] = [query]
+    # Groups in the domain's order: GROUP BY a, b and GROUP BY b, a are one question.
+    queries: list[Question] = [query.with_order(facts.domain.names)]
     make: Make = lambda answers: plain(query, queries[0], answers[0], facts)  # noqa: E731
     if isinstance(select, Select) and select.kind == "average":
         queries.append(Count(select.where))
         make = lambda answers: quotient(query, answers[0], answers[1], facts)  # type: ignore[arg-type]  # noqa: E731
-    elif isinstance(query, Histogram):  # in the domain's order: GROUP BY a, b and GROUP BY b, a are one question
-        queries = [Histogram([name for name in facts.domain.names if name in query.columns], query.where)]
     for part in queries:
         require_shallow(part.where)
         part.sensitivity(facts)  # says what is wrong with the question
@@ -109,15 +108,15 @@ def put_together(select: Select | Question, facts: Facts, text: str = "") -> tup
 def plain(query: Question, ordered: Question, answer: Answer, facts: Facts) -> Answer:
     """A linear query's own answer; `ordered` is the same query with its groups in the domain's order."""
     bound, source, price = _rounded_up(answer.error_bound), answer.source, answer.price
-    if isinstance(query, Sum):
+    if not query.counting:
         near = _tidy(float(answer.value))
         return Answer(near, _rounded_up(bound + abs(near - float(answer.value))), source, price, unit=query.column)
     persons = facts.neighbours.rows == 1
     size, unit = max(1, facts.size or 1), "persons" if persons else "rows"
-    if isinstance(query, Count):
+    if not query.grouped:
         share = int(answer.value) / size if persons else None
         return Answer(int(answer.value), bound, source, price, share, unit)
-    order = [ordered.columns.index(name) for name in query.columns]  # type: ignore[union-attr]
+    order = [ordered.groups.index(name) for name in query.columns]
     counts = answer.value.transpose(order).ravel().tolist()
     keys = [label[0] if len(label) == 1 else label for label in query.labels(facts)]
     value = dict(zip(keys, counts, strict=True))

@@ -41,9 +41,8 @@ from discreet.data import Facts
 from discreet.errors import LedgerCorrupt, ParameterError
 from discreet.hypothesis import Scope
 from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
-from discreet.ledger.charging import Stored
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace, RankQuantile
-from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Question, Sum
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Question, Sum, is_question
 from discreet.records import Json, canonical, digest, record, revive
 
 _READ: dict[str, type] = {
@@ -74,7 +73,7 @@ class SessionRequest:
     """A request id of a session, and the charge that has it already, if its answer was stored and never said."""
 
     name: str
-    stored: Stored | None
+    stored: charging.Stored | None
 
     @property
     def mechanism(self) -> Any:
@@ -306,7 +305,7 @@ class Transcript:
             if not self.carries:
                 self.answers.append(answer)
         self.heard += int(np.size(answer.value))
-        if answer.price and isinstance(answer.question, (Count, Sum)):
+        if answer.price and is_question(answer.question) and not answer.question.grouped:
             self.rented[scope_of(answer.question, self.facts.domain)] += answer.price
         if answer.missed or answer.source == "measurement":
             self.saved = 0  # a threshold would have ended here, or has
