@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("exact",),
     ("guarantee", "records", "rng"),
     ("composition", "funds"),
+    ("core",),
     ("data",),
     ("predicate", "rehearsal"),
     ("query",),

@@ -28,9 +28,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import ParameterError, exact
 from discreet.data import Batch, Domain, Mask, spell
-from discreet.errors import ParameterError
 
 MAX_DEPTH = 200
 TOO_DEEP = (

@@ -46,7 +46,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeGuard, runtime_ch
 import numpy as np
 import numpy.typing as npt
 
-from discreet import exact
+from discreet.core import Neighbours, ParameterError, exact
 from discreet.data import (
     Batch,
     Codes,
@@ -58,8 +58,6 @@ from discreet.data import (
     Vector,
     common_unit,
 )
-from discreet.errors import ParameterError
-from discreet.guarantee import Neighbours
 from discreet.predicate import (
     EVERYTHING,
     TOO_DEEP,

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import functools
 
+from discreet.core import Neighbours, SchemaError, SeededRng
 from discreet.data import FIRST_EDITION, Domain, Table
-from discreet.errors import SchemaError
-from discreet.guarantee import Neighbours
-from discreet.rng import SeededRng
 
 PEOPLE = 10_000
 _SEED = 2026

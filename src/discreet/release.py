@@ -19,16 +19,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from discreet.core import (
+    NOTHING,
+    DiscreetError,
+    Guarantee,
+    Json,
+    LedgerMismatch,
+    NotPrivate,
+    ParameterError,
+    Price,
+    Rng,
+    canonical,
+    digest,
+    record,
+)
 from discreet.data import Dataset, Facts
-from discreet.errors import DiscreetError, LedgerMismatch, NotPrivate, ParameterError
-from discreet.funds import NOTHING, Price
-from discreet.guarantee import Guarantee
 from discreet.ledger import LONGEST_MEMO, Ledger, charging, check_table, decode, encode, storable_text
 from discreet.ledger.charging import Purchase
 from discreet.mechanisms import Conversation, Looking, Mechanism
 from discreet.query import TOO_DEEP, require_numbers
-from discreet.records import Json, canonical, digest, record
-from discreet.rng import Rng
 
 Result = TypeVar("Result")
 _FAILED = "the mechanism failed after it was charged; the charge stays"

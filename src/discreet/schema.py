@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet import exact
+from discreet.core import DiscreetError, Neighbours, ParameterError, SchemaError, exact
 from discreet.data import (
     FIRST_EDITION,
     AnyNumber,
@@ -54,8 +54,6 @@ from discreet.data import (
     require_columns,
 )
 from discreet.describe import one_line
-from discreet.errors import DiscreetError, ParameterError, SchemaError
-from discreet.guarantee import Neighbours
 from discreet.rehearsal import PEOPLE, made_up
 
 FILL_IN = "FILL IN"

@@ -18,13 +18,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
-from discreet import exact
+from discreet.core import BudgetExceeded, Exact, ParameterError, Rng, Unproven, UnsupportedQuery, exact
 from discreet.data import Dataset, DistinctRows, Domain
-from discreet.errors import BudgetExceeded, ParameterError, Unproven, UnsupportedQuery
-from discreet.exact import Exact
 from discreet.ledger import Ledger, check_table
 from discreet.query import EVERYTHING, Count, Histogram, Question, Sum, is_question
-from discreet.rng import Rng
 
 if TYPE_CHECKING:
     from discreet.answering import AdaptiveAnswers, Answer, Disclosures, Hypothesis, Make, Transcript

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.architecture.house import DISCREET, build
 
 
-@pytest.mark.xfail(strict=False, reason="classes are being renamed")
 def test_no_class_name_is_defined_twice():
     assert DISCREET.repeated_classes() == {}
 

@@ -47,16 +47,14 @@ from discreet.answering.linear_query import constant, linear, meaning, scope_of
 from discreet.answering.measurement import Measured, covers
 from discreet.answering.transcript import SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods
+from discreet.core import BudgetExceeded, ConversationOver, Json, ParameterError, Rng, record
 from discreet.data import Dataset, Floats
-from discreet.errors import BudgetExceeded, ConversationOver, ParameterError
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
 from discreet.mechanisms import Gaussian, IsFar, Laplace, Mechanism
 from discreet.method import choose
 from discreet.query import Histogram, Question
-from discreet.records import Json, record
 from discreet.release import Open, Released, converse, release, reopen
-from discreet.rng import Rng
 
 MANNER = "rent-or-buy/1"
 _FEW = 8  # counts that a marginal may cost more than what was already rented

@@ -15,17 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet import exact
 from discreet.answering.linear_query import require_linear
+from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, checked_rate, exact
 from discreet.data import Batch, Codes, Dataset, Domain, Facts, Floats, IntArray
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.funds import Funds
-from discreet.guarantee import Guarantee
 from discreet.hypothesis import Dense
 from discreet.mechanisms import calibrate
 from discreet.query import Count, Histogram, Question, numbers
-from discreet.rng import Rng, checked_rate
 
 MAX_CELLS = 2**22
 MAX_ROUNDS = 2**17

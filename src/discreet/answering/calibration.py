@@ -20,9 +20,8 @@ import numpy as np
 
 from discreet.answering.linear_query import linear
 from discreet.answering.measurement import Layers, Measured, SetErrors, noise_bound
+from discreet.core import Books, Caps, Funds, ParameterError, Price
 from discreet.data import Facts
-from discreet.errors import ParameterError
-from discreet.funds import Books, Caps, Funds, Price
 from discreet.ledger import Ledger
 from discreet.mechanisms import (
     AboveThreshold,

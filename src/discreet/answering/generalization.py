@@ -29,15 +29,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet import exact
 from discreet.answering.measurement import Measured
 from discreet.answering.transcript import Transcript, additive_parts
+from discreet.core import ATTO, NANO, ORDERS, Guarantee, ParameterError, Unproven, exact, revive
 from discreet.data import Facts, Floats
-from discreet.errors import ParameterError, Unproven
-from discreet.funds import ATTO, NANO
-from discreet.guarantee import ORDERS, Guarantee
 from discreet.ledger import Ledger
-from discreet.records import revive
 
 FAILURE = 0.05
 """What a statement about the population may fail with, besides the session's own beta."""

@@ -23,11 +23,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core import ParameterError, canonical, digest, record
 from discreet.data import Batch, Domain, Floats, Number
-from discreet.errors import ParameterError
 from discreet.hypothesis import Linear, Scope
 from discreet.query import EVERYTHING, Count, Question
-from discreet.records import canonical, digest, record
 
 MAX_CELLS = 2**22
 """Cells of a scope that are listed; a query about more can only be answered from the rows."""

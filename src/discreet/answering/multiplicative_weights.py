@@ -17,21 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from discreet import exact
 from discreet.answering.answer import NO_FORECAST, Answer
 from discreet.answering.linear_query import constant, linear, meaning
 from discreet.answering.multiplicative_weights_parameters import Classic, least_alpha, posed, remade
 from discreet.answering.transcript import SessionRequest, Transcript
+from discreet.core import ConversationOver, ParameterError, Price, Rng, exact, record
 from discreet.data import Dataset, Facts
-from discreet.errors import ConversationOver, ParameterError
-from discreet.funds import Price
 from discreet.hypothesis import MAX_DENSE, Dense, Linear
 from discreet.ledger import Ledger
 from discreet.mechanisms import IsFar
 from discreet.query import Count, Question
-from discreet.records import record
 from discreet.release import Open, converse, release, reopen
-from discreet.rng import Rng
 
 
 class Weights:

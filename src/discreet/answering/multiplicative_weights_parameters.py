@@ -22,14 +22,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Guarantee, ParameterError, Unproven, digest, exact, record
 from discreet.data import Facts
-from discreet.errors import ParameterError, Unproven
-from discreet.exact import Exact
-from discreet.guarantee import Guarantee
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, GaussianNoise, Laplace, LaplaceNoise
 from discreet.query import Count
-from discreet.records import digest, record
 
 LECTURE, BETTER = "lecture", "pmw"
 

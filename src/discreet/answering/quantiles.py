@@ -8,10 +8,9 @@ from fractions import Fraction
 
 from discreet.answering.adaptive import AdaptiveAnswers
 from discreet.answering.answer import Answer
+from discreet.core import ParameterError, record
 from discreet.data import Dataset
-from discreet.errors import ParameterError
 from discreet.mechanisms import RankQuantile
-from discreet.records import record
 from discreet.release import release
 
 _ROUNDING = 2**-40  # more than the rounding of floats here

@@ -37,13 +37,12 @@ from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.linear_query import scope_of
 from discreet.answering.measurement import Measured
 from discreet.answering.workload import Marginals
+from discreet.core import Json, LedgerCorrupt, ParameterError, canonical, digest, record, revive
 from discreet.data import Facts
-from discreet.errors import LedgerCorrupt, ParameterError
 from discreet.hypothesis import Scope
 from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace, RankQuantile
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Question, Sum, is_question
-from discreet.records import Json, canonical, digest, record, revive
 
 _READ: dict[str, type] = {
     kind.NAME: kind

@@ -42,20 +42,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet import exact
 from discreet.answering.averaged_weights import AveragedWeights, Together, averaged_weights
 from discreet.answering.linear_query import linear, require_linear, scope_of
 from discreet.answering.measurement import Measured, noise_bound
+from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts, Floats
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.funds import Funds
-from discreet.guarantee import Guarantee
 from discreet.hypothesis import Linear, fit
 from discreet.mechanisms import NOISES, Mechanism, calibrate, in_units
 from discreet.method import Maker, Method, Methods, Offer, Promise
 from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Question, is_question, numbers
-from discreet.rng import Rng
 
 _INNER = Fraction(5, 7)  # the scale for a scope inside another: half of the variance
 

@@ -21,11 +21,10 @@ from discreet.audit.attacks import Attack
 from discreet.audit.laws import Setting, rows
 from discreet.audit.mutants import Mistake, mistake
 from discreet.catalogue import CATALOGUE
+from discreet.core import Guarantee, Neighbours, Rng
 from discreet.data import Dataset, Facts
 from discreet.erm.exponential.grid import problem_of
-from discreet.guarantee import Guarantee, Neighbours
 from discreet.pac import EIGHTHS, FIRST, Cost, Falsified, count_positives, empty_box
-from discreet.rng import Rng
 
 c = SimpleNamespace(**{kind.__name__: kind for kind in CATALOGUE.values()})
 """The classes of the catalogue by their names: the attacks are on what a ledger may hold."""

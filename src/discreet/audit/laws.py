@@ -20,10 +20,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet.core import Neighbours, Rng
 from discreet.data import Dataset, Domain, Facts, Slice, Table
-from discreet.guarantee import Neighbours
 from discreet.mechanisms import Conversation, Mechanism
-from discreet.rng import Rng
 
 Row = Mapping[str, Any]
 Atom = tuple[Any, float]

@@ -19,10 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet.core import Guarantee, Json, Neighbours, Rng, record
 from discreet.data import Dataset, Facts
-from discreet.guarantee import Guarantee, Neighbours
-from discreet.records import Json, record
-from discreet.rng import Rng
 
 
 @dataclass(frozen=True, slots=True)

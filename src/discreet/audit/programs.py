@@ -26,15 +26,11 @@ import numpy as np
 
 from discreet.audit.divergence import Finding
 from discreet.audit.laws import Atom, Branching, Law, Row, Setting, countable
+from discreet.core import NANO, NOTHING, Budget, BudgetExceeded, ConversationOver, Price, Rng, canonical
 from discreet.data import Table
-from discreet.errors import BudgetExceeded, ConversationOver
-from discreet.funds import NANO, NOTHING, Price
-from discreet.guarantee import Budget
 from discreet.ledger import Ledger
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.records import canonical
 from discreet.release import release
-from discreet.rng import Rng
 
 Program = Callable[["Visit"], None]
 

@@ -20,12 +20,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from discreet import exact
 from discreet.certificate.export import read_export, shape_errors, unique_keys
 from discreet.certificate.statement import FORMAT, Evidence, catalogue, readable
-from discreet.errors import LedgerMismatch, ParameterError
+from discreet.core import Json, LedgerMismatch, ParameterError, canonical, digest, exact
 from discreet.ledger import Body, Ledger
-from discreet.records import Json, canonical, digest
 
 _ROUNDED = ("alone.epsilon", "original.renyi")  # floats: another machine may differ in their last bits
 

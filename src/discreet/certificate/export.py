@@ -11,9 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from discreet.errors import DiscreetError, LedgerCorrupt, ParameterError
+from discreet.core import DiscreetError, LedgerCorrupt, ParameterError, canonical
 from discreet.ledger.state import GENESIS, Body, State, advance, chained, large, row_of, text_hash
-from discreet.records import canonical
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,12 +12,25 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+from discreet.core import (
+    ATTO,
+    NANO,
+    NOTHING,
+    Budget,
+    Guarantee,
+    Json,
+    LedgerCorrupt,
+    LedgerMismatch,
+    Neighbours,
+    ParameterError,
+    Price,
+    SchemaError,
+    price_of,
+    renyi_to_epsilon,
+    revive,
+)
 from discreet.describe import asked, does
-from discreet.errors import LedgerCorrupt, LedgerMismatch, ParameterError, SchemaError
-from discreet.funds import ATTO, NANO, NOTHING, Price, price_of
-from discreet.guarantee import Budget, Guarantee, Neighbours, renyi_to_epsilon
 from discreet.ledger import Body, Ledger, answer_text, large, price_from, text_hash
-from discreet.records import Json, revive
 
 FORMAT = "discreet-certificate/1"
 _UNREADABLE = (ArithmeticError, AttributeError, LookupError, ParameterError, TypeError)  # `revive` of foreign records

@@ -21,7 +21,7 @@ from discreet.cli import rule_view
 from discreet.cli.columns import LEVELS_OR_BOUNDS, chosen_columns
 from discreet.cli.options import Command, OpenTable, model_options, open_table, save_options, table_options, take_cost
 from discreet.cli.output import Lines
-from discreet.cli.price_view import Receipt, receipt
+from discreet.cli.price_view import Payment, receipt
 from discreet.cli.progress import conjunction_progress
 from discreet.cli.training import source_line, train
 from discreet.describe import one_line
@@ -157,7 +157,7 @@ def _certify(at: OpenTable, model: Any, target: str, epsilon: Fraction) -> dict[
     }
 
 
-def _show(at: OpenTable, schema: Path, made: dict[str, Any], paid: Receipt, others: Lines) -> None:
+def _show(at: OpenTable, schema: Path, made: dict[str, Any], paid: Payment, others: Lines) -> None:
     """Print the rule, the command that asks how many people it is about, and what is known about it."""
     from discreet.sql import name_text
 

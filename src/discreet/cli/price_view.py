@@ -45,7 +45,7 @@ class Remaining:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
+class Payment:
     """One charge: what it promises, its entry in the ledger, its price, and the remaining budget after it.
 
     part      the price as a fraction of the budget, in the book that decides (`Books.counting`)
@@ -100,12 +100,12 @@ class Receipt:
         return "none in the book that decides" if self.part is None else f"{cost(self.part)} of the budget"
 
 
-def receipt(at: OpenTable, guarantee: FitGuarantee, entry: int, *, replayed: bool) -> Receipt:
+def receipt(at: OpenTable, guarantee: FitGuarantee, entry: int, *, replayed: bool) -> Payment:
     """The receipt of an entry that was just charged, or whose stored release was given back."""
     left, price = at.ledger.remaining(allowance=at.allowance), at.ledger.price(guarantee.guarantee)
     again: Any = SimpleNamespace(guarantee=lambda facts: guarantee.guarantee)  # another release with the same price
     paid = NOTHING if replayed else price
-    return Receipt(
+    return Payment(
         guarantee,
         at.ledger.identity.unit,
         entry,

@@ -9,7 +9,7 @@ from typing import Any
 import discreet as dp
 from discreet.cli.files import pretty, reserved
 from discreet.cli.options import OpenTable
-from discreet.cli.price_view import Receipt, receipt
+from discreet.cli.price_view import Payment, receipt
 from discreet.ledger import code_version
 
 
@@ -22,7 +22,7 @@ def train(
     save: Path | None,
     force: bool,
     record: Callable[[Any], dict[str, Any]],
-    show: Callable[[dict[str, Any], Receipt], None],
+    show: Callable[[dict[str, Any], Payment], None],
     text: str,
 ) -> None:
     """Fit and charge, write the record to a file if that is wanted, and show it; shown also if it cannot be written,

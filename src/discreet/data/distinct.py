@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from discreet.arrays import Codes
+from discreet.core import Codes, ParameterError
 from discreet.data.domain import MAX_CODES, Domain
 from discreet.data.ingest import PrivateRows, stored_type
 from discreet.data.rows import Batch, Dataset, Filter, Slice, Summed
-from discreet.errors import ParameterError
 
 KEPT = 2**24
 """Numbers that the distinct rows may be: the rows times one more than the columns."""

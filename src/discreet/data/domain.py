@@ -51,9 +51,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet import exact
-from discreet.arrays import Codes, Floats, Mask, unpacked
-from discreet.errors import ParameterError, SchemaError
+from discreet.core import Codes, Floats, Mask, ParameterError, SchemaError, exact, unpacked
 
 Level = str | int | bool
 MAX_CODES = 2**62

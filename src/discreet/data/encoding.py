@@ -35,9 +35,8 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Codes, Floats, Ints, Mask
+from discreet.core import Codes, DiscreetError, Floats, Ints, Mask, ParameterError, SchemaError, UndeclaredLevels
 from discreet.data.domain import AnyNumber, Category, Column, Number, Vector, kind_of, near_misses
-from discreet.errors import DiscreetError, ParameterError, SchemaError, UndeclaredLevels
 
 Result = TypeVar("Result")
 

@@ -21,9 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import ParameterError, SchemaError, exact
 from discreet.data.encoding import quietly
-from discreet.errors import ParameterError, SchemaError
 
 _LONGEST_LINE = 2**21  # bytes; duckdb's limit
 _CHUNK = 2**24  # bytes of a file that are looked at at a time

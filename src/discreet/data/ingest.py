@@ -21,15 +21,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet import exact
-from discreet.arrays import Codes, Mask, Words
+from discreet.core import Codes, Mask, Neighbours, ParameterError, SchemaError, Words, exact
 from discreet.data.domain import Column, Domain
 from discreet.data.encoding import Frame, Values, encode
 from discreet.data.files import Scan
 from discreet.data.rows import MAX_ROWS, Batch, Facts, Filter, Identity, Slice, Summed, refuse_to_leave, sum_of
 from discreet.data.slices import slices_of
-from discreet.errors import ParameterError, SchemaError
-from discreet.guarantee import Neighbours
 
 FIRST_EDITION = "1"
 """The edition of a table whose owner declares none."""

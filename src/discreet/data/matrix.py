@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import WORD, Codes, Words, packed
+from discreet.core import WORD, Codes, Neighbours, ParameterError, SchemaError, Words, packed
 from discreet.data.domain import Bits, Category, Domain, Number, Vector, Whole
 from discreet.data.encoding import encode, float_rows, grid_rows, read
 from discreet.data.ingest import PrivateRows, batches_of, checked_rows, facts_of, identity_of, stored_type
 from discreet.data.rows import Batch, Filter, Slice
-from discreet.errors import ParameterError, SchemaError
-from discreet.guarantee import Neighbours
 
 _BLOCK = 2**20  # rows in a batch: a whole number of words; entries of a matrix in a batch are four times as many
 

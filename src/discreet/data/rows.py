@@ -22,12 +22,8 @@ from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet import exact
-from discreet.arrays import Codes, IntArray
+from discreet.core import Codes, IntArray, Json, Neighbours, ParameterError, exact, record
 from discreet.data.domain import Domain
-from discreet.errors import ParameterError
-from discreet.guarantee import Neighbours
-from discreet.records import Json, record
 
 MAX_ROWS = 2**31 - 1
 

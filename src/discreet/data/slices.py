@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Codes, Mask
+from discreet.core import Codes, Mask, ParameterError
 from discreet.data.domain import Domain
 from discreet.data.rows import Batch, Filter, Key, Slice
-from discreet.errors import ParameterError
 
 Batches = Callable[[], Iterable[Batch]]
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from discreet import exact
-from discreet.arrays import Codes
+from discreet.core import Codes, LedgerMismatch, Neighbours, ParameterError, SchemaError, exact
 from discreet.data.domain import Domain, flag
 from discreet.data.encoding import Frame, encode
 from discreet.data.files import ROW_NUMBER, Scan, resolved
@@ -30,8 +29,6 @@ from discreet.data.ingest import (
     partition,
 )
 from discreet.data.rows import Batch
-from discreet.errors import LedgerMismatch, ParameterError, SchemaError
-from discreet.guarantee import Neighbours
 
 _BLOCK = 2**20  # rows in a batch
 _BYTES_TO_CHOOSE = 96  # of memory for each row while the rows of a person are ordered

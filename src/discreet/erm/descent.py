@@ -23,17 +23,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts, Floats
 from discreet.erm.gradient import Pass, pass_over
 from discreet.erm.risk import Constants, Risk, public_size
 from discreet.erm.schedules import Accelerated, Average, Last, Schedule, StronglyConvex
-from discreet.errors import ParameterError
-from discreet.funds import Funds
-from discreet.guarantee import Guarantee
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.method import Promise
-from discreet.rng import Rng
 
 _WORK = 2**28  # entries of the features that all passes together may read, beyond the first 64 passes
 _MOST_DRAWS = 2**26  # noises, which are drawn before the first pass

@@ -20,10 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet import exact
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
-from discreet.exact import Exact
+from discreet.core import Exact, Floats, ParameterError, exact
 
 Corners = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
 

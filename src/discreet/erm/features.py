@@ -23,10 +23,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, ParameterError, exact
 from discreet.data import Batch, Category, Domain, Floats, Number, Vector, shrunk
-from discreet.errors import ParameterError
-from discreet.exact import Exact
 
 STEPS = 2**15  # integer units in the norm
 _BLOCK = 2**16  # entries of the rows' vectors in a block: half a megabyte of floats

@@ -30,12 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import ParameterError, exact
 from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Vector, grid_rows, shrunk
 from discreet.erm.features import STEPS, blocks
 from discreet.erm.losses import Custom, ScalarLoss
 from discreet.erm.risk import Constants, Risk
-from discreet.errors import ParameterError
 from discreet.query import Sensitivity, alone, of_persons
 
 Partial = Callable[[Batch], IntArray]

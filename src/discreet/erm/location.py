@@ -14,6 +14,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from discreet.core import Funds, Neighbours, ParameterError, Unproven
 from discreet.data import AnyNumber, Facts, Number
 from discreet.erm import solvers
 from discreet.erm.exponential.bounds import RankQuantile
@@ -22,9 +23,6 @@ from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
 from discreet.erm.losses import Loss
 from discreet.erm.risk import Risk, public_size
-from discreet.errors import ParameterError, Unproven
-from discreet.funds import Funds
-from discreet.guarantee import Neighbours
 from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
 from discreet.method import Maker, Method, Methods, Promise, Refused
 from discreet.query import Sum

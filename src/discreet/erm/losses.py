@@ -29,11 +29,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet import exact
+from discreet.core import Exact, ParameterError, exact
 from discreet.data import Domain, Floats, Number
 from discreet.erm.features import Features
-from discreet.errors import ParameterError
-from discreet.exact import Exact
 
 Targets = npt.NDArray[np.int64] | Floats
 Piece = tuple[float, float]  # a line: slope and height at 0

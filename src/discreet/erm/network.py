@@ -36,18 +36,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Funds, Guarantee, ParameterError, Rng, SeededRng, exact
 from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Mask
 from discreet.erm.features import STEPS, Features, blocks
 from discreet.erm.gradient import class_slopes, lengths
 from discreet.erm.risk import public_size
-from discreet.errors import ParameterError
-from discreet.funds import Funds
-from discreet.guarantee import Guarantee
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.method import Promise
 from discreet.query import Sensitivity, of_persons
-from discreet.rng import Rng, SeededRng
 
 Shapes = tuple[tuple[int, int], ...]
 

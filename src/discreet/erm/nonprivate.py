@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet import exact
-from discreet.arrays import Floats
+from discreet.core import Floats, exact
 from discreet.erm.feasible_sets import FeasibleSet
 from discreet.erm.losses import Loss, ScalarLoss, Targets
 from discreet.erm.risk import Regularizer

@@ -23,20 +23,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Batch, Dataset, Facts, Floats, IntArray
 from discreet.erm.features import blocks
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
 from discreet.erm.risk import Constants, Risk, public_size
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.funds import Funds
-from discreet.guarantee import Guarantee
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.method import Promise
 from discreet.query import Sensitivity
-from discreet.rng import Rng
 
 _DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
 _ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53

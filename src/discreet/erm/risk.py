@@ -33,13 +33,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, ParameterError, exact
 from discreet.data import Domain, Facts, Floats
 from discreet.erm.feasible_sets import FeasibleSet
 from discreet.erm.features import Features
 from discreet.erm.losses import Loss
-from discreet.errors import ParameterError
-from discreet.exact import Exact
 
 CAUTION = 4
 """Under add-remove the steps of a descent on a smooth loss are short enough for this many times the declared rows."""

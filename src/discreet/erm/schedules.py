@@ -24,10 +24,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from discreet import exact
-from discreet.arrays import Floats
+from discreet.core import Exact, Floats, exact
 from discreet.erm.risk import Constants
-from discreet.exact import Exact
 
 NoisyGradient = Callable[[Floats, int], Floats]  # (point, which step): every step has its own noise
 Shrink = Callable[[Floats, float], Floats]  # (point, rate)

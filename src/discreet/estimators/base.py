@@ -21,19 +21,27 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from discreet import exact
 from discreet.certificate import Certificate, Evidence, certificate
+from discreet.core import (
+    FAILING,
+    Budget,
+    Caps,
+    Exact,
+    Funds,
+    Guarantee,
+    Json,
+    Neighbours,
+    ParameterError,
+    Share,
+    caps_of,
+    exact,
+)
 from discreet.data import Dataset
-from discreet.errors import ParameterError
 from discreet.estimators.replay import Request
-from discreet.exact import Exact
-from discreet.funds import FAILING, Caps, Funds, caps_of
-from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger, price_from
 from discreet.mechanisms import Mechanism
 from discreet.method import Offer
 from discreet.pac import MistakeBound
-from discreet.records import Json
 from discreet.release import Released, release
 
 

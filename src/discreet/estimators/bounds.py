@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from types import SimpleNamespace
 
-from discreet import exact
+from discreet.core import Exact, ParameterError, exact
 from discreet.data import AnyNumber, Number, ParquetTable, Table
-from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, Task, terms_of
-from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.mechanisms import calibrate
 from discreet.pac import RankBounds, declaration

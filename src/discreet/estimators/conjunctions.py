@@ -6,9 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from discreet import exact
+from discreet.core import ParameterError, exact
 from discreet.data import Batch, Column
-from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import Task, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, bit_examples, predicted_bits

@@ -27,7 +27,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
-from discreet import exact
+from discreet.core import ParameterError, SchemaError, UndeclaredLevels, exact
 from discreet.data import (
     Batch,
     BitMatrix,
@@ -54,7 +54,6 @@ from discreet.data import (
     refuse_to_leave,
 )
 from discreet.erm.features import Declared, VectorColumn
-from discreet.errors import ParameterError, SchemaError, UndeclaredLevels
 from discreet.estimators.base import Terms
 from discreet.pac import Labels
 

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from discreet import exact
+from discreet.core import Exact, Neighbours, ParameterError, exact
 from discreet.data import Dataset, Facts, Integers, ParquetTable, Table
-from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, Task, Terms, terms_of
-from discreet.exact import Exact
-from discreet.guarantee import Neighbours
 from discreet.ledger import Ledger
 from discreet.method import Method
 from discreet.pac import ordered

@@ -16,13 +16,12 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discreet import exact
+from discreet.core import ParameterError, exact
 from discreet.data import Floats, Number
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.losses import Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.solvers import methods
-from discreet.errors import ParameterError
 from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, terms_of
 from discreet.estimators.input import (
     GRID,

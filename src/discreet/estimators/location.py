@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet import exact
+from discreet.core import ParameterError, exact
 from discreet.data import AnyNumber, Dataset, Domain, Number
 from discreet.erm.location import methods
 from discreet.erm.losses import Absolute, Loss, Pinball, Squared
 from discreet.erm.risk import public_size
-from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import PrivateEstimator, Task, refuse, terms_of
 from discreet.mechanisms import Gaussian, Laplace

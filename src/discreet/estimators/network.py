@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from discreet import exact
-from discreet.arrays import Floats
+from discreet.core import Floats, ParameterError, exact
 from discreet.erm import network
 from discreet.erm.losses import Softmax
-from discreet.errors import ParameterError
 from discreet.estimators.base import Task, refuse, terms_of
 from discreet.estimators.input import class_rows, predicted_vectors, projected
 from discreet.estimators.linear import PrivateClassifier

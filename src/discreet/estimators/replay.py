@@ -31,12 +31,11 @@ from typing import Any
 
 import numpy as np
 
+from discreet.core import Json, Share, digest, record
 from discreet.data import Facts
-from discreet.guarantee import Share
 from discreet.ledger import Ledger, charging, code_version
 from discreet.ledger.charging import Stored
 from discreet.mechanisms import Mechanism
-from discreet.records import Json, digest, record
 
 _PREFIX = "fit:"
 

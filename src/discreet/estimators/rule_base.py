@@ -15,18 +15,16 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discreet import exact
+from discreet.core import Budget, ParameterError, exact
 from discreet.data import (
     Batch,
     Dataset,
     Domain,
     Mask,
 )
-from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, predicted_codes, refuse_features, table_examples
-from discreet.guarantee import Budget
 from discreet.mechanisms import Laplace
 from discreet.method import USELESS, Offer
 from discreet.pac import Mistakes, Rule, bound_in_words, bound_of, noisy_mistakes

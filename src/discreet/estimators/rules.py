@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from discreet import exact
+from discreet.core import ParameterError, exact
 from discreet.data import Batch, Category, Column, Domain, Number
-from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import Task, Terms, refuse, terms_of
 from discreet.estimators.conjunctions import how_many

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core import Floats, ParameterError
 from discreet.estimators import input as reading
 
 

@@ -17,11 +17,10 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from discreet import exact
+from discreet.core import ParameterError, exact
 from discreet.data import Dataset, Domain, Number
 from discreet.erm.features import VectorColumn
 from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, Rule, SmallMisses
-from discreet.errors import ParameterError
 from discreet.estimators import input as reading
 from discreet.estimators.base import FitGuarantee, Task, Terms, terms_of
 from discreet.mechanisms import Exponential, Laplace, calibrate

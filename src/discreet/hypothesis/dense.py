@@ -25,8 +25,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Codes, Floats, Mask
-from discreet.errors import ParameterError
+from discreet.core import Codes, Floats, Mask, ParameterError
 from discreet.hypothesis import tensor
 from discreet.hypothesis.tensor import Axes, Linear, Scope
 

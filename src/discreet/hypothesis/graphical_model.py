@@ -15,8 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Codes, Floats
-from discreet.errors import ParameterError
+from discreet.core import Codes, Floats, ParameterError
 from discreet.hypothesis.dense import MAX_DENSE, Dense
 from discreet.hypothesis.junction_tree import MAX_TREE, all_shares, root_share, tree_of
 from discreet.hypothesis.tensor import Axes, Linear, Scope, draw, generator, lay, uniform

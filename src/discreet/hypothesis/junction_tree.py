@@ -19,8 +19,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.errors import ParameterError
+from discreet.core import Floats, ParameterError
 from discreet.hypothesis.tensor import Scope, lay
 
 MAX_TREE = 2**24

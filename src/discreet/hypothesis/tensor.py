@@ -19,9 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.arrays import Codes, Floats, Mask
-from discreet.errors import ParameterError
-from discreet.rng import Rng, SeededRng
+from discreet.core import Codes, Floats, Mask, ParameterError, Rng, SeededRng
 
 Scope = tuple[str, ...]
 

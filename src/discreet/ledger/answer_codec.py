@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import ParameterError
-from discreet.records import Json, canonical
+from discreet.core import Json, ParameterError, canonical
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,17 +9,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from discreet.core import (
+    BudgetExceeded,
+    ConversationOver,
+    Guarantee,
+    Json,
+    LedgerUnavailable,
+    ParameterError,
+    Price,
+    canonical,
+    digest,
+)
 from discreet.data import Dataset
-from discreet.errors import BudgetExceeded, ConversationOver, LedgerUnavailable, ParameterError
-from discreet.funds import Price
-from discreet.guarantee import Guarantee
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.opening import check_table
 from discreet.ledger.process import code_version, who
 from discreet.ledger.sidecar import claim
 from discreet.ledger.state import Body, answer_text, price_from, price_record
 from discreet.ledger.store import Store, Writer
-from discreet.records import Json, canonical, digest
 
 
 @dataclass(frozen=True, slots=True)

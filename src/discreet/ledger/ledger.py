@@ -11,12 +11,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from discreet import exact
+from discreet.core import (
+    NOTHING,
+    Books,
+    Budget,
+    Caps,
+    DiscreetError,
+    Exact,
+    Funds,
+    Guarantee,
+    Json,
+    LedgerCorrupt,
+    LedgerMismatch,
+    Neighbours,
+    ParameterError,
+    Price,
+    Share,
+    canonical,
+    digest,
+    exact,
+    price_of,
+    record,
+    remaining_books,
+    revive,
+    spent_books,
+)
 from discreet.data import AnyNumber, Bits, Category, Dataset, Domain, Facts, Identity, Number, Vector, Whole
-from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, ParameterError
-from discreet.exact import Exact
-from discreet.funds import NOTHING, Books, Caps, Funds, Price, price_of, remaining_books, spent_books
-from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger.durable import os_errors, remove
 from discreet.ledger.local import file_parts, memory_parts
 from discreet.ledger.mark import mark_file, state_directory
@@ -27,7 +47,6 @@ from discreet.ledger.sqlite import SqlitePlace, copied
 from discreet.ledger.state import Allowance, AllowanceUse, Body, Header, State, price_from, price_record, seen_by
 from discreet.ledger.store import Store, mark_of, new_witness, utc_now
 from discreet.mechanisms import Conversation, Mechanism
-from discreet.records import Json, canonical, digest, record, revive
 
 _FACTS_CLASSES: dict[str, type] = {
     each.NAME: each for each in (Facts, Domain, Neighbours, Category, Number, AnyNumber, Vector, Bits, Whole)

@@ -24,13 +24,12 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from glob import escape
 from pathlib import Path
 
-from discreet.errors import LedgerUnavailable
+from discreet.core import Json, LedgerUnavailable, canonical, digest
 from discreet.ledger.durable import FileLock, read_own, remove, replace_file
 from discreet.ledger.mark import mark_file
 from discreet.ledger.place import Parts
 from discreet.ledger.process import LocalProcesses
 from discreet.ledger.sqlite import SqlitePlace
-from discreet.records import Json, canonical, digest
 
 _PATIENCE = 300.0  # seconds: another session may be fitting a large hypothesis
 

@@ -32,8 +32,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from discreet.errors import LedgerCorrupt, LedgerUnavailable
-from discreet.funds import Price
+from discreet.core import LedgerCorrupt, LedgerUnavailable, Price
 from discreet.ledger.durable import FileLock, open_own, os_errors, sync_path, wait_for_lock
 from discreet.ledger.place import Mark
 from discreet.ledger.process import boot

@@ -6,16 +6,11 @@ import re
 import secrets
 from pathlib import Path
 
-from discreet import exact
+from discreet.core import Budget, Exact, LedgerMismatch, ParameterError, caps_of, digest, exact, record
 from discreet.data import Dataset, Identity
-from discreet.errors import LedgerMismatch, ParameterError
-from discreet.exact import Exact
-from discreet.funds import caps_of
-from discreet.guarantee import Budget
 from discreet.ledger.process import code_version
 from discreet.ledger.state import Body, State, identity_record
 from discreet.ledger.store import Store
-from discreet.records import digest, record
 
 
 def opening_body(

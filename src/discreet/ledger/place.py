@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.funds import Price
+from discreet.core import Json, Price
 from discreet.ledger.state import Row
-from discreet.records import Json
 
 
 class Look(Protocol):

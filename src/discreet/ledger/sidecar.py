@@ -11,9 +11,8 @@ import json
 import os
 from pathlib import Path
 
-from discreet.errors import LedgerMismatch, LedgerUnavailable
+from discreet.core import LedgerMismatch, LedgerUnavailable, canonical
 from discreet.ledger.durable import create_file, os_errors
-from discreet.records import canonical
 
 
 def sidecar_path(source: Path) -> Path:

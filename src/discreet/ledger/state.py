@@ -36,11 +36,22 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from discreet.core import (
+    NANO,
+    NOTHING,
+    Budget,
+    Caps,
+    Json,
+    LedgerCorrupt,
+    Neighbours,
+    ParameterError,
+    Price,
+    canonical,
+    caps_at,
+    digest,
+    renyi_to_epsilon,
+)
 from discreet.data import Identity
-from discreet.errors import LedgerCorrupt, ParameterError
-from discreet.funds import NANO, NOTHING, Caps, Price, caps_at
-from discreet.guarantee import Budget, Neighbours, renyi_to_epsilon
-from discreet.records import Json, canonical, digest
 
 GENESIS = "0" * 64
 Body = dict[str, Any]

@@ -27,8 +27,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
-from discreet.funds import NOTHING
+from discreet.core import NOTHING, LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
 from discreet.ledger.place import Held, Look, Mark, Parts, Secrets, Witness, Write, name_digest
 from discreet.ledger.state import (
     Body,

@@ -12,7 +12,7 @@ Other packages import from here, not from the modules. What a mechanism is writt
 Neighbours, Rng and the checks of what the samplers can draw.
 """
 
-from discreet.guarantee import Guarantee, Neighbours
+from discreet.core import Guarantee, Neighbours, Rng, checked_rate, checked_scale, checked_variance
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, Noisy, ProductLaplace, in_units
 from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, calibrate
 from discreet.mechanisms.noise import (
@@ -29,4 +29,3 @@ from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, IsAbove, IsFar
 from discreet.query import KeyCount, VectorSum
-from discreet.rng import Rng, checked_rate, checked_scale, checked_variance

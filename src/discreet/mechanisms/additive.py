@@ -21,10 +21,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Guarantee, Rng, exact
 from discreet.data import Dataset, Facts, IntArray
-from discreet.exact import Exact
-from discreet.guarantee import Guarantee
 from discreet.mechanisms.noise import (
     CoordinateLaplaceNoise,
     GaussianNoise,
@@ -33,7 +31,6 @@ from discreet.mechanisms.noise import (
     ProductLaplaceNoise,
 )
 from discreet.query import Query, listed, numbers
-from discreet.rng import Rng
 
 
 @dataclass(frozen=True, slots=True, init=False)

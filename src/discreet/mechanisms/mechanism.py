@@ -11,11 +11,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from discreet.core import Funds, Guarantee, NothingFits, OutOfRange, ParameterError, Rng
 from discreet.data import Dataset, Facts
-from discreet.errors import NothingFits, OutOfRange, ParameterError
-from discreet.funds import Funds
-from discreet.guarantee import Guarantee
-from discreet.rng import Rng
 
 
 @runtime_checkable

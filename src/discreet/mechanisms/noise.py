@@ -39,13 +39,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Guarantee, Neighbours, ParameterError, Rng, checked_scale, checked_variance, exact
 from discreet.data import Floats, IntArray
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.guarantee import Guarantee, Neighbours
 from discreet.query import Sensitivity
-from discreet.rng import Rng, checked_scale, checked_variance
 
 ONE = Fraction(1)
 

@@ -18,13 +18,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact
 from discreet.data import AnyNumber, Batch, Dataset, Facts, Ints, Number, Whole
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.guarantee import Guarantee
 from discreet.query import person_range
-from discreet.rng import Rng, checked_rate
 
 PowerSums = tuple[int, int, int]  # of some codes: how many, their sum, the sum of their squares
 Heights = Callable[[Sequence[int]], list[int]]

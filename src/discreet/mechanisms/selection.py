@@ -13,13 +13,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact
 from discreet.data import Batch, Dataset, Facts
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.guarantee import Guarantee
 from discreet.query import Query, listed, numbers
-from discreet.rng import Rng, checked_rate
 
 
 @dataclass(frozen=True, slots=True, init=False)

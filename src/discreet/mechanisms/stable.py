@@ -14,13 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Guarantee, Neighbours, ParameterError, Rng, checked_scale, exact
 from discreet.data import Dataset, Facts, IntArray
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.guarantee import Guarantee, Neighbours
 from discreet.query import KeyCount
-from discreet.rng import Rng, checked_scale
 
 _LEAST = 1e-290  # no failure is claimed to be less likely
 _LARGEST_BOUND = 2**62

@@ -19,13 +19,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from discreet import exact
+from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_scale, exact
 from discreet.data import Dataset, Facts
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.guarantee import Guarantee
 from discreet.query import Count, Histogram, Sum, is_question, numbers, require_numbers
-from discreet.rng import Rng, checked_scale
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -19,11 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Funds, ParameterError, exact
 from discreet.data import Batch, Codes, Dataset, Facts
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.funds import Funds
 from discreet.mechanisms import Guarantee, Rng, calibrate
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.boxes import Box, empty_box, grid_sizes, named_columns

@@ -28,10 +28,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, ParameterError, exact
 from discreet.data import WORD, Batch, Dataset, Domain, Facts, Ints, Mask, Words, packed, refuse_to_leave, unpacked
-from discreet.errors import ParameterError
-from discreet.exact import Exact
 from discreet.mechanisms import Guarantee, Rng
 from discreet.pac.finite import selection_price
 from discreet.pac.rules import Labels, Literals

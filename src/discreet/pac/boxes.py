@@ -31,11 +31,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import FAILING, Exact, Funds, OutOfRange, ParameterError, exact
 from discreet.data import Codes, Dataset, Domain, Facts, Slice
-from discreet.errors import OutOfRange, ParameterError
-from discreet.exact import Exact
-from discreet.funds import FAILING, Funds
 from discreet.mechanisms import GaussianNoise, Guarantee, Neighbours, Rng, calibrate, checked_scale
 from discreet.method import Maker, Method, Methods, wrong_rows
 from discreet.pac.interior import BinarySearch, MinRank, PrefixSplit, Routine, checked_routine, prefix_split

@@ -24,11 +24,8 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Funds, ParameterError, exact
 from discreet.data import Batch, Dataset, Facts, IntArray, Mask
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.funds import Funds
 from discreet.mechanisms import Guarantee, LaplaceNoise, Rng, calibrate, checked_scale, checked_variance, gaussian_reach
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.all_conjunctions import AllConjunctions, check_problem, conjunctions

@@ -18,11 +18,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Funds, ParameterError, exact
 from discreet.data import Batch, Dataset, Domain, Facts, IntArray, common_ones, packed
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.funds import Funds
 from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.rules import FunctionRule, Labels, Rule

@@ -29,11 +29,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import FAILING, Exact, Funds, ParameterError, exact
 from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.funds import FAILING, Funds
 from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, checked_scale
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac import hazard_lemma

@@ -29,11 +29,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Funds, ParameterError, exact
 from discreet.data import Batch, Codes, Dataset, Facts, Mask
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.funds import Funds
 from discreet.mechanisms import Guarantee, Neighbours, Rng, calibrate, checked_rate, checked_scale
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.boxes import ASSUMING, Box, empty_box, grid_sizes, named_columns

@@ -26,11 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet import exact
-from discreet.arrays import Floats
-from discreet.errors import OutOfRange, ParameterError
-from discreet.exact import Exact
-from discreet.guarantee import SLACK, Neighbours
+from discreet.core import SLACK, Exact, Floats, Neighbours, OutOfRange, ParameterError, exact
 
 Steps = tuple[Floats, ...]
 

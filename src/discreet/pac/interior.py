@@ -43,11 +43,8 @@ from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from discreet import exact
+from discreet.core import FAILING, Exact, Funds, ParameterError, exact
 from discreet.data import MAX_ROWS, Dataset, Facts, Ints, Whole
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.funds import FAILING, Funds
 from discreet.mechanisms import (
     GaussianNoise,
     Guarantee,

@@ -25,11 +25,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from discreet import exact
+from discreet.core import Budget, Funds, Neighbours, ParameterError, exact
 from discreet.data import AnyNumber, Bits, Category, Column, Domain, Facts, Number, Whole
-from discreet.errors import ParameterError
-from discreet.funds import Funds
-from discreet.guarantee import Budget, Neighbours
 from discreet.mechanisms import calibrate
 from discreet.method import Maker, Method, Methods, Offer, Promise
 from discreet.pac import all_boxes, all_conjunctions, boxes, conjunctions, finite, greedy, greedy_boxes

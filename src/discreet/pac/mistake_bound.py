@@ -13,10 +13,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet import exact
+from discreet.core import Exact, Guarantee, exact, log_fraction
 from discreet.data import Dataset, Facts
-from discreet.exact import Exact
-from discreet.guarantee import Guarantee, log_fraction
 from discreet.ledger import Ledger
 from discreet.mechanisms import Laplace, LaplaceNoise, Rng
 from discreet.pac.rules import Labels, Mistakes, Rule

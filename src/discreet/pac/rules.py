@@ -30,7 +30,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from discreet import exact
+from discreet.core import ParameterError, exact, record
 from discreet.data import (
     AnyNumber,
     Batch,
@@ -49,9 +49,7 @@ from discreet.data import (
     packed,
     unpacked,
 )
-from discreet.errors import ParameterError
 from discreet.query import Predicate, Sensitivity, alone, of_persons, predicates
-from discreet.records import record
 
 Ordered = Number | AnyNumber | Whole
 

@@ -32,11 +32,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from discreet import exact
+from discreet.core import Budget, Funds, Neighbours, ParameterError, Share, exact
 from discreet.data import Domain
-from discreet.errors import ParameterError
-from discreet.funds import Funds
-from discreet.guarantee import Budget, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Refused
 from discreet.plan import releases

@@ -15,7 +15,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from discreet import exact
+from discreet.core import ParameterError, exact
 from discreet.data import Category, Domain, Facts, Number, Vector
 from discreet.describe import one_line
 from discreet.erm import location, network, solvers
@@ -23,7 +23,6 @@ from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import Declared, VectorColumn
 from discreet.erm.losses import Absolute, Huber, Logistic, Loss, Pinball, Softmax, Squared
 from discreet.erm.risk import Risk
-from discreet.errors import ParameterError
 from discreet.method import Method, Methods, Offer, Promise, choose, unit_of
 from discreet.plan.problems import Problem
 

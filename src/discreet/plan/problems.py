@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from discreet import exact
+from discreet.core import Books, Budget, Funds, Neighbours, ParameterError, Share, exact
 from discreet.data import Category, Column, Domain, Facts
-from discreet.errors import ParameterError
-from discreet.funds import Books, Funds
-from discreet.guarantee import Budget, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.method import Method, Offer, Promise
 

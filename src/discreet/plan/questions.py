@@ -21,7 +21,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from discreet import exact
 from discreet.answering.averaged_weights import MAX_CELLS as MAX_AVERAGED
 from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.measurement import noise_bound
@@ -35,10 +34,8 @@ from discreet.answering.multiplicative_weights_parameters import (
     lecture_for,
     needed,
 )
+from discreet.core import Budget, Funds, Guarantee, Neighbours, NothingFits, ParameterError, exact
 from discreet.data import Category, Domain, Facts, Identity
-from discreet.errors import NothingFits, ParameterError
-from discreet.funds import Funds
-from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.hypothesis import MAX_DENSE
 from discreet.ledger import Ledger
 from discreet.mechanisms import Gaussian, Laplace, calibrate

@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from discreet.core import FAILING, Funds, ParameterError
 from discreet.data import Facts, Number, Vector
-from discreet.errors import ParameterError
-from discreet.funds import FAILING, Funds
 from discreet.mechanisms import (
     AboveThreshold,
     AboveThresholdLaplace,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet import exact
+from discreet.core import ParameterError, exact
 from discreet.describe import one_line
-from discreet.errors import ParameterError
-from discreet.report.plot import FAINT, PAPER, SERIES, Frame, Plot, Scale, draw, listed, note, rectangle, shown
+from discreet.report.plot import FAINT, PAPER, SERIES, Panel, Plot, Scale, draw, listed, note, rectangle, shown
 
 Side = tuple[float, float]
 
@@ -53,7 +52,7 @@ def box(rule: Any, features: Sequence[str] | None = None, *, truth: Mapping[str,
             axes.set_yticks([])
 
     second = Scale(one_line(names[1]), spans[1]) if len(names) == 2 else Scale("", (0.0, 1.0))
-    frame = Frame(Scale(one_line(names[0]), spans[0]), second, height=3.6 if len(names) == 2 else 1.6, paint=paint)
+    frame = Panel(Scale(one_line(names[0]), spans[0]), second, height=3.6 if len(names) == 2 else 1.6, paint=paint)
     columns = ("feature", "low", "high", "declared low", "declared high", *(("true low", "true high") if true else ()))
     rows = tuple(
         (one_line(name), *(sides[name] or (None, None)), *bounds[name], *(true[name] if true else ())) for name in sides

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import discreet as dp
-from discreet import exact
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.report.plot import FAINT, Frame, Plot, Scale, Series, draw, listed, shown
+from discreet.core import Exact, ParameterError, exact
+from discreet.report.plot import FAINT, Panel, Plot, Scale, Series, draw, listed, shown
 
 _PRIORS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _CURVE = tuple(step / 100 for step in range(101))
@@ -55,7 +53,7 @@ def odds(epsilons: Sequence[Exact] = (0.1, 0.5, 1, 3), delta: Exact = 0) -> Plot
         for place, (name, each) in enumerate(zip(names, values, strict=True))
     ]
     diagonal = {"color": FAINT, "linestyle": ":", "linewidth": 1.2, "label": "nothing is released"}
-    frame = Frame(
+    frame = Panel(
         Scale("certainty before", (0, 1), percent=True),
         Scale("most certainty after", (0, 1.02), percent=True),
         lines,
@@ -108,7 +106,7 @@ def noise_range(
         + "For a single count Laplace noise is the smaller; Gaussian noise pays when many are released together."
     )
     numbers = [float(each) for each in values]
-    frame = Frame(
+    frame = Panel(
         Scale("epsilon", ticks=numbers if len(values) <= 8 else None),
         Scale("noise range (95 %), persons"),
         [Series(f"{kind} noise", list(zip(numbers, errors[kind], strict=True))) for kind in kinds],

@@ -9,16 +9,14 @@ from fractions import Fraction
 from typing import Any
 
 import discreet as dp
+from discreet.core import Books, Funds, ParameterError, percent, spent_books, whole
 from discreet.describe import one_line
-from discreet.errors import ParameterError
-from discreet.exact import percent, whole
-from discreet.funds import Books, Funds, spent_books
 from discreet.report.plot import (
     FAINT,
     INK,
     SERIES,
     Cell,
-    Frame,
+    Panel,
     Plot,
     Scale,
     Series,
@@ -161,7 +159,7 @@ def _caption(charges: Sequence[Step], kept: Sequence[Step], *, both: bool, many:
     return f"{how}. At 100 % the ledger refuses; nothing is ever given back.{when}{thin}"
 
 
-def _waterfall(bars: Sequence[Bar]) -> Frame:
+def _waterfall(bars: Sequence[Bar]) -> Panel:
     """A bar for every charge, from what was used before it to what was used after."""
     count = max(1, len(bars))
 
@@ -185,10 +183,10 @@ def _waterfall(bars: Sequence[Bar]) -> Frame:
         axes.tick_params(axis="y", length=0)
 
     x, y = Scale("used of the budget", (0, 1), percent=True), Scale("", (count - 0.4, -0.6))
-    return Frame(x, y, height=0.95 + 0.27 * count, paint=paint)
+    return Panel(x, y, height=0.95 + 0.27 * count, paint=paint)
 
 
-def _curve(charges: Sequence[Step]) -> Frame:
+def _curve(charges: Sequence[Step]) -> Panel:
     """The books as lines, when there are too many charges for bars; the largest charges by name."""
     kept = thinned(list(enumerate(charges, start=1)), MOST_POINTS)
     places, every = [place for place, _ in kept], max(1, len(kept) // 8)
@@ -212,7 +210,7 @@ def _curve(charges: Sequence[Step]) -> Frame:
             before = step.used
 
     x, y = Scale("charges", (1, len(charges))), Scale("used of the budget", (0, 1.02), percent=True)
-    return Frame(x, y, height=3.2, columns=3, paint=paint)
+    return Panel(x, y, height=3.2, columns=3, paint=paint)
 
 
 def _cut(text: str, most: int = 28) -> str:
@@ -245,7 +243,7 @@ def left(ledger: dp.Ledger, counts: Sequence[int] = (1, 10, 100, 1_000)) -> Plot
         f"cases.{f' There are {size:,} persons.' if size else ''} Models, rules and sessions are paid from the same."
     )
     lines = [Series(f"{kind} noise", list(zip(numbers, found, strict=True))) for kind, found in ranges.items() if near]
-    frame = Frame(Scale("counts", ticks=numbers), Scale("noise range (95 %), persons"), lines)
+    frame = Panel(Scale("counts", ticks=numbers), Scale("noise range (95 %), persons"), lines)
     rows = tuple(zip(numbers, *ranges.values(), strict=True))
     columns = ("counts", *(f"{kind}, ± persons" for kind in ranges))
     return Plot("What the rest of the budget buys", alt, caption, columns, rows, draw(frame, alt=alt))

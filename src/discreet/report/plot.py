@@ -5,7 +5,7 @@ and every line also has a marker and a dash of its own. Light colours are writte
 that shows SVG finds them; a style sheet inside exchanges them where the reader prefers a dark screen. Text stays text.
 The same numbers give the same bytes: identifiers are counted, and nothing tells the date.
 
-Most pictures are a `Frame`: lines over two axes, each linear or logarithmic, in numbers or in percent.
+Most pictures are a `Panel`: lines over two axes, each linear or logarithmic, in numbers or in percent.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discreet.errors import ParameterError
-from discreet.exact import percent
+from discreet.core import ParameterError, percent
 
 Value = TypeVar("Value")
 Cell = str | int | float | Fraction | None
@@ -118,7 +117,7 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class Panel:
     """Lines over two axes; `paint` draws what is no line first."""
 
     x: Scale
@@ -139,7 +138,7 @@ class Frame:
             axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=self.columns, borderaxespad=0.2)
 
 
-def draw(*frames: Frame, alt: str) -> str:
+def draw(*frames: Panel, alt: str) -> str:
     """The SVG of the frames, one below the other."""
     matplotlib: Any
     try:

@@ -10,18 +10,15 @@ from itertools import pairwise
 from typing import Any
 
 import discreet as dp
-from discreet import exact
+from discreet.core import Exact, Funds, ParameterError, exact
 from discreet.describe import one_line
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.funds import Funds
 from discreet.method import UNPROVEN, choose, least_size
 from discreet.pac import sample_size
 from discreet.plan import KINDS, RULES, plan
 from discreet.plan.models import methods
 from discreet.plan.problems import Model, Problem
 from discreet.report.budget_plot import several
-from discreet.report.plot import INK, SERIES, Frame, Plot, Scale, Series, draw, listed, shown
+from discreet.report.plot import INK, SERIES, Panel, Plot, Scale, Series, draw, listed, shown
 
 Numbers = Mapping[str, Any]
 """Of a plan: whole numbers, and maybe a radius."""
@@ -93,8 +90,8 @@ def risk(
     ]
     y = Scale(f"{word}, at most")
     frames = (
-        Frame(Scale("epsilon", ticks=[float(each) for each in values]), y, over_epsilon[: None if points else -1]),
-        Frame(Scale("persons", ticks=[float(size) for size in persons]), y, over_size[: None if points else -1]),
+        Panel(Scale("epsilon", ticks=[float(each) for each in values]), y, over_epsilon[: None if points else -1]),
+        Panel(Scale("persons", ticks=[float(size) for size in persons]), y, over_size[: None if points else -1]),
     )
     caption = _caption(
         kind, word, exact.nonnegative(delta=delta), exact.probability(beta=beta), relation, promises, given
@@ -270,7 +267,7 @@ def sample_sizes(
         caption,
         ("learner", *(f"epsilon {exact.shown(each)}" for each in values)),
         tuple((name, *sizes) for name, sizes in needed.items()),
-        draw(Frame(Scale("epsilon", ticks=ticks), Scale("persons needed"), lines, height=4.1), alt=alt),
+        draw(Panel(Scale("epsilon", ticks=ticks), Scale("persons needed"), lines, height=4.1), alt=alt),
     )
 
 

@@ -9,11 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 import discreet as dp
-from discreet import exact
-from discreet.errors import ParameterError
-from discreet.funds import Funds
+from discreet.core import Funds, ParameterError, exact
 from discreet.report.ledger_plot import COUNT, DOMAIN, least_noise
-from discreet.report.plot import FAINT, INK, SERIES, Frame, Plot, Scale, Series, draw, listed, shown, thinned, times
+from discreet.report.plot import FAINT, INK, SERIES, Panel, Plot, Scale, Series, draw, listed, shown, thinned, times
 
 MOST_POINTS = 400
 _TWENTIETH = Fraction(1, 20)
@@ -92,7 +90,7 @@ def questions(
 
 def _frames(
     records: list[Question], truths: list[tuple[int, float]], numbers: list[int], others: list[Alternative]
-) -> tuple[Frame, Frame]:
+) -> tuple[Panel, Panel]:
     """Errors above, spending below. The session's line has steps, unless only some of its questions are given."""
     total = records[-1][0]
     manner = "steps-post" if len(records) >= total else "default"
@@ -120,8 +118,8 @@ def _frames(
 
     x = Scale("questions", (0.92, 1.1 * max(2, total)), log=True)
     return (
-        Frame(x, Scale("error, persons"), errors, 3.2),
-        Frame(x, Scale("spent of the budget", percent=True), spending, 3.2, paint=whole_budget),
+        Panel(x, Scale("error, persons"), errors, 3.2),
+        Panel(x, Scale("spent of the budget", percent=True), spending, 3.2, paint=whole_budget),
     )
 
 

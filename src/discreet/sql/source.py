@@ -10,9 +10,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from discreet import exact
+from discreet.core import ParameterError, UnsupportedQuery, exact
 from discreet.data import Domain
-from discreet.errors import ParameterError, UnsupportedQuery
 
 MAX_LENGTH = 10_000
 _SHOWN = 60  # characters of a question that a message quotes

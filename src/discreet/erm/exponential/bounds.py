@@ -23,14 +23,13 @@ import contextlib
 import math
 from dataclasses import dataclass
 
+from discreet.core import Funds, ParameterError
 from discreet.data import Facts
 from discreet.erm.exponential.custom import MOST_LISTED, CustomLoss
 from discreet.erm.exponential.grid import GridExponential, LinearProblem
 from discreet.erm.exponential.grid_points import Cover
 from discreet.erm.exponential.line import Line, LineExponential
 from discreet.erm.risk import Risk, public_size
-from discreet.errors import ParameterError
-from discreet.funds import Funds
 from discreet.mechanisms import RankQuantile, calibrate
 from discreet.method import Promise
 

@@ -9,15 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import ParameterError, Rng, exact, record
 from discreet.data import Batch, Dataset, Facts, Floats, Ints
 from discreet.erm.exponential.grid_points import Cover, Lattice
 from discreet.erm.feasible_sets import FeasibleSet
 from discreet.erm.risk import public_size
-from discreet.errors import ParameterError
 from discreet.query import alone
-from discreet.records import record
-from discreet.rng import Rng
 
 MOST_AXES_LISTED = 3
 MOST_LISTED = 2**22  # points of a grid that is listed

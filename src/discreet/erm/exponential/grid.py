@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet import exact
+from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact
 from discreet.data import Batch, Dataset, Facts, Floats, Ints, common_unit
 from discreet.erm.exponential.cell_sampler import Cells, Oracle, Tangent
 from discreet.erm.exponential.custom import CustomLoss, CustomProblem
@@ -37,11 +37,7 @@ from discreet.erm.exponential.grid_points import Cover, Lattice, Mesh, Point, do
 from discreet.erm.features import STEPS, blocks
 from discreet.erm.gradient import MomentPass, SlopePass, pass_over, slope_table
 from discreet.erm.risk import Risk
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.guarantee import Guarantee
 from discreet.query import person_range
-from discreet.rng import Rng, checked_rate
 
 MOST_AXES = 5
 MOST_POINTS = 2**22  # on an axis

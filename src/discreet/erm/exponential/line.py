@@ -15,17 +15,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from discreet import exact
+from discreet.core import Exact, Guarantee, Neighbours, ParameterError, Rng, checked_rate, exact
 from discreet.data import Dataset, Facts, Number, common_unit
 from discreet.erm.exponential.grid_points import Cover
 from discreet.erm.losses import Below, IntegerLoss
 from discreet.erm.risk import Risk
-from discreet.errors import ParameterError
-from discreet.exact import Exact
-from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import ColumnSums, Unimodal, first
 from discreet.query import person_range
-from discreet.rng import Rng, checked_rate
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -1,0 +1,48 @@
+"""The bottom storey in one import: what every other module is built from.
+
+    arrays     the array types                               errors     the exception tree
+    exact      exact numbers, checks of arguments, searches  guarantee  Neighbours, Budget, Share, Guarantee
+    funds      Price, Caps, Funds, Books                     records    frozen values as canonical JSON
+    rng        the exact samplers
+
+A module that needs several of these imports them from here.
+"""
+
+from discreet import exact
+from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, packed, unpacked
+from discreet.errors import (
+    BudgetExceeded,
+    ConversationOver,
+    DiscreetError,
+    LedgerCorrupt,
+    LedgerMismatch,
+    LedgerRolledBack,
+    LedgerUnavailable,
+    NothingFits,
+    NotPrivate,
+    OutOfRange,
+    ParameterError,
+    SchemaError,
+    UndeclaredLevels,
+    Unproven,
+    UnsupportedQuery,
+)
+from discreet.exact import Exact, percent, whole
+from discreet.funds import (
+    ATTO,
+    FAILING,
+    NANO,
+    NOTHING,
+    Books,
+    Caps,
+    Funds,
+    Price,
+    caps_at,
+    caps_of,
+    price_of,
+    remaining_books,
+    spent_books,
+)
+from discreet.guarantee import ORDERS, SLACK, Budget, Guarantee, Neighbours, Share, log_fraction, renyi_to_epsilon
+from discreet.records import Json, canonical, digest, record, revive
+from discreet.rng import Rng, SeededRng, checked_rate, checked_scale, checked_variance
