@@ -276,7 +276,7 @@ def _durability() -> list[str]:
         "Medians, in turn. A charge makes the log and the mark durable, one after the other; a program that writes and",
         "syncs as many bytes to two files, and promises nothing, is the floor of the same durability.",
         "",
-        "| what | ours, ms | two files durable, ms | ratio | bare 4 KiB write and fsync, ms | ratio |",
+        "| what | ours, ms | the same two files made durable, ms | ratio | bare 4 KiB write and fsync, ms | ratio |",
         "|---|---|---|---|---|---|",
         *(
             f"| {what} | {ours:.3f} | {same:.3f} | {ours / same:.2f} | {bare:.3f} | {ours / bare:.2f} |"

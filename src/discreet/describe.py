@@ -90,13 +90,14 @@ def _named(stored: Json) -> list[str]:
     return list(dict.fromkeys(_walk(stored)))
 
 
-def _walk(stored: Json) -> Iterator[str]:
-    if isinstance(stored, dict):
-        for key, value in stored.items():
-            if key in ("column", "columns", "target"):
-                yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, str))
-            else:
-                yield from _walk(value)
-    elif isinstance(stored, list):
-        for each in stored:
-            yield from _walk(each)
+def _walk(stored: Json, naming: bool = False) -> Iterator[str]:
+    """The texts under the keys that hold names of columns."""
+    match stored:
+        case dict():
+            for key, value in stored.items() if not naming else ():
+                yield from _walk(value, key in ("column", "columns", "target"))
+        case list():
+            for each in stored:
+                yield from _walk(each, naming)
+        case str() if naming:
+            yield stored

@@ -381,10 +381,10 @@ class VectorSum(_OverColumns):
 
     def _sum(self, batch: Batch, counts: Codes | None) -> IntArray:
         mask = None if self.where == EVERYTHING else self.where.mask(batch)
-        declared = self._declared(batch.domain)
-        if isinstance(declared, Vector):
+        if self._vector(batch.domain) is not None:
             rows = batch[self.columns[0]] if counts is None else batch[self.columns[0]] * counts[:, None]
             return np.asarray((rows if mask is None else rows[mask]).sum(axis=0, dtype=np.int64))
+        declared = self._numbers(batch.domain)
         unit = common_unit(number.unit for number in declared)
         sums = [
             _number_sum(batch[name], number, unit=unit, mask=mask, counts=counts)
@@ -395,21 +395,27 @@ class VectorSum(_OverColumns):
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
-        declared = self._declared(facts.domain)
-        if isinstance(declared, Vector):
-            added, replaced = _vector_sensitivities(declared)
+        vector = self._vector(facts.domain)
+        if vector is None:
+            added, replaced = _number_sensitivities(self._numbers(facts.domain), voidable=self.where != EVERYTHING)
         else:
-            added, replaced = _number_sensitivities(declared, voidable=self.where != EVERYTHING)
+            bound = vector.bound_squared
+            l1, linf = math.isqrt(vector.dimension * bound), math.isqrt(bound)
+            spread = math.isqrt(2 * bound) if vector.dimension > 1 else 0
+            added = Sensitivity(l1, bound, linf, spread)
+            replaced = Sensitivity(2 * l1, 4 * bound, 2 * linf, 2 * spread)
         return of_persons(facts.neighbours, added=added, replaced=replaced)
 
     def unit(self, facts: Facts) -> Fraction:
-        declared = self._declared(facts.domain)
-        return declared.unit if isinstance(declared, Vector) else common_unit(number.unit for number in declared)
+        vector = self._vector(facts.domain)
+        return common_unit(each.unit for each in self._numbers(facts.domain)) if vector is None else vector.unit
 
-    def _declared(self, domain: Domain) -> Vector | tuple[Number, ...]:
-        columns = [domain.column(name) for name in self.columns]
-        if len(columns) == 1 and isinstance(columns[0], Vector):
-            return columns[0]
+    def _vector(self, domain: Domain) -> Vector | None:
+        column = domain.column(self.columns[0])
+        return column if len(self.columns) == 1 and isinstance(column, Vector) else None
+
+    def _numbers(self, domain: Domain) -> tuple[Number, ...]:
+        columns = tuple(domain.column(name) for name in self.columns)
         for name, column in zip(self.columns, columns, strict=True):
             if not column.bounded:
                 advice = "; declare its bounds: Number(low, high, step)" if column.ordered and column.coded else ""
@@ -472,13 +478,6 @@ def alone(function: Callable[[Any], Any], row: Any, otherwise: Any) -> Any:
             return function(row)
         except (Exception, SystemExit):
             return otherwise
-
-
-def _vector_sensitivities(vector: Vector) -> tuple[Sensitivity, Sensitivity]:
-    bound = vector.bound_squared
-    l1, linf = math.isqrt(vector.dimension * bound), math.isqrt(bound)
-    spread = math.isqrt(2 * bound) if vector.dimension > 1 else 0
-    return Sensitivity(l1, bound, linf, spread), Sensitivity(2 * l1, 4 * bound, 2 * linf, 2 * spread)
 
 
 def _number_sensitivities(declared: Sequence[Number], *, voidable: bool) -> tuple[Sensitivity, Sensitivity]:

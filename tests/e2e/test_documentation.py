@@ -11,6 +11,7 @@ commands is what the commands say, and sphinx builds all of it without a warning
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import re
@@ -175,6 +176,8 @@ def exit_code_of(words: list[str], monkeypatch) -> int:
         cli.main()
     except SystemExit as stopped:
         return int(stopped.code or 0)
+    finally:
+        gc.collect()  # the end of a process closes its ledger; here frames may still hold it
     return 0
 
 

@@ -28,7 +28,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
 from discreet import exact
 from discreet.answering.measurement import Measured
@@ -127,6 +126,8 @@ def by_description(told: Disclosure, *, persons: int, failure: float) -> float:
                |q_j(rows) - q_j(population)| <=
                    sqrt((ln binom(j-1, F) + N + ln(2 j (j+1) (F+1) (F+2) / failure)) / (2 n)).
     """
+    from scipy.special import gammaln
+
     asked, tops = told.questions, told.tops
     patterns = gammaln(asked) - gammaln(tops + 1) - gammaln(asked - tops)
     weights = math.log(2 / _share(failure)) + math.log(asked) + math.log(asked + 1) + math.log((tops + 1) * (tops + 2))

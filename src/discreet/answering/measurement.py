@@ -33,7 +33,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
 from discreet.answering.linear_query import linear, meaning, scope_of
 from discreet.data import Codes, Domain, Floats, IntArray, Mask
@@ -233,6 +232,8 @@ class SetErrors:
     def of(self, counts: IntArray, most: IntArray | None = None) -> Floats:
         """At least the errors of all sets whose number of cells, never 0, is from counts to most: of t(T, c) the number
         of sets is largest for the c nearest to half of the cells, everything else for c = most."""
+        from scipy.special import gammaln
+
         most = counts if most is None else most
         copies = self.measured.value.size / self.cells
         usual = np.clip(self.cells // 2, counts, most)

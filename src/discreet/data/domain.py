@@ -44,6 +44,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
@@ -56,6 +57,13 @@ from discreet.errors import ParameterError, SchemaError
 
 Level = str | int | bool
 MAX_CODES = 2**62
+_KINDS: tuple[tuple[Any, str], ...] = (
+    ((bool, np.bool_), "boolean"),
+    (str, "text"),
+    (numbers.Integral, "whole"),
+    ((float, np.floating), "float"),
+    ((Decimal, Fraction), "decimal"),
+)
 _SHOWN = 12  # levels of a category that are printed
 
 
@@ -498,7 +506,6 @@ class Whole(_Ordered):
 
 
 Column = Category | Number | AnyNumber | Vector | Bits | Whole
-_COLUMN_TYPES = (Category, Number, AnyNumber, Vector, Bits, Whole)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -520,7 +527,15 @@ class Domain(Mapping[str, Column]):
         for name, column in named.items():
             # A record calls back with its field `columns`, a tuple of pairs; a user's column of that name is no tuple.
             pairs.extend(column if name == "columns" and isinstance(column, tuple) else [(name, column)])
-        object.__setattr__(self, "columns", tuple(_declared(name, column) for name, column in pairs))
+        for key, declaration in pairs:
+            if kind_of(key) != "text" or not key:
+                raise ParameterError(f"a column name must be non-empty text, found {key!r}")
+            if not isinstance(declaration, _AnyColumn):
+                raise ParameterError(
+                    f"column {key!r} must be a Category, a Number or a Vector, found {declaration!r}; the levels of a "
+                    "category are declared, never read from the rows (other=... takes the rest)"
+                )
+        exact.freeze(self, columns=tuple(pairs))
         if not pairs:
             raise ParameterError("a Domain needs at least one column, found none")
         repeated = sorted(name for name, times in Counter(self.names).items() if times > 1)
@@ -594,7 +609,7 @@ def common_unit(values: Iterable[Fraction]) -> Fraction:
 
 def flag(**named: object) -> bool:
     ((name, value),) = named.items()
-    if not isinstance(value, (bool, np.bool_)):
+    if kind_of(value) != "boolean":
         raise ParameterError(f"{name} must be True or False, found {value!r}")
     return bool(value)
 
@@ -606,43 +621,38 @@ def _fits_floats(*values: Fraction) -> None:
             raise ParameterError("bounds and steps must be 0 or between 1e-300 and 1e300 in absolute value")
 
 
+def kind_of(value: object) -> str | None:
+    """The kind of an entry or a level: "boolean", "text", "whole", "float" or "decimal"; None for anything else."""
+    return next((kind for types, kind in _KINDS if isinstance(value, types)), None)
+
+
 def _level(level: object) -> Level:
-    if isinstance(level, (bool, np.bool_)):
+    kind = kind_of(level)
+    if kind == "boolean":
         return bool(level)
-    if isinstance(level, str):
+    if kind == "text":
         return str.__str__(level)  # of an enum member too: its value, not its name
-    if isinstance(level, numbers.Integral):
-        return int(exact.writable(level=Fraction(operator.index(level))))
+    if kind == "whole":
+        return int(exact.writable(level=Fraction(operator.index(level))))  # type: ignore[arg-type]
     if isinstance(level, (list, tuple, set, frozenset, range)):
         raise ParameterError(f"give the levels one by one: Category(*levels), found one {type(level).__name__}")
-    advice = "; use Number(low, high, step) for numbers, or text" if isinstance(level, (float, Fraction)) else ""
+    advice = "" if kind is None else "; use Number(low, high, step) for numbers, or text"
     raise ParameterError(f"a level must be text, a whole number or a boolean, found {level!r}{advice}")
 
 
 def _kinded(level: Level) -> tuple[str, Level]:
     """A level with its kind, so that 1 and True are different."""
-    kind = "boolean" if isinstance(level, bool) else "text" if isinstance(level, str) else "whole"
-    return kind, level
+    return str(kind_of(level)), level
 
 
 def _matches(value: object) -> list[tuple[str, Level]]:
     """What a value matches among kinded levels, best first."""
-    if isinstance(value, str):
-        return [("text", value)]
-    if isinstance(value, (bool, np.bool_)):
-        return [("boolean", bool(value)), ("whole", int(value))]
-    found = exact.number(value=value)
-    if found.denominator != 1:
+    kind = kind_of(value)
+    if kind == "text":
+        return [("text", value)]  # type: ignore[list-item]
+    if kind == "boolean":
+        return [("boolean", bool(value)), ("whole", int(value))]  # type: ignore[call-overload]
+    number = exact.number(value=value)
+    if number.denominator != 1:
         return []
-    return [("whole", int(found)), *([("boolean", bool(found))] if found in (0, 1) else [])]
-
-
-def _declared(name: object, column: object) -> tuple[str, Column]:
-    if not isinstance(name, str) or not name:
-        raise ParameterError(f"a column name must be non-empty text, found {name!r}")
-    if not isinstance(column, _COLUMN_TYPES):
-        raise ParameterError(
-            f"column {name!r} must be a Category, a Number or a Vector, found {column!r}; the levels of a category are "
-            "declared, never read from the rows (other=... takes the rest)"
-        )
-    return name, column
+    return [("whole", int(number)), *([("boolean", bool(number))] if number in (0, 1) else [])]

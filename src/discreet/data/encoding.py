@@ -23,7 +23,6 @@ Accuracy.  A row within the norm moves by less than one step in each coordinate,
 from __future__ import annotations
 
 import math
-import numbers
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.arrays import Codes, Floats, Ints, Mask
-from discreet.data.domain import AnyNumber, Category, Column, Number, Vector, near_misses
+from discreet.data.domain import AnyNumber, Category, Column, Number, Vector, kind_of, near_misses
 from discreet.errors import DiscreetError, ParameterError, SchemaError, UndeclaredLevels
 
 Result = TypeVar("Result")
@@ -49,13 +48,6 @@ KIND_WORDS = {
     "decimal": "decimals",
     "boolean": "booleans",
 }
-_KINDS: tuple[tuple[Any, str], ...] = (
-    ((bool, np.bool_), "boolean"),
-    (str, "text"),
-    (numbers.Integral, "whole"),
-    ((float, np.floating), "float"),
-    ((Decimal, Fraction), "decimal"),
-)
 _INT64 = np.iinfo(np.int64)
 _SPELLED_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
 _SPELLED_INFINITY = re.compile(r"([+-]?)inf(inity)?\Z", re.IGNORECASE)
@@ -220,7 +212,7 @@ def _read_objects(entries: Sequence[Any]) -> list[Values]:
 def _kind(entry: Any) -> str:
     if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
         return "nothing"
-    kind = next((kind for types, kind in _KINDS if isinstance(entry, types)), None)
+    kind = kind_of(entry)
     if kind is None:
         raise SchemaError(f"it must hold numbers, text, booleans or nulls, found {type(entry).__name__}")
     missing = kind in ("float", "decimal") and getattr(entry, "is_nan", lambda: entry != entry)()

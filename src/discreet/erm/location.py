@@ -20,7 +20,7 @@ from discreet.erm.exponential.bounds import RankQuantile
 from discreet.erm.exponential.bounds import promise as rank_promise
 from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
-from discreet.erm.losses import Absolute, Pinball, Squared
+from discreet.erm.losses import Loss
 from discreet.erm.risk import Risk, public_size
 from discreet.errors import ParameterError, Unproven
 from discreet.funds import Funds
@@ -42,11 +42,10 @@ _BETA = 0.05
 """Of a promise in rows, when there is none about the loss."""
 
 
-Location = Squared | Absolute | Pinball
 Solved = tuple[Any, Promise]
 
 
-def methods(loss: Location, column: str, facts: Facts, funds: Funds, *, share: Fraction = Fraction(1)) -> Methods:
+def methods(loss: Loss, column: str, facts: Facts, funds: Funds, *, share: Fraction = Fraction(1)) -> Methods:
     """Every method for this column. share: which part of the rows of the facts is here."""
     known: dict[str, Any] = {}  # mechanisms that are the same for every size
 
@@ -69,7 +68,7 @@ def methods(loss: Location, column: str, facts: Facts, funds: Funds, *, share: F
 
     def rank(at: Facts) -> Solved:
         """Its promise is about the pinball loss, of which |u| is twice the median's."""
-        q, times = (loss.q, 1) if isinstance(loss, Pinball) else (Fraction(1, 2), 2)
+        q, times = loss.as_pinball() or (Fraction(1, 2), 2)
         mechanism = calibrated("rank", lambda noise: RankQuantile(column, q, 1 / noise), at)
         number = at.domain.column(column)
         if isinstance(number, AnyNumber):
@@ -82,7 +81,7 @@ def methods(loss: Location, column: str, facts: Facts, funds: Funds, *, share: F
         return solvers.methods(risk_of(loss, column, facts), facts, funds, share=share).find(name)
 
     makers: dict[str, Maker] = {name: functools.partial(solver, name) for name in solvers.SOLVERS}
-    if not isinstance(loss, Squared):
+    if loss.as_pinball() is not None:
         return Methods({"rank": solvers.maker("rank", facts, rank, share), **makers}, usual=lambda: ("rank",))
     for name in SUMS:
         makers[name] = solvers.maker(name, facts, functools.partial(noisy_sum, name))
@@ -115,7 +114,7 @@ def bounds_of(column: str, facts: Facts) -> tuple[Fraction, Fraction]:
     return number.low, number.high
 
 
-def risk_of(loss: Location, column: str, facts: Facts) -> Risk:
+def risk_of(loss: Loss, column: str, facts: Facts) -> Risk:
     """The mean loss of one number between the column's bounds."""
     return Risk(loss, Constant(), column, interval(*bounds_of(column, facts)))
 

@@ -22,8 +22,7 @@ from typing import Any
 from discreet.data import Facts
 from discreet.erm import descent, output_perturbation
 from discreet.erm.exponential import bounds
-from discreet.erm.losses import Squared
-from discreet.erm.risk import Ridge, Risk
+from discreet.erm.risk import Risk
 from discreet.erm.schedules import Average
 from discreet.funds import Funds
 from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
@@ -56,9 +55,9 @@ def methods(
         # Without ridge, output perturbation with Gaussian noise promises about the root of what descent does, in units
         # of diameter times slope: less, whenever either says anything. With ridge or with pure noise either may win.
         gaussian = isinstance(first.offer(facts.size).mechanism.noise, GaussianNoise)
-        others = () if gaussian and not isinstance(risk.regularizer, Ridge) else ("output",)
+        others = () if gaussian and not risk.penalty.ridge else ("output",)
         # A grid in several dimensions reads the rows thousands of times, unless their squares are all it needs.
-        quick = risk.dimension(facts.domain) == 1 or isinstance(risk.loss, Squared)
+        quick = risk.dimension(facts.domain) == 1 or risk.loss.moments
         return ("descent", *(("exponential",) if quick else ()), *others)
 
     listed = Methods(
@@ -96,5 +95,5 @@ def _solved(name: str, risk: Risk, funds: Funds, steps: int | None, facts: Facts
         return perturbed, output_perturbation.promise(perturbed, facts)
     noise = _NOISES.get(name)
     schedule = Average if noise is not None else descent.SCHEDULES.get(name)
-    found = descent.propose(risk, facts=facts, funds=funds, noise=noise, schedule=schedule, steps=steps)
-    return found, descent.promise(found, facts)
+    descended = descent.propose(risk, facts=facts, funds=funds, noise=noise, schedule=schedule, steps=steps)
+    return descended, descent.promise(descended, facts)

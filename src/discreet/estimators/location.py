@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from discreet import exact
 from discreet.data import AnyNumber, Dataset, Domain, Number
-from discreet.erm.location import Location, methods
-from discreet.erm.losses import Absolute, Pinball, Squared
+from discreet.erm.location import methods
+from discreet.erm.losses import Absolute, Loss, Pinball, Squared
 from discreet.erm.risk import public_size
 from discreet.errors import ParameterError
 from discreet.estimators import input as reading
@@ -102,7 +102,7 @@ class Column:
     offset: Fraction
 
 
-def _fit(estimator: Any, x: Any, name: Any, loss: Location) -> None:
+def _fit(estimator: Any, x: Any, name: Any, loss: Loss) -> None:
     terms = terms_of(estimator)
     table = reading.is_table(x)
     column = _table_column(estimator, terms, x, name) if table else _values(estimator, terms, x, name)

@@ -35,7 +35,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
 
 from discreet.data import Domain, Floats
 from discreet.hypothesis.dense import Dense
@@ -209,6 +208,8 @@ class _Block:
     """All numbers measured over one scope as a matrix on its cells; None stands for the cells themselves."""
 
     def __init__(self, parts: Sequence[MeasuredPart]) -> None:
+        from scipy.sparse import csr_array, vstack
+
         self.scope, self.shape = parts[0].scope, parts[0].form.shape
         self.matrix = self.squared = None
         if len(parts) > 1 or not parts[0].plain:

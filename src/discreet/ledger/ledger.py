@@ -76,12 +76,7 @@ class Ledger:
             raise ParameterError(f"{where.name} exists already; Ledger.open opens a ledger")
         if source is not None:
             require_unclaimed(source)
-        place = _made(where, opening, table, marks, now)
-        try:
-            place.publish(where)
-        except BaseException:
-            place.discard()
-            raise
+        _build(where, opening, table, marks, now)
         made = Ledger(Store(file_parts(where, marks), now=now))
         if source is not None:
             try:
@@ -171,7 +166,7 @@ class Ledger:
     def facts(self) -> Facts | None:
         """The table's public facts as last recorded; None before the first release of a ledger made without a table."""
         with self.store.reading() as state:
-            return None if state.current_facts is None else self._facts(state, state.current_facts)
+            return None if state.current_facts is None else self.facts_with(state.current_facts)
 
     def spent(self) -> Books:
         """The sums in both books, with the caps."""
@@ -181,13 +176,12 @@ class Ledger:
     def remaining(self, *, allowance: str | None = None) -> Books:
         """What is left in both books, and under an allowance if one is named. `.how_many(mechanism)` counts on."""
         with self.store.reading() as state:
-            facts = None if state.current_facts is None else self._facts(state, state.current_facts)
-            left = remaining_books(state.spent, self._header.caps, self._header.order, facts)
+            left = remaining_books(state.spent, self._header.caps, self._header.order, self.facts)
             if allowance is None:
                 return left
             named = state.allowance(allowance)
             caps = self._header.caps.share(named.share)
-            return left.at_most(remaining_books(named.spent, caps, self._header.order, facts))
+            return left.at_most(remaining_books(named.spent, caps, self._header.order, None))
 
     def allowances(self) -> list[AllowanceUse]:
         """What was spent under each allowance and what is left of it, in the order in which they were made."""
@@ -386,33 +380,27 @@ class Ledger:
 
     def facts_with(self, facts_hash: str) -> Facts:
         """The facts that an entry names by their hash."""
-        with self.store.reading() as state:
-            return self._facts(state, facts_hash)
-
-    def _facts(self, state: State, facts_hash: str) -> Facts:
         if facts_hash not in self._known_facts:
-            recorded = self.store.entry(state.facts[facts_hash])["facts"]
-            self._known_facts[facts_hash] = revive(recorded, _FACTS_CLASSES)
+            with self.store.reading() as state:
+                body = self.store.entry(state.facts[facts_hash])
+            self._known_facts[facts_hash] = revive(body["facts"], _FACTS_CLASSES)
         return self._known_facts[facts_hash]
 
 
-def _made(
-    where: Path, opening: Body, table: Dataset | Identity, state_dir: Path, now: Callable[[], str]
-) -> SqlitePlace:
-    """A whole ledger under a name that nobody looks for, with its mark; it still has to be published."""
+def _build(where: Path, opening: Body, table: Dataset | Identity, marks: Path, now: Callable[[], str]) -> None:
+    """Make a whole ledger with its mark under a name that no reader looks for; then give it its own name."""
     place = SqlitePlace(where.with_name(f".{where.name}.{secrets.token_hex(8)}.new"))
     place.create()
     try:
         witness = opening["id"][:16]
-        store = Store(replace(file_parts(where, state_dir), place=place), now=now)
+        store = Store(replace(file_parts(where, marks), place=place), now=now)
         write_opening(store, opening, table, witness=witness)
         with store.reading() as state:
-            mark = mark_of(state, witness)
-        mark_file(state_dir, opening["id"]).write_first(mark)
+            mark_file(marks, opening["id"]).write_first(mark_of(state, witness))
+        place.publish(where)
     except BaseException:
         place.discard()
         raise
-    return place
 
 
 def _proved_names(state: State, mark: Mark | None) -> Json:

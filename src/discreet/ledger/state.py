@@ -376,6 +376,14 @@ LARGE = 2**16
 """Bytes: a longer answer lies beside the entries, and its entry has the hash of it."""
 
 
+def detached(fields: Body) -> tuple[Body, str | None]:
+    """The fields of an entry and, if their answer is long, its text: the entry has its hash instead."""
+    text = fields.get("answer")
+    if text is None or len(text) <= LARGE:
+        return fields, None
+    return {**fields, "answer": {"sha256": text_hash(text), "bytes": len(text.encode("utf-8"))}}, text
+
+
 def large(body: Body) -> str | None:
     """The hash of the entry's answer, if that lies beside the entries."""
     answer = body.get("answer")
@@ -443,6 +451,12 @@ def state_record(state: State) -> Json:
         },
         "folded": state.folded,
     }
+
+
+def fold_body(state: State) -> tuple[Body, str]:
+    """The body of the fold entry that vouches for a state, and the state's stored text."""
+    stored = state_record(state)
+    return {"format": FORMAT, "state": digest(stored)}, canonical(stored)
 
 
 def folded(opening: Row, text: str, row: Callable[[int], Row | None]) -> State | None:

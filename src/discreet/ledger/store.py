@@ -31,22 +31,19 @@ from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, 
 from discreet.funds import NOTHING
 from discreet.ledger.place import Held, Look, Mark, Parts, Secrets, Witness, Write, name_digest
 from discreet.ledger.state import (
-    FORMAT,
-    GENESIS,
-    LARGE,
     Body,
     Row,
     State,
     advance,
     checked_body,
+    detached,
+    fold_body,
     folded,
     large,
     printable,
     row_of,
-    state_record,
     text_hash,
 )
-from discreet.records import canonical, digest
 
 FOLD_EVERY = 1000
 """Entries between two stored states."""
@@ -341,10 +338,9 @@ class Writer:
         chain = {"kind": kind, "previous": self.state.hash, "time": time, "witness": self.witness}
         if kind not in ("open", "facts"):  # so that no two copies of a ledger ever write the same entry
             chain["nonce"] = secrets.token_hex(8)
-        answer = fields.get("answer")
-        if answer is not None and len(answer) > LARGE:
-            self._write.hold(text_hash(answer), answer)
-            fields = {**fields, "answer": {"sha256": text_hash(answer), "bytes": len(answer.encode("utf-8"))}}
+        fields, long_answer = detached(fields)
+        if long_answer is not None:
+            self._write.hold(text_hash(long_answer), long_answer)
         row = row_of(self.state, {**fields, **chain})
         self.appended = True
         advance(self.state, row)
@@ -366,9 +362,9 @@ class Writer:
     def store_state(self) -> None:
         """Store the state every FOLD_EVERY entries, with an entry that vouches for it."""
         if self.state.seq - self.state.folded >= FOLD_EVERY:
-            stored = state_record(self.state)
-            self.append("fold", {"format": FORMAT, "state": digest(stored)})
-            self.keep(_FOLD, canonical(stored))
+            body, stored = fold_body(self.state)
+            self.append("fold", body)
+            self.keep(_FOLD, stored)
 
     def check_mark(self) -> Mark | None:
         """The mark, checked against the entries; the last commit under it, durable or not, is checked too."""
@@ -471,7 +467,7 @@ def _entry(look: Look, seq: int) -> Body:
     row, before = look.row(seq), look.row(seq - 1)
     if row is None:
         raise ParameterError(f"the ledger has no entry {seq}")
-    state = State(seq=seq - 1, hash=GENESIS if before is None else printable(before.hash))
+    state = State(seq - 1) if before is None else State(seq - 1, printable(before.hash))
     body = checked_body(state, row)
     if large(body) is not None:
         body["answer_text"] = _long_answer(look, row, body)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -23,7 +23,39 @@ from discreet.rng import Rng, checked_rate
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Exponential:
+class _Selection:
+    """What the two mechanisms have in common: all but the draw and its price."""
+
+    score: Query
+    rate: Fraction
+
+    def __init__(self, score: Query, rate: Exact) -> None:
+        exact.freeze(self, score=listed(score), rate=exact.positive(rate=rate))
+
+    @classmethod
+    def of(cls, score: Query, *, epsilon: Exact, facts: Facts) -> Self:
+        """The mechanism whose pure guarantee on these facts is exactly epsilon."""
+        span = cls(score, 1)._span(facts)
+        if span == 0:
+            raise ParameterError("no neighbour can change this score: release its best candidate without a mechanism")
+        return cls(score, exact.positive(epsilon=epsilon) / span)
+
+    def numbers(self, facts: Facts) -> int:
+        return numbers(self.score, facts)
+
+    def _span(self, facts: Facts) -> Fraction:
+        """The rate times the range of the scores."""
+        span = self._step_rate(facts) * self.score.sensitivity(facts).range
+        if self.score.partial(Batch.empty(facts.domain)).dtype != np.int64:
+            raise ParameterError("these scores may not fit 64 bits: take a coarser step for the column")
+        return span
+
+    def _step_rate(self, facts: Facts) -> Fraction:
+        """The rate for one integer step of the score, if it can be drawn with."""
+        return checked_rate(self.rate * self.score.unit(facts))
+
+
+class Exponential(_Selection):
     """Release the index i of a candidate with probability proportional to exp(rate * score_i).
 
     Theorem.   If the scores' differences between neighbours span at most r (max - min over the candidates), the release
@@ -33,31 +65,17 @@ class Exponential:
     Reference. Lecture 9; [MT07]; bounded range [DR19], zCDP [CR21].
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "exponential/1"
-    score: Query
-    rate: Fraction
-
-    def __init__(self, score: Query, rate: Exact) -> None:
-        exact.freeze(self, score=listed(score), rate=exact.positive(rate=rate))
-
-    @classmethod
-    def of(cls, score: Query, *, epsilon: Exact, facts: Facts) -> Exponential:
-        """The mechanism whose pure guarantee on these facts is exactly epsilon."""
-        return cls(score, _rate(score, epsilon, facts))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        return Guarantee.of_bounded_range(_span(self.score, self.rate, facts), neighbours=facts.neighbours)
-
-    def numbers(self, facts: Facts) -> int:
-        return numbers(self.score, facts)
+        return Guarantee.of_bounded_range(self._span(facts), neighbours=facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> int:
-        scores = data.exact_sum(self.score.partial).ravel()
-        return rng.select(scores, _in_steps(self.score, self.rate, data.facts))
+        return rng.select(data.exact_sum(self.score.partial).ravel(), self._step_rate(data.facts))
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class PermuteAndFlip:
+class PermuteAndFlip(_Selection):
     """Visit the candidates in random order; release the first that survives a coin of bias exp(rate (score - best)).
 
     Theorem.   If the scores' differences between neighbours span at most r, the release is (rate * r)-DP. (Subtract the
@@ -69,45 +87,13 @@ class PermuteAndFlip:
     Reference. [MS20]; equal to report-noisy-max with exponential noise [DKS21].
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "permute-and-flip/1"
-    score: Query
-    rate: Fraction
-
-    def __init__(self, score: Query, rate: Exact) -> None:
-        exact.freeze(self, score=listed(score), rate=exact.positive(rate=rate))
-
-    @classmethod
-    def of(cls, score: Query, *, epsilon: Exact, facts: Facts) -> PermuteAndFlip:
-        """The mechanism whose pure guarantee on these facts is exactly epsilon."""
-        return cls(score, _rate(score, epsilon, facts))
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        return Guarantee.of_pure(_span(self.score, self.rate, facts), neighbours=facts.neighbours)
-
-    def numbers(self, facts: Facts) -> int:
-        return numbers(self.score, facts)
+        return Guarantee.of_pure(self._span(facts), neighbours=facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> int:
         scores = data.exact_sum(self.score.partial).ravel()
-        rate = _in_steps(self.score, self.rate, data.facts)
-        survivors = np.flatnonzero(rng.flips(scores.max() - scores, rate))
+        survivors = np.flatnonzero(rng.flips(scores.max() - scores, self._step_rate(data.facts)))
         return int(survivors[rng.integers(len(survivors))])
-
-
-def _span(score: Query, rate: Fraction, facts: Facts) -> Fraction:
-    span = _in_steps(score, rate, facts) * score.sensitivity(facts).range
-    if score.partial(Batch.empty(facts.domain)).dtype != np.int64:
-        raise ParameterError("these scores may not fit 64 bits: take a coarser step for the column")
-    return span
-
-
-def _in_steps(score: Query, rate: Fraction, facts: Facts) -> Fraction:
-    """The rate for one integer step of the score, if it can be drawn with."""
-    return checked_rate(rate * score.unit(facts))
-
-
-def _rate(score: Query, epsilon: Exact, facts: Facts) -> Fraction:
-    span = _span(score, Fraction(1), facts)
-    if span == 0:
-        raise ParameterError("no neighbour can change this score: release its best candidate without a mechanism")
-    return exact.positive(epsilon=epsilon) / span

@@ -8,7 +8,6 @@ every decision is a comparison of integers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -16,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet import exact
-from discreet.data import Column, Dataset, Facts, IntArray
+from discreet.data import Dataset, Facts, IntArray
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, Neighbours
@@ -79,7 +78,9 @@ class StableHistogram:
         exactly = np.array([count for _, count in counts], dtype=np.int64)
         shown, noisy = passing(exactly, self.scale, self.bound, rng)
         columns = [data.facts.domain.column(name) for name in self.keys.columns]
-        return tuple((_labels(columns, counts[i][0]), n) for i, n in zip(shown.tolist(), noisy.tolist(), strict=True))
+        keys = [counts[place][0] for place in shown.tolist()]
+        labels = [tuple(column.label(code) for column, code in zip(columns, key, strict=True)) for key in keys]
+        return tuple(zip(labels, noisy.tolist(), strict=True))
 
     def certain_count(self, beta: float) -> int:
         """A bin of this count is released with probability at least 1 - beta."""
@@ -112,10 +113,6 @@ class StableMode:
         shown = self.histogram.run(data, rng)
         fullest = max((count for _, count in shown), default=None)
         return next((label for label, count in shown if count == fullest), None)
-
-
-def _labels(columns: Sequence[Column], key: Sequence[int]) -> Label:
-    return tuple(column.label(code) for column, code in zip(columns, key, strict=True))
 
 
 # The bounded noise, for every mechanism that shows a bin only if its noisy count passes the bound.

@@ -20,11 +20,11 @@ from fractions import Fraction
 from typing import ClassVar
 
 from discreet import exact
-from discreet.data import Batch, Dataset, Facts
+from discreet.data import Dataset, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee
-from discreet.query import Count, Histogram, Sum, numbers, require_numbers
+from discreet.query import Count, Histogram, Sum, is_question, numbers, require_numbers
 from discreet.rng import Rng, checked_scale
 
 
@@ -38,7 +38,7 @@ class Above:
     center: Fraction | None
 
     def __init__(self, query: Count | Sum, threshold: Exact, center: Exact | None = None) -> None:
-        if not isinstance(query, (Count, Sum)):
+        if not is_question(query) or query.grouped:
             raise ParameterError(f"a question is about a Count or a Sum, found {type(query).__name__}")
         middle = None if center is None else exact.number(center=center)
         exact.freeze(self, query=query, threshold=exact.number(threshold=threshold), center=middle)
@@ -76,7 +76,7 @@ class Far:
     worth: int
 
     def __init__(self, query: Count | Sum | Histogram, guess: Iterable[int], threshold: Exact, worth: int = 1) -> None:
-        if not isinstance(query, (Count, Sum, Histogram)):
+        if not is_question(query):
             raise ParameterError(f"a question is about a Count, a Sum or a Histogram, found {type(query).__name__}")
         exact.freeze(
             self,
@@ -92,13 +92,12 @@ class Far:
 
     def moved(self, facts: Facts) -> Fraction:
         """The sensitivity: how far one person can move the margin."""
-        found = self.query.sensitivity(facts)
-        numbers = int(self.query.partial(Batch.empty(facts.domain)).size)
-        if len(self.guess) != numbers:
+        moved, wanted = self.query.sensitivity(facts), numbers(self.query, facts)
+        if len(self.guess) != wanted:
             raise ParameterError(
-                f"guess must have {numbers} numbers, one for each of the query's; found {len(self.guess)}"
+                f"guess must have {wanted} numbers, one for each of the query's; found {len(self.guess)}"
             )
-        return Fraction(found.linf, self.worth)
+        return Fraction(moved.linf, self.worth)
 
     def margin(self, data: Dataset) -> Fraction:
         """The largest distance minus the threshold: private, read only inside a step."""
@@ -118,7 +117,71 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class AboveThreshold:
+class _Conversation:
+    """What the two versions have in common: all but the law of the noise."""
+
+    threshold_scale: Fraction
+    question_scale: Fraction
+    sensitivity: Fraction
+    monotone: bool
+
+    def __init__(
+        self, threshold_scale: Exact, question_scale: Exact, sensitivity: Exact = 1, monotone: bool = False
+    ) -> None:
+        if not isinstance(monotone, bool):
+            raise ParameterError(f"monotone must be True or False, found {monotone!r}")
+        exact.freeze(
+            self,
+            threshold_scale=exact.positive(threshold_scale=threshold_scale),
+            question_scale=exact.positive(question_scale=question_scale),
+            sensitivity=exact.positive(sensitivity=sensitivity),
+            monotone=monotone,
+        )
+        for scale in (self.threshold_scale, self.question_scale):
+            checked_scale(scale / self.sensitivity)
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        if self.monotone and facts.neighbours.replace_one:
+            raise ParameterError(
+                "monotone questions are cheaper under add-remove only; under replace-one leave it False"
+            )
+        times = 1 if self.monotone else 2
+        epsilon = self.sensitivity / self.threshold_scale + times * self.sensitivity / self.question_scale
+        return Guarantee.of_pure(epsilon, neighbours=facts.neighbours)
+
+    def check(self, ask: Above | Far, facts: Facts) -> None:
+        if not isinstance(ask, (Above, Far)):
+            raise ParameterError(f"a question is an Above(query, threshold) or a Far(...), found {type(ask).__name__}")
+        moved = ask.moved(facts)
+        if moved > self.sensitivity:
+            raise ParameterError(
+                f"this question has sensitivity {moved}; the conversation was paid for {self.sensitivity}"
+            )
+        require_numbers(numbers(ask.query, facts))
+        if self.monotone and not ask.monotone:
+            raise ParameterError("this conversation was paid for monotone questions: counts, without a center")
+
+    def look(self, ask: Above | Far, data: Dataset) -> Looked:
+        return Looked(ask.margin(data))
+
+    def _noise(self, scale: Fraction, rng: Rng) -> int:
+        raise NotImplementedError
+
+    def begin(self, data: Dataset, rng: Rng) -> int:
+        return self._noise(self.threshold_scale / self.sensitivity, rng)
+
+    def step(self, state: int, ask: Above | Far | Looked, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
+        noise = self._noise(self.question_scale / self.sensitivity, rng)
+        above = ask.margin(data) + (noise - state) * self.sensitivity >= 0
+        return (None if above else state), above
+
+    def _bound(self, scale: Fraction, beta: Exact) -> Fraction:
+        """The least t > 0 on the grid with P[geometric noise >= t] <= beta."""
+        steps = math.ceil(float(scale / self.sensitivity) * -math.log(float(exact.probability(beta=beta))))
+        return max(1, steps) * self.sensitivity
+
+
+class AboveThreshold(_Conversation):
     """AboveThreshold with one-sided noise: the threshold and every question get geometric noise, never negative.
 
     Theorem.   Questions of sensitivity at most D; z and each nu are geometric on the grid of step D with P[z >= j D] =
@@ -132,40 +195,19 @@ class AboveThreshold:
     Reference. Lecture 13; proof: docs/proofs/above_threshold.md.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "above-threshold/1"
-    threshold_scale: Fraction
-    question_scale: Fraction
-    sensitivity: Fraction
-    monotone: bool
 
-    def __init__(
-        self, threshold_scale: Exact, question_scale: Exact, sensitivity: Exact = 1, monotone: bool = False
-    ) -> None:
-        _freeze(self, threshold_scale, question_scale, sensitivity, monotone)
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        return _priced(self, facts)
-
-    def check(self, ask: Above | Far, facts: Facts) -> None:
-        _check_question(self, ask, facts)
-
-    def look(self, ask: Above | Far, data: Dataset) -> Looked:
-        return Looked(ask.margin(data))
-
-    def begin(self, data: Dataset, rng: Rng) -> int:
-        return int(rng.geometric(self.threshold_scale / self.sensitivity))
-
-    def step(self, state: int, ask: Above | Far | Looked, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
-        noise = int(rng.geometric(self.question_scale / self.sensitivity))
-        return _answered(state, ask.margin(data) + (noise - state) * self.sensitivity >= 0)
+    def _noise(self, scale: Fraction, rng: Rng) -> int:
+        return int(rng.geometric(scale))
 
     def z_bound(self, beta: Exact) -> Fraction:
         """The least t > 0 on the grid with P[z >= t] <= beta: a "no" means value < threshold + t."""
-        return _tail_steps(beta, self.threshold_scale / self.sensitivity) * self.sensitivity
+        return self._bound(self.threshold_scale, beta)
 
     def nu_bound(self, beta: Exact) -> Fraction:
         """The least t > 0 on the grid with P[nu >= t] <= beta: this question's "yes" means value > threshold - t."""
-        return _tail_steps(beta, self.question_scale / self.sensitivity) * self.sensitivity
+        return self._bound(self.question_scale, beta)
 
     def window(self, beta: Exact, *, questions: int) -> Fraction:
         """With probability 1 - beta, every no of this many questions has value < threshold + a and every yes has value
@@ -174,8 +216,7 @@ class AboveThreshold:
         return self.z_bound(half) + self.nu_bound(half / exact.whole(questions=questions))
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class AboveThresholdLaplace:
+class AboveThresholdLaplace(_Conversation):
     """AboveThreshold as lecture 13 has it: two-sided (discrete) Laplace noise on the threshold and on every question.
 
     Theorem.   As AboveThreshold, with z and nu discrete Laplace of scales b1 and b2 on the grid of step D: (D/b1 +
@@ -186,86 +227,14 @@ class AboveThresholdLaplace:
     Reference. Lecture 13; [DR14] theorem 3.23; [LSL17] algorithm 7; docs/proofs/above_threshold.md.
     """
 
+    __slots__ = ()
     NAME: ClassVar[str] = "above-threshold-laplace/1"
-    threshold_scale: Fraction
-    question_scale: Fraction
-    sensitivity: Fraction
-    monotone: bool
 
-    def __init__(
-        self, threshold_scale: Exact, question_scale: Exact, sensitivity: Exact = 1, monotone: bool = False
-    ) -> None:
-        _freeze(self, threshold_scale, question_scale, sensitivity, monotone)
-
-    def guarantee(self, facts: Facts) -> Guarantee:
-        return _priced(self, facts)
-
-    def check(self, ask: Above | Far, facts: Facts) -> None:
-        _check_question(self, ask, facts)
-
-    def look(self, ask: Above | Far, data: Dataset) -> Looked:
-        return Looked(ask.margin(data))
-
-    def begin(self, data: Dataset, rng: Rng) -> int:
-        return int(rng.laplace(self.threshold_scale / self.sensitivity))
-
-    def step(self, state: int, ask: Above | Far | Looked, data: Dataset, rng: Rng) -> tuple[int | None, bool]:
-        noise = int(rng.laplace(self.question_scale / self.sensitivity))
-        return _answered(state, ask.margin(data) + (noise - state) * self.sensitivity >= 0)
+    def _noise(self, scale: Fraction, rng: Rng) -> int:
+        return int(rng.laplace(scale))
 
     def window(self, beta: Exact, *, questions: int) -> Fraction:
         """As AboveThreshold.window. Each noise has two tails and counts on both sides: a quarter of beta for each."""
         quarter = exact.probability(beta=beta) / 4
-        z = _tail_steps(quarter, self.threshold_scale / self.sensitivity)
-        nu = _tail_steps(quarter / exact.whole(questions=questions), self.question_scale / self.sensitivity)
-        return 2 * (z + nu) * self.sensitivity
-
-
-_Either = AboveThreshold | AboveThresholdLaplace
-
-
-def _freeze(
-    conversation: _Either, threshold_scale: Exact, question_scale: Exact, sensitivity: Exact, monotone: bool
-) -> None:
-    if not isinstance(monotone, bool):
-        raise ParameterError(f"monotone must be True or False, found {monotone!r}")
-    exact.freeze(
-        conversation,
-        threshold_scale=exact.positive(threshold_scale=threshold_scale),
-        question_scale=exact.positive(question_scale=question_scale),
-        sensitivity=exact.positive(sensitivity=sensitivity),
-        monotone=monotone,
-    )
-    checked_scale(conversation.threshold_scale / conversation.sensitivity)
-    checked_scale(conversation.question_scale / conversation.sensitivity)
-
-
-def _priced(conversation: _Either, facts: Facts) -> Guarantee:
-    if conversation.monotone and facts.neighbours.replace_one:
-        raise ParameterError("monotone questions are cheaper under add-remove only; under replace-one leave it False")
-    times = 1 if conversation.monotone else 2
-    epsilon = conversation.sensitivity / conversation.threshold_scale
-    epsilon += times * conversation.sensitivity / conversation.question_scale
-    return Guarantee.of_pure(epsilon, neighbours=facts.neighbours)
-
-
-def _check_question(conversation: _Either, ask: Above | Far, facts: Facts) -> None:
-    if not isinstance(ask, (Above, Far)):
-        raise ParameterError(f"a question is an Above(query, threshold) or a Far(...), found {type(ask).__name__}")
-    moved = ask.moved(facts)
-    if moved > conversation.sensitivity:
-        raise ParameterError(
-            f"this question has sensitivity {moved}; the conversation was paid for {conversation.sensitivity}"
-        )
-    require_numbers(numbers(ask.query, facts))
-    if conversation.monotone and not ask.monotone:
-        raise ParameterError("this conversation was paid for monotone questions: counts, without a center")
-
-
-def _answered(state: int, above: bool) -> tuple[int | None, bool]:
-    return (None if above else state), above
-
-
-def _tail_steps(beta: Exact, scale: Fraction) -> int:
-    """The least j >= 1 with exp(-j / scale) <= beta."""
-    return max(1, math.ceil(float(scale) * -math.log(float(exact.probability(beta=beta)))))
+        nu = self._bound(self.question_scale, quarter / exact.whole(questions=questions))
+        return 2 * (self._bound(self.threshold_scale, quarter) + nu)

@@ -21,7 +21,7 @@ from discreet.describe import one_line
 from discreet.erm import location, network, solvers
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import Declared, VectorColumn
-from discreet.erm.losses import Absolute, Huber, Logistic, Pinball, Softmax, Squared
+from discreet.erm.losses import Absolute, Huber, Logistic, Loss, Pinball, Softmax, Squared
 from discreet.erm.risk import Risk
 from discreet.errors import ParameterError
 from discreet.method import Method, Methods, Offer, Promise, choose, unit_of
@@ -120,7 +120,7 @@ def _domain(problem: Problem) -> Domain:
     return Domain(x=Vector(problem.number("d"), norm=1), y=outcome)
 
 
-def _loss(problem: Problem) -> location.Location:
+def _loss(problem: Problem) -> Loss:
     if problem.kind == "quantile":
         percent = problem.number("percent")
         if percent > 99:
@@ -170,9 +170,8 @@ def described(problem: Problem) -> dict[str, Any]:
     if problem.kind == "network":
         return {"numbers": tuple(numbers.items())}
     risk, facts = _risk(problem), Facts(_domain(problem), problem.neighbours, problem.size)
-    radius = risk.feasible.radius if isinstance(risk.feasible, Ball) else None
     units = f"{_units(problem, risk)}; {_COUNTED[unit_of(facts)]}"
-    return {"numbers": tuple(numbers.items()), "units": units, "radius": radius}
+    return {"numbers": tuple(numbers.items()), "units": units, "radius": risk.feasible.ball}
 
 
 def _units(problem: Problem, risk: Risk) -> str:
@@ -182,9 +181,8 @@ def _units(problem: Problem, risk: Risk) -> str:
     if kind in LOCATION:
         those = own if declared else "of a column whose values lie in [0, 1]"
         return f"{those}{', squared' if kind == 'mean' else ''}"
-    assert isinstance(risk.feasible, Ball)
     scaled = "scaled features" if declared else "features whose rows have norm 1"
-    ball = f"coefficients of {scaled} of length at most {float(risk.feasible.radius):.4g}"
+    ball = f"coefficients of {scaled} of length at most {float(risk.feasible.ball or 0):.4g}"
     match risk.loss:
         case Huber(threshold=threshold):
             those = own if declared else "of targets in [-1, 1]"
