@@ -212,7 +212,7 @@ def plan(
         from discreet.plan import models
 
         found = [_row(problem, methods.find(name), methods) for name in models.names(kind) or methods.names]
-        taken = models.taken(problem, {row.method: row.needed for row in found if row.needed is not None})
+        taken = models.taken(problem, methods, {row.method: row.needed for row in found if row.needed is not None})
         found, described = [replace(row, taken=row.method == taken) for row in found], models.described(problem)
     else:
         found, described = [_row(problem, method, methods) for method in methods], {"numbers": tuple(numbers.items())}
