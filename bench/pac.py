@@ -26,8 +26,7 @@ from bench.erm_growth import Found, apart, measured
 from discreet.data import BitMatrix
 from discreet.funds import Funds
 from discreet.method import Method
-from discreet.pac import all_conjunctions, learners
-from discreet.pac.rules import Labels, Literals
+from discreet.pac import Labels, Literals, all_conjunctions, learners
 
 EPSILONS = (0.1, 1.0)
 FITS, PEER_FITS = 20, 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 
-from discreet.data import FIRST_EDITION, AnyNumber, Column, Domain, Table
+from discreet.data import FIRST_EDITION, Domain, Table
 from discreet.errors import SchemaError
 from discreet.guarantee import Neighbours
 from discreet.rng import SeededRng
@@ -32,7 +32,11 @@ def made_up(
 ) -> Table:
     """A table of made-up people with this declaration, one row each."""
     rng = SeededRng(_SEED)
-    rows = {column: _values(domain[column], rng, people) for column in domain}
+    rows: dict[str, list[object]] = {}
+    for column in domain:
+        label = functools.cache(domain[column].label) if domain[column].listed else int
+        codes = domain[column].size if domain[column].listed else _NUMBERS
+        rows[column] = [label(int(code)) for code in rng.integers(codes, people)]
     if unit is not None:
         if unit in domain:
             raise SchemaError(f"the unit {unit!r} is declared as a column too: leave one of the two out to rehearse")
@@ -48,10 +52,3 @@ def made_up(
         rehearsal=True,
         edition=edition,
     )
-
-
-def _values(column: Column, rng: SeededRng, people: int) -> list[object]:
-    if isinstance(column, AnyNumber):
-        return [int(each) for each in rng.integers(_NUMBERS, people)]
-    label = functools.cache(column.label)
-    return [label(int(code)) for code in rng.integers(column.size, people)]

@@ -34,7 +34,6 @@ import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +102,7 @@ class Schema:
         if _DEEP.search(text):  # the parser would take very long for it
             raise SchemaError(f"{where.name} has a key of more than 64 parts: a schema has tables [columns.NAME] only")
         try:
-            declared = tomllib.loads(text, parse_float=_decimal)
+            declared = tomllib.loads(text, parse_float=lambda digits: exact.number(number=digits))
         except ValueError as error:  # not TOML, or a number that is not finite
             raise SchemaError(f"{where.name} is not TOML: {error}") from None
         except RecursionError:
@@ -171,9 +170,13 @@ def kind_of(column: Column) -> str:
 
 
 def draft(path: str | os.PathLike[str]) -> str:
-    """The text of a schema for a data file, from the names (and, in Parquet, the types) of its columns alone."""
+    """The text of a schema for a data file, from the names (and, in Parquet, the types) of its columns alone.
+
+    A type is "number", "whole", "truth" or "text"; "" if only the name of the column is known.
+    """
     source = Path(path)
-    types = _types(source)
+    scan = Scan(source)
+    types = dict.fromkeys(scan.names(), "") if scan.is_csv else parquet_types(source)
     name = source.stem if source.stem.isidentifier() else "people"
     header = "# The names are the first line of the file: if that is a row about somebody, add a line of names first."
     head = [
@@ -194,14 +197,6 @@ def draft(path: str | os.PathLike[str]) -> str:
     ]
     body = [line for column, kind in types.items() for line in ("", f"[columns.{_key(column)}]", *_drafted(kind))]
     return "\n".join([*head, *body, ""])
-
-
-def _types(source: Path) -> dict[str, str]:
-    """The kind of every column: "number", "whole", "truth", "text", or "" if only its name is known."""
-    scan = Scan(source)
-    if scan.is_csv:
-        return dict.fromkeys(scan.names(), "")
-    return parquet_types(source)
 
 
 def _drafted(kind: str) -> list[str]:
@@ -313,11 +308,6 @@ def _gaps(found: object, place: str) -> list[str]:
     if isinstance(found, list):
         return [place] if FILL_IN in found else []
     return [place] if found == FILL_IN else []
-
-
-def _decimal(text: str) -> Fraction:
-    """A number of the file, exact; one of a thousand digits is refused."""
-    return exact.number(number=text)
 
 
 def _quoted(text: str) -> str:

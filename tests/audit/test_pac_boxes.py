@@ -27,13 +27,13 @@ from discreet.guarantee import Guarantee, Neighbours
 from discreet.pac.boxes import (
     ReorderSlice,
     SlicedBox,
-    empty,
+    count_positives,
+    empty_box,
     faces,
     few_price,
     grid_sizes,
     padded,
     placed,
-    positives,
     rising,
 )
 from discreet.pac.interior import MinRank
@@ -206,7 +206,8 @@ def _added_price(honest, facts):
 
 def _certain_count(honest, data, rng):
     fixed = type(honest)(honest.columns, honest.labels, honest.routine, honest.count, Fraction(1, 10**6), honest.margin)
-    return fixed.run(data, rng) if positives(data, honest.labels) >= honest.count + honest.margin else empty(1)
+    enough = count_positives(data, honest.labels) >= honest.count + honest.margin
+    return fixed.run(data, rng) if enough else empty_box(1)
 
 
 ADDED_PRICE = Mistake("prices the routine for added values: a slice has them replaced", price=_added_price)

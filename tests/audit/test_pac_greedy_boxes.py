@@ -224,7 +224,7 @@ def _ordered(honest: FaceByFace, data: Any, rng: Any, *, upper: bool) -> Any:
     for side in (upper, not upper):
         low, high = greedy_boxes.move_face(tally, low, high, side, cost, honest.rate / cost.positive, rng)
         if low > high:
-            return greedy_boxes.empty(1)
+            return greedy_boxes.empty_box(1)
     return np.array([low]), np.array([high])
 
 
@@ -232,7 +232,7 @@ def _twice(honest: FaceByFace, data: Any, rng: Any) -> Any:
     """Goes along the faces again: the box that both passes leave."""
     (low, high), (lower, higher) = honest.run(data, rng), honest.run(data, rng)
     low, high = np.maximum(low, lower), np.minimum(high, higher)
-    return (low, high) if (low <= high).all() else greedy_boxes.empty(len(low))
+    return (low, high) if (low <= high).all() else greedy_boxes.empty_box(len(low))
 
 
 def _at_rows_only(honest: FaceByFace, data: Any, rng: Any) -> Any:
@@ -240,7 +240,7 @@ def _at_rows_only(honest: FaceByFace, data: Any, rng: Any) -> Any:
     cost = Cost.of(honest.weight)
     tally = greedy_boxes.tally_values(data, greedy_boxes.CurrentBox(honest.columns, (0,), (1,), (2,)), 0, honest.labels)
     if not len(tally.values):
-        return greedy_boxes.empty(1)
+        return greedy_boxes.empty_box(1)
     cut = np.concatenate([[0], tally.positives.cumsum()])
     kept = tally.negatives.sum() - np.concatenate([[0], tally.negatives.cumsum()])
     place = rng.select(-(cost.positive * cut + cost.negative * kept), honest.rate / cost.positive)

@@ -27,7 +27,7 @@ from discreet.pac.boxes import (
     EpsilonDelta,
     ReorderSlice,
     SlicedBox,
-    empty,
+    empty_box,
     few_price,
     kappa,
     methods,
@@ -499,7 +499,7 @@ def test_few_positives_give_the_empty_box(name, labels):
     for seed in range(5):
         low, high = mechanism.run(table, SeededRng(seed))
         assert (low.tolist(), high.tolist()) == ([1, 1], [0, 0])
-    assert [each.tolist() for each in empty(2)] == [[1, 1], [0, 0]]
+    assert [each.tolist() for each in empty_box(2)] == [[1, 1], [0, 0]]
 
 
 def test_constant_columns_and_missing_values_are_ordinary():

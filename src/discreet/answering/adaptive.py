@@ -31,6 +31,7 @@ knows nothing about them, and would be wrong.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -253,7 +254,8 @@ class AdaptiveAnswers:
     def inquire(self, *queries: Question) -> list[Inquiry]:
         """What is known about these queries now."""
         self.catch_up()
-        return [self._inquiries.setdefault(query, Inquiry(self, query)) for query in queries]
+        here = weakref.proxy(self)  # not in a cycle: the ledger is closed as soon as its session is gone
+        return [self._inquiries.setdefault(query, Inquiry(here, query)) for query in queries]
 
     def guess(self, query: Question) -> Any:
         """The hypothesis's answer, in whole units of the query; None if it has none."""

@@ -24,9 +24,7 @@ from discreet.catalogue import CATALOGUE
 from discreet.data import Dataset, Facts
 from discreet.erm.exponential.grid import problem_of
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.pac.boxes import empty, positives
-from discreet.pac.greedy import Falsified
-from discreet.pac.greedy_boxes import EIGHTHS, FIRST, Cost
+from discreet.pac import EIGHTHS, FIRST, Cost, Falsified, count_positives, empty_box
 from discreet.rng import Rng
 
 c = SimpleNamespace(**{kind.__name__: kind for kind in CATALOGUE.values()})
@@ -251,8 +249,8 @@ class _OneRate:
 
 @mistake("compares the exact number of positives with its threshold", "run")
 def exactly_few(honest: Any, data: Dataset, rng: Rng) -> Any:
-    if positives(data, honest.labels) < honest.threshold:
-        return empty(len(honest.columns))
+    if count_positives(data, honest.labels) < honest.threshold:
+        return empty_box(len(honest.columns))
     return dataclasses.replace(honest, threshold=0, few_scale=Fraction(1, 1000)).run(data, rng)
 
 

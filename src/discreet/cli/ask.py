@@ -19,7 +19,6 @@ from discreet.cli.ask_prompt import talk
 from discreet.cli.ask_session import AskSession, bare
 from discreet.cli.files import read_text
 from discreet.cli.options import FILE, Command, allowance_option, open_table, table_options
-from discreet.errors import ParameterError, UnsupportedQuery
 
 ALPHA = "0.02"
 
@@ -60,11 +59,11 @@ def ask(
     WHERE with AND, OR, NOT, = <> < <= > >=, BETWEEN, IN, IS NULL.
     """
     if question is not None and path is not None:
-        raise ParameterError("give a QUESTION or --file, not both")
+        raise dp.ParameterError("give a QUESTION or --file, not both")
     if together == (share is None):
-        raise ParameterError("--together and --share 1/3 go together: the questions share that much of what is left")
+        raise dp.ParameterError("--together and --share 1/3 go together: the questions share that much of what is left")
     if together and (path is None or options["max_price"] is not None):
-        raise ParameterError("--together answers the questions of --file; what they may cost is its --share")
+        raise dp.ParameterError("--together answers the questions of --file; what they may cost is its --share")
     listed = None if path is None else questions_in(path)
     place = {name: options.pop(name) for name in ("data_path", "ledger_path", "rehearse", "as_json")}
     options["max_price"] = None if options["max_price"] is None else part_of(options["max_price"])
@@ -85,7 +84,7 @@ def ask(
             talk(asking)
         elif code := answer_lines(asking, sys.stdin):
             raise click.exceptions.Exit(code)
-    except UnsupportedQuery as refused:
+    except dp.UnsupportedQuery as refused:
         click.echo(caret(refused, shutil.get_terminal_size().columns), err=True)
         raise click.exceptions.Exit(2) from None
 
@@ -123,7 +122,7 @@ def questions_in(path: Path) -> list[str]:
     split = lines if len(pieces) == 1 else ["".join(piece) for piece in pieces]
     questions = [question for question in map(bare, split) if question]
     if not questions:
-        raise ParameterError(f"{path.name} holds no question")
+        raise dp.ParameterError(f"{path.name} holds no question")
     return questions
 
 
@@ -131,5 +130,5 @@ def part_of(text: str) -> Fraction:
     """A part of the budget: 1%, 0.01 or 1/100."""
     number, percent_sign, rest = text.strip().partition("%")
     if rest:
-        raise ParameterError(f"--max-price is a part of the budget, as 1% or 0.01; found {text!r}")
+        raise dp.ParameterError(f"--max-price is a part of the budget, as 1% or 0.01; found {text!r}")
     return dp.exact.positive(max_price=number.strip()) / (100 if percent_sign else 1)

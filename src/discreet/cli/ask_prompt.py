@@ -18,7 +18,6 @@ from discreet.cli.answer_view import AnswerView, caret
 from discreet.cli.ask_session import AskSession, bare
 from discreet.cli.columns import in_words
 from discreet.describe import one_line
-from discreet.errors import DiscreetError, UnsupportedQuery
 
 _KEPT = 1_000  # old lines
 _HELP = (
@@ -96,9 +95,9 @@ class Prompt:
         except KeyboardInterrupt:
             self.asking.renew()
             self.output.say("stopped: what was charged before stays charged")
-        except UnsupportedQuery as refused:
+        except dp.UnsupportedQuery as refused:
             self.output.say(caret(refused, self.output.width))
-        except DiscreetError as refused:
+        except dp.DiscreetError as refused:
             self.output.say(one_line(refused))
         return True
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import discreet as dp
-from discreet.data import spell
+from discreet.data import Column, spell
 from discreet.describe import one_line
-from discreet.errors import ParameterError
 from discreet.schema import kind_of
 
-LISTED = ("category", "number")  # the kinds of columns with finitely many values
 LEVELS_OR_BOUNDS = "levels, or a number with bounds"
 
 
@@ -76,30 +74,32 @@ def clipping(question: str, domain: dp.Domain, table: str) -> dict[str, Any] | N
     return {**{key: about[key] for key in ("column", "low", "high", "step")}, "note": note}
 
 
-def chosen_columns(domain: dp.Domain, target: str, features: str | None, kinds: Sequence[str], words: str) -> list[str]:
-    """The features: those that are named, or all but the target that can serve."""
+def chosen_columns(
+    domain: dp.Domain, target: str, features: str | None, serves: Callable[[Column], bool], words: str
+) -> list[str]:
+    """The features: those that are named, or all but the target that can serve; words say what that takes."""
     domain.column(target)
-    serving = [name for name in domain.names if name != target and kind_of(domain.column(name)) in kinds]
+    serving = [name for name in domain.names if name != target and serves(domain.column(name))]
     if features is None:
         if not serving:
-            raise ParameterError(f"no column but the target {target!r} has {words}", argument="features")
+            raise dp.ParameterError(f"no column but the target {target!r} has {words}", argument="features")
         return serving
     named = [features] if features in domain else [each.strip() for each in features.split(",")]
     for name in named:
         column = domain.column(name)
         if name == target:
-            raise ParameterError(f"the features must not contain the target {target!r}", argument="features")
+            raise dp.ParameterError(f"the features must not contain the target {target!r}", argument="features")
         if name not in serving:
-            raise ParameterError(
+            raise dp.ParameterError(
                 f"column {name!r} is declared {column!r}: a feature needs {words}: "
                 f"{', '.join(serving) or 'no column has'}"
             )
     if len(set(named)) < len(named):
-        raise ParameterError(f"a column is named twice: {features}", argument="features")
+        raise dp.ParameterError(f"a column is named twice: {features}", argument="features")
     return named
 
 
 def categories(domain: dp.Domain, target: str) -> str:
     """Which other columns are categories, as a hint."""
-    found = [name for name in domain.names if name != target and kind_of(domain.column(name)) == "category"]
+    found = [name for name in domain.names if name != target and not domain.column(name).ordered]
     return f"Categories of this table: {', '.join(found)}" if found else "This table has no other categories"

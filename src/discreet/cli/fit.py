@@ -11,19 +11,9 @@ import click
 
 import discreet as dp
 from discreet.cli import model_view
-from discreet.cli.columns import LEVELS_OR_BOUNDS, LISTED, categories, chosen_columns
-from discreet.cli.options import (
-    Command,
-    column_options,
-    open_table,
-    price_options,
-    save_options,
-    table_options,
-    take_cost,
-)
+from discreet.cli.columns import LEVELS_OR_BOUNDS, categories, chosen_columns
+from discreet.cli.options import Command, model_options, open_table, save_options, table_options, take_cost
 from discreet.cli.training import source_line, train
-from discreet.errors import ParameterError
-from discreet.schema import kind_of
 
 _SERVES = {"q": ("quantile",), "hidden": ("network",), "radius": ("logistic", "linear"), "huber": ("linear",)}
 
@@ -31,8 +21,7 @@ _SERVES = {"q": ("quantile",), "hidden": ("network",), "radius": ("logistic", "l
 @click.command("fit", cls=Command)
 @table_options
 @click.argument("kind", type=click.Choice(["logistic", "linear", "network", "mean", "median", "quantile"]))
-@column_options
-@price_options
+@model_options
 @click.option("--q", help="quantile: which quantile, as 0.9.")
 @click.option("--hidden", type=click.IntRange(1, 4096), help="network: number of hidden units.  [default: 8]")
 @click.option("--radius", help="logistic, linear: maximum length of the coefficients of scaled features.")
@@ -108,7 +97,7 @@ def _estimator(
 
     listed = names(kind)
     if method not in (None, "auto", *listed):
-        raise ParameterError(
+        raise dp.ParameterError(
             f"--method of {kind} is one of auto, {', '.join(listed)}; found {method!r}"
             if listed
             else f"--method is not for {kind}: there is one method"
@@ -116,13 +105,13 @@ def _estimator(
     check_kind(kind, domain, target)
     for name, value in chosen.items():
         if value is not None and kind not in _SERVES[name]:
-            raise ParameterError(f"--{name} is for {' and '.join(_SERVES[name])}, not for {kind}")
+            raise dp.ParameterError(f"--{name} is for {' and '.join(_SERVES[name])}, not for {kind}")
     if kind == "network":
         return dp.MLPClassifier((chosen["hidden"] or 8,), **cost)
     cost["method"] = method or "auto"
     if kind == "quantile":
         if chosen["q"] is None:
-            raise ParameterError("which quantile? --q 0.9 is the value that nine of ten people are below")
+            raise dp.ParameterError("which quantile? --q 0.9 is the value that nine of ten people are below")
         return dp.Quantile(chosen["q"], **cost)
     if kind in model_view.LOCATION:
         return {"mean": dp.Mean, "median": dp.Median}[kind](**cost)
@@ -147,16 +136,18 @@ def shape_of(
 def check_kind(kind: str, domain: dp.Domain, target: str) -> None:
     """Refuse a target of another kind than the model is for."""
     column: Any = domain.column(target)
-    category = kind_of(column) == "category"
+    category = not column.ordered
     if kind in ("logistic", "network") and not category:
-        raise ParameterError(
+        raise dp.ParameterError(
             f"the target {target!r} is a number: linear, mean, median and quantile are for numbers, {kind} is for "
             f"categories. {categories(domain, target)}"
         )
     if kind not in ("logistic", "network") and category:
-        raise ParameterError(f"the target {target!r} is a category: {kind} is for numbers, logistic is for categories")
-    if kind == "linear" and (kind_of(column) == "any number" or column.missing):
-        raise ParameterError(
+        raise dp.ParameterError(
+            f"the target {target!r} is a category: {kind} is for numbers, logistic is for categories"
+        )
+    if kind == "linear" and (not column.bounded or column.missing):
+        raise dp.ParameterError(
             f"the target {target!r} is declared {column!r}: linear needs bounds, and a value in every row"
         )
 
@@ -164,8 +155,8 @@ def check_kind(kind: str, domain: dp.Domain, target: str) -> None:
 def features_of(kind: str, domain: dp.Domain, target: str, features: str | None) -> list[str] | None:
     """The columns that a model of this kind is fitted to, besides its target; None for a location."""
     if kind not in model_view.LOCATION:
-        return chosen_columns(domain, target, features, LISTED, LEVELS_OR_BOUNDS)
+        return chosen_columns(domain, target, features, lambda column: column.listed, LEVELS_OR_BOUNDS)
     domain.column(target)
     if features is not None:
-        raise ParameterError(f"{kind} is about the target alone: leave --features out")
+        raise dp.ParameterError(f"{kind} is about the target alone: leave --features out")
     return None

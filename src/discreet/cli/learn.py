@@ -18,37 +18,24 @@ import click
 
 import discreet as dp
 from discreet.cli import rule_view
-from discreet.cli.columns import LEVELS_OR_BOUNDS, LISTED, chosen_columns
-from discreet.cli.options import (
-    Command,
-    OpenTable,
-    column_options,
-    open_table,
-    price_options,
-    save_options,
-    table_options,
-    take_cost,
-)
+from discreet.cli.columns import LEVELS_OR_BOUNDS, chosen_columns
+from discreet.cli.options import Command, OpenTable, model_options, open_table, save_options, table_options, take_cost
 from discreet.cli.output import Lines
 from discreet.cli.price_view import Receipt, receipt
 from discreet.cli.progress import conjunction_progress
 from discreet.cli.training import source_line, train
 from discreet.describe import one_line
-from discreet.errors import DiscreetError, ParameterError
-from discreet.exact import percent
-from discreet.schema import kind_of
 
 
 @click.command("learn", cls=Command)
 @table_options
 @click.argument("kind", type=click.Choice(["box", "conjunction", "rule"]))
-@column_options
+@model_options
 @click.option("--positive", metavar="LEVEL", help="Level of the target that the rule is for.  [default: last of two]")
 @click.option("--k", type=click.IntRange(1), help="conjunction, rule: maximum number of conditions.  [default: 2]")
 @click.option("--method", default="auto", show_default=True, help="A method that `discreet plan KIND` lists.")
 @click.option("--alpha", help="Share of wrong rows to promise, if some rule labels every row correctly.")
 @click.option("--certify", metavar="EPSILON", help="Also pay this for a bound on the rule's mistakes.")
-@price_options
 @save_options
 def learn(
     schema: Path,
@@ -89,7 +76,7 @@ def learn(
         made = {**rule_view.record(kind, model, target, declared.domain), "certificate": None}
         try:  # the rule is paid for, and is shown whatever happens to its certificate
             made["certificate"] = None if epsilon is None else _certify(at, model, target, epsilon)
-        except (DiscreetError, KeyboardInterrupt) as error:
+        except (dp.DiscreetError, KeyboardInterrupt) as error:
             stopped.append(error)
         return made
 
@@ -113,7 +100,7 @@ def learn(
 def _learner(kind: str, columns: Sequence[str], k: int | None, chosen: dict[str, Any]) -> Any:
     if kind == "box":
         if k is not None:
-            raise ParameterError("--k is for conjunction and rule: a box has an interval of every feature")
+            raise dp.ParameterError("--k is for conjunction and rule: a box has an interval of every feature")
         # On one or two columns all boxes can be gone through, which is near the best and promises so.
         few = len(columns) <= 2 and chosen["method"] == "auto" and chosen["alpha"] is None
         return dp.BoxClassifier(**{**chosen, "method": "exhaustive" if few else chosen["method"]})
@@ -124,17 +111,17 @@ def _learner(kind: str, columns: Sequence[str], k: int | None, chosen: dict[str,
 
 def _features(kind: str, domain: dp.Domain, target: str, features: str | None) -> list[str]:
     if kind == "box":
-        return chosen_columns(domain, target, features, ("number",), "bounds, as numbers have")
+        return chosen_columns(domain, target, features, lambda column: column.bounded, "bounds, as numbers have")
     if kind == "rule":
-        return chosen_columns(domain, target, features, LISTED, LEVELS_OR_BOUNDS)
+        return chosen_columns(domain, target, features, lambda column: column.listed, LEVELS_OR_BOUNDS)
     words = "two levels, of which the second means true"
-    named = chosen_columns(domain, target, features, ("category",), words)
-    boolean = {name for name in domain.names if kind_of(domain[name]) == "category" and domain[name].size == 2}
+    named = chosen_columns(domain, target, features, lambda column: not column.ordered, words)
+    boolean = {name for name in domain.names if not domain[name].ordered and domain[name].size == 2}
     serving = [name for name in named if name in boolean]
     if not serving or (features is not None and serving != named):
         other = next((f"{name!r} has more" for name in named if name not in boolean), "none has")
         every = [name for name in domain.names if name in boolean - {target}]
-        raise ParameterError(
+        raise dp.ParameterError(
             f"a conjunction needs columns of {words}, and {other}. Those that can serve: "
             f"{', '.join(every) or 'none'}. `learn rule` takes any columns"
         )
@@ -155,7 +142,7 @@ def _redeclare(at: OpenTable, schema: dp.Schema, data_path: Path | None) -> Open
 
 def _certify(at: OpenTable, model: Any, target: str, epsilon: Fraction) -> dict[str, Any]:
     """Buy a certificate; its record."""
-    from discreet.pac.mistake_bound import bound_in_words
+    from discreet.pac import bound_in_words
 
     with at.output.working("counting mistakes, with noise"):
         bought = model.certify(at.table, target, epsilon=epsilon)
@@ -172,7 +159,7 @@ def _certify(at: OpenTable, model: Any, target: str, epsilon: Fraction) -> dict[
 
 def _show(at: OpenTable, schema: Path, made: dict[str, Any], paid: Receipt, others: Lines) -> None:
     """Print the rule, the command that asks how many people it is about, and what is known about it."""
-    from discreet.sql.render import name_text
+    from discreet.sql import name_text
 
     output, target, bought = at.output, made["target"], made["certificate"]
     output.say(f"{one_line(target['column'])} = {one_line(target['positive'])} where")
@@ -181,7 +168,7 @@ def _show(at: OpenTable, schema: Path, made: dict[str, Any], paid: Receipt, othe
     quoted = shlex.quote(question) if any(sign in question for sign in '"$`\\!') else f'"{question}"'
     rehearse = " --rehearse" if output.rehearsal else ""
     output.copyable(f"discreet ask {shlex.quote(str(schema))} {quoted}{rehearse}")
-    covered = f"{percent(made['covers'])} of the declared values (not of the people)"
+    covered = f"{dp.exact.percent(made['covers'])} of the declared values (not of the people)"
     lines: list[tuple[str, object]] = [("covers", covered), ("promise", made["promise"]), ("method", made["method"])]
     guarantee, price, left = paid.lines()
     lines += [guarantee, price]

@@ -16,7 +16,6 @@ from discreet.cli.files import read_text, write_new
 from discreet.cli.options import FILE, JSON, Command, ledger_at
 from discreet.cli.output import Output
 from discreet.describe import one_line
-from discreet.errors import ParameterError
 
 _LARGE_EPSILON = 10
 
@@ -80,13 +79,15 @@ def create(
     if path.suffix.lower() == ".toml":
         extra = [f"--{option}" for option, value in given.items() if value is not None]
         if extra:
-            raise ParameterError(f"{path.name} says that already: leave out {' and '.join(extra)}")
+            raise dp.ParameterError(f"{path.name} says that already: leave out {' and '.join(extra)}")
         schema = dp.Schema.read(path)
         where = schema.ledger
         if where is None:
-            raise ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')
+            raise dp.ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')
         if where.exists():
-            raise ParameterError(f"{where.name} exists already: `discreet ledger show {path}` shows what is left of it")
+            raise dp.ParameterError(
+                f"{where.name} exists already: `discreet ledger show {path}` shows what is left of it"
+            )
         with output.working("reading the rows"):
             table = schema.table()
         _confirm(budget, table.facts.size, yes)
@@ -94,11 +95,11 @@ def create(
         edition, protects = f", edition {one_line(schema.edition)}", schema.protects()
     else:
         if name is None or neighbours is None:
-            raise ParameterError(
+            raise dp.ParameterError(
                 "name a schema (discreet ledger create people.toml ...), or say --name people --neighbours replace-one"
             )
         if (unit is None) != (rows_per_unit is None):
-            raise ParameterError("--unit and --rows-per-unit go together")
+            raise dp.ParameterError("--unit and --rows-per-unit go together")
         _confirm(budget, size, yes)
         identity = Identity(dp.exact.text(name=name), dp.Neighbours(neighbours, rows_per_unit or 1), unit)
         made, where, edition, protects = dp.Ledger.create(path, budget, identity, size=size), path, "", ""
@@ -187,7 +188,7 @@ def verify(path: Path | None, certificate_path: Path | None, export_path: Path |
     from discreet.certificate import Certificate, check, read_export
 
     if (path is None) == (export_path is None):
-        raise ParameterError("verify what? Name a ledger or its schema, or give --export FILE (one of the two)")
+        raise dp.ParameterError("verify what? Name a ledger or its schema, or give --export FILE (one of the two)")
     claimed = None if certificate_path is None else Certificate.read(read_text(certificate_path))
     lines = [] if export_path is None else read_text(export_path).splitlines()
     if claimed is not None:

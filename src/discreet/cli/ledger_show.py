@@ -8,7 +8,6 @@ import discreet as dp
 from discreet.cli.output import NARROW, Output
 from discreet.cli.price_view import cost
 from discreet.describe import asked, one_line
-from discreet.exact import percent
 from discreet.ledger import price_from
 
 ENDS = {"answer": "answered", "burn": "burned", "top": "ended", "close": "closed"}
@@ -92,14 +91,14 @@ def display(book: dp.Ledger, shown: dict[str, Any], output: Output) -> None:
     output.say(f"promise    {book.budget}")
     used, width = book.spent().used(), min(40, output.width - 32)
     full = min(width, round(used * width))
-    output.say(f"budget     [{'#' * full}{'.' * (width - full)}] {percent(used, up=True)} used", style="bold")
+    output.say(f"budget     [{'#' * full}{'.' * (width - full)}] {dp.exact.percent(used, up=True)} used", style="bold")
     for line in book.spent().lines():
         output.say(f"           {line}")
     for each in book.allowances():
         so_far = f" (epsilon so far at most {each.at_most})" if each.at_most else ""
         output.say(
-            f"allowance  {one_line(each.name)}: {cost(each.part)} used{so_far} of {percent(each.share)}, "
-            f"{percent(float(each.left))} left"
+            f"allowance  {one_line(each.name)}: {cost(each.part)} used{so_far} of {dp.exact.percent(each.share)}, "
+            f"{dp.exact.percent(float(each.left))} left"
         )
     for seq in shown["reconciled"]:
         output.say(f"reconciled in entry {seq}: spending was raised to what a mark proved")

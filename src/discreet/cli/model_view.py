@@ -13,7 +13,6 @@ import discreet as dp
 from discreet.cli.columns import declaration
 from discreet.cli.output import Lines, Output
 from discreet.describe import one_line
-from discreet.schema import kind_of
 
 READING = (
     "A number is moved into low .. high and rounded down to a step from low; a category counts 1 for the level that a "
@@ -98,7 +97,7 @@ def coordinates(domain: dp.Domain) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for name in domain.names:
         column: Any = domain.column(name)
-        if kind_of(column) == "category":
+        if not column.ordered:
             found += [{"column": name, "level": level} for level in column.levels]
         else:
             found += [{"column": name}, *([{"column": name, "missing": True}] if column.missing else [])]

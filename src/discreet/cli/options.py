@@ -16,7 +16,6 @@ import click
 
 import discreet as dp
 from discreet.cli.output import Output
-from discreet.errors import LedgerMismatch, ParameterError
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
@@ -30,12 +29,12 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except ParameterError as error:
+        except dp.ParameterError as error:
             options = {each.name: each.opts[0] for each in self.params if each.param_type_name == "option"}
             option = options.get(error.argument or "")
             if option is None:
                 raise
-            raise ParameterError(f"{option}: {error}") from error
+            raise dp.ParameterError(f"{option}: {error}") from error
 
 
 def together(*options: Decorator) -> Decorator:
@@ -69,11 +68,12 @@ price_options = together(
     allowance_option,
     again_option,
 )
-column_options = together(
+model_options = together(
     click.option("--target", required=True, metavar="COLUMN", help="Column to predict."),
     click.option(
         "--features", metavar="A,B,C", help="Columns to predict from.  [default: all other columns that can serve]"
     ),
+    price_options,
 )
 save_options = together(
     click.option("--save", type=FILE, help="Write the result to this JSON file, which people can read too."),
@@ -85,9 +85,9 @@ def take_cost(options: dict[str, Any]) -> dict[str, Any]:
     """Take --epsilon, --delta and --share out of the options: what an estimator may cost, in exactly one way."""
     epsilon, delta, share = (options.pop(name) for name in ("epsilon", "delta", "share"))
     if (epsilon is None) == (share is None):
-        raise ParameterError("say what it may cost: either --epsilon 0.5 (and --delta 1e-7), or --share 1/3")
+        raise dp.ParameterError("say what it may cost: either --epsilon 0.5 (and --delta 1e-7), or --share 1/3")
     if share is not None and delta is not None:
-        raise ParameterError("--delta goes with --epsilon; a share is of the ledger's own epsilon and delta")
+        raise dp.ParameterError("--delta goes with --epsilon; a share is of the ledger's own epsilon and delta")
     if share is not None:
         return {"epsilon": dp.Share(share), "delta": 0}
     budget = dp.Budget(epsilon, delta or 0)
@@ -127,7 +127,7 @@ def open_table(
     output = Output(as_json=as_json, rehearsal=rehearse)
     where = ledger_path or schema.ledger
     if where is None:
-        raise ParameterError('which ledger? Add ledger = "people.ledger" to the schema, or give --ledger')
+        raise dp.ParameterError('which ledger? Add ledger = "people.ledger" to the schema, or give --ledger')
     if rehearse:
         table, ledger = _rehearsal(schema, where, output, allowance)
     else:
@@ -149,8 +149,10 @@ def _ledger(where: Path, schema: Path, data: Path | None) -> dp.Ledger:
     if where.exists():
         return dp.Ledger.open(where)
     if data is not None and sidecar_path(data).exists():
-        raise ParameterError(f"there is no ledger at {where.name}, and {data.name} had one: restore it from a backup")
-    raise ParameterError(
+        raise dp.ParameterError(
+            f"there is no ledger at {where.name}, and {data.name} had one: restore it from a backup"
+        )
+    raise dp.ParameterError(
         f"there is no ledger at {where.name} yet: `discreet ledger create {schema} --epsilon 1 --delta 1e-6` makes "
         "one; --rehearse works without"
     )
@@ -180,7 +182,7 @@ def _rehearsal(schema: dp.Schema, real: Path, output: Output, allowance: str | N
         if real_share is not None and real_share != share:
             ledger.allow(allowance, share=real_share)
     if ledger.budget != budget or (ledger.facts is not None and ledger.facts.size != table.facts.size):
-        raise LedgerMismatch(f"{where.name} rehearses another budget or another number of people: delete it")
+        raise dp.LedgerMismatch(f"{where.name} rehearses another budget or another number of people: delete it")
     return table, ledger
 
 
@@ -190,5 +192,5 @@ def ledger_at(path: Path) -> dp.Ledger:
         return dp.Ledger.open(path)
     named = dp.Schema.read(path).ledger
     if named is None:
-        raise ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')
+        raise dp.ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')
     return dp.Ledger.open(named)

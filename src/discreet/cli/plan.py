@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,10 @@ from discreet.cli.fit import check_kind, features_of, shape_of
 from discreet.cli.options import FILE, JSON, Command, Decorator, together
 from discreet.cli.output import NARROW, Output
 from discreet.describe import one_line
-from discreet.errors import ParameterError
 from discreet.plan import KINDS, MODELS
-from discreet.schema import kind_of
 
 if TYPE_CHECKING:
-    from discreet.data import Column
-    from discreet.plan import Plan, PlanRow
+    from discreet.plan import Plan
 
 _BY_NAME = "`discreet fit` takes another by its name: --method NAME. In several dimensions the exponential is slow."
 
@@ -49,12 +46,12 @@ class _Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer ver
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
-            found = value if isinstance(value, int) else Fraction(str(value))
+            number = Fraction(str(value))
         except (ValueError, ZeroDivisionError):
-            found = Fraction(1, 2)
-        if found != int(found):
+            number = Fraction(1, 2)
+        if number.denominator != 1:
             self.fail(f"{value!r} is not a whole number", param, ctx)
-        return int(found)
+        return int(number)
 
 
 _number_options: Decorator = together(
@@ -88,25 +85,7 @@ _number_options: Decorator = together(
 @click.option("--number", "named", multiple=True, metavar="NAME=N", help="A number by its name: cells=100.")
 @JSON
 def plan(
-    kind: str | None,
-    listed: bool,
-    epsilon: str | None,
-    delta: str | None,
-    share: str | None,
-    allowance: str | None,
-    schema_path: Path | None,
-    features: str | None,
-    target: str | None,
-    radius: str | None,
-    huber: str | None,
-    neighbours: str | None,
-    rows_per_unit: int | None,
-    size: int | None,
-    alpha: str | None,
-    beta: str,
-    named: tuple[str, ...],
-    as_json: bool,
-    **numbers: int | None,
+    kind: str | None, listed: bool, schema_path: Path | None, named: tuple[str, ...], as_json: bool, **options: Any
 ) -> None:
     """What a budget buys, before anything is spent. Reads no rows.
 
@@ -133,117 +112,148 @@ def plan(
     if kind is None or listed:
         _list(output)
         return
-    given = {name: value for name, value in numbers.items() if value is not None} | _by_name(named)
-    told = SchemaNumbers.of(schema_path, kind, features, target, radius, huber)
-    if told.model and "d" in given:
-        raise ParameterError("--d is counted from the columns when there is a --target: leave it out")
-    known = {name: value for name, value in told.numbers.items() if not (name == "cells" and "bits" in given)}
-    shape = {name: value for name, value in (("radius", radius), ("huber", huber)) if value is not None}
-    found = _planned(
-        kind,
-        told,
-        cost=(epsilon, delta, share, allowance),
-        relation=(neighbours, rows_per_unit),
-        size=size,
-        asked={"alpha": alpha, "beta": beta, **known, **shape, **given, **told.model},
-    )
-    _show(found, told, output)
-    output.result(_record(found))
-
-
-def _by_name(pairs: tuple[str, ...]) -> dict[str, int]:
-    found = {}
-    for pair in pairs:
+    numbers = {name: value for name in _NUMBERS if (value := options[name]) is not None}
+    for pair in named:
         name, _, value = pair.partition("=")
         if not name.isidentifier() or not (value.isascii() and value.isdecimal()):
-            raise ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
-        found[name] = int(value)
-    return found
+            raise dp.ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
+        numbers[name] = int(value)
+    features, target = options["features"], options["target"]
+    shape = {name: options[name] for name in ("radius", "huber") if options[name] is not None}
+    about, schema = "", None if schema_path is None else dp.Schema.read(schema_path)
+    if schema is None and (features is not None or target is not None):
+        raise dp.ParameterError("--features and --target are columns of a schema: give --schema people.toml")
+    if schema is not None and kind in MODELS and target is not None:
+        if "d" in numbers:
+            raise dp.ParameterError("--d is counted from the columns when there is a --target: leave it out")
+        shape = _model(kind, schema.domain, target, features, options["radius"], options["huber"])
+    elif schema is not None and schema_path is not None:
+        if target is not None:
+            schema.domain.column(target)
+        others = [name for name in schema.domain.names if name != target]
+        columns = others if features is None else [name.strip() for name in features.split(",")]
+        counts = _counts(kind, schema.domain, columns)
+        if counts:
+            words = ", ".join(f"{name} {value:,}" for name, value in counts.items())
+            about = f"from {schema_path.name} ({_listed(columns)}): {words}"
+        if "bits" in numbers:
+            counts.pop("cells", None)
+        numbers = {**counts, **numbers}
+    made = _plan(kind, schema, options, {**numbers, **shape})
+    _show(made, about, shape, output)
+    output.result(_record(made))
 
 
-def _planned(
-    kind: str,
-    told: SchemaNumbers,
-    *,
-    cost: tuple[str | None, str | None, str | None, str | None],
-    relation: tuple[str | None, int | None],
-    size: int | None,
-    asked: dict[str, Any],
-) -> Plan:
+def _model(
+    kind: str, domain: dp.Domain, target: str, features: str | None, radius: str | None, huber: str | None
+) -> dict[str, Any]:
+    """What a model with a target is planned for, exactly as `discreet fit` would fit it."""
+    columns = features_of(kind, domain, target, features)
+    check_kind(kind, domain, target)
+    shape = shape_of(kind, domain, target, len(columns or ()), radius, huber)
+    return {"domain": domain, "target": target, "features": columns or (), **shape}
+
+
+def _counts(kind: str, domain: dp.Domain, names: list[str]) -> dict[str, int]:
+    """The numbers of a plan that follow from declared columns."""
+    from discreet.erm.features import Declared
+    from discreet.pac.rules import Literals, Thresholds
+
+    columns = [domain.column(name) for name in names]
+    bits = {"bits": max(1, *((column.size - 1).bit_length() for column in columns))}
+    if kind in ("bounds", "interior"):
+        if len(columns) != 1:
+            raise dp.ParameterError("this plan is about one column: name it with --features")
+        return {} if not columns[0].bounded and columns[0].ordered else bits
+    if kind == "box":
+        for name in names:
+            if not domain.column(name).bounded:
+                raise dp.ParameterError(f"a box is about numbers, and {name!r} is none: name numbers with --features")
+        return {"d": len(columns), **bits}
+    if kind == "conjunction":
+        literals = Literals(tuple(names))
+        literals.check(domain)
+        return {"d": literals.variables(domain)}
+    if kind == "rule":
+        return {"conditions": Thresholds(tuple(names)).size(domain)}
+    if kind in ("linear", "logistic", "network"):  # as an estimator encodes them: a coordinate for each level
+        return {"d": Declared(tuple(names), 1, False).dimension(domain)}
+    counted = {"histogram": "cells", "questions": "cells", "workload": "cells", "select": "candidates"}
+    return {counted[kind]: math.prod(column.size for column in columns)} if kind in counted else {}
+
+
+def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers: dict[str, Any]) -> Plan:
     """The plan, with what the arguments leave open taken from the schema and its ledger."""
-    epsilon, delta, share, allowance = cost
-    counted = ("d",) if told.model else ()
-    missing = [name for name in KINDS[kind].needs if name not in (*asked, *counted)] if kind in KINDS else []
+    epsilon, delta, share, size = (options[name] for name in ("epsilon", "delta", "share", "size"))
+    known = {"d", *numbers} if "domain" in numbers else set(numbers)
+    missing = [f"--{name}" for name in KINDS[kind].needs if name not in known] if kind in KINDS else []
     if missing:
-        raise ParameterError(
-            f"a plan for {kind} needs {' and '.join(f'--{name}' for name in missing)}, a whole number each"
-        )
+        raise dp.ParameterError(f"a plan for {kind} needs {' and '.join(missing)}, a whole number each")
     if (epsilon is None) == (share is None):
-        raise ParameterError(
+        raise dp.ParameterError(
             "say what it may cost: either --epsilon 1 (and --delta 1e-6), or --schema people.toml with --share 1/3"
         )
-    if allowance is not None and share is None:
-        raise ParameterError("--allowance goes with --share: an epsilon is planned without a ledger")
-    ledger = told.ledger()
+    if options["allowance"] is not None and share is None:
+        raise dp.ParameterError("--allowance goes with --share: an epsilon is planned without a ledger")
+    if share is not None and delta is not None:
+        raise dp.ParameterError("--delta goes with --epsilon; a share is of the ledger's own epsilon and delta")
+    where = None if schema is None else schema.ledger
+    ledger = None if where is None or not where.exists() else dp.Ledger.open(where)
+    relation, rows = options["neighbours"], options["rows_per_unit"]
+    stated = None if relation is None and rows is None else dp.Neighbours(relation or "replace-one", rows or 1)
+    size = size or (None if schema is None else schema.size)
+    asked = {"alpha": options["alpha"], "beta": options["beta"], **numbers}
     if share is not None:
-        if delta is not None or ledger is None:
-            raise ParameterError(
-                "--delta goes with --epsilon; a share is of the ledger's own epsilon and delta"
-                if delta is not None
-                else "a share of which ledger? Give --schema with one that names a ledger which is there"
+        if ledger is None:
+            raise dp.ParameterError(
+                "a share of which ledger? Give --schema with one that names a ledger which is there"
             )
-        if told.schema is not None and size is None:
-            size = told.schema.size
-        whose: dict[str, Any] = {"ledger": ledger, "share": share, "allowance": allowance}
-        return dp.plan(kind, neighbours=_same(relation), size=size, **whose, **asked)
-    if told.schema is not None:
-        known = None if ledger is None or ledger.facts is None else ledger.facts.size
-        size = size or told.schema.size or known
-        if told.model and ledger is not None and relation == (None, None):
-            alone = _as_charged(ledger, dp.Budget(epsilon or 0, delta or 0))
-            return replace(dp.plan(kind, ledger=alone, share=None, size=size, **asked), left=None)
-        relation = (relation[0] or told.schema.neighbours, relation[1] or told.schema.rows_per_unit)
-    neighbours = dp.Neighbours(relation[0] or "replace-one", relation[1] or 1)
-    return dp.plan(kind, budget=dp.Budget(epsilon or 0, delta or 0), neighbours=neighbours, size=size, **asked)
-
-
-def _as_charged(ledger: dp.Ledger, budget: dp.Budget) -> dp.Ledger:
-    """An empty ledger with this budget: a fit reads its own epsilon and delta so, with the same part for failures."""
-    return dp.Ledger.in_memory(budget, ledger.identity, failure_share=ledger.failure_share)
-
-
-def _same(relation: tuple[str | None, int | None]) -> Any:
-    """With a ledger the relation is its own; another one that is named is refused by the plan."""
-    return None if relation == (None, None) else dp.Neighbours(relation[0] or "replace-one", relation[1] or 1)
+        whose = {"ledger": ledger, "share": share, "allowance": options["allowance"]}
+        return dp.plan(kind, neighbours=stated, size=size, **whose, **asked)  # refuses another relation
+    budget = dp.Budget(epsilon, delta or 0)
+    if ledger is not None and ledger.facts is not None:
+        size = size or ledger.facts.size
+    if ledger is not None and "domain" in numbers and stated is None:
+        # A fit reads its own epsilon and delta as an empty ledger does, with the same part for failures.
+        alone = dp.Ledger.in_memory(budget, ledger.identity, failure_share=ledger.failure_share)
+        return replace(dp.plan(kind, ledger=alone, share=None, size=size, **asked), left=None)
+    if schema is not None:
+        relation, rows = relation or schema.neighbours, rows or schema.rows_per_unit
+    neighbours = dp.Neighbours(relation or "replace-one", rows or 1)
+    return dp.plan(kind, budget=budget, neighbours=neighbours, size=size, **asked)
 
 
 # How it is shown.
 
 
 def _list(output: Output) -> None:
-    rows = [(name, _takes(name), kind.about) for name, kind in KINDS.items()]
+    both, rows = ("bits", "cells"), []
+    for name, kind in KINDS.items():
+        either = ["--bits or --cells"] if {*both} <= {*kind.may} else []
+        others = [f"[--{each}]" for each in kind.may if not (either and each in both)]
+        takes = " ".join([*(f"--{each}" for each in kind.needs), *either, *others])
+        rows.append((name, takes, kind.about))
     if output.width >= NARROW:
         output.table(("kind", "needs", "about"), rows)
-    else:
-        for name, takes, about in rows:
-            output.say(f"{name} {takes}".rstrip(), style="bold")
-            output.hang(about, "  ")
+    for name, takes, about in rows if output.width < NARROW else ():
+        output.say(f"{name} {takes}".rstrip(), style="bold")
+        output.hang(about, "  ")
     output.result({"kinds": {name: {"needs": k.needs, "may": k.may, "about": k.about} for name, k in KINDS.items()}})
 
 
-def _takes(name: str) -> str:
-    kind = KINDS[name]
-    either = [" or ".join(f"--{each}" for each in ("bits", "cells"))] if {"bits", "cells"} <= set(kind.may) else []
-    others = [f"[--{each}]" for each in kind.may if not (either and each in ("bits", "cells"))]
-    return " ".join([*(f"--{each}" for each in kind.needs), *either, *others])
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(map(one_line, columns)) if len(columns) <= 4 else f"{len(columns)} columns"
 
 
-def _show(found: Plan, told: SchemaNumbers, output: Output) -> None:
-    titles, rows = found.table()
-    output.say(found.head)
-    for about in (told.from_columns, _columns(found, told), f"units: {found.units}" if found.units else ""):
-        if about:
-            output.say(about, style="dim")
+def _show(made: Plan, about: str, shape: dict[str, Any], output: Output) -> None:
+    titles, rows = made.table()
+    output.say(made.head)
+    if shape.get("features"):
+        model = f"{one_line(shape['target'])} from {_listed(shape['features'])}"
+        about = f"{model}: d {dict(made.numbers)['d']}, and an intercept"
+    for line in (about, f"units: {made.units}" if made.units else ""):
+        if line:
+            output.say(line, style="dim")
     if rows and output.width >= NARROW:
         output.table(titles, rows)
     for row in rows if output.width < NARROW else ():
@@ -253,177 +263,45 @@ def _show(found: Plan, told: SchemaNumbers, output: Output) -> None:
                 output.hang(f"{title} {cell}", "  ")
     if not rows:
         output.say("No method promises anything here.")
-    for note in found.notes():
+    for note in made.notes():
         output.say(note, style="dim")
-    if found.taken is not None and found.taken.method != found.rows[0].method:
+    if made.taken is not None and made.taken.method != made.rows[0].method:
         output.say(_BY_NAME, style="dim")
 
 
-def _columns(found: Plan, told: SchemaNumbers) -> str:
-    """What a model with a target is planned for."""
-    if not told.model:
-        return ""
-    target, columns = one_line(told.model["target"]), told.model["features"]
-    about = ", ".join(map(one_line, columns)) if len(columns) <= 4 else f"{len(columns)} columns"
-    return f"{target} from {about}: d {dict(found.numbers)['d']}, and an intercept" if columns else ""
-
-
-def _record(found: Plan) -> dict[str, Any]:
-    left = found.left
+def _record(made: Plan) -> dict[str, Any]:
+    left = made.left
     caps = None if left is None else left.remaining().share(left.share.part)
-    cost: dict[str, Any] = {"epsilon": str(found.budget.epsilon), "delta": str(found.budget.delta)}
+    cost: dict[str, Any] = {"epsilon": str(made.budget.epsilon), "delta": str(made.budget.delta)}
     if left is not None and caps is not None:
         cost = {"ledger": left.ledger.id, "share": str(left.share.part), "allowance": left.allowance, **caps.record()}
     return {
-        "kind": found.kind,
+        "kind": made.kind,
         "cost": cost,
-        "neighbours": found.neighbours.kind,
-        "rows_per_unit": found.neighbours.rows,
-        "size": found.size,
-        "alpha": None if found.alpha is None else float(found.alpha),
-        "beta": float(found.beta),
-        "promise": "in expectation" if KINDS[found.kind].expected else "with probability 1 - beta",
-        "error_in": KINDS[found.kind].error,
-        "units": found.units or None,
-        "radius": None if found.radius is None else float(found.radius),
-        "fit_takes": None if found.taken is None else found.taken.method,
-        "numbers": dict(found.numbers),
-        "methods": [_row(row) for row in found.promising],
-        "refused": [{"method": row.method, "reason": row.refusal} for row in found.refused],
+        "neighbours": made.neighbours.kind,
+        "rows_per_unit": made.neighbours.rows,
+        "size": made.size,
+        "alpha": None if made.alpha is None else float(made.alpha),
+        "beta": float(made.beta),
+        "promise": "in expectation" if KINDS[made.kind].expected else "with probability 1 - beta",
+        "error_in": KINDS[made.kind].error,
+        "units": made.units or None,
+        "radius": None if made.radius is None else float(made.radius),
+        "fit_takes": None if made.taken is None else made.taken.method,
+        "numbers": dict(made.numbers),
+        "methods": [
+            {
+                "method": row.method,
+                "noise": None if row.noise is None else float(row.noise),
+                "error": row.error,
+                "of_size": row.alpha,
+                "size_for_alpha": row.needed,
+                "rests_on": row.theorem,
+                "assuming": row.assuming,
+                "can_be_run": not row.imagined,
+                "fit_takes_this": row.taken,
+            }
+            for row in made.promising
+        ],
+        "refused": [{"method": row.method, "reason": row.refusal} for row in made.refused],
     }
-
-
-def _row(row: PlanRow) -> dict[str, Any]:
-    return {
-        "method": row.method,
-        "noise": None if row.noise is None else float(row.noise),
-        "error": row.error,
-        "of_size": row.alpha,
-        "size_for_alpha": row.needed,
-        "rests_on": row.theorem,
-        "assuming": row.assuming,
-        "can_be_run": not row.imagined,
-        "fit_takes_this": row.taken,
-    }
-
-
-# What a schema tells a plan: who is protected, how many there are, and numbers that follow from declared columns.
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaNumbers:
-    """What a schema says about people and columns; nothing without one.
-
-    model  of a model with a target: what it is planned for, exactly as `discreet fit` would fit it
-    """
-
-    schema: dp.Schema | None
-    numbers: dict[str, int]
-    from_columns: str
-    model: dict[str, Any] = field(default_factory=dict)
-
-    @staticmethod
-    def of(
-        path: Path | None,
-        kind: str,
-        features: str | None,
-        target: str | None,
-        radius: str | None = None,
-        huber: str | None = None,
-    ) -> SchemaNumbers:
-        if path is None:
-            if features is not None or target is not None:
-                raise ParameterError("--features and --target are columns of a schema: give --schema people.toml")
-            return SchemaNumbers(None, {}, "")
-        schema = dp.Schema.read(path)
-        if target is not None:
-            schema.domain.column(target)
-        if kind in MODELS and target is not None:
-            return SchemaNumbers(schema, {}, "", _model(kind, schema.domain, target, features, radius, huber))
-        names = [name for name in schema.domain.names if name != target]
-        if features is not None:
-            names = [name.strip() for name in features.split(",")]
-        columns = {name: schema.domain.column(name) for name in names}
-        read = _READ.get(kind)
-        numbers = {} if read is None else read(schema, columns)
-        shown = ", ".join(f"{name} {value:,}" for name, value in numbers.items())
-        about = ", ".join(columns) if len(columns) <= 4 else f"{len(columns)} columns"
-        return SchemaNumbers(schema, numbers, f"from {path.name} ({about}): {shown}" if shown else "")
-
-    def ledger(self) -> dp.Ledger | None:
-        """The ledger that the schema names, if it is there."""
-        where = None if self.schema is None else self.schema.ledger
-        return None if where is None or not where.exists() else dp.Ledger.open(where)
-
-
-def _model(
-    kind: str, domain: dp.Domain, target: str, features: str | None, radius: str | None, huber: str | None
-) -> dict[str, Any]:
-    columns = features_of(kind, domain, target, features)
-    check_kind(kind, domain, target)
-    shape = shape_of(kind, domain, target, len(columns or ()), radius, huber)
-    return {"domain": domain, "target": target, "features": columns or (), **shape}
-
-
-def _cells(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
-    return {"cells": math.prod(column.size for column in columns.values())}
-
-
-def _candidates(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
-    return {"candidates": _cells(schema, columns)["cells"]}
-
-
-def _coordinates(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
-    """As an estimator encodes them: a category has a coordinate for each level."""
-    from discreet.erm.features import Declared
-
-    return {"d": Declared(tuple(columns), 1, False).dimension(schema.domain)}
-
-
-def _bits(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
-    return {"bits": max(1, *((column.size - 1).bit_length() for column in columns.values()))}
-
-
-def _box(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
-    wrong = [name for name, column in columns.items() if kind_of(column) != "number"]
-    if wrong:
-        raise ParameterError(f"a box is about numbers, and {wrong[0]!r} is none: name numbers with --features")
-    return {"d": len(columns), **_bits(schema, columns)}
-
-
-def _bounds(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
-    if len(columns) != 1:
-        raise ParameterError("this plan is about one column: name it with --features")
-    (column,) = columns.values()
-    return {} if kind_of(column) == "any number" else _bits(schema, columns)
-
-
-def _booleans(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.pac.rules import Literals
-
-    literals = Literals(tuple(columns))
-    literals.check(schema.domain)
-    return {"d": literals.variables(schema.domain)}
-
-
-def _conditions(schema: dp.Schema, columns: dict[str, Column]) -> dict[str, int]:
-    from discreet.pac.rules import Thresholds
-
-    return {"conditions": Thresholds(tuple(columns)).size(schema.domain)}
-
-
-_READ: dict[str, Callable[[dp.Schema, dict[str, Column]], dict[str, int]]] = {
-    "bounds": _bounds,
-    "box": _box,
-    "conjunction": _booleans,
-    "histogram": _cells,
-    "interior": _bounds,
-    "linear": _coordinates,
-    "logistic": _coordinates,
-    "network": _coordinates,
-    "questions": _cells,
-    "rule": _conditions,
-    "select": _candidates,
-    "workload": _cells,
-}
-"""How the numbers of a kind follow from declared columns."""

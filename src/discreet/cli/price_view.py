@@ -7,9 +7,9 @@ from fractions import Fraction
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import discreet as dp
 from discreet.cli.options import OpenTable
 from discreet.describe import one_line
-from discreet.exact import percent
 from discreet.funds import NOTHING, Books, Price
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def cost(part: Fraction | float | None) -> str:
     """A part of the budget that is spent or charged; "-" if the book that decides does not know it."""
-    return "-" if part is None else percent(part, up=True)
+    return "-" if part is None else dp.exact.percent(part, up=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Remaining:
     def __str__(self) -> str:
         whose = "" if self.whose is None else f" for {one_line(self.whose)}"
         more = "" if self.more is None else f", about {self.more:,} more {self.more_of[self.more != 1]}"
-        return f"left{whose}: {percent(Fraction(self.nano, self.cap)) if self.cap else '-'}{more}"
+        return f"left{whose}: {dp.exact.percent(Fraction(self.nano, self.cap)) if self.cap else '-'}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Receipt:
     def lines(self) -> list[tuple[str, object]]:
         """The same for people, as names and sentences."""
         whose = "" if self.whose is None else f" for {one_line(self.whose)}"
-        left = f"{percent(1 - self.left.used())} of the budget{whose}: about {self.more:,} more like this"
+        left = f"{dp.exact.percent(1 - self.left.used())} of the budget{whose}: about {self.more:,} more like this"
         return [("guarantee", self.guarantee), ("price", self.took), ("left", left)]
 
     @property

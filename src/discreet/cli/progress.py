@@ -19,7 +19,7 @@ def conjunction_progress() -> Iterator[None]:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-    from discreet.pac.all_conjunctions import PROGRESS, Estimate
+    from discreet.pac import PROGRESS, Estimate
 
     task: TaskID | None = None
     waiting = 0

@@ -13,8 +13,6 @@ from discreet.cli.options import FILE, JSON, Command, ledger_at
 from discreet.cli.output import Output
 from discreet.cli.price_view import cost
 from discreet.describe import one_line
-from discreet.errors import ParameterError
-from discreet.exact import percent
 
 if TYPE_CHECKING:
     from discreet.report import Part
@@ -42,9 +40,9 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
     from discreet import report as pages
 
     if out.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"the page is HTML, so its name ends in .html; found {out.name}")
+        raise dp.ParameterError(f"the page is HTML, so its name ends in .html; found {out.name}")
     if out.exists() and not force:
-        raise ParameterError(f"{out.name} is there already: choose another name, or overwrite it with --force")
+        raise dp.ParameterError(f"{out.name} is there already: choose another name, or overwrite it with --force")
     output, book = Output(as_json=as_json), ledger_at(path)
     used = book.spent().used()
     last = book.entry(book.length())
@@ -52,7 +50,7 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
         parts = _parts(book, _protects(path, book), last, everything)
     lead = (
         f"Everything that is released about these people through this ledger keeps one promise, {book.budget}, "
-        f"together. {percent(used, up=True)} of it is used."
+        f"together. {dp.exact.percent(used, up=True)} of it is used."
     )
     title = f"The privacy budget of {one_line(book.identity.name)}"
     pages.write_page(out, pages.page(title, parts, lead=lead), force=force)
@@ -113,10 +111,10 @@ def _allowances(book: dp.Ledger) -> list[Part]:
     rows = [
         (
             one_line(each.name),
-            percent(each.share),
+            dp.exact.percent(each.share),
             "–" if each.part is None else cost(each.part),
             "–" if each.epsilon is None else each.at_most or "0",
-            percent(float(each.left)),
+            dp.exact.percent(float(each.left)),
         )
         for each in book.allowances()
     ]

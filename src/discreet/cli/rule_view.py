@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import discreet as dp
 from discreet.cli.columns import categories, declaration, plain
-from discreet.errors import ParameterError
-from discreet.schema import kind_of
 
 if TYPE_CHECKING:
     from discreet.estimators.rule_base import LearnedRule
@@ -52,7 +50,7 @@ def _codes(domain: dp.Domain, name: str, first: int, last: int, inside: bool) ->
     column: Any = domain.column(name)
     if first > last:
         holds: Predicate = dp.Or()
-    elif kind_of(column) == "category":
+    elif not column.ordered:
         holds = dp.Missing(name) if first == column.missing_code else dp.Equals(name, column.value(first))
     elif first == 0 and last == column.steps and not column.missing:
         holds = dp.And()
@@ -72,7 +70,7 @@ def sentence(learned: LearnedRule) -> str:
 
 def sql(learned: LearnedRule) -> str:
     """The condition after WHERE; empty if the rule always holds."""
-    from discreet.sql.render import where_text
+    from discreet.sql import where_text
 
     return where_text(condition(learned), learned.domain)
 
@@ -120,15 +118,15 @@ def _covered(domain: dp.Domain, name: str, intervals: Sequence[Interval]) -> Fra
 def with_positive(schema: dp.Schema, target: str, text: str | None) -> dp.Schema:
     """The schema with a target of two classes, the last of which is this level: the others are one class together."""
     column: Any = schema.domain.column(target)
-    if kind_of(column) != "category":
-        raise ParameterError(
+    if column.ordered:
+        raise dp.ParameterError(
             f"the target {target!r} is a number: a rule is learned for a category. {categories(schema.domain, target)}"
         )
     levels = ", ".join(map(str, column.levels))
     if text is None:
         if column.size == 2:
             return schema
-        raise ParameterError(
+        raise dp.ParameterError(
             f"{target!r} has {column.size} levels: say with --positive which of them the rule is for: {levels}"
         )
     # Levels may be numbers or booleans, and a command line has texts.
@@ -137,7 +135,7 @@ def with_positive(schema: dp.Schema, target: str, text: str | None) -> dp.Schema
     positive = spelled.get(text, spelled.get(text.lower()) if type(spelled.get(text.lower())) is bool else None)
     if positive is None:
         column.code(text)  # names near misses
-        raise ParameterError(f"--positive must be a level, found {text!r}: {levels}")
+        raise dp.ParameterError(f"--positive must be a level, found {text!r}: {levels}")
     return replace(schema, domain=dp.Domain({**schema.domain, target: _two_classes(column, positive)}))
 
 
@@ -146,7 +144,7 @@ def _two_classes(column: dp.Category, positive: Any) -> dp.Category:
         (negative,) = (level for level in column.levels if column.code(level) != column.code(positive))
         return dp.Category(negative, positive, other=column.other, missing=column.missing)
     if column.other is not None and column.code(positive) == column.other_code:
-        raise ParameterError(f"{positive!r} takes every value that is not declared: choose a declared level")
+        raise dp.ParameterError(f"{positive!r} takes every value that is not declared: choose a declared level")
     rest = f"not {positive}"
     missing = None if column.missing is None else rest
     if column.missing is not None and column.code(positive) == column.missing_code:

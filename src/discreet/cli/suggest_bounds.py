@@ -13,8 +13,6 @@ from discreet.cli.files import reserved
 from discreet.cli.options import Command, OpenTable, open_table, price_options, table_options, take_cost
 from discreet.cli.price_view import receipt
 from discreet.cli.toml_edit import difference, lines_for, rewrite
-from discreet.errors import ParameterError
-from discreet.schema import kind_of
 
 
 @click.command("suggest-bounds", cls=Command)
@@ -37,10 +35,10 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
     """
     cost = take_cost(options)
     declared: Any = dp.Schema.read(schema).domain.column(column)
-    if kind_of(declared) == "category":
-        raise ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
+    if not declared.ordered:
+        raise dp.ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
     if write and options["rehearse"]:
-        raise ParameterError("--write with --rehearse would put bounds of made-up people into the schema")
+        raise dp.ParameterError("--write with --rehearse would put bounds of made-up people into the schema")
     text = schema.read_text(encoding="utf-8")
     if write:
         rewrite(text, column, dp.Number(0, 1, step=1, missing=declared.missing))  # a trial, before the charge

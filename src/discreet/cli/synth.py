@@ -21,7 +21,6 @@ from discreet.cli.files import regular, reserved
 from discreet.cli.options import Command, OpenTable, again_option, allowance_option, open_table, table_options
 from discreet.cli.price_view import Remaining
 from discreet.describe import one_line
-from discreet.errors import ParameterError
 
 STDOUT = Path("-")
 _BETWEEN = "everything between columns that are not known together"
@@ -63,13 +62,13 @@ def synth(
         discreet synth people.toml 5 --out - --seed 1
     """
     if bool(measure) == (share is None):
-        raise ParameterError(
+        raise dp.ParameterError(
             "--measure age,sex and --share 1/3 go together: the tables are bought for that much of what is left"
         )
     if again and not measure:
-        raise ParameterError("--again goes with --measure: rows are drawn anew every time, and are free")
+        raise dp.ParameterError("--again goes with --measure: rows are drawn anew every time, and are free")
     if out == STDOUT and place["as_json"]:
-        raise ParameterError("--out - prints rows, --json a summary: give --out a file")
+        raise dp.ParameterError("--out - prints rows, --json a summary: give --out a file")
     _check_place(out, force=force)
     at = open_table(schema, **place)
     tables = [dp.Histogram(columns) for columns in dict.fromkeys(map(_columns, measure))]
@@ -103,20 +102,24 @@ def _check_place(out: Path, *, force: bool) -> None:
     if out == STDOUT:
         return
     if out.suffix.lower() not in (".csv", ".parquet"):
-        raise ParameterError(f"--out must end in .csv or .parquet, or be - for CSV on the screen; found {out.name!r}")
+        raise dp.ParameterError(
+            f"--out must end in .csv or .parquet, or be - for CSV on the screen; found {out.name!r}"
+        )
     if not out.parent.is_dir():
-        raise ParameterError(f"there is no folder {str(out.parent)!r} for {out.name}")
+        raise dp.ParameterError(f"there is no folder {str(out.parent)!r} for {out.name}")
     place = regular(out)
     if not place.parent.is_dir():
-        raise ParameterError(f"{out.name} is a link into {str(place.parent)!r}, and there is no such folder")
+        raise dp.ParameterError(f"{out.name} is a link into {str(place.parent)!r}, and there is no such folder")
     if place.exists() and not force:
-        raise ParameterError(f"{out.name} is there already: choose another name, or --force to overwrite it")
+        raise dp.ParameterError(f"{out.name} is there already: choose another name, or --force to overwrite it")
 
 
 def _columns(given: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in given.split(","))
     if not all(names) or len(set(names)) < len(names):
-        raise ParameterError(f"--measure takes different columns with commas between them, as age,sex; found {given!r}")
+        raise dp.ParameterError(
+            f"--measure takes different columns with commas between them, as age,sex; found {given!r}"
+        )
     return names
 
 
@@ -128,14 +131,14 @@ def _measure(
     session = dp.Session(at.table, at.ledger, scopes=1, beta=beta, allowance=at.allowance)
     if not tables:
         if not session.known()[0]:
-            raise ParameterError(
+            raise dp.ParameterError(
                 "no column was measured yet, so there is nothing to draw rows from: add --measure age,sex --share 1/3 "
                 "with columns of this table, or `discreet ask` questions first"
             )
         return session, []
     with at.output.working(f"measuring {len(tables)} tables"):
         if tangled := session.tangled(tables):
-            raise ParameterError(
+            raise dp.ParameterError(
                 f"rows cannot follow {_named(tangled)} together with the other tables: that would take too large a "
                 "hypothesis. Measure fewer columns, or tables that share fewer of them; nothing was spent"
             )

@@ -8,6 +8,7 @@ scan ends. Messages of duckdb can quote the file's content, so of its errors onl
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
 import importlib
@@ -39,9 +40,12 @@ class Scan:
     threads: int = 2
 
     def __post_init__(self) -> None:
+        there = False
         if self.path.suffix.lower() not in (".parquet", ".csv"):
             raise ParameterError(f"a file of rows ends in .parquet or .csv, found {self.path.name!r}")
-        if not _is_file(self.path):
+        with contextlib.suppress(OSError, ValueError):  # of a name that no file can have
+            there = self.path.is_file()
+        if not there:
             raise ParameterError(f"there is no file {str(self.path)!r}")
         exact.whole(batch_rows=self.batch_rows)
         exact.whole(threads=self.threads)
@@ -51,54 +55,43 @@ class Scan:
     def is_csv(self) -> bool:
         return self.path.suffix.lower() == ".csv"
 
+    @property
+    def _complaint(self) -> str:
+        return f"{self.path.name!r} cannot be read as {'CSV' if self.is_csv else 'Parquet'}"
+
     def names(self) -> tuple[str, ...]:
         """The names of the file's columns."""
         if self.is_csv:
-            return quietly(lambda: _header(self.path), f"{self.path.name!r} cannot be read as CSV")
+            return quietly(lambda: _header(self.path), self._complaint)
         with _connect(self) as connection:
-            rows = quietly(
-                lambda: connection.sql(f"SELECT * FROM {self._relation()} LIMIT 0"),
-                f"{self.path.name!r} cannot be read as Parquet",
-            )
+            rows = quietly(lambda: connection.sql(f"SELECT * FROM {self._relation()} LIMIT 0"), self._complaint)
             return tuple(rows.columns)
 
     def frames(self, columns: Sequence[str], *, numbered: bool = False) -> Iterator[Any]:
         """The rows as pyarrow tables of at most batch_rows rows with these columns, in the order of the file."""
-        arrow = _module("pyarrow")
-        if self.is_csv:
-            quietly(lambda: _check_lines(self.path), f"{self.path.name!r} cannot be read as CSV")
-        wanted = ", ".join(self._selected([*columns, *([ROW_NUMBER] if numbered else [])]))
-        complaint = f"{self.path.name!r} cannot be read as {'CSV' if self.is_csv else 'Parquet'}"
+        arrow, complaint = _module("pyarrow"), self._complaint
+        wanted = [_quoted(name) for name in (*columns, *([ROW_NUMBER] if numbered else []))]
+        if self.is_csv:  # the columns of a CSV file are known to duckdb by their places
+            quietly(lambda: _check_lines(self.path), complaint)
+            places = {_quoted(name): place for place, name in reversed(list(enumerate(self.names())))}
+            wanted = [f"c{places[name]} AS {name}" for name in wanted]
         with tempfile.TemporaryDirectory(prefix="discreet-") as private, _connect(self, private) as connection:
-            query = f"SELECT {wanted} FROM {self._relation()}"
+            query = f"SELECT {', '.join(wanted)} FROM {self._relation()}"
             reader = quietly(lambda: connection.sql(query).to_arrow_reader(self.batch_rows), complaint)
             while (batch := quietly(lambda: next(reader, None), complaint)) is not None:
                 for start in range(0, batch.num_rows, self.batch_rows):
                     yield arrow.Table.from_batches([batch.slice(start, self.batch_rows)])
 
-    def _selected(self, names: Sequence[str]) -> list[str]:
-        """Columns by their names; the columns of a CSV file are known to duckdb by their places."""
-        if not self.is_csv:
-            return [_quoted(name) for name in names]
-        places = {name: place for place, name in reversed(list(enumerate(self.names())))}
-        return [f"c{places[name]} AS {_quoted(name)}" for name in names]
-
     def _relation(self) -> str:
+        pattern = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(self.path))  # it matches only itself
+        path = "'" + pattern.replace("'", "''") + "'"
         if not self.is_csv:
-            return f"read_parquet({_text(_literal(self.path))})"
+            return f"read_parquet({path})"
         columns = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(self.names())))
         return (
-            f"read_csv({_text(_literal(self.path))}, columns={{{columns}}}, auto_detect=false, header=true, "
+            f"read_csv({path}, columns={{{columns}}}, auto_detect=false, header=true, "
             "delim=',', quote='\"', escape='\"', nullstr='', strict_mode=true)"
         )
-
-
-def _is_file(path: Path) -> bool:
-    """False too for a name that no file can have."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
@@ -135,23 +128,15 @@ def parquet_types(path: Path) -> dict[str, str]:
     """The kind of each column of a Parquet file, by its declared type; no value and no statistics are looked at."""
     parquet = _module("pyarrow.parquet")
     schema = quietly(lambda: parquet.read_schema(path), f"{path.name!r} cannot be read as Parquet")
-    return {field.name: _kind(field.type) for field in schema}
+    types = _module("pyarrow").types
+    numbers = [("number", types.is_floating), ("number", types.is_decimal)]
+    kinds = [("truth", types.is_boolean), ("whole", types.is_integer), *numbers]
+    return {field.name: next((kind for kind, holds in kinds if holds(field.type)), "text") for field in schema}
 
 
 def write_parquet(frame: Any, file: Any) -> None:
     """Write a pyarrow table to an open file."""
     _module("pyarrow.parquet").write_table(frame, file)
-
-
-def _kind(of: Any) -> str:
-    types = _module("pyarrow").types
-    if types.is_boolean(of):
-        return "truth"
-    if types.is_integer(of):
-        return "whole"
-    if types.is_floating(of) or types.is_decimal(of):
-        return "number"
-    return "text"
 
 
 def _header(path: Path) -> tuple[str, ...]:
@@ -177,14 +162,5 @@ def _check_lines(path: Path) -> None:
             behind = int(gaps[-1]) - 1
 
 
-def _literal(path: Path) -> str:
-    """The path as a pattern that matches only itself."""
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
-
-
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

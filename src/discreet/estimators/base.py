@@ -32,7 +32,7 @@ from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger, price_from
 from discreet.mechanisms import Mechanism
 from discreet.method import Offer
-from discreet.pac.mistake_bound import MistakeBound
+from discreet.pac import MistakeBound
 from discreet.records import Json
 from discreet.release import Released, release
 

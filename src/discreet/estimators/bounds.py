@@ -14,7 +14,7 @@ from discreet.estimators.base import FitGuarantee, Task, terms_of
 from discreet.exact import Exact
 from discreet.ledger import Ledger
 from discreet.mechanisms import calibrate
-from discreet.pac.rank_bounds import RankBounds, declaration
+from discreet.pac import RankBounds, declaration
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from discreet.estimators.base import Task, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, number_examples
 from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
 from discreet.method import choose
-from discreet.pac import learners
-from discreet.pac.rules import BoxRule
+from discreet.pac import BoxRule, learners
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

@@ -14,9 +14,7 @@ from discreet.estimators.base import Task, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, bit_examples, predicted_bits
 from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
 from discreet.method import choose
-from discreet.pac import learners
-from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.rules import Conjunction, Literals
+from discreet.pac import AllConjunctions, Conjunction, Literals, learners
 
 
 @dataclass(kw_only=True, repr=False, eq=False)

@@ -56,7 +56,7 @@ from discreet.data import (
 from discreet.erm.features import Declared, VectorColumn
 from discreet.errors import ParameterError, SchemaError, UndeclaredLevels
 from discreet.estimators.base import Terms
-from discreet.pac.rules import Labels
+from discreet.pac import Labels
 
 Held = TypeVar("Held", Matrix, Table, BitMatrix)
 
@@ -657,7 +657,7 @@ def frame_batch(source: Any, domain: Domain) -> Batch:
 
 
 def projected(rows: Floats, norm: float) -> Floats:
-    """Rows longer than norm, scaled down to it. For predictions: what a fit does is `discreet.data.grid`."""
+    """Rows longer than norm, scaled down to it. For predictions: what a fit does is `discreet.data.encoding`."""
     largest = np.maximum(np.abs(rows).max(axis=1, keepdims=True), norm)  # squares of huge numbers overflow
     scaled = rows / largest
     length = np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), norm / largest)

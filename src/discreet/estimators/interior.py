@@ -16,8 +16,8 @@ from discreet.exact import Exact
 from discreet.guarantee import Neighbours
 from discreet.ledger import Ledger
 from discreet.method import Method
+from discreet.pac import ordered
 from discreet.pac.interior import methods
-from discreet.pac.rules import ordered
 
 MOST_BITS = 2**20
 

@@ -29,8 +29,7 @@ from discreet.estimators.input import Examples, predicted_codes, refuse_features
 from discreet.guarantee import Budget
 from discreet.mechanisms import Laplace
 from discreet.method import USELESS, Offer
-from discreet.pac.mistake_bound import bound_in_words, bound_of, noisy_mistakes
-from discreet.pac.rules import Mistakes, Rule
+from discreet.pac import Mistakes, Rule, bound_in_words, bound_of, noisy_mistakes
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,19 @@ from discreet.estimators.conjunctions import how_many
 from discreet.estimators.input import Examples, bit_examples, feature_names, number_examples, predicted_bits
 from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
 from discreet.method import choose
-from discreet.pac import finite, learners
-from discreet.pac.finite import Predictions
-from discreet.pac.rules import CUTS, Conjunction, FunctionRule, Literals, Rule, Thresholds, Where, interval_in_words
+from discreet.pac import (
+    CUTS,
+    Conjunction,
+    FunctionRule,
+    Literals,
+    Predictions,
+    Rule,
+    Thresholds,
+    Where,
+    finite,
+    interval_in_words,
+    learners,
+)
 from discreet.query import Combining, alone
 
 

@@ -1,4 +1,4 @@
-"""What opening a ledger fixes for good, and whose ledger it is: declared things only, nothing that comes from rows."""
+"""What opening a ledger fixes, and whose ledger it is: declared things only, nothing that comes from rows."""
 
 from __future__ import annotations
 

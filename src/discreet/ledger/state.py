@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What opening a ledger fixed for good."""
+    """What opening a ledger fixed."""
 
     id: str
     budget: Budget
@@ -67,9 +67,7 @@ class Header:
     order: Fraction | None
     caps: Caps
     identity: Identity
-    size: int | None
     testing: bool
-    time: str
 
     def proved_by(self, spent: Price) -> float | None:
         """The least epsilon that either book proves of these sums, at the ledger's delta; None: nothing."""
@@ -298,9 +296,7 @@ def fold_open(state: State, row: Row, body: Body) -> None:
     who = body["identity"]
     relation = Neighbours(who["relation"], who["rows"])
     identity = Identity(who["table"], relation, who["unit"], who.get("rehearsal", False) is True)
-    state.header = Header(
-        body["id"], budget, share, order, caps, identity, body["size"], body["testing"] is True, body["time"]
-    )
+    state.header = Header(body["id"], budget, share, order, caps, identity, body["testing"] is True)
     state.size = body["size"]
 
 

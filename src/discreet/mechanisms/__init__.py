@@ -8,9 +8,11 @@
     threshold   adaptive yes/no questions for one price: AboveThreshold, AboveThresholdLaplace
     stable      counts over a domain too large to list: StableHistogram, StableMode
 
-Other packages import from here, not from the modules.
+Other packages import from here, not from the modules. What a mechanism is written with is here too: Guarantee,
+Neighbours, Rng and the checks of what the samplers can draw.
 """
 
+from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, Noisy, ProductLaplace, in_units
 from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, calibrate
 from discreet.mechanisms.noise import (
@@ -26,3 +28,4 @@ from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimod
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import Above, AboveThreshold, AboveThresholdLaplace, Far
+from discreet.rng import Rng, checked_rate, checked_scale, checked_variance

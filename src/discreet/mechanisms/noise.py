@@ -182,12 +182,12 @@ class _LaplaceLaw(_AnyNoise):
     @staticmethod
     def scale_for(steps: int, failure: float) -> float:
         """About the largest scale, in steps, of which a noise exceeds `steps` with probability at most failure."""
-        low, high = 0.0, (steps + 1) / -math.log(failure)
-        for _ in range(50):
-            middle = (low + high) / 2
-            inside = _laplace_log_tail(middle, steps + 1) <= math.log(failure / 2)
-            low, high = (middle, high) if inside else (low, middle)
-        return low
+        too_far = exact.narrow(
+            lambda scale: _laplace_log_tail(scale, steps + 1) > math.log(failure / 2),
+            0.0,
+            (steps + 1) / -math.log(failure),
+        )
+        return too_far[0]
 
 
 _AT_ONCE = 2**12  # bounds that are minimised at once

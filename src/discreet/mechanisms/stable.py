@@ -141,21 +141,13 @@ def least_bound(scale: Fraction, failure: Fraction, rows: int) -> int:
     bound = rows
     while lone_mass(scale, bound, rows) > failure:
         bound *= 2
-    low = bound // 2
-    while bound - low > 1:
-        middle = (low + bound) // 2
-        fits = middle >= rows and lone_mass(scale, middle, rows) <= failure
-        low, bound = (low, middle) if fits else (middle, bound)
-    return bound
+    return exact.least(lambda middle: middle >= rows and lone_mass(scale, middle, rows) <= failure, bound // 2, bound)
 
 
 def certain_count(scale: Fraction, bound: int, beta: float) -> int:
     """A bin of this count passes with probability at least 1 - beta."""
-    low, high = -1, bound  # the least margin x for which the missed mass is small enough: it falls with x
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if missed_mass(scale, bound, middle) <= beta else (middle, high)
-    return bound + 1 + high
+    # The least margin x for which the missed mass is small enough: it falls with x.
+    return bound + 1 + exact.least(lambda margin: missed_mass(scale, bound, margin) <= beta, -1, bound)
 
 
 def lone_mass(scale: Fraction, bound: int, rows: int) -> Fraction:

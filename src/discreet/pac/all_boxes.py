@@ -24,13 +24,11 @@ from discreet.data import Batch, Codes, Dataset, Facts
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.guarantee import Guarantee
-from discreet.mechanisms import calibrate
+from discreet.mechanisms import Guarantee, Rng, calibrate
 from discreet.method import Method, Methods, wrong_rows
-from discreet.pac.boxes import Box, empty, grid_sizes, named_columns
+from discreet.pac.boxes import Box, empty_box, grid_sizes, named_columns
 from discreet.pac.finite import FiniteClass, empirical_size, selection_price
 from discreet.pac.rules import BoxRule, Labels
-from discreet.rng import Rng
 
 NAME = "exhaustive"
 
@@ -157,7 +155,7 @@ def _box_at(gains: Codes, level: int, rank: int, starts: Sequence[Codes]) -> Box
     """Of the boxes that gain this much, in a fixed order, the one of this rank; the empty box is the first of all."""
     if level == 0:
         if rank == 0:
-            return empty(len(starts))
+            return empty_box(len(starts))
         rank -= 1
     for first, block in enumerate(_blocks(gains)):
         hits = np.flatnonzero(block == level)

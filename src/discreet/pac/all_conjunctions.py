@@ -32,10 +32,9 @@ from discreet import exact
 from discreet.data import WORD, Batch, Dataset, Domain, Facts, Ints, Mask, Words, packed, refuse_to_leave, unpacked
 from discreet.errors import ParameterError
 from discreet.exact import Exact
-from discreet.guarantee import Guarantee
+from discreet.mechanisms import Guarantee, Rng
 from discreet.pac.finite import selection_price
 from discreet.pac.rules import Labels, Literals
-from discreet.rng import Rng
 
 Variables = tuple[int, ...]
 

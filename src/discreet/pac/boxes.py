@@ -36,13 +36,11 @@ from discreet.data import Codes, Dataset, Domain, Facts, Slice
 from discreet.errors import OutOfRange, ParameterError
 from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
-from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import GaussianNoise, calibrate
-from discreet.method import Method, Methods, wrong_rows
+from discreet.mechanisms import GaussianNoise, Guarantee, Neighbours, Rng, calibrate, checked_scale
+from discreet.method import Maker, Method, Methods, wrong_rows
 from discreet.pac.interior import BinarySearch, MinRank, PrefixSplit, Routine, checked_routine, prefix_split
 from discreet.pac.rules import Labels, distinct, ordered
 from discreet.query import Count, Equals
-from discreet.rng import Rng, checked_scale
 
 Box = tuple[Codes, Codes]
 """The lows and the highs of a box, in codes."""
@@ -57,7 +55,7 @@ _FINE = 10**40  # failures are rounded up to a multiple of one over this
 _LEAST, _MOST = Fraction(1, 2**60), Fraction(64)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class SlicedBox:
     """Learn a box by one interior point for each face (lecture 12).
 
@@ -82,20 +80,18 @@ class SlicedBox:
     few_scale: Fraction
     margin: int
 
-    def __init__(
-        self, columns: Sequence[str], labels: Labels, routine: Routine, count: int, few_scale: Exact, margin: int
-    ) -> None:
-        exact.freeze(self, routine=checked_routine(routine), columns=named_columns(columns, labels), labels=labels)
-        exact.freeze(self, count=exact.whole(count=count), few_scale=exact.positive(few_scale=few_scale))
-        exact.freeze(self, margin=exact.whole(minimum=0, margin=margin))
+    def __post_init__(self) -> None:
+        exact.freeze(self, routine=checked_routine(self.routine), columns=named_columns(self.columns, self.labels))
+        exact.freeze(self, count=exact.whole(count=self.count), few_scale=exact.positive(few_scale=self.few_scale))
+        exact.freeze(self, margin=exact.whole(minimum=0, margin=self.margin))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         sizes = grid_sizes(facts.domain, self.columns)
         return few_price(self.labels, self.few_scale, facts) + on_slices(self.routine, sizes, facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> Box:
-        if positives(data, self.labels) + rng.laplace(self.few_scale) < self.count + self.margin:
-            return empty(len(self.columns))
+        if count_positives(data, self.labels) + rng.laplace(self.few_scale) < self.count + self.margin:
+            return empty_box(len(self.columns))
         wanted = faces(self.columns, [self.count] * (2 * len(self.columns)))
         slices = data.exact_slices(wanted, where=self.labels, disjoint=False)
         sizes = grid_sizes(data.facts.domain, self.columns)
@@ -106,7 +102,7 @@ class SlicedBox:
         return placed(self.routine, filled, sizes, rng)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class ReorderSlice:
     """Learn a box from 2 d disjoint slices of the positive rows: Reorder-Slice-Compute.
 
@@ -138,24 +134,12 @@ class ReorderSlice:
     few_scale: Fraction
     threshold: int
 
-    def __init__(
-        self,
-        columns: Sequence[str],
-        labels: Labels,
-        routine: Routine,
-        *,
-        count: int,
-        spread: Exact,
-        slack: Exact,
-        rounds: int,
-        few_scale: Exact,
-        threshold: int,
-    ) -> None:
-        exact.freeze(self, routine=checked_routine(routine), columns=named_columns(columns, labels), labels=labels)
-        exact.freeze(self, count=exact.whole(minimum=0, count=count), spread=exact.positive(spread=spread))
-        exact.freeze(self, slack=exact.positive(slack=slack), rounds=exact.whole(rounds=rounds))
-        exact.freeze(self, few_scale=exact.positive(few_scale=few_scale))
-        exact.freeze(self, threshold=exact.whole(minimum=0, threshold=threshold))
+    def __post_init__(self) -> None:
+        exact.freeze(self, routine=checked_routine(self.routine), columns=named_columns(self.columns, self.labels))
+        exact.freeze(self, count=exact.whole(minimum=0, count=self.count), rounds=exact.whole(rounds=self.rounds))
+        exact.freeze(self, spread=exact.positive(spread=self.spread), slack=exact.positive(slack=self.slack))
+        exact.freeze(self, few_scale=exact.positive(few_scale=self.few_scale))
+        exact.freeze(self, threshold=exact.whole(minimum=0, threshold=self.threshold))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         checked_scale(self.spread)
@@ -183,8 +167,8 @@ class ReorderSlice:
         return Guarantee.of_approximate(price.epsilon, delta=price.delta, neighbours=neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> Box:
-        if positives(data, self.labels) + rng.laplace(self.few_scale) < self.threshold:
-            return empty(len(self.columns))
+        if count_positives(data, self.labels) + rng.laplace(self.few_scale) < self.threshold:
+            return empty_box(len(self.columns))
         extra = rng.geometric(self.spread, 2 * len(self.columns)).tolist()
         wanted = faces(self.columns, [self.count + more for more in extra])
         slices = data.exact_slices(wanted, where=self.labels, disjoint=True)
@@ -219,12 +203,12 @@ def few_price(labels: Labels, scale: Fraction, facts: Facts) -> Guarantee:
     return Guarantee.of_laplace(moved.l1, scale=checked_scale(scale), neighbours=facts.neighbours)
 
 
-def positives(data: Dataset, labels: Labels) -> int:
+def count_positives(data: Dataset, labels: Labels) -> int:
     """The exact number of positive rows. Not private: for the inside of `run`."""
     return int(data.exact_sum(Count(Equals(labels.column, labels.positive)).partial))
 
 
-def empty(dimension: int) -> Box:
+def empty_box(dimension: int) -> Box:
     """The box that holds nothing, as it is released."""
     return np.ones(dimension, dtype=np.int64), np.zeros(dimension, dtype=np.int64)
 
@@ -367,7 +351,8 @@ def methods(columns: Sequence[str], labels: Labels, *, facts: Facts, beta: Fract
     labels.check(facts.domain)
     names, sure = distinct(columns), exact.probability(beta=beta)
     problem = BoxProblem(names, labels, facts, sure, funds, max(grid_sizes(facts.domain, names)))
-    return Methods({name: functools.partial(make, problem) for name, make in _METHODS.items()})
+    makers: dict[str, Maker] = {name: functools.partial(problem.plain, name) for name in _SLICED}
+    return Methods({**makers, "prefix": problem.prefix, "reorder-slice": problem.reorder_slice})
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,6 +388,29 @@ class BoxProblem:
         needed = lambda alpha: math.ceil(mistakes / alpha)  # noqa: E731
         return Method(name, wrong_rows(theorem, float(self.beta), ASSUMING), needed, lambda alpha: mechanism)
 
+    def plain(self, name: str) -> Method:
+        """A method of _SLICED: basic composition for the first, Renyi currency, which needs a delta, for the others."""
+        if name != "basic":
+            self.failure(FAILING)
+        return self.sliced(name, *_SLICED[name], self.funds.only_pure() if name == "basic" else self.funds)
+
+    def prefix(self) -> Method:
+        share = Fraction(1, 2)
+        failure, funds = self.failure(share) / self.faces, self.funds.keeping(share)
+        inside, beta = Neighbours("replace-one", self.facts.neighbours.rows), self.one_point()
+        usual = PrefixSplit(inside, failure, beta)
+        first = calibrate(lambda noise: self.box(usual.routine(noise)), funds=funds, facts=self.facts, precision=8)
+        epsilon = first.routine.guarantee(inside, self.largest).pure
+        assert epsilon is not None
+        split = prefix_split(self.largest, neighbours=inside, epsilon=epsilon, failure=failure, beta=beta)
+        return self.sliced("prefix", "prefix searches of slices, zCDP", split.routine, funds)
+
+    def reorder_slice(self) -> Method:
+        tuning = SliceTuning.best(self, self.failure(FAILING))
+        mechanism = calibrate(tuning.mechanism, funds=self.funds.keeping(FAILING), facts=self.facts)
+        mistakes = mechanism.threshold + tuning.margin(mechanism.few_scale) - 2
+        return self.method("reorder-slice", "Reorder-Slice-Compute", mechanism, mistakes)
+
     def sliced(self, name: str, theorem: str, make: Callable[[Fraction], Routine], funds: Funds) -> Method:
         """A SlicedBox with the least noise that is admitted."""
         mechanism = calibrate(lambda noise: self.box(make(noise)), funds=funds, facts=self.facts)
@@ -419,48 +427,12 @@ class BoxProblem:
         return SlicedBox(self.columns, self.labels, routine, count, few_scale, margin)
 
 
-def _basic(problem: BoxProblem) -> Method:
-    theorem = "interior points of slices, epsilons added"
-    return problem.sliced("basic", theorem, lambda noise: MinRank(1 / noise), problem.funds.only_pure())
-
-
-def _concentrated(problem: BoxProblem) -> Method:
-    problem.failure(FAILING)
-    return problem.sliced("zcdp", "interior points of slices, zCDP", lambda noise: MinRank(1 / noise), problem.funds)
-
-
-def _search(problem: BoxProblem) -> Method:
-    problem.failure(FAILING)
-    theorem = "noisy binary searches of slices, zCDP"
-    return problem.sliced("search", theorem, lambda noise: BinarySearch(GaussianNoise(noise)), problem.funds)
-
-
-def _prefix(problem: BoxProblem) -> Method:
-    share = Fraction(1, 2)
-    failure, funds = problem.failure(share) / problem.faces, problem.funds.keeping(share)
-    inside, beta = Neighbours("replace-one", problem.facts.neighbours.rows), problem.one_point()
-    usual = PrefixSplit(inside, failure, beta)
-    first = calibrate(lambda noise: problem.box(usual.routine(noise)), funds=funds, facts=problem.facts, precision=8)
-    epsilon = first.routine.guarantee(inside, problem.largest).pure
-    assert epsilon is not None
-    split = prefix_split(problem.largest, neighbours=inside, epsilon=epsilon, failure=failure, beta=beta)
-    return problem.sliced("prefix", "prefix searches of slices, zCDP", split.routine, funds)
-
-
-def _reorder_slice(problem: BoxProblem) -> Method:
-    tuning = SliceTuning.best(problem, problem.failure(FAILING))
-    mechanism = calibrate(tuning.mechanism, funds=problem.funds.keeping(FAILING), facts=problem.facts)
-    mistakes = mechanism.threshold + tuning.margin(mechanism.few_scale) - 2
-    return problem.method("reorder-slice", "Reorder-Slice-Compute", mechanism, mistakes)
-
-
-_METHODS: dict[str, Callable[[BoxProblem], Method]] = {
-    "basic": _basic,
-    "zcdp": _concentrated,
-    "search": _search,
-    "prefix": _prefix,
-    "reorder-slice": _reorder_slice,
+_SLICED: dict[str, tuple[str, Callable[[Fraction], Routine]]] = {
+    "basic": ("interior points of slices, epsilons added", lambda noise: MinRank(1 / noise)),
+    "zcdp": ("interior points of slices, zCDP", lambda noise: MinRank(1 / noise)),
+    "search": ("noisy binary searches of slices, zCDP", lambda noise: BinarySearch(GaussianNoise(noise))),
 }
+"""The methods whose noise is one number: their theorem, and the routine for it."""
 
 _RATIOS = tuple(Fraction(1, parts) for parts in (2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128, 256))
 

@@ -29,14 +29,12 @@ from discreet.data import Batch, Dataset, Facts, IntArray, Mask
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.guarantee import Guarantee
-from discreet.mechanisms import LaplaceNoise, calibrate, gaussian_reach
+from discreet.mechanisms import Guarantee, LaplaceNoise, Rng, calibrate, checked_scale, checked_variance, gaussian_reach
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.all_conjunctions import AllConjunctions, check_problem, conjunctions
 from discreet.pac.finite import CHECKED, FiniteClass, empirical_size
 from discreet.pac.rules import Conjunction, Labels, Literals
 from discreet.query import Sensitivity, of_persons
-from discreet.rng import Rng, checked_scale, checked_variance
 
 Counts = TypeVar("Counts", "GaussianCounts", "LaplaceCounts")
 

@@ -23,12 +23,10 @@ from discreet.data import Batch, Dataset, Domain, Facts, IntArray, common_ones, 
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.guarantee import Guarantee
-from discreet.mechanisms import calibrate
+from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.rules import FunctionRule, Labels, Rule
 from discreet.query import person_range
-from discreet.rng import Rng, checked_rate
 
 NAME = "exponential"
 CHECKED = 1e-9  # the sizes are raised by this factor, which is more than their floats lose

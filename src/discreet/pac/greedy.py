@@ -22,7 +22,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -34,13 +34,11 @@ from discreet.data import Batch, Dataset, Facts, IntArray
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
-from discreet.guarantee import Guarantee
-from discreet.mechanisms import calibrate
+from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, checked_scale
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac import hazard_lemma
 from discreet.pac.rules import Conditions, Labels, Literals, Thresholds
 from discreet.query import person_range
-from discreet.rng import Rng, checked_rate, checked_scale
 
 Draws = tuple[int | None, ...]
 """Everything that is drawn: numbers of conditions, and None for "none"."""
@@ -157,7 +155,7 @@ def _conditions(draws: Draws) -> tuple[int, ...]:
     return tuple(dict.fromkeys(number for number in draws if number is not None))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class SelfDeleting:
     """Release conditions chosen by a self-deleting selection: in round j up to `repeats` draws among the conditions,
     c with weight exp(rate * min(neg(c) - thresholds[j], -pos(c))), and "none", with weight exp(-rate * null); the
@@ -185,27 +183,16 @@ class SelfDeleting:
     null: int
     rate: Fraction
     failure: Fraction
-    most: int | None
+    most: int | None = None
 
-    def __init__(
-        self,
-        conditions: Conditions,
-        labels: Labels,
-        thresholds: Iterable[int],
-        repeats: int,
-        null: int,
-        rate: Exact,
-        failure: Exact,
-        most: int | None = None,
-    ) -> None:
-        levels = tuple(exact.whole(-_LARGEST_SCORE, thresholds=level) for level in thresholds)
-        worth = exact.whole(-_LARGEST_SCORE, null=null)
-        if max((worth, *levels)) > _LARGEST_SCORE:
+    def __post_init__(self) -> None:
+        levels = tuple(exact.whole(-_LARGEST_SCORE, thresholds=level) for level in self.thresholds)
+        exact.freeze(self, thresholds=levels, null=exact.whole(-_LARGEST_SCORE, null=self.null))
+        if max((self.null, *levels)) > _LARGEST_SCORE:
             raise ParameterError("thresholds and null must be at most 2**61")
-        exact.freeze(self, conditions=conditions, labels=labels, thresholds=levels, null=worth)
-        exact.freeze(self, repeats=exact.whole(repeats=repeats), rate=exact.positive(rate=rate))
-        exact.freeze(self, failure=exact.probability(failure=failure))
-        exact.freeze(self, most=None if most is None else exact.whole(most=most))
+        exact.freeze(self, repeats=exact.whole(repeats=self.repeats), rate=exact.positive(rate=self.rate))
+        exact.freeze(self, failure=exact.probability(failure=self.failure))
+        exact.freeze(self, most=None if self.most is None else exact.whole(most=self.most))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         _check(self.conditions, self.labels, facts)
@@ -350,7 +337,7 @@ class GreedyProblem:
                 "the self-deleting greedy holds outside an event of probability delta: take greedy-basic"
             )
 
-        def selection(levels: Iterable[int], repeats: int, rate: Fraction) -> SelfDeleting:
+        def selection(levels: tuple[int, ...], repeats: int, rate: Fraction) -> SelfDeleting:
             return SelfDeleting(self.conditions, self.labels, levels, repeats, 0, rate, funds.failure)
 
         rate = calibrate(lambda noise: selection((), 1, 1 / noise), funds=funds, facts=self.facts).rate

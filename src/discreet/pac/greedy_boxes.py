@@ -34,13 +34,11 @@ from discreet.data import Batch, Codes, Dataset, Facts, Mask
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import calibrate
+from discreet.mechanisms import Guarantee, Neighbours, Rng, calibrate, checked_rate, checked_scale
 from discreet.method import Method, Methods, wrong_rows
-from discreet.pac.boxes import ASSUMING, Box, empty, grid_sizes, named_columns
+from discreet.pac.boxes import ASSUMING, Box, empty_box, grid_sizes, named_columns
 from discreet.pac.rules import Labels, gathered
 from discreet.query import person_range
-from discreet.rng import Rng, checked_rate, checked_scale
 
 NAME, PROVEN = "faces", "faces-proven"
 
@@ -211,7 +209,7 @@ def learn_faces(
         for upper in (upper_first[turn], 1 - upper_first[turn]):
             low[place], high[place] = move_face(tally, low[place], high[place], upper == 1, cost, rate, rng)
             if low[place] > high[place]:
-                return empty(len(columns))
+                return empty_box(len(columns))
     return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
 
 

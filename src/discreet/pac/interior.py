@@ -48,12 +48,20 @@ from discreet.data import MAX_ROWS, Dataset, Facts, Ints, Whole
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import FAILING, Funds
-from discreet.guarantee import Guarantee, Neighbours
-from discreet.mechanisms import GaussianNoise, LaplaceNoise, calibrate, stable
+from discreet.mechanisms import (
+    GaussianNoise,
+    Guarantee,
+    LaplaceNoise,
+    Neighbours,
+    Rng,
+    calibrate,
+    checked_rate,
+    checked_scale,
+    stable,
+)
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.rules import Ordered, ordered, sorted_column
 from discreet.query import Sensitivity, of_persons
-from discreet.rng import Rng, checked_rate, checked_scale
 
 Values = npt.NDArray[Any]
 """Sorted integers: int64, or Python integers as objects."""
@@ -204,14 +212,14 @@ class BinarySearch:
     def point(self, values: Values, size: int, rng: Rng) -> int:
         bits = code_bits(size)
         noises = self.noise.draw((bits,), unit=Fraction(1), rng=rng).tolist()
-        digits, here = bytearray(bits), _Group.of(values, 0, len(values), bits)
+        digits, here = bytearray(bits), _SearchRange.of(values, 0, len(values), bits)
         for depth, noise in enumerate(noises):
             split = here.split(values, depth, bits)
             right = 2 * split - len(values) + noise < 0
             digits[depth] = right
             start, stop = (split, here.stop) if right else (here.start, split)
             if (start, stop) != (here.start, here.stop):
-                here = _Group.of(values, start, stop, bits)
+                here = _SearchRange.of(values, start, stop, bits)
         packed = np.packbits(np.frombuffer(digits, dtype=np.uint8)).tobytes()
         return min(int.from_bytes(packed, "big") >> (-bits % 8), size - 1)
 
@@ -221,7 +229,7 @@ class BinarySearch:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _SearchRange:
     """The values at places start .. stop: their common `digits`, as many as they share. Each step of a search is quick
     however long the values are, for they are only looked at when the group changes."""
 
@@ -230,14 +238,14 @@ class _Group:
     digits: bytes
 
     @staticmethod
-    def of(values: Values, start: int, stop: int, bits: int) -> _Group:
+    def of(values: Values, start: int, stop: int, bits: int) -> _SearchRange:
         """Digits are binary, the most significant first, one in each byte."""
         if start == stop:
-            return _Group(start, stop, b"")
+            return _SearchRange(start, stop, b"")
         first, last, length = int(values[start]), int(values[stop - 1]), -(-bits // 8)
         packed = np.frombuffer(first.to_bytes(length, "big"), dtype=np.uint8)
         digits = np.unpackbits(packed)[8 * length - bits :].tobytes()
-        return _Group(start, stop, digits[: bits - (first ^ last).bit_length()])
+        return _SearchRange(start, stop, digits[: bits - (first ^ last).bit_length()])
 
     def split(self, values: Values, depth: int, bits: int) -> int:
         """The place of the first value of the group whose next digit is 1; the group shares `depth` digits."""

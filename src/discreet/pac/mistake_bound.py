@@ -18,10 +18,9 @@ from discreet.data import Dataset, Facts
 from discreet.exact import Exact
 from discreet.guarantee import Guarantee, log_fraction
 from discreet.ledger import Ledger
-from discreet.mechanisms import Laplace, LaplaceNoise
+from discreet.mechanisms import Laplace, LaplaceNoise, Rng
 from discreet.pac.rules import Labels, Mistakes, Rule
 from discreet.release import Released, release
-from discreet.rng import Rng
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,8 @@ from typing import ClassVar
 from discreet import exact
 from discreet.data import AnyNumber, Dataset, Facts, Number
 from discreet.exact import Exact
-from discreet.guarantee import Guarantee
-from discreet.mechanisms import RankQuantile
+from discreet.mechanisms import Guarantee, RankQuantile, Rng
 from discreet.pac.rules import ordered
-from discreet.rng import Rng
 
 _FARTHEST = Fraction(10) ** 299
 _FINEST = Fraction(1, 10**280)

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+import discreet as dp
 from discreet import exact
 from discreet.errors import ParameterError
 from discreet.exact import Exact
-from discreet.guarantee import Budget, Neighbours
-from discreet.plan import plan
 from discreet.report.plot import FAINT, Frame, Plot, Scale, Series, draw, listed, shown
 
 _PRIORS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -81,14 +80,14 @@ def noise_range(
     kinds: Sequence[str] = ("Laplace", "Gaussian"),
     *,
     delta: Exact = Fraction(1, 10**6),
-    neighbours: Neighbours | str = "replace-one",
+    neighbours: dp.Neighbours | str = "replace-one",
 ) -> Plot:
     """Within how many persons of the truth one count is released, in 95 of 100 cases, for each kind of noise."""
     values = several(most=40, epsilons=epsilons)
     unknown = set(kinds) - {"Laplace", "Gaussian"}
     if unknown or not kinds:
         raise ParameterError(f"kinds are Laplace and Gaussian, found {', '.join(sorted(unknown)) or 'none'}")
-    plans = [plan("count", budget=Budget(each, delta), neighbours=neighbours, size=size) for each in values]
+    plans = [dp.plan("count", budget=dp.Budget(each, delta), neighbours=neighbours, size=size) for each in values]
     errors = {kind: [next(row.error for row in each.rows if row.method == kind) for each in plans] for kind in kinds}
     parts = [
         [None if error is None else exact.percent(error / size, up=True) for error in errors[kind]]
@@ -101,9 +100,9 @@ def noise_range(
         f"The noise range (95 %) of one count shrinks as epsilon grows: at epsilon {exact.shown(values[middle])} it "
         f"is {listed(near) or 'nothing, for no kind fits'}."
     )
-    fails = exact.nonnegative(delta=delta)
+    fails = exact.shown(exact.nonnegative(delta=delta))
     caption = (
-        f"One count that is released with all of the budget, {Neighbours.of(neighbours)}, delta {exact.shown(fails)}. "
+        f"One count that is released with all of the budget, {dp.Neighbours.of(neighbours)}, delta {fails}. "
         "In 95 of 100 releases the noise is at most this; it does not depend on the number of persons"
         + (f", so among {size:,} it is a share of them that the table gives. " if size else ". ")
         + "For a single count Laplace noise is the smaller; Gaussian noise pays when many are released together."

@@ -9,14 +9,14 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+import discreet as dp
 from discreet import exact
 from discreet.describe import one_line
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 from discreet.funds import Funds
-from discreet.guarantee import Budget, Neighbours
 from discreet.method import UNPROVEN, choose, least_size
-from discreet.pac.learners import sample_size
+from discreet.pac import sample_size
 from discreet.plan import KINDS, RULES, plan
 from discreet.plan.models import methods
 from discreet.plan.problems import Model, Problem
@@ -51,7 +51,7 @@ def risk(
     sizes: Sequence[int] = (1_000, 10_000, 100_000),
     delta: Exact = _DELTA,
     beta: Exact = _TWENTIETH,
-    neighbours: Neighbours | str = "replace-one",
+    neighbours: dp.Neighbours | str = "replace-one",
     measured: Sequence[Measured] = (),
     radius: Exact | None = None,
     **numbers: int,
@@ -67,9 +67,9 @@ def risk(
         raise ParameterError(f"risk is about {', '.join(learners)}; found {kind!r}")
     given = _checked_numbers(kind, {**numbers, **({} if radius is None else {"radius": radius})})
     values, persons = several(epsilons=epsilons), [exact.whole(sizes=each) for each in several(sizes=sizes)]
-    points, relation = [_point(each) for each in measured], Neighbours.of(neighbours)
+    points, relation = [_point(each) for each in measured], dp.Neighbours.of(neighbours)
     promises = {
-        (epsilon, size): _promised(kind, Budget(epsilon, delta), relation, beta, size, given)
+        (epsilon, size): _promised(kind, dp.Budget(epsilon, delta), relation, beta, size, given)
         for epsilon in values
         for size in persons
     }
@@ -149,7 +149,7 @@ def _caption(
     word: str,
     delta: Fraction,
     beta: Fraction,
-    relation: Neighbours,
+    relation: dp.Neighbours,
     promises: Promises,
     numbers: Numbers,
 ) -> str:
@@ -182,7 +182,7 @@ def _grows(promises: Promises) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _cached_excess(
-    kind: str, budget: Budget, relation: Neighbours, size: int, numbers: tuple[Any, ...]
+    kind: str, budget: dp.Budget, relation: dp.Neighbours, size: int, numbers: tuple[Any, ...]
 ) -> float | None:
     given = dict(numbers)
     model, funds = Model(radius=given.pop("radius", None)), Funds.of(budget)
@@ -194,7 +194,7 @@ def _cached_excess(
 
 
 def _promised(
-    kind: str, budget: Budget, relation: Neighbours, beta: Exact, size: int, numbers: dict[str, Any]
+    kind: str, budget: dp.Budget, relation: dp.Neighbours, beta: Exact, size: int, numbers: dict[str, Any]
 ) -> float | None:
     """The bound for this size, or None where nothing is promised."""
     if kind in QUICK:
@@ -225,7 +225,7 @@ def sample_sizes(
     alpha: Exact = _TWENTIETH,
     beta: Exact = _TWENTIETH,
     delta: Exact = _DELTA,
-    neighbours: Neighbours | str = "replace-one",
+    neighbours: dp.Neighbours | str = "replace-one",
     learners: Mapping[str, tuple[str, Numbers]] = EXAMPLES,
 ) -> Plot:
     """How many persons every learner needs to promise alpha, against epsilon; those that refuse are named.
@@ -237,13 +237,13 @@ def sample_sizes(
     values, wanted, sure = several(epsilons=epsilons), exact.probability(alpha=alpha), exact.probability(beta=beta)
     if not 1 <= len(learners) <= len(SERIES):
         raise ParameterError(f"learners must be 1 to {len(SERIES)} of them, found {len(learners)}")
-    relation, needed = Neighbours.of(neighbours), {}
+    relation, needed = dp.Neighbours.of(neighbours), {}
     for name, (kind, numbers) in learners.items():
         if kind not in (*MODELS, *RULES, "questions"):
             known = ", ".join(sorted((*MODELS, *RULES, "questions")))
             raise ParameterError(f"a learner is one of {known}; found {kind!r}")
         given = tuple(sorted(_checked_numbers(kind, numbers).items()))
-        sizes = [_cached_need(kind, Budget(each, delta), relation, wanted, sure, given) for each in values]
+        sizes = [_cached_need(kind, dp.Budget(each, delta), relation, wanted, sure, given) for each in values]
         needed[one_line(name)] = sizes
     drawn = {name: sizes for name, sizes in needed.items() if any(size is not None for size in sizes)}
     refused = [name for name in needed if name not in drawn]
@@ -276,7 +276,7 @@ def sample_sizes(
 
 @functools.lru_cache(maxsize=1024)
 def _cached_need(
-    kind: str, budget: Budget, relation: Neighbours, alpha: Fraction, beta: Fraction, numbers: tuple[Any, ...]
+    kind: str, budget: dp.Budget, relation: dp.Neighbours, alpha: Fraction, beta: Fraction, numbers: tuple[Any, ...]
 ) -> int | None:
     given: dict[str, Any] = dict(numbers)
     try:

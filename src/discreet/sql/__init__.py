@@ -15,12 +15,13 @@ with its position (counted from 0), a reason and a hint, also a column that is n
 declared grid or among the declared levels; nothing is rounded and nothing is guessed. All of this happens before
 anything is charged and looks at public things only.
 
-    text.py        length, characters, words           tree.py         the only file that knows sqlglot
-    pieces.py      tokens that may be there            scope.py        names and numbers of the one table
-    conditions.py  three-valued logic to predicates    spelling.py     predicates back to SQL
+    source.py      length, characters, words           parser.py    the only file that knows sqlglot
+    tokens.py      tokens that may be there            names.py     names and numbers of the one table
+    conditions.py  three-valued logic to predicates    render.py    predicates back to SQL
     select.py      the statement
 """
 
+from discreet.sql.render import name_text, where_text
 from discreet.sql.select import Select, parse, spelled
 
-__all__ = ["Select", "parse", "spelled"]
+__all__ = ["Select", "name_text", "parse", "spelled", "where_text"]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
-from discreet.data import AnyNumber, Category, Column, Number, near_misses, spell
+from discreet.data import Column, Number, near_misses, spell
 from discreet.errors import ParameterError
 from discreet.query import Among, And, Between, Equals, Missing, Not, Or, Predicate
 from discreet.sql.names import Scope, number
@@ -40,8 +40,12 @@ def condition(scope: Scope, node: Node, *, wanted: bool = True) -> Predicate:
     if kind == "Not":
         return condition(scope, node.this, wanted=not wanted)
     if kind in ("And", "Or"):
-        parts = [condition(scope, each, wanted=wanted) for each in _chain(node)]
-        return all_of(parts) if (kind == "And") == wanted else any_of(parts)
+        chain, first = [], node
+        while type(first) is type(node):  # the parser nests long chains to the left
+            chain.append(first.expression)
+            first = first.this
+        parts = [condition(scope, part, wanted=wanted) for part in (first, *reversed(chain))]
+        return _combined(And, Or, parts) if (kind == "And") == wanted else _combined(Or, And, parts)
     atom = _ATOMS.get(kind)
     if atom is None:
         scope.refuse(node, "this is no condition on a column", PLAIN)
@@ -50,20 +54,15 @@ def condition(scope: Scope, node: Node, *, wanted: bool = True) -> Predicate:
 
 def all_of(parts: Iterable[Predicate]) -> Predicate:
     """The conjunction, without repetition, and without And when there is one part."""
-    flat = [each for part in parts for each in (part.parts if isinstance(part, And) else (part,))]
-    if Or() in flat:
-        return Or()
-    kept = tuple(dict.fromkeys(flat))
-    return kept[0] if len(kept) == 1 else And(*kept)
+    return _combined(And, Or, parts)
 
 
-def any_of(parts: Iterable[Predicate]) -> Predicate:
-    """The disjunction, likewise."""
-    flat = [each for part in parts for each in (part.parts if isinstance(part, Or) else (part,))]
-    if And() in flat:
-        return And()
+def _combined(word: type[And] | type[Or], other: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
+    flat = [inner for part in parts for inner in (part.inner if type(part) is word else (part,))]
+    if other() in flat:
+        return other()
     kept = tuple(dict.fromkeys(flat))
-    return kept[0] if len(kept) == 1 else Or(*kept)
+    return kept[0] if len(kept) == 1 else word(*kept)
 
 
 def present(name: str, column: Column) -> Predicate:
@@ -79,16 +78,7 @@ def span(name: str, column: Number, first: int, last: int) -> Predicate:
     return Equals(name, low) if first == last else Between(name, low, high)
 
 
-def _chain(node: Node) -> list[Node]:
-    """The parts of a AND b AND c (or of ORs) in order; the parser nests long chains to the left."""
-    kind, parts = type(node), []
-    while type(node) is kind:
-        parts.append(node.expression)
-        node = node.this
-    return [node, *reversed(parts)]
-
-
-def _compared(scope: Scope, node: Node, wanted: bool) -> Predicate:
+def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
     scope.only(node, "this", "expression")
     kind, left, right = type(node).__name__, _unwrapped(node.this), _unwrapped(node.expression)
     if not {type(left).__name__, type(right).__name__} <= set(_OPERANDS):
@@ -103,7 +93,13 @@ def _compared(scope: Scope, node: Node, wanted: bool) -> Predicate:
         scope.refuse(node, "comparing two columns is not answered", PLAIN)
     name, column = scope.column(left)
     if kind in _ORDERS:
-        return _ordered(scope, node, name, column, kind, right, wanted)
+        if column.categorical:
+            reason = f"column {name!r} has no order, so {_SIGNS[kind]} is not answered"
+            scope.refuse(node, reason, f"List the levels that are meant: {name} IN (...).")
+        code = _value(scope, right, name, column)[0]
+        assert column.bounded  # or its value would have been refused
+        below, cut = kind in ("LT", "LTE"), code + (kind in ("LTE", "GT"))  # the codes below cut, or those from cut on
+        return span(name, column, 0, cut - 1) if below == wanted else span(name, column, cut, column.steps)
     equal = Equals(name, _value(scope, right, name, column)[1])
     return _either(name, column, equal, wanted == (kind == "EQ"))
 
@@ -114,21 +110,10 @@ def _unwrapped(node: Node) -> Node:
     return node
 
 
-def _ordered(scope: Scope, node: Node, name: str, column: Column, kind: str, value: Node, wanted: bool) -> Predicate:
-    if isinstance(column, Category):
-        reason = f"column {name!r} has no order, so {_SIGNS[kind]} is not answered"
-        scope.refuse(node, reason, f"List the levels that are meant: {name} IN (...).")
-    code = _value(scope, value, name, column)[0]
-    assert isinstance(column, Number)  # or its value would have been refused
-    below = kind in ("LT", "LTE")
-    cut = code + (kind in ("LTE", "GT"))  # the codes below cut, or those from cut on
-    return span(name, column, 0, cut - 1) if below == wanted else span(name, column, cut, column.steps)
-
-
-def _between(scope: Scope, node: Node, wanted: bool) -> Predicate:
+def between(scope: Scope, node: Node, wanted: bool) -> Predicate:
     scope.only(node, "this", "low", "high")
     name, column = scope.column(node.this)
-    if not isinstance(column, Number):
+    if not column.bounded:
         scope.refuse(node, f"column {name!r} has no order, so BETWEEN is not answered", f"Use {name} IN (...).")
     first, last = (_value(scope, node.args[each], name, column)[0] for each in ("low", "high"))
     inside = span(name, column, first, last)
@@ -137,7 +122,7 @@ def _between(scope: Scope, node: Node, wanted: bool) -> Predicate:
     return _either(name, column, inside, wanted)
 
 
-def _among(scope: Scope, node: Node, wanted: bool) -> Predicate:
+def membership(scope: Scope, node: Node, wanted: bool) -> Predicate:
     scope.only(node, "this", "expressions")
     name, column = scope.column(node.this)
     if not node.expressions:
@@ -147,7 +132,7 @@ def _among(scope: Scope, node: Node, wanted: bool) -> Predicate:
     return _either(name, column, Equals(name, values[0]) if len(values) == 1 else Among(name, values), wanted)
 
 
-def _is(scope: Scope, node: Node, wanted: bool) -> Predicate:
+def is_test(scope: Scope, node: Node, wanted: bool) -> Predicate:
     scope.only(node, "this", "expression")
     name, column = scope.column(node.this)
     what = type(node.expression).__name__
@@ -163,16 +148,16 @@ def _is(scope: Scope, node: Node, wanted: bool) -> Predicate:
     return Missing(name) if wanted else Not(Missing(name))
 
 
-def _bare(scope: Scope, node: Node, wanted: bool) -> Predicate:
+def bare_column(scope: Scope, node: Node, wanted: bool) -> Predicate:
     name, column = scope.column(node)
     _check_boolean(scope, node, name, column)
     return Equals(name, wanted)
 
 
 def _check_boolean(scope: Scope, node: Node, name: str, column: Column) -> None:
-    levels = column.levels if isinstance(column, Category) else ()
-    asked_for = [level for code, level in enumerate(levels) if code != column.missing_code]
-    if len(asked_for) != 2 or not all(isinstance(level, bool) for level in asked_for):
+    levels = column.levels if column.categorical else ()
+    values = [type(level) for code, level in enumerate(levels) if code != column.missing_code]
+    if values != [bool, bool]:
         scope.refuse(node, f"column {name!r} is not declared TRUE and FALSE, so it is no condition by itself", PLAIN)
 
 
@@ -182,30 +167,43 @@ def _either(name: str, column: Column, true: Predicate, wanted: bool) -> Predica
 
 def _value(scope: Scope, node: Node, name: str, column: Column) -> tuple[int, Any]:
     """The code of a literal and the column's own value of that code."""
-    if not isinstance(column, (Category, Number)):
-        hint = "Declare its bounds: Number(low, high, step)." if isinstance(column, AnyNumber) else "Leave it out."
+    if not column.listed:
+        hint = "Declare its bounds: Number(low, high, step)." if column.ordered else "Leave it out."
         scope.refuse(node, f"column {name!r} is declared {column!r}: no value of it can be asked for", hint)
-    literal = _literal(scope, node, name, column)
-    if isinstance(column, Number) and not isinstance(literal, Fraction):
-        reason = f"column {name!r} holds numbers, found {shown(str(literal))}"
-        scope.refuse(node, reason, "Write numbers without quotes.")
-    if isinstance(column, Category) and isinstance(literal, Fraction):
-        reason = f"column {name!r}: {spell(literal)} is not a declared level"
-        scope.refuse(node, reason, _in_quotes(node, column) or _what_would_do(column))
-    try:
-        code = column.code(literal)
-    except ParameterError as error:
-        if isinstance(column, Number):
-            scope.refuse(node, f"column {name!r}: {error}", _what_would_do(column))
-        reason = f"column {name!r}: {literal!r} is not a declared level"
-        scope.refuse(node, reason, _in_quotes(node, column) or _nearest(literal, column))
-    if code == column.missing_code:
-        reason = f"column {name!r}: {shown(str(literal))} stands for missing values"
+    literal, quoted = _literal(scope, node, name), type(node).__name__ == "Literal" and node.is_string
+    if column.bounded:
+        if type(literal) is not Fraction:
+            reason = f"column {name!r} holds numbers, found {shown(str(literal))}"
+            scope.refuse(node, reason, "Write numbers without quotes.")
+        try:
+            code = column.code(literal)
+        except ParameterError as error:
+            scope.refuse(node, f"column {name!r}: {error}", "Nothing is rounded: ask with a value on the grid.")
+        return code, column.value(code)
+    declared = "Ask with a declared level, spelled as it is declared."
+    if column.other is not None:
+        declared = f"Values that are not declared are counted as {shown(str(column.other))}."
+    if not quoted:  # perhaps a level that is a text, written as a number
+        written = f"-{node.this.this}" if type(node).__name__ == "Neg" else str(node.this)
+        texts = (level for level in column.levels if type(level) is str and level.lower() == written.lower())
+        meant = next(texts, None)
+        if meant is not None:
+            declared = f"Its levels are texts, which are written in quotes: {shown(meant)}."
+    if type(literal) is Fraction and literal.denominator != 1:
+        scope.refuse(node, f"column {name!r}: {spell(literal)} is not a declared level", declared)
+    level = int(literal) if type(literal) is Fraction else literal
+    (code_found,) = column.codes([level])
+    if code_found is None:
+        near = near_misses(level, column.levels).strip() or f"Declared: {column!r}."
+        hint = declared if not quoted and meant is not None else f"{near} {declared}"
+        scope.refuse(node, f"column {name!r}: {level!r} is not a declared level", hint)
+    if code_found == column.missing_code:
+        reason = f"column {name!r}: {shown(str(level))} stands for missing values"
         scope.refuse(node, reason, f"Write {name} IS NULL, or IS NOT NULL.")
-    return code, column.value(code)
+    return code_found, column.value(code_found)
 
 
-def _literal(scope: Scope, node: Node, name: str, column: Column) -> str | bool | int | Fraction:
+def _literal(scope: Scope, node: Node, name: str) -> str | bool | Fraction:
     kind = type(node).__name__
     if kind == "Literal" and node.is_string:
         return str(node.this)
@@ -213,37 +211,13 @@ def _literal(scope: Scope, node: Node, name: str, column: Column) -> str | bool 
         return bool(node.this)
     if kind == "Null":
         scope.refuse(node, "a comparison with NULL is never true", f"Write {name} IS NULL, or IS NOT NULL.")
-    value = number(scope, node)
-    return int(value) if value.denominator == 1 and isinstance(column, Category) else value
-
-
-def _in_quotes(node: Node, column: Category) -> str:
-    """What to say if somebody wrote a level that is a text as a number; empty otherwise."""
-    if type(node).__name__ == "Literal" and node.is_string:
-        return ""
-    written = f"-{node.this.this}" if type(node).__name__ == "Neg" else str(node.this)
-    texts = [each for each in column.levels if isinstance(each, str)]
-    meant = next((each for each in texts if each.lower() == written.lower()), None)
-    return "" if meant is None else f"Its levels are texts, which are written in quotes: {shown(meant)}."
-
-
-def _nearest(literal: object, column: Category) -> str:
-    near = near_misses(literal, column.levels).strip() or f"Declared: {column!r}."
-    return f"{near} {_what_would_do(column)}"
-
-
-def _what_would_do(column: Category | Number) -> str:
-    if isinstance(column, Number):
-        return "Nothing is rounded: ask with a value on the grid."
-    if column.other is not None:
-        return f"Values that are not declared are counted as {shown(str(column.other))}."
-    return "Ask with a declared level, spelled as it is declared."
+    return number(scope, node)
 
 
 _ATOMS: dict[str, Callable[[Scope, Node, bool], Predicate]] = {
-    **dict.fromkeys(_MIRRORED, _compared),
-    "Between": _between,
-    "In": _among,
-    "Is": _is,
-    "Column": _bare,
+    **dict.fromkeys(_MIRRORED, comparison),
+    "Between": between,
+    "In": membership,
+    "Is": is_test,
+    "Column": bare_column,
 }

@@ -41,12 +41,34 @@ _SAME = {"!=": "<>", "TRUE": "True", "FALSE": "False"}
 
 def tree(asked: Source) -> Node:
     """The one SELECT that the text is, as sqlglot's tree, every part of which was in the text."""
-    dialect = _sqlglot("sqlglot.dialects.duckdb").DuckDB()
-    found = pieces(asked, _tokens(asked, dialect))
-    root = _parsed(asked, dialect, found)
-    _check_whole(asked, found, root)
-    _mark(found, root)
-    return root
+    try:
+        duckdb, errors = (importlib.import_module(f"sqlglot.{name}") for name in ("dialects.duckdb", "errors"))
+    except ImportError:
+        raise ParameterError("questions in SQL need sqlglot: pip install discreet[sql]") from None
+    dialect = duckdb.DuckDB()
+    try:
+        tokens = list(dialect.tokenize(asked.text))
+    except Exception:  # its messages quote the text at length
+        raise asked.refused(0, "the question cannot be taken apart into words", asked.example) from None
+    given = pieces(asked, tokens)
+    try:
+        found = dialect.parser().parse([piece.token for piece in given], asked.text)
+    except errors.ParseError as error:  # where the parser stopped: the token that ends at its line and column
+        spots = {(place.get("line"), place.get("col")) for place in error.errors}
+        stops = (piece.start for piece in given if (piece.token.line, piece.token.col) in spots)
+        at = next(stops, given[-1].start)
+        raise asked.refused(at, "the question breaks off or goes wrong here", asked.example) from None
+    except (Exception, RecursionError):  # whatever a parser does with odd text is no answer
+        raise asked.refused(0, "the question cannot be parsed", asked.example) from None
+    if len(found) != 1 or found[0] is None:
+        raise asked.refused(0, "a question is one SELECT", asked.example)
+    _check_whole(asked, given, found[0])
+    # The parser notes no positions for some nodes; both sides are in the order of the text.
+    nodes = [node for node in found[0].walk(bfs=False) if type(node).__name__ in ("Null", "Boolean", "Neg")]
+    marks = [piece.start for piece in given if piece.kind in ("NULL", "TRUE", "FALSE", "-")]
+    for node, start in zip(nodes, marks, strict=True):
+        node.meta["start"] = start
+    return found[0]
 
 
 def position(node: Node) -> int:
@@ -55,78 +77,32 @@ def position(node: Node) -> int:
     return int(min(places, default=0)) if places or node.parent is None else position(node.parent)
 
 
-def _sqlglot(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise ParameterError("questions in SQL need sqlglot: pip install discreet[sql]") from None
-
-
-def _tokens(asked: Source, dialect: Any) -> list[Any]:
-    try:
-        return list(dialect.tokenize(asked.text))
-    except Exception:  # its messages quote the text at length
-        raise asked.refused(0, "the question cannot be taken apart into words", asked.example) from None
-
-
-def _parsed(asked: Source, dialect: Any, given: Sequence[Piece]) -> Node:
-    errors = _sqlglot("sqlglot.errors")
-    try:
-        found = dialect.parser().parse([piece.token for piece in given], asked.text)
-    except errors.ParseError as error:
-        at = _blamed(error, given)
-        raise asked.refused(at, "the question breaks off or goes wrong here", asked.example) from None
-    except (Exception, RecursionError):  # whatever a parser does with odd text is no answer
-        raise asked.refused(0, "the question cannot be parsed", asked.example) from None
-    if len(found) != 1 or found[0] is None:
-        raise asked.refused(0, "a question is one SELECT", asked.example)
-    return found[0]
-
-
-def _blamed(error: Any, given: Sequence[Piece]) -> int:
-    """Where the parser stopped: the token that ends at its line and column."""
-    spots = {(each.get("line"), each.get("col")) for each in error.errors}
-    return next((each.start for each in given if (each.token.line, each.token.col) in spots), given[-1].start)
-
-
 def _check_whole(asked: Source, given: Sequence[Piece], root: Node) -> None:
-    """The tree stands for exactly the pieces that were there."""
-    there = [(_counted(piece), piece.start) for piece in given if piece.kind not in _UNCOUNTED]
-    meant = _stood_for(asked, root)
+    """The tree stands for exactly the pieces that were there; a node that is not listed is refused."""
+    meant: Counter[tuple[str, str]] = Counter()
+    for node in root.walk():
+        match type(node).__name__:
+            case "Identifier":
+                meant["name", node.this] += 1
+            case "Literal":
+                meant["text" if node.is_string else "number", node.this] += 1
+            case "Boolean":
+                meant[str(node.this), ""] += 1
+            case kind if kind in _STANDS_FOR:
+                meant.update((word, "") for word in _STANDS_FOR[kind])
+            case kind:
+                reason = f"{_IN_WORDS.get(kind, f'this part of SQL ({kind})')} is not answered"
+                raise asked.refused(position(node), reason, asked.example)
+    # A piece as it must be in the tree, with its text where the tree keeps it, and where it is.
+    there = [
+        (
+            (_SAME.get(piece.kind, piece.kind), piece.text if piece.kind in ("name", "text", "number") else ""),
+            piece.start,
+        )
+        for piece in given
+        if piece.kind not in _UNCOUNTED
+    ]
     surplus = Counter(each for each, _ in there) - meant
     if surplus or meant - Counter(each for each, _ in there):
         at = next((start for each, start in there if each in surplus), 0)
         raise asked.refused(at, "this is not where it belongs, or not spelled out", asked.example)
-
-
-def _mark(given: Sequence[Piece], root: Node) -> None:
-    """Note the positions of those nodes for which the parser notes none; both sides are in the order of the text."""
-    nodes = [node for node in root.walk(bfs=False) if type(node).__name__ in ("Null", "Boolean", "Neg")]
-    marks = [piece.start for piece in given if piece.kind in ("NULL", "TRUE", "FALSE", "-")]
-    for node, start in zip(nodes, marks, strict=True):
-        node.meta["start"] = start
-
-
-def _counted(piece: Piece) -> tuple[str, str]:
-    """A piece as it must be in the tree, with its text where the tree keeps it."""
-    kept = piece.text if piece.kind in ("name", "text", "number") else ""
-    return _SAME.get(piece.kind, piece.kind), kept
-
-
-def _stood_for(asked: Source, root: Node) -> Counter[tuple[str, str]]:
-    """The pieces that the tree's nodes stand for; a node that is not listed is refused."""
-    found: Counter[tuple[str, str]] = Counter()
-    for node in root.walk():
-        kind = type(node).__name__
-        if kind == "Identifier":
-            found["name", node.this] += 1
-        elif kind == "Literal":
-            found["text" if node.is_string else "number", node.this] += 1
-        elif kind == "Boolean":
-            found[str(node.this), ""] += 1
-        elif kind in _STANDS_FOR:
-            found.update((each, "") for each in _STANDS_FOR[kind])
-        else:
-            reason = f"{_IN_WORDS.get(kind, f'this part of SQL ({kind})')} is not answered"
-            raise asked.refused(position(node), reason, asked.example)
-    return found

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from fractions import Fraction
 
-from discreet.data import Category, Column, Domain, Number, spell
+from discreet.data import Column, Domain, Level, Number, spell
 from discreet.errors import ParameterError
 from discreet.query import Among, And, Between, Equals, Missing, Not, Or, Predicate
 from discreet.sql.source import is_word
@@ -51,57 +51,54 @@ def where_text(predicate: Predicate, domain: Domain) -> str:
 
 
 def _text(form: Form, *, inner: bool) -> str:
-    if not isinstance(form, tuple):
-        return str(form)
-    word, parts = form
-    joined = f" {word} ".join(_text(part, inner=True) for part in parts)
-    return f"({joined})" if inner else joined
+    match form:
+        case (word, parts):
+            joined = f" {word} ".join(_text(part, inner=True) for part in parts)
+            return f"({joined})" if inner else joined
+    return str(form)
 
 
 def _form(predicate: Predicate, domain: Domain, *, wanted: bool, present: frozenset[str]) -> Form:
     """The form that is true where the predicate is what is wanted, in rows where the present columns have values."""
-    if isinstance(predicate, Not):
-        return _form(predicate.part, domain, wanted=not wanted, present=present)
-    if isinstance(predicate, (And, Or)):
-        return _joined(predicate, domain, wanted=wanted, present=present)
-    name = predicate.column
-    column = domain.column(name)
-    if isinstance(predicate, Missing):
-        if column.missing_code is None:
-            return not wanted
-        return f"{name_text(name)} IS {'' if wanted else 'NOT '}NULL"
-    form = _compared(predicate, name, column, wanted)
-    if wanted or column.missing_code is None or name in present:
+    match predicate:
+        case Not(part=part):
+            return _form(part, domain, wanted=not wanted, present=present)
+        case And(parts=parts):
+            return _joined("AND" if wanted else "OR", parts, domain, wanted=wanted, present=present)
+        case Or(parts=parts):
+            return _joined("OR" if wanted else "AND", parts, domain, wanted=wanted, present=present)
+        case Missing(column=name):
+            if domain.column(name).missing_code is None:
+                return not wanted
+            return f"{name_text(name)} IS {'' if wanted else 'NOT '}NULL"
+    form = _compared(predicate, domain.column(predicate.column), wanted)
+    if wanted or domain.column(predicate.column).missing_code is None or predicate.column in present:
         return form
-    return _join("OR", [form, f"{name_text(name)} IS NULL"])
+    return _join("OR", [form, f"{name_text(predicate.column)} IS NULL"])
 
 
-def _joined(predicate: And | Or, domain: Domain, *, wanted: bool, present: frozenset[str]) -> Form:
-    word = "AND" if isinstance(predicate, And) == wanted else "OR"
-    parts = [_negated(each, wanted) for each in predicate.parts]
+def _joined(word: str, inner: Iterable[Predicate], domain: Domain, *, wanted: bool, present: frozenset[str]) -> Form:
+    """The predicates, or their negations, joined by a word; Not(Not(...)) is left out."""
+    parts: list[Predicate] = []
+    for part in inner:
+        keep = wanted
+        while type(part) is Not:
+            part, keep = part.part, not keep
+        parts.append(part if keep else Not(part))
     if word == "AND":
-        said = {part.part.column for part in parts if _says_present(part)}  # type: ignore[union-attr]
-        present |= said
-        compared = {column for part in parts if (column := _compares(part)) is not None}
+        present |= {name for part in parts if (name := _present(part)) is not None}
+        compared = {part.columns[0] for part in parts if (part.part if type(part) is Not else part).compared}
         # A comparison that is true already says that its column has a value.
-        parts = [part for part in parts if not (_says_present(part) and part.columns[0] in compared)]
+        parts = [part for part in parts if _present(part) not in compared]
     return _join(word, [_form(part, domain, wanted=True, present=present) for part in parts])
 
 
-def _negated(predicate: Predicate, wanted: bool) -> Predicate:
-    """The predicate or its negation, without Not(Not(...)) and with Not inside And and Or as they are."""
-    while isinstance(predicate, Not):
-        predicate, wanted = predicate.part, not wanted
-    return predicate if wanted else Not(predicate)
-
-
-def _says_present(part: Predicate) -> bool:
-    return isinstance(part, Not) and isinstance(part.part, Missing)
-
-
-def _compares(part: Predicate) -> str | None:
-    inner = part.part if isinstance(part, Not) else part
-    return inner.column if isinstance(inner, (Equals, Between, Among)) else None
+def _present(part: Predicate) -> str | None:
+    """The column that a part says has a value."""
+    match part:
+        case Not(part=Missing(column=name)):
+            return name
+    return None
 
 
 def _join(word: str, forms: Iterable[Form]) -> Form:
@@ -109,39 +106,42 @@ def _join(word: str, forms: Iterable[Form]) -> Form:
     ends = word == "OR"
     kept: list[Form] = []
     for form in forms:
-        for each in form[1] if isinstance(form, tuple) and form[0] == word else [form]:
-            if each is ends:
+        for part in form[1] if type(form) is tuple and form[0] == word else [form]:
+            if part is ends:
                 return ends
-            if not isinstance(each, bool) and each not in kept:
-                kept.append(each)
+            if part is not (not ends) and part not in kept:
+                kept.append(part)
     return not ends if not kept else kept[0] if len(kept) == 1 else (word, kept)
 
 
-def _compared(predicate: Equals | Between | Among, name: str, column: Column, wanted: bool) -> Form:
-    if isinstance(predicate, Between):
-        assert isinstance(column, Number)
-        return _range(name, column, column.code(predicate.low), column.code(predicate.high), wanted)
-    assert isinstance(column, (Category, Number))
-    given = (predicate.value,) if isinstance(predicate, Equals) else predicate.values
-    codes = sorted({column.code(value) for value in given})
-    if len(codes) == 1 and isinstance(column, Number):
-        return _range(name, column, codes[0], codes[0], wanted)
-    values = [_literal(column, code) for code in codes]
-    if len(values) == 1:
-        return f"{name_text(name)} {'=' if wanted else '<>'} {values[0]}"
-    return f"{name_text(name)} {'' if wanted else 'NOT '}IN ({', '.join(values)})"
+def _compared(predicate: Equals | Between | Among, column: Column, wanted: bool) -> Form:
+    assert column.listed  # or its values would have been refused
+    said = name_text(predicate.column)
+    match predicate:
+        case Between(low=low, high=high):
+            codes = [column.code(low), column.code(high)]
+        case Equals(value=value):
+            codes = [column.code(value)]
+        case Among(values=values):
+            codes = sorted({column.code(value) for value in values})
+    if column.bounded and (len(codes) == 1 or type(predicate) is Between):
+        return _range(said, column, codes[0], codes[-1], wanted)
+    literals = [_literal(column.value(code)) for code in codes]
+    if len(literals) == 1:
+        return f"{said} {'=' if wanted else '<>'} {literals[0]}"
+    return f"{said} {'' if wanted else 'NOT '}IN ({', '.join(literals)})"
 
 
-def _range(name: str, column: Number, first: int, last: int, wanted: bool) -> Form:
+def _range(said: str, column: Number, first: int, last: int, wanted: bool) -> Form:
     """Codes first .. last, or the other ones; a bound that no decimal writes is written by its neighbour."""
-    said, least, most = name_text(name), _decimal(column.value(first)), _decimal(column.value(last))
+    least, most = _decimal(column.value(first)), _decimal(column.value(last))
     if least is not None and first == last:
         return f"{said} {'=' if wanted else '<>'} {least}"
     if first > 0 and last < column.steps and least is not None and most is not None:
         return f"{said} {'' if wanted else 'NOT '}BETWEEN {least} AND {most}"
     if not wanted:
         others = [(0, first - 1), (last + 1, column.steps)]
-        return _join("OR", [_range(name, column, low, high, True) for low, high in others if low <= high])
+        return _join("OR", [_range(said, column, low, high, True) for low, high in others if low <= high])
     above = [_cut(said, column, first, ">=")] if first > 0 else []
     below = [_cut(said, column, last + 1, "<")] if last < column.steps else []
     return _join("AND", [*above, *below] or [_cut(said, column, 0, ">=")])
@@ -158,13 +158,15 @@ def _cut(said: str, column: Number, code: int, sign: str) -> str:
     return f"{said} {sign} {_written(column.value(code))}"
 
 
-def _literal(column: Category | Number, code: int) -> str:
-    if isinstance(column, Number):
-        return _written(column.value(code))
-    level = column.value(code)
-    if isinstance(level, bool):
-        return "TRUE" if level else "FALSE"
-    return str(level) if isinstance(level, int) else "'" + level.replace("'", "''") + "'"
+def _literal(value: Level | Fraction) -> str:
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case int():
+            return str(value)
+    return _written(value)
 
 
 def _decimal(value: Fraction) -> str | None:
@@ -180,20 +182,19 @@ def _decimal(value: Fraction) -> str | None:
 
 
 def _written(value: Fraction) -> str:
-    found = _decimal(value)
-    if found is None:
+    text = _decimal(value)
+    if text is None:
         raise ParameterError(f"{spell(value)} has no finite decimal, so SQL cannot write it")
-    return found
+    return text
 
 
 def _never(domain: Domain) -> Form:
     """A condition that no row satisfies; the language has none without a column."""
     for name, column in domain.columns:
-        if isinstance(column, Number) and (low := _decimal(column.low)) is not None:
+        if column.bounded and (low := _decimal(column.low)) is not None:
             return f"{name_text(name)} < {low}"
-        if isinstance(column, Category):
-            code = next((each for each in range(column.size) if each != column.missing_code), None)
-            if code is not None:
-                value = _literal(column, code)
-                return "AND", [f"{name_text(name)} = {value}", f"{name_text(name)} <> {value}"]
+        if column.categorical and column.points:
+            code = next(code for code in range(column.size) if code != column.missing_code)
+            value = _literal(column.value(code))
+            return "AND", [f"{name_text(name)} = {value}", f"{name_text(name)} <> {value}"]
     raise ParameterError("no condition that never holds can be written in SQL over this domain")

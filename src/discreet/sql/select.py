@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from discreet.data import AnyNumber, Category, Domain, Number
+from discreet.data import Domain
 from discreet.query import EVERYTHING, MAX_CELLS, Predicate
 from discreet.sql.conditions import all_of, condition, present
 from discreet.sql.names import Scope, number
@@ -126,11 +126,11 @@ def _aggregated(scope: Scope, node: Node, where: Predicate) -> Select:
     if node.this is None:
         scope.refuse(node, "nothing is counted here", "Count rows by COUNT(*).")
     name, column = scope.column(node.this)
-    if not isinstance(column, (Category, Number, AnyNumber)):
+    if not column.coded:
         scope.refuse(node, f"column {name!r} is declared {column!r}: SQL cannot ask about it", _SHAPES)
     if kind == "Count":
         return Select("count", all_of([where, present(name, column)]))
-    if not isinstance(column, Number):
+    if not column.bounded:
         hint = "Declare it Number(low, high, step): sums need bounds."
         scope.refuse(node, f"column {name!r} is declared {column!r}: it has no bounded sum", hint)
     if kind == "Sum":
@@ -144,7 +144,14 @@ def _quantile(scope: Scope, node: Node, kind: str) -> tuple[str, Fraction]:
     if kind == "WithinGroup":
         scope.only(node, "this", "expression")
         scope.only(node.this, "this")
-        chance, target = node.this.this, _ordering(scope, node)
+        order = node.expression
+        columns = order.expressions if type(order).__name__ == "Order" else []
+        if type(node.this).__name__ not in ("PercentileCont", "PercentileDisc") or len(columns) != 1:
+            reason = "WITHIN GROUP is answered as PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age) only"
+            scope.refuse(node, reason, _SHAPES)
+        scope.only(order, "expressions")
+        scope.only(columns[0], "this")
+        chance, target = node.this.this, columns[0].this
     else:
         part = "quantile" if kind == "Quantile" else "expression"
         scope.only(node, "this", *(() if kind == "Median" else (part,)))
@@ -156,19 +163,9 @@ def _quantile(scope: Scope, node: Node, kind: str) -> tuple[str, Fraction]:
         hint = "The smallest and the largest value have no private answer; ask for 0.01 or 0.99."
         scope.refuse(node, f"a quantile's probability lies strictly between 0 and 1, found {probability}", hint)
     name, column = scope.column(target)
-    if not isinstance(column, (Number, AnyNumber)):
+    if not (column.coded and column.ordered):
         scope.refuse(node, f"column {name!r} is declared {column!r}: it has no quantiles", "Quantiles are of numbers.")
     return name, probability
-
-
-def _ordering(scope: Scope, node: Node) -> Node:
-    order = node.expression
-    found = order.expressions if type(order).__name__ == "Order" else []
-    if type(node.this).__name__ not in ("PercentileCont", "PercentileDisc") or len(found) != 1:
-        scope.refuse(node, "WITHIN GROUP is answered as PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age) only", _SHAPES)
-    scope.only(order, "expressions")
-    scope.only(found[0], "this")
-    return found[0].this
 
 
 def _grouped(scope: Scope, root: Node, aggregate: Node, found: Select, listed: tuple[str, ...]) -> Select:
@@ -191,7 +188,7 @@ def _grouped(scope: Scope, root: Node, aggregate: Node, found: Select, listed: t
         hint = f"Write SELECT {named}, COUNT(*) ... GROUP BY {named}."
         scope.refuse(group, "the select list and GROUP BY must name the same columns, each once", hint)
     for node, (name, column) in zip(group.expressions, columns, strict=True):
-        if not isinstance(column, (Category, Number)):
+        if not column.listed:
             scope.refuse(node, f"column {name!r} is declared {column!r}: its values cannot be listed", _SHAPES)
     if math.prod(column.size for _, column in columns) > MAX_CELLS:
         scope.refuse(

@@ -149,7 +149,12 @@ def source(text: object, domain: object, table: object) -> Source:
         raise found.refused(MAX_LENGTH, reason, "Ask shorter questions, or several.")
     if not found.text.strip(" \t\r\n;"):
         raise found.refused(0, "the question is empty", found.example)
-    _check_characters(found)
+    for match in _OUTSIDE.finditer(found.text):
+        sign = match[0]
+        # Letters of other alphabets may be in names; digits of others, marks and invisible ones may not.
+        letter = match.lastgroup == "odd" and not sign.isascii() and sign.isalpha()
+        if match.lastgroup is not None and not letter:
+            raise _odd(found, match)
     return found
 
 
@@ -173,13 +178,6 @@ def character(sign: str) -> str:
     return f"{unicodedata.name(sign, 'a control character')} (U+{ord(sign):04X})"
 
 
-def _check_characters(asked: Source) -> None:
-    for found in _OUTSIDE.finditer(asked.text):
-        if found.lastgroup is None or (found.lastgroup == "odd" and _is_letter(found[0])):
-            continue
-        raise _odd(asked, found)
-
-
 def _odd(asked: Source, found: re.Match[str]) -> UnsupportedQuery:
     at, sign = found.start(), found[0]
     if found.lastgroup == "prefix":
@@ -190,11 +188,6 @@ def _odd(asked: Source, found: re.Match[str]) -> UnsupportedQuery:
     known = asked.not_answered(at, sign)
     hint = "Outside quotes a question holds letters, digits and the signs ( ) , . * = < > ! - ; only."
     return known or asked.refused(at, f"the character {character(sign)} is not read outside quotes", hint)
-
-
-def _is_letter(sign: str) -> bool:
-    """Letters of other alphabets may be in names; digits of others, marks and invisible ones may not."""
-    return not sign.isascii() and sign.isalpha()
 
 
 def _cut(text: str, size: int) -> str:

@@ -7,7 +7,7 @@ are handed on as quoted names, so that no name can be a keyword to the parser.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,68 +54,74 @@ class Piece:
 
 
 def pieces(asked: Source, tokens: Sequence[Any]) -> list[Piece]:
-    """The pieces that sqlglot's tokens are, without a last semicolon, if a question may be made of them."""
-    found = list(_pieces(asked, tokens))
-    _check_order(asked, found)
-    _check_depth(asked, found)
-    return found
-
-
-def _pieces(asked: Source, tokens: Sequence[Any]) -> Iterator[Piece]:
+    """The pieces that sqlglot's tokens are, without a last semicolon, if a question may be made of them: one statement,
+    its clauses once and in order, and signs only where they have a meaning."""
     slices = [asked.text[token.start : token.end + 1] for token in tokens]
-    words = [" ".join(each.upper().split()) for each in slices]
-    ended = 0
+    words = [" ".join(written.upper().split()) for written in slices]
+    read, ended = list[Piece](), 0
     for place, (token, written) in enumerate(zip(tokens, slices, strict=True)):
-        if asked.text[ended : token.start].strip(" \t\r\n"):
-            raise asked.refused(ended, f"{shown(asked.text[ended : token.start].strip())} is not read", asked.example)
+        _check_read(asked, ended, token.start)
         ended = token.end + 1
         if words[place] == "ORDER BY" and words[max(0, place - 2) : place] != ["GROUP", "("]:
             raise _known(asked, token.start, "ORDER BY")  # now: of what follows it no word is worth a refusal
         following = slices[place + 1] if place + 1 < len(slices) else ""
-        last = place > 0 and slices[place - 1].upper() == "AS"
-        yield _piece(asked, token, written, called=following == "(", alias=last)
-    if asked.text[ended:].strip(" \t\r\n"):
-        raise asked.refused(ended, f"{shown(asked.text[ended:].strip())} is not read", asked.example)
+        alias = place > 0 and slices[place - 1].upper() == "AS"
+        read.append(_piece(asked, token, written, called=following == "(", alias=alias))
+    _check_read(asked, ended, len(asked.text))
+    if read[-1].kind == ";":
+        read.pop()
+    if not read or read[0].kind != "SELECT":
+        raise asked.refused(0, "a question begins with SELECT", asked.example)
+    reached = -1
+    for place, piece in enumerate(read):
+        if piece.kind in _CLAUSES:
+            rank = _CLAUSES.index(piece.kind)
+            if rank <= reached:
+                what = "a subquery or a second SELECT" if rank == 0 else f"a second or late {piece.kind}"
+                hint = ONE_TABLE if rank == 0 else "The order is SELECT, FROM, WHERE, GROUP BY, each once."
+                raise asked.refused(piece.start, f"{what} is not answered", hint)
+            reached = rank
+        _check_sign(asked, read, place)
+    _check_depth(asked, read)
+    return read
+
+
+def _check_read(asked: Source, start: int, end: int) -> None:
+    """Nothing but space lies between two tokens."""
+    between = asked.text[start:end].strip(" \t\r\n")
+    if between:
+        raise asked.refused(start, f"{shown(asked.text[start:end].strip())} is not read", asked.example)
 
 
 def _piece(asked: Source, token: Any, written: str, *, called: bool, alias: bool) -> Piece:
     word = " ".join(written.upper().split()) if written.isascii() else ""  # the long s is no S
-    type_name = token.token_type.name
-    if type_name in _TYPES:
-        return _quoted(asked, token, written, _TYPES[type_name], called=called)
+    start, type_name = token.start, token.token_type.name
+    if type_name in _TYPES:  # texts, quoted names and numbers, in the one plain way of writing each
+        kind, after = _TYPES[type_name], asked.text[token.end + 1 : token.end + 2]
+        if not _SHAPES[kind].match(written) or (kind == "number" and (after.isalnum() or after in ("_", "."))):
+            hint = "Numbers are plain decimals such as 3, -0.25 or 1e3; texts look like 'F', names like \"my column\"."
+            raise asked.refused(start, f"{shown(written + after)} is not read", hint)
+        if kind != "name":
+            return Piece(kind, token.text, start, token)
+        if called:
+            raise _call_refused(asked, start, token.text)
+        return _name(token, token.text)
     if word in SIGNS or word in KEYWORDS:
-        return Piece(word, written, token.start, token)
+        return Piece(word, written, start, token)
     if called and _WORD.match(written):
-        return _call(asked, token, written)
+        if written.isascii() and written.upper() in CALLS:
+            return Piece("call", written, start, token)
+        known = None if asked.declared(written) else asked.not_answered(start, written)
+        raise known or _call_refused(asked, start, written)
     is_known = asked.declared(written) is not None or folded(written) == folded(asked.table)
     if alias and is_word(written):
-        raise asked.refused(token.start, f"{shown(written)} is a word of SQL", "Write the new name in double quotes.")
-    if not is_known and (refusal := asked.not_answered(token.start, written)) is not None:
+        raise asked.refused(start, f"{shown(written)} is a word of SQL", "Write the new name in double quotes.")
+    if not is_known and (refusal := asked.not_answered(start, written)) is not None:
         raise refusal
     if not _WORD.match(written) or not (is_known or alias or type_name == "VAR"):
         hint = f"If it is a column, write it in double quotes. {PLAIN}"
-        raise asked.refused(token.start, f"{shown(written)} is not read", hint)
+        raise asked.refused(start, f"{shown(written)} is not read", hint)
     return _name(token, written)
-
-
-def _quoted(asked: Source, token: Any, written: str, kind: str, *, called: bool) -> Piece:
-    """Texts, quoted names and numbers, in the one plain way of writing each."""
-    after = asked.text[token.end + 1 : token.end + 2]
-    if not _SHAPES[kind].match(written) or (kind == "number" and (after.isalnum() or after in ("_", "."))):
-        hint = "Numbers are plain decimals such as 3, -0.25 or 1e3; texts look like 'F', names like \"my column\"."
-        raise asked.refused(token.start, f"{shown(written + after)} is not read", hint)
-    if kind == "name":
-        if called:
-            raise _call_refused(asked, token.start, token.text)
-        return _name(token, token.text)
-    return Piece(kind, token.text, token.start, token)
-
-
-def _call(asked: Source, token: Any, written: str) -> Piece:
-    if written.isascii() and written.upper() in CALLS:
-        return Piece("call", written, token.start, token)
-    known = None if asked.declared(written) else asked.not_answered(token.start, written)
-    raise known or _call_refused(asked, token.start, written)
 
 
 def _call_refused(asked: Source, start: int, name: str) -> UnsupportedQuery:
@@ -128,24 +134,6 @@ def _name(token: Any, name: str) -> Piece:
     identifier = type(token.token_type).IDENTIFIER
     quoted = type(token)(identifier, name, token.line, token.col, token.start, token.end)
     return Piece("name", name, token.start, quoted)
-
-
-def _check_order(asked: Source, pieces: list[Piece]) -> None:
-    """One statement, its clauses once and in order, and signs only where they have a meaning."""
-    if pieces[-1].kind == ";":
-        pieces.pop()
-    if not pieces or pieces[0].kind != "SELECT":
-        raise asked.refused(0, "a question begins with SELECT", asked.example)
-    reached = -1
-    for place, piece in enumerate(pieces):
-        if piece.kind in _CLAUSES:
-            rank = _CLAUSES.index(piece.kind)
-            if rank <= reached:
-                what = "a subquery or a second SELECT" if rank == 0 else f"a second or late {piece.kind}"
-                hint = ONE_TABLE if rank == 0 else "The order is SELECT, FROM, WHERE, GROUP BY, each once."
-                raise asked.refused(piece.start, f"{what} is not answered", hint)
-            reached = rank
-        _check_sign(asked, pieces, place)
 
 
 def _check_sign(asked: Source, pieces: Sequence[Piece], place: int) -> None:
