@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 from discreet.core import NothingFits, ParameterError, Unproven, exact
 from discreet.data import Facts
@@ -257,14 +257,9 @@ class Methods(Sequence[Method | Refused]):
     def __len__(self) -> int:
         return len(self.makers)
 
-    @overload
-    def __getitem__(self, place: int) -> Method | Refused: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[Method | Refused]: ...
-    def __getitem__(self, place: int | slice) -> Method | Refused | list[Method | Refused]:
-        if isinstance(place, slice):
-            return [self.find(name) for name in self.names[place]]
-        return self.find(self.names[place])
+    def __getitem__(self, place: Any) -> Any:
+        names = self.names[place]
+        return self.find(names) if isinstance(names, str) else [self.find(name) for name in names]
 
     def find(self, name: str) -> Method | Refused:
         """This method, or why it does not apply."""
@@ -289,18 +284,17 @@ class Methods(Sequence[Method | Refused]):
 
     def applying(self) -> Iterator[Method]:
         """Those that may be taken by default and apply; an error if there is none."""
+        usual = tuple(self.usual())
         refusals = []
-        for name in self.usual():
+        for name in usual:
             match self.find(name):
                 case Refused() as refused:
                     refusals.append(refused)
                 case Method(imagined="") as method:
                     yield method
-        if len(refusals) == 1 == len(tuple(self.usual())):
-            raise refusals[0].error()
-        if len(refusals) == len(tuple(self.usual())):
+        if len(refusals) == len(usual):
             reasons = "; ".join(f"{each.name}: {each.reason}" for each in refusals)
-            raise refusals[0].error(f"no method applies. {reasons}")
+            raise refusals[0].error(None if len(usual) == 1 else f"no method applies. {reasons}")
 
     def smallest(self, alpha: float) -> Method:
         """The method that needs the fewest rows for this error, of those that may be taken by default."""

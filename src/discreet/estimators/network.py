@@ -29,7 +29,7 @@ class MLPClassifier(PrivateClassifier):
     Steps, rate and clip follow a public rule, `erm.network.propose`. early_stopping and warm_start are refused.
 
     Learned: coefs_, intercepts_ (one for each layer, as in scikit-learn), classes_, guarantee_, promise_ (nothing is
-    promised: a network's risk is not convex), mechanism_, entry_, replayed_, n_iter_, n_features_in_,
+    promised: a network's risk is not convex), method_, mechanism_, entry_, replayed_, n_iter_, n_features_in_,
     feature_names_in_.
     """
 

@@ -35,7 +35,7 @@ from typing import Any
 from discreet.core import Budget, Funds, Neighbours, ParameterError, Share, exact
 from discreet.data import Domain
 from discreet.ledger import Ledger
-from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Refused
+from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Offer, Refused
 from discreet.plan import releases
 from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell
 
@@ -204,10 +204,18 @@ def plan(
         left,
         model,
     )
+    methods = _methods(problem)
+    if kind in MODELS:
+        from discreet.plan import models
+
+        found = [_row(problem, methods.find(name), methods) for name in models.names(kind) or methods.names]
+        taken = models.taken(problem, methods, {row.method: row.needed for row in found if row.needed is not None})
+        found, described = [replace(row, taken=row.method == taken) for row in found], models.described(problem)
+    else:
+        found, described = [_row(problem, method, methods) for method in methods], {"numbers": tuple(numbers.items())}
     by_size = size is None or kind == "interior" or (kind in RULES and wanted is not None)
-    rows = sorted(_rows(problem), key=functools.partial(_order, by_size))
-    about_it = _described(problem) if kind in MODELS else {"numbers": tuple(numbers.items())}
-    return Plan(kind, promised, relation, problem.beta, tuple(rows), size, wanted, left=left, **about_it)
+    rows = tuple(sorted(found, key=functools.partial(_order, by_size)))
+    return Plan(kind, promised, relation, problem.beta, rows, size, wanted, left=left, **described)
 
 
 def _whose(
@@ -241,51 +249,63 @@ def _whose(
     return left, relation, known if size is None else size
 
 
-# From methods to rows.
+# From methods to rows. Learners are imported when a plan needs them, so that `import discreet` stays quick.
 
 
-def _rows(problem: Problem) -> list[PlanRow]:
-    """A row for each method; of a model the one that its estimator takes by default is marked."""
-    methods = KINDS[problem.kind].methods(problem)
-    if problem.kind not in MODELS:
-        return [_row(problem, method, methods) for method in methods]
-    from discreet.plan import models
+def _methods(problem: Problem) -> Methods:
+    """Every method for this problem: what a fit chooses from."""
+    match KINDS[problem.kind].family:
+        case "model":
+            from discreet.plan import models
 
-    listed = models.names(problem.kind) or methods.names
-    rows = [_row(problem, methods.find(name), methods) for name in listed]
-    taken = models.taken(problem, {row.method: row.needed for row in rows if row.needed is not None})
-    return [replace(row, taken=row.method == taken) for row in rows]
+            return models.methods(problem)
+        case "questions":
+            from discreet.plan import questions
+
+            return questions.methods(problem)
+        case "release":
+            return releases.methods(problem)
+    from discreet.pac import learners
+
+    given = problem.neighbours, problem.size, problem.beta, problem.funds
+    if problem.kind == "bounds":
+        return learners.bounds_methods(problem.number("bits") if "bits" in problem.numbers else None, *given)
+    if problem.kind == "interior" and problem.alpha is not None:
+        raise ParameterError("an interior point is found or not: a plan for it takes no alpha")
+    if problem.kind != "interior" and problem.size is None and problem.alpha is None:
+        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
+    return learners.methods(problem.kind, problem.number, *given)
 
 
 def _row(problem: Problem, method: Method | Refused, methods: Methods) -> PlanRow:
-    if not isinstance(method, Method):
+    if isinstance(method, Refused):
         pure = method.code == "budget" and problem.funds.pure
         return PlanRow(method.name, "", refusal=PURE if pure else method.reason)
-    match method.claim.measure:
-        case "wrong rows":
-            return _rule_row(problem, method, methods)
-        case "excess risk":
-            return _model_row(problem, method)
+    kind, size, claim = KINDS[problem.kind], problem.size, method.claim
+    rule, model = claim.measure == "wrong rows", claim.measure == "excess risk"
+    if rule and not method.proven:
+        return PlanRow(method.name, "", refusal="nothing is proved; auto takes it unless asked for a proof")
     needed = _needed(problem, method)
+    if model and size is None and problem.alpha is not None:  # the error is that at the size which alpha needs
+        if needed is None:
+            return _row(problem, _nowhere(method), methods)
+        size = needed
     try:
-        offer = method.offer(problem.size)
+        offer = Offer(method.name, None, method.promise(size)) if rule else method.offer(size)
     except ParameterError as refused:
         return PlanRow(method.name, "", refusal=str(refused))
-    bound, promise = offer.promise.bound, offer.promise
-    if bound is None and needed is None:
-        return PlanRow(method.name, "", refusal=promise.reason)
-    alpha = None if bound is None or problem.size is None or not KINDS[problem.kind].shared else bound / problem.size
-    return PlanRow(
-        method.name,
-        promise.theorem,
-        offer.noise,
-        bound,
-        alpha,
-        needed,
-        mechanism=offer.mechanism,
-        assuming=promise.condition,
-        imagined=bool(method.imagined),
-    )
+    promise, bound = offer.promise, None if problem.kind == "interior" else offer.promise.bound
+    error, alpha, refusal, theorem = bound, None, "", promise.theorem
+    if bound is not None and size is not None and kind.shared:
+        error, alpha = (bound * size, bound) if rule else (bound, bound / size)
+    if bound is None and (needed is None or model):
+        refusal = f"it promises something from {method.needed(USELESS):,} rows on" if rule else promise.reason
+    if rule:
+        theorem += f"; {IMAGINED}" if method.imagined else "" if method.name in methods.usual() else "; by name only"
+    best_of = f"more wrong rows than by the best of {claim.best_of}" if claim.best_of else ""
+    assuming, imagined = best_of or promise.condition, bool(method.imagined)
+    noise, mechanism = offer.noise, offer.mechanism
+    return PlanRow(method.name, theorem, noise, error, alpha, needed, refusal, mechanism, assuming, imagined=imagined)
 
 
 def _needed(problem: Problem, method: Method) -> int | None:
@@ -297,26 +317,6 @@ def _needed(problem: Problem, method: Method) -> int | None:
     return None if size >= UNPROVEN else size
 
 
-def _model_row(problem: Problem, method: Method) -> PlanRow:
-    """Without a size the error is that at the size which alpha needs."""
-    needed = _needed(problem, method)
-    if problem.size is None and problem.alpha is not None and needed is None:
-        refused = _nowhere(method)
-        return _row(problem, refused, Methods({}))
-    offer = method.offer(needed if problem.size is None else problem.size)
-    promise = offer.promise
-    return PlanRow(
-        method.name,
-        promise.theorem,
-        noise=offer.noise,
-        error=promise.bound,
-        needed=needed,
-        refusal="" if promise.bound is not None else promise.reason,
-        mechanism=offer.mechanism,
-        assuming=promise.condition,
-    )
-
-
 def _nowhere(method: Method) -> Refused:
     """Why no size is enough."""
     try:
@@ -324,33 +324,6 @@ def _nowhere(method: Method) -> Refused:
     except ParameterError as refused:
         return Refused.of(method.name, refused)
     return Refused(method.name, reason or f"no size up to {LARGEST:,} is enough within its limit of steps")
-
-
-def _rule_row(problem: Problem, method: Method, methods: Methods) -> PlanRow:
-    if not method.proven:
-        return PlanRow(method.name, "", refusal="nothing is proved; auto takes it unless asked for a proof")
-    how = f"; {IMAGINED}" if method.imagined else "" if method.name in methods.usual() else "; by name only"
-    theorem, needed, size = f"{method.claim.theorem}{how}", _needed(problem, method), problem.size
-    if problem.kind == "interior":
-        return PlanRow(method.name, theorem, needed=needed)
-    promised = method.promise(size).bound
-    refusal = ""
-    if promised is None and needed is None:
-        refusal = f"it promises something from {method.needed(USELESS):,} rows on"
-    error = None if promised is None or size is None else promised * size
-    best_of = method.claim.best_of
-    supposed = f"more wrong rows than by the best of {best_of}" if best_of else method.claim.condition
-    return PlanRow(
-        method.name,
-        theorem,
-        None,
-        error,
-        promised,
-        needed,
-        refusal,
-        assuming=supposed,
-        imagined=bool(method.imagined),
-    )
 
 
 def _order(by_size: bool, row: PlanRow) -> tuple[bool, float]:
@@ -365,19 +338,19 @@ def _order(by_size: bool, row: PlanRow) -> tuple[bool, float]:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of plan: what it is about, the numbers that it needs or may be given, and what lists its methods.
+    """One kind of plan: what it is about, and the numbers that it needs or may be given.
 
-    error     what an error is measured in          expected   whether the promise is about the expectation
+    family    where its methods are from: "release", "model", "rule" or "questions"
+    error     what an error is measured in
     shared    whether the error is also shown as a share of the size
     always    whether a size is shown where no alpha was asked for
     """
 
+    family: str
     about: str
-    methods: Callable[[Problem], Methods]
     needs: tuple[str, ...] = ()
     may: tuple[str, ...] = ()
     error: str = "error"
-    expected: bool = False
     shared: bool = True
     always: bool = False
 
@@ -385,55 +358,26 @@ class Kind:
     def numbers(self) -> tuple[str, ...]:
         return (*self.needs, *self.may)
 
-
-# The learners are imported when a plan needs them, so that `import discreet` stays quick.
-
-
-def _described(problem: Problem) -> dict[str, Any]:
-    from discreet.plan import models
-
-    return models.described(problem)
-
-
-def _models(problem: Problem) -> Methods:
-    from discreet.plan import models
-
-    return models.methods(problem)
-
-
-def _answers(problem: Problem) -> Methods:
-    from discreet.plan import questions
-
-    return questions.methods(problem)
-
-
-def _rules(problem: Problem) -> Methods:
-    from discreet.pac import learners
-
-    given = problem.neighbours, problem.size, problem.beta, problem.funds
-    if problem.kind == "bounds":
-        return learners.bounds_methods(problem.number("bits") if "bits" in problem.numbers else None, *given)
-    if problem.kind == "interior" and problem.alpha is not None:
-        raise ParameterError("an interior point is found or not: a plan for it takes no alpha")
-    if problem.kind != "interior" and problem.size is None and problem.alpha is None:
-        raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
-    return learners.methods(problem.kind, problem.number, *given)
+    @property
+    def expected(self) -> bool:
+        """Whether the promise is about the expectation."""
+        return self.family == "model"
 
 
 def _release(about: str, *needs: str, shared: bool = True) -> Kind:
-    return Kind(about, releases.methods, needs, shared=shared)
+    return Kind("release", about, needs, shared=shared)
 
 
 def _model(about: str, *needs: str) -> Kind:
-    return Kind(about, _models, needs, error="excess risk", expected=True, shared=False)
+    return Kind("model", about, needs, error="excess risk", shared=False)
 
 
 def _rule(about: str, *needs: str) -> Kind:
-    return Kind(about, _rules, needs, error="wrong rows")
+    return Kind("rule", about, needs, error="wrong rows")
 
 
 def _questions(about: str, *may: str, shared: bool = True) -> Kind:
-    return Kind(about, _answers, ("questions",), may, shared=shared)
+    return Kind("questions", about, ("questions",), may, shared=shared)
 
 
 KINDS: dict[str, Kind] = {
@@ -452,10 +396,10 @@ KINDS: dict[str, Kind] = {
     "logistic": _model("logistic regression on d features of norm 1", "d"),
     "network": _model("a neural network on d features: private, but no bound is proved", "d"),
     "bounds": Kind(
-        "bounds for a column without any (or of so many bits)", _rules, (), ("bits",), "rows beyond", always=True
+        "rule", "bounds for a column without any (or of so many bits)", (), ("bits",), "rows beyond", always=True
     ),
     "interior": Kind(
-        "a point between the smallest and the largest value of so many bits", _rules, ("bits",), always=True
+        "rule", "a point between the smallest and the largest value of so many bits", ("bits",), always=True
     ),
     "box": _rule("a box in d columns of 2^bits values", "d", "bits"),
     "conjunction": _rule("at most k of d booleans or their opposites, joined by and", "d", "k"),

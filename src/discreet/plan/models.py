@@ -58,22 +58,22 @@ def methods(problem: Problem, size: int | None = None) -> Methods:
     return solvers.methods(_risk(problem), facts, problem.funds)
 
 
-def taken(problem: Problem, needed: dict[str, int]) -> str | None:
-    """What the estimator takes by default for the size that is given; without one, for the fewest people with whom
-    what is taken keeps alpha. needed: how many keep it, by name."""
+def taken(problem: Problem, listed: Methods, needed: dict[str, int]) -> str | None:
+    """What the estimator takes by default of these methods, for the size that is given; without one, for the fewest
+    people with whom what is taken keeps alpha. needed: how many keep it, by name."""
+
+    def chosen(listed: Methods, size: int) -> str | None:
+        try:
+            return choose(listed, "auto", size).method
+        except ParameterError:  # nothing is left that could be spent
+            return None
+
     if problem.kind == "network":
         return None
     if problem.size is not None:
-        return _taken(problem, problem.size)
+        return chosen(listed, problem.size)
     enough = sorted((size, name) for name, size in needed.items())
-    return next((name for size, name in enough if _taken(problem, size) == name), None)
-
-
-def _taken(problem: Problem, size: int) -> str | None:
-    try:
-        return choose(methods(problem, size), "auto", size).method
-    except ParameterError:  # nothing is left that could be spent
-        return None
+    return next((name for size, name in enough if chosen(methods(problem, size), size) == name), None)
 
 
 def _network(problem: Problem, size: int | None) -> Offer:

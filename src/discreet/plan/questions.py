@@ -40,12 +40,12 @@ from discreet.hypothesis import MAX_DENSE
 from discreet.ledger import Ledger
 from discreet.mechanisms import Gaussian, Laplace, calibrate
 from discreet.method import UNPROVEN, Maker, Method, Methods, Offer, Promise, Refused
-from discreet.pac import MOST_BITS
 from discreet.plan.problems import IMAGINED, Problem, by_error, constant
 from discreet.query import MAX_CELLS, Count, Equals, Histogram
 
 AUTO, AVERAGED, TABLE, MARGINALS, DRAWN = "auto", "averaged weights", "noisy histogram", "marginals", "drawn rows"
 MOST_QUESTIONS = 10**30
+MOST_BITS = 2**20
 
 _PUBLIC = "needs replace-one with one row a person, where the number of rows is public"
 _TOO_FEW = "no alpha below 1 fits this budget at this size"
@@ -79,10 +79,15 @@ def methods(problem: Problem) -> Methods:
     for kind in (Gaussian, Laplace):
         makers[f"{kind.__name__} for each"] = functools.partial(_each_question, problem, questions, kind)
     makers[AVERAGED] = functools.partial(_averaged, problem, questions, cells)
-    makers[TABLE] = functools.partial(_noisy_histogram, problem, questions, cells)
+    theorem = "noise on every cell, summed"
+    makers[TABLE] = functools.partial(_from_cells, problem, TABLE, theorem, _BEFOREHAND, 1, cells, questions)
     if {"marginals", "each"} & set(problem.numbers):
         tables, each = problem.number("marginals"), problem.number("each")
-        makers[MARGINALS] = functools.partial(_marginals, problem, questions, tables, each)
+        theorem = f"noise on every cell of {tables:,} marginals, summed"
+        condition = f"{_BEFOREHAND}, and each is about the columns of one marginal"
+        makers[MARGINALS] = functools.partial(
+            _from_cells, problem, MARGINALS, theorem, condition, tables, each, questions
+        )
     return Methods(makers)
 
 
@@ -130,25 +135,13 @@ def _each_question(problem: Problem, questions: int, kind: Noisy) -> Method | Re
     return constant(name, "noise on every count", error, found.scale, found, few=_TOO_FEW)
 
 
-def _noisy_histogram(problem: Problem, questions: int, cells: int) -> Method | Refused:
-    """Noise on every cell. Half a question is added up when the total is public: weights 1/2 and -1/2 for 1 and 0."""
-    if cells > MAX_CELLS:
-        return Refused(TABLE, f"a histogram has at most {MAX_CELLS:,} cells")
-    return _from_cells(problem, TABLE, "noise on every cell, summed", _BEFOREHAND, 1, cells, questions)
-
-
-def _marginals(problem: Problem, questions: int, tables: int, cells: int) -> Method | Refused:
-    """Noise on every cell of the marginals; a question is read off one of them."""
-    if cells > MAX_CELLS:
-        return Refused(MARGINALS, f"a marginal has at most {MAX_CELLS:,} cells")
-    theorem = f"noise on every cell of {tables:,} marginals, summed"
-    condition = f"{_BEFOREHAND}, and each is about the columns of one marginal"
-    return _from_cells(problem, MARGINALS, theorem, condition, tables, cells, questions)
-
-
 def _from_cells(
     problem: Problem, name: str, theorem: str, condition: str, tables: int, cells: int, questions: int
 ) -> Method | Refused:
+    """Noise on every cell of the tables; a question is read off one of them. Half a question is added up when the total
+    is public: weights 1/2 and -1/2 for 1 and 0."""
+    if cells > MAX_CELLS:
+        return Refused(name, f"a {'histogram' if name == TABLE else 'marginal'} has at most {MAX_CELLS:,} cells")
     kind = Laplace if problem.funds.pure else Gaussian  # the sensitivity of a histogram does not depend on its cells
     found = repeated(kind, Histogram("it"), tables, problem.funds, problem.facts())
     if found is None:
@@ -168,7 +161,14 @@ def _averaged(problem: Problem, questions: int, cells: int) -> Method | Refused:
     """gamma n + 2 ln(2 k T / beta) / e + 1: T choices of a question and a sign, each by the exponential mechanism."""
     if not problem.counted:
         return Refused(AVERAGED, _PUBLIC)
-    pure, most = problem.funds.pure, _most(problem)
+    pure, end = problem.funds.pure, float(problem.budget.epsilon) + 1.0
+    of = Guarantee.of_pure if pure else Guarantee.of_zcdp
+
+    def admitted(value: float) -> bool:
+        return problem.funds.admits(of(value, neighbours=problem.neighbours))
+
+    # The most zCDP that may be spent, or the most pure epsilon if there is no delta.
+    most = exact.most(admitted, 0.0, end, lambda low, high: high - low <= end / 2**50)
     if most == 0:
         return Refused(AVERAGED, "nothing is left")
     log_cells, beta = math.log(cells), float(problem.beta)
@@ -197,20 +197,6 @@ def _averaged(problem: Problem, questions: int, cells: int) -> Method | Refused:
     return by_error(AVERAGED, solve, enough, imagined)
 
 
-def _most(problem: Problem) -> float:
-    """The most zCDP that may be spent, or the most pure epsilon if there is no delta."""
-    of, low, high = (
-        Guarantee.of_pure if problem.funds.pure else Guarantee.of_zcdp,
-        0.0,
-        float(problem.budget.epsilon) + 1,
-    )
-    for _ in range(50):
-        middle = (low + high) / 2
-        inside = problem.funds.admits(of(middle, neighbours=problem.neighbours))
-        low, high = (middle, high) if inside else (low, middle)
-    return low
-
-
 # pmw and lecture: the program itself says what it costs.
 
 
@@ -219,8 +205,12 @@ def _classic(problem: Problem, name: str, questions: int, cells: int) -> Method 
         return Refused(name, _PUBLIC)
     make = _program(name, cells, problem.beta, questions, problem.funds.pure)
     fits = functools.partial(_fits, problem)
-    imagined = _TOO_LARGE.format(MAX_DENSE) if cells > MAX_DENSE else ""
-    condition = imagined or _compared(problem, name, cells)
+    imagined = condition = _TOO_LARGE.format(MAX_DENSE) if cells > MAX_DENSE else ""
+    if name == BETTER and not imagined:
+        first = _crossing(problem, cells, problem.size if problem.alpha is None else None)
+        worst = f"better than noise for each question from about {first or 0:.1e} questions on"
+        never = "no better than noise for each question, however many there are"
+        condition = f"in the worst case {never if first is None else worst}"
 
     def enough(alpha: Any) -> int:
         return needed(lambda persons: make(persons, alpha), fits) or UNPROVEN
@@ -256,16 +246,6 @@ def _program(name: str, cells: int, beta: Fraction, questions: int, pure: bool) 
         return better_for(posed, alpha, beta, questions, pure=pure)
 
     return make
-
-
-def _compared(problem: Problem, name: str, cells: int) -> str:
-    """From how many questions on the better one of the two beats noise for each question."""
-    if name == LECTURE:
-        return ""
-    found = _crossing(problem, cells, problem.size if problem.alpha is None else None)
-    if found is None:
-        return "in the worst case no better than noise for each question, however many there are"
-    return f"in the worst case better than noise for each question from about {found:.1e} questions on"
 
 
 def crossover(
