@@ -9,11 +9,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from discreet.core import FAILING, Funds, ParameterError
 from discreet.data import Category, Facts, Number, Vector
 from discreet.errors import ParameterError
 from discreet.funds import FAILING, Funds
-from discreet.core import FAILING, Funds, ParameterError
-from discreet.data import Facts, Number, Vector
 from discreet.mechanisms import (
     AboveThreshold,
     AboveThresholdLaplace,
