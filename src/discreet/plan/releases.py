@@ -11,8 +11,6 @@ from typing import Any
 
 from discreet.core import FAILING, Funds, ParameterError
 from discreet.data import Category, Facts, Number, Vector
-from discreet.errors import ParameterError
-from discreet.funds import FAILING, Funds
 from discreet.mechanisms import (
     AboveThreshold,
     AboveThresholdLaplace,
