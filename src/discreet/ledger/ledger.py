@@ -15,6 +15,7 @@ from discreet.core import (
     NOTHING,
     Books,
     Budget,
+    BudgetExceeded,
     Caps,
     DiscreetError,
     Exact,
@@ -205,17 +206,12 @@ class Ledger:
     def allowances(self) -> list[AllowanceUse]:
         """What was spent under each allowance and what is left of it, in the order in which they were made."""
         with self.store.reading() as state:
-            spent, header = self.spent(), self._header
-            return [
-                AllowanceUse(
-                    name,
-                    each.share,
-                    spent.part_of(each.spent),
-                    max(Fraction(0), 1 - self.remaining(allowance=name).used()),
-                    header.proved_by(each.spent),
-                )
-                for name, each in state.allowances.items()
-            ]
+            uses, spent = [], self.spent()
+            for name, each in state.allowances.items():
+                left = max(Fraction(0), 1 - self.remaining(allowance=name).used())
+                epsilon = self._header.proved_by(each.spent)
+                uses.append(AllowanceUse(name, each.share, spent.part_of(each.spent), left, epsilon))
+            return uses
 
     def funds(self, *, share: Share | None = None, allowance: str | None = None) -> Funds:
         """What one release may cost now, as a value; the charge decides whether it is still there.
@@ -250,6 +246,12 @@ class Ledger:
             if share is not None and not price.within(self.remaining(allowance=allowance).share(share.part)):
                 return False
             return state.admits(price, allowance)
+
+    def refusal(self, price: Price, allowance: str | None) -> BudgetExceeded:
+        """The error that says what is left, of a charge with this price that is not admitted."""
+        left = self.remaining(allowance=allowance)
+        whose = "" if allowance is None else f" under the allowance {allowance!r}"
+        return BudgetExceeded(asked=str(price), remaining=f"{left.amounts()}{whose}", fits=left.fits(price))
 
     def price(self, guarantee: Guarantee) -> Price:
         """What a charge with this guarantee costs here, in integers."""
@@ -306,7 +308,7 @@ class Ledger:
                 self.store.check_mark(state)
             except LedgerCorrupt:
                 return True
-            return False
+        return False
 
     def reconcile(self, *, adopt: bool = False) -> None:
         """Accept a file that its mark contradicts, counting as spent all that the mark proves. Never lowers anything.
@@ -327,14 +329,10 @@ class Ledger:
                     "reconcile(adopt=True), or `discreet ledger reconcile --adopt`, if this is its newest copy"
                 )
             writer.witness, writer.resets_mark = (mark.witness if mark else new_witness()), True
-            writer.append(
-                "reconcile",
-                {
-                    "proved": price_record(mark.spent if mark else NOTHING),
-                    "mark_witness": mark.witness if mark else None,
-                    "allowances": _proved_names(writer.state, mark),
-                },
-            )
+            proved, witness = (mark.spent, mark.witness) if mark else (NOTHING, None)
+            names = _proved_names(writer.state, mark)
+            body = {"proved": price_record(proved), "mark_witness": witness, "allowances": names}
+            writer.append("reconcile", body)
 
     def verify(self, catalogue: Mapping[str, type] | None = None) -> tuple[int, ...]:
         """Read everything again from the disk and check it; LedgerCorrupt names the entry that is wrong.
@@ -422,7 +420,7 @@ def _build(where: Path, opening: Body, table: Dataset | Identity, marks: Path, n
         raise
 
 
-def _proved_names(state: State, mark: Mark | None) -> Json:
+def _proved_names(state: State, mark: Mark | None) -> Body:
     """What counts as spent in each name: as for the whole; where the mark does not know a name, all that the mark
     knows and this ledger does not may have been spent in it."""
     if mark is None:
@@ -457,7 +455,7 @@ def _shallow(value: Json) -> Json:
     """A field of a mechanism without what a query says: nested records keep their names only."""
     if type(value) is dict:
         return {"name": value.get("name")}
-    return [_shallow(each) for each in value] if type(value) is list else value
+    return list(map(_shallow, value)) if type(value) is list else value
 
 
 def _tells(value: Json) -> bool:
