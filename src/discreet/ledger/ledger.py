@@ -42,10 +42,9 @@ from discreet.ledger.durable import os_errors, remove
 from discreet.ledger.local import file_parts, memory_parts
 from discreet.ledger.mark import mark_file, state_directory
 from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
-from discreet.ledger.place import Mark, name_digest
 from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar_path
 from discreet.ledger.sqlite import SqlitePlace, copied
-from discreet.ledger.state import Allowance, AllowanceUse, Body, Header, State, price_from, price_record, seen_by
+from discreet.ledger.state import AllowanceUse, Body, Header, State, price_from, price_record
 from discreet.ledger.store import Store, mark_of, new_witness, utc_now
 from discreet.mechanisms import Conversation, Mechanism
 
@@ -206,10 +205,10 @@ class Ledger:
     def allowances(self) -> list[AllowanceUse]:
         """What was spent under each allowance and what is left of it, in the order in which they were made."""
         with self.store.reading() as state:
-            uses, spent = [], self.spent()
+            uses, spent, delta = [], self.spent(), self.budget.delta * (1 - self.failure_share)
             for name, each in state.allowances.items():
                 left = max(Fraction(0), 1 - self.remaining(allowance=name).used())
-                epsilon = self._header.proved_by(each.spent)
+                epsilon = each.spent.epsilon(self._header.order, delta)
                 uses.append(AllowanceUse(name, each.share, spent.part_of(each.spent), left, epsilon))
             return uses
 
@@ -329,10 +328,8 @@ class Ledger:
                     "reconcile(adopt=True), or `discreet ledger reconcile --adopt`, if this is its newest copy"
                 )
             writer.witness, writer.resets_mark = (mark.witness if mark else new_witness()), True
-            proved, witness = (mark.spent, mark.witness) if mark else (NOTHING, None)
-            names = _proved_names(writer.state, mark)
-            body = {"proved": price_record(proved), "mark_witness": witness, "allowances": names}
-            writer.append("reconcile", body)
+            nothing = {"proved": price_record(NOTHING), "mark_witness": None, "allowances": {}}
+            writer.append("reconcile", nothing if mark is None else mark.proves(writer.state))
 
     def verify(self, catalogue: Mapping[str, type] | None = None) -> tuple[int, ...]:
         """Read everything again from the disk and check it; LedgerCorrupt names the entry that is wrong.
@@ -418,22 +415,6 @@ def _build(where: Path, opening: Body, table: Dataset | Identity, marks: Path, n
     except BaseException:
         place.discard()
         raise
-
-
-def _proved_names(state: State, mark: Mark | None) -> Body:
-    """What counts as spent in each name: as for the whole; where the mark does not know a name, all that the mark
-    knows and this ledger does not may have been spent in it."""
-    if mark is None:
-        return {}
-    seen, proved = seen_by(state, mark.witness), {}
-    for name, allowance in state.allowances.items():
-        before = seen.allowances.get(name, Allowance(allowance.share))
-        if mark.named is None:
-            spent = allowance.spent + mark.spent.less(seen.spent)
-        else:
-            spent = mark.named.get(name_digest(name), NOTHING) + allowance.spent.less(before.spent)
-        proved[name] = price_record(spent.joined(allowance.spent))
-    return proved
 
 
 def _redacted(body: Body) -> Body:

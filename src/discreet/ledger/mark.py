@@ -211,8 +211,7 @@ class HeldFile:
 
 def state_directory(chosen: str | os.PathLike[str] | None = None) -> Path:
     """Where marks are kept: as given, or DISCREET_STATE, or discreet/ in the user's state directory."""
-    if chosen is None:
-        chosen = os.environ.get("DISCREET_STATE") or None
+    chosen = os.environ.get("DISCREET_STATE") or None if chosen is None else chosen
     if chosen is not None:
         return Path(os.path.abspath(chosen))  # the process may change its directory later
     base = os.environ.get("XDG_STATE_HOME")

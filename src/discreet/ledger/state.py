@@ -70,10 +70,6 @@ class Header:
     identity: Identity
     testing: bool
 
-    def proved_by(self, spent: Price) -> float | None:
-        """The least epsilon that either book proves of these sums, at the ledger's delta; None: nothing."""
-        return spent.epsilon(self.order, self.budget.delta * (1 - self.failure_share))
-
 
 @dataclass(frozen=True, slots=True)
 class Pending:
