@@ -11,10 +11,11 @@ Prices are rounded up and never below one unit (a failure of exactly 0 costs 0);
 price is None: it closes that book for good. A charge is admitted if after adding it the failures are within their cap
 and at least one of the two books is within its own: docs/proofs/filter.md.
 
-    Price   what one charge costs, or the sum of many
-    Caps    what the sums may reach
-    Funds   what one release may cost, as a value: nothing is read while a mechanism is calibrated
-    Books   both books of a ledger at one moment
+    Price    what one charge costs, or the sum of many
+    Caps     what the sums may reach
+    Funds    what one release may cost, as a value: nothing is read while a mechanism is calibrated
+    Books    both books of a ledger at one moment
+    Amounts  what Price, Caps and Books have in common
 """
 
 from __future__ import annotations
