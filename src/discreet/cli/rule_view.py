@@ -12,7 +12,7 @@ import discreet as dp
 from discreet.cli.columns import categories, declaration, plain
 
 if TYPE_CHECKING:
-    from discreet.estimators.rule_base import LearnedRule
+    from discreet.estimators.rules import LearnedRule
     from discreet.query import Predicate
 
 READING = (

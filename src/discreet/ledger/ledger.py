@@ -220,7 +220,7 @@ class Ledger:
         """
         with self.store.reading() as state:
             self.store.check_mark(state)
-        left = self.remaining(allowance=allowance)
+            left = self.remaining(allowance=allowance)
         caps = Caps(left.renyi, left.pure or 0, left.failure) if share is None else left.share(share.part)
         return Funds(self._header.order, caps)
 
