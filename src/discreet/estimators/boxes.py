@@ -14,7 +14,7 @@ from discreet.estimators.base import Task, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, number_examples
 from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
 from discreet.method import choose
-from discreet.pac import BoxRule, learners
+from discreet.pac import BoxRule, box_methods, sample_size
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -59,7 +59,7 @@ class BoxClassifier(RuleLearner):
         alpha, beta = wanted(self.alpha), exact.probability(beta=self.beta)
         rows = self._examples(terms, X, y, features)
         fit = Task.of(terms, rows.data, about=rows.about)
-        methods = learners.box_methods(rows.columns, rows.labels, rows.facts, beta, fit.funds)
+        methods = box_methods(rows.columns, rows.labels, rows.facts, beta, fit.funds)
         offer = of_part(choose(methods, self.method, rows.facts.size, alpha=alpha), rows.data)
         rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in fit.learn(self, offer).value))
         self.rule_ = LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain))
@@ -104,7 +104,7 @@ class BoxClassifier(RuleLearner):
         method: str = "auto",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, in d features of 2^bits values."""
-        return learners.sample_size("box", alpha, beta, epsilon, delta, neighbours, method, d=d, bits=bits)
+        return sample_size("box", alpha, beta, epsilon, delta, neighbours, method, d=d, bits=bits)
 
 
 def _value(domain: Domain, name: str, code: int) -> float:

@@ -13,7 +13,7 @@ from discreet.estimators.base import Task, Terms, refuse, terms_of
 from discreet.estimators.input import Examples, bit_examples, predicted_bits
 from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
 from discreet.method import choose
-from discreet.pac import AllConjunctions, Conjunction, Literals, learners
+from discreet.pac import AllConjunctions, Conjunction, Literals, conjunction_methods, sample_size
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -57,7 +57,7 @@ class ConjunctionClassifier(RuleLearner):
         if most > (there := literals.variables(facts.domain)):
             raise ParameterError(f"k must be at most the number of features, {there}; found {most}")
         fit = Task.of(terms, rows.data, about=rows.about)
-        methods = learners.conjunction_methods(literals, rows.labels, most, facts, beta, fit.funds)
+        methods = conjunction_methods(literals, rows.labels, most, facts, beta, fit.funds)
         offer = of_part(choose(methods, self.method, facts.size, alpha=alpha), rows.data)
         if verbose and isinstance(offer.mechanism, AllConjunctions):
             print(f"going through {offer.mechanism.estimate(facts)}", file=sys.stderr)
@@ -91,7 +91,7 @@ class ConjunctionClassifier(RuleLearner):
         method: str = "auto",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for k of d booleans."""
-        return learners.sample_size("conjunction", alpha, beta, epsilon, delta, neighbours, method, d=d, k=k)
+        return sample_size("conjunction", alpha, beta, epsilon, delta, neighbours, method, d=d, k=k)
 
 
 def how_many(k: Any) -> int:

@@ -29,7 +29,8 @@ from discreet.pac import (
     Where,
     finite,
     interval_in_words,
-    learners,
+    rule_methods,
+    sample_size,
 )
 from discreet.query import Combining, alone
 
@@ -77,7 +78,7 @@ class RuleClassifier(RuleLearner):
         if most > (there := conditions.size(rows.facts.domain)):
             raise ParameterError(f"k must be at most the number of conditions, {there}; found {most}")
         fit = Task.of(terms, rows.data, about=rows.about)
-        methods = learners.rule_methods(conditions, rows.labels, most, rows.facts, beta, fit.funds)
+        methods = rule_methods(conditions, rows.labels, most, rows.facts, beta, fit.funds)
         offer = of_part(choose(methods, self.method, rows.facts.size, alpha=alpha), rows.data)
         rule = Conjunction(conditions, tuple(map(int, fit.learn(self, offer).value)))
         self.rule_ = LearnedRule(rule, rows.features, sentence(rule, rows.facts.domain))
@@ -106,7 +107,7 @@ class RuleClassifier(RuleLearner):
         method: str = "auto",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for k of so many conditions."""
-        return learners.sample_size("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
+        return sample_size("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -204,7 +205,7 @@ class FiniteClassClassifier(RuleLearner):
         neighbours: Any = "replace-one",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for so many hypotheses."""
-        return learners.sample_size("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
+        return sample_size("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
 
 
 def hypotheses_of(given: Any) -> list[Any] | None:

@@ -14,12 +14,12 @@ in the units of the target. Without them it is that of d features in units where
 What is left in a ledger is not an (epsilon, delta) but an amount in each of its books. So rows of such a plan are
 calibrated by the test that a charge would meet, "within this share of every book", and by no (epsilon, delta).
 
-    problems    what is asked: public numbers, columns, what may be spent
-    releases    methods for single releases: counts, sums, histograms, selections, thresholds
+    problems    what is asked: public numbers, columns, what may be spent; methods for single releases: counts, sums,
+                histograms, selections, thresholds
     models      the problems of the estimators and their methods (`erm.solvers`, `erm.location`), and their units
     questions   ways to answer counting questions: sessions, workloads, made-up rows
 
-The methods for rules are those of `pac.learners`. KINDS is the list of kinds; a plan prints the list of methods that a
+The methods for rules are those of `pac`. KINDS is the list of kinds; a plan prints the list of methods that a
 fit chooses from.
 """
 
@@ -36,8 +36,7 @@ from discreet.core import Budget, Funds, Neighbours, ParameterError, Share, exac
 from discreet.data import Domain
 from discreet.ledger import Ledger
 from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Offer, Refused
-from discreet.plan import releases
-from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell
+from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell, release_methods
 
 __all__ = ["KINDS", "MODELS", "RULES", "Kind", "Left", "Model", "Plan", "PlanRow", "plan"]
 
@@ -264,17 +263,17 @@ def _methods(problem: Problem) -> Methods:
 
             return questions.methods(problem)
         case "release":
-            return releases.methods(problem)
-    from discreet.pac import learners
+            return release_methods(problem)
+    from discreet import pac
 
     given = problem.neighbours, problem.size, problem.beta, problem.funds
     if problem.kind == "bounds":
-        return learners.bounds_methods(problem.number("bits") if "bits" in problem.numbers else None, *given)
+        return pac.bounds_methods(problem.number("bits") if "bits" in problem.numbers else None, *given)
     if problem.kind == "interior" and problem.alpha is not None:
         raise ParameterError("an interior point is found or not: a plan for it takes no alpha")
     if problem.kind != "interior" and problem.size is None and problem.alpha is None:
         raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
-    return learners.methods(problem.kind, problem.number, *given)
+    return pac.methods(problem.kind, problem.number, *given)
 
 
 def _row(problem: Problem, method: Method | Refused, methods: Methods) -> PlanRow:
