@@ -59,11 +59,20 @@ from discreet.data import (
     refuse_to_leave,
     unpacked,
 )
-from discreet.mechanisms import Guarantee, LaplaceNoise, Rng, calibrate, checked_scale, checked_variance, gaussian_reach
+from discreet.mechanisms import (
+    Guarantee,
+    LaplaceNoise,
+    Rng,
+    Sensitivity,
+    calibrate,
+    checked_scale,
+    checked_variance,
+    gaussian_reach,
+    of_persons,
+)
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.finite import CHECKED, FiniteClass, empirical_size, selection_price
 from discreet.pac.rules import Conjunction, Labels, Literals
-from discreet.query import Sensitivity, of_persons
 
 Variables = tuple[int, ...]
 
@@ -159,7 +168,7 @@ class NoisyCounts:
     threshold: Fraction
 
     def __post_init__(self) -> None:
-        exact.freeze(self, scale=exact.positive(scale=self.scale), threshold=_threshold(self.threshold))
+        exact.convert(self, scale=exact.positive, threshold=_threshold)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         moved = FalsifiedLiterals(self.literals, self.labels).sensitivity(facts)
@@ -219,9 +228,7 @@ class GaussianCounts:
     threshold: Fraction
 
     def __post_init__(self) -> None:
-        exact.freeze(self, variance=exact.positive(variance=self.variance))
-        exact.freeze(self, total_variance=exact.positive(total_variance=self.total_variance))
-        exact.freeze(self, threshold=_threshold(self.threshold))
+        exact.convert(self, variance=exact.positive, total_variance=exact.positive, threshold=_threshold)
 
     @classmethod
     def balanced(cls, literals: Literals, labels: Labels, variance: Fraction, facts: Facts) -> GaussianCounts:
@@ -287,9 +294,7 @@ class LaplaceCounts:
 
     def __post_init__(self) -> None:
         given = f"{self.total_scale!r} and {self.scale!r}"
-        exact.freeze(self, scale=exact.positive(scale=self.scale))
-        exact.freeze(self, total_scale=exact.positive(total_scale=self.total_scale))
-        exact.freeze(self, threshold=_threshold(self.threshold))
+        exact.convert(self, scale=exact.positive, total_scale=exact.positive, threshold=_threshold)
         if 2 * self.total_scale > self.scale:
             raise ParameterError(f"total_scale must be at most scale / 2, found {given}")
 
@@ -430,7 +435,7 @@ class AllConjunctions:
     rate: Fraction
 
     def __post_init__(self) -> None:
-        exact.freeze(self, k=exact.whole(k=self.k), rate=exact.positive(rate=self.rate))
+        exact.convert(self, k=exact.whole, rate=exact.positive)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         check_problem(self.literals, self.labels, facts.domain, self.k)
@@ -578,15 +583,19 @@ class Listing:
         """Histograms of consecutive parts of the list, with the number of the block that each ends before."""
         parts = max(1, min(_PARTS, _HISTOGRAMS // self._levels))
         share = -(-conjunctions(self._d, self._k) // parts)
-        tally, seen, number = _Tally(self._levels), 0, 0
+        counts, nothing = np.zeros(self._levels, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        waiting, size, seen, number = [nothing], 0, 0, 0
         for number, (_, mistakes) in enumerate(self._blocks(0), start=1):
-            tally.add(mistakes)
+            waiting.append(mistakes)
             self._progress(len(mistakes))
-            seen += len(mistakes)
+            size, seen = size + len(mistakes), seen + len(mistakes)
+            if seen >= share or size > max(_BUFFER, self._levels):  # a block is short beside the number of levels
+                counts += np.bincount(np.concatenate(waiting), minlength=self._levels)
+                waiting, size = [nothing], 0
             if seen >= share:
-                yield number, tally.take()
-                seen = 0
-        yield number, tally.take()
+                yield number, counts
+                counts, seen = np.zeros_like(counts), 0
+        yield number, counts + np.bincount(np.concatenate(waiting), minlength=self._levels)
 
     def _blocks(self, start: int) -> Iterator[tuple[Variables | None, Ints]]:
         """The blocks from number `start` on, flat; None stands for the first one, always and never."""
@@ -648,32 +657,6 @@ class Listing:
         negated, signs = divmod(rest, 1 << len(variables))
         chosen = [2 * variable + (signs >> bit & 1) for bit, variable in enumerate(variables)]
         return (*chosen, 2 * (later + last) + negated)
-
-
-class _Tally:
-    """A histogram that is filled through a buffer: a block is short beside the number of levels."""
-
-    def __init__(self, levels: int) -> None:
-        self._counts = np.zeros(levels, dtype=np.int64)
-        self._waiting: list[Ints] = []
-        self._size = 0
-
-    def add(self, values: Ints) -> None:
-        self._waiting.append(values)
-        self._size += len(values)
-        if self._size > max(_BUFFER, len(self._counts)):
-            self._flush()
-
-    def take(self) -> Ints:
-        """What was counted since the last time."""
-        self._flush()
-        counts, self._counts = self._counts, np.zeros_like(self._counts)
-        return counts
-
-    def _flush(self) -> None:
-        if self._waiting:
-            self._counts += np.bincount(np.concatenate(self._waiting), minlength=len(self._counts))
-        self._waiting, self._size = [], 0
 
 
 # Promises.

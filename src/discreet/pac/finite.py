@@ -20,10 +20,9 @@ import numpy as np
 
 from discreet.core import Funds, ParameterError, exact
 from discreet.data import Batch, Dataset, Domain, Facts, IntArray, common_ones, packed
-from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate
+from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, person_range
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.rules import FunctionRule, Labels, Rule
-from discreet.query import person_range
 
 NAME = "exponential"
 CHECKED = 1e-9  # the sizes are raised by this factor, which is more than their floats lose
@@ -96,7 +95,7 @@ class FiniteClass:
     rate: Fraction
 
     def __post_init__(self) -> None:
-        exact.freeze(self, hypotheses=listed_rules(self.hypotheses), rate=exact.positive(rate=self.rate))
+        exact.convert(self, hypotheses=listed_rules, rate=exact.positive)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         candidates = ClassMistakes(self.hypotheses, self.labels).check(facts.domain)
