@@ -37,9 +37,8 @@ from discreet.mechanisms import (
     RankQuantile,
 )
 from discreet.pac.all_boxes import AllBoxes
-from discreet.pac.all_conjunctions import AllConjunctions
 from discreet.pac.boxes import ReorderSlice, SlicedBox
-from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
+from discreet.pac.conjunctions import AllConjunctions, GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
