@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 from scipy.stats import norm
 
+from discreet.answering.calibration import Calibration, SessionTerms
 from discreet import exact
 from discreet.answering.calibration import SessionTerms, Shop
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE
@@ -210,11 +211,11 @@ def paid_by_hand(size, alpha, budget=BUDGET, beta=0.05):
     """Counts one after the other, as a session pays for them, until a ledger refuses."""
     facts = Facts(Domain(it=Category("no", "yes")), Neighbours("replace-one"), size)
     ledger = Ledger.in_memory(budget, Identity("people", facts.neighbours, None))
-    shop = Shop(facts, ledger, SessionTerms(Fraction(repr(alpha)), Fraction(repr(beta))))
-    left, count = shop.left(), 0
+    calibration = Calibration(facts, ledger, SessionTerms(Fraction(repr(alpha)), Fraction(repr(beta))))
+    left, count = calibration.left(), 0
     while left >= 0:
         count += 1
-        left -= shop.price(shop.alone(Count(Equals("it", "yes")), count))
+        left -= calibration.price(calibration.alone(Count(Equals("it", "yes")), count))
     return count - 1
 
 

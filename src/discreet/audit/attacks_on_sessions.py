@@ -122,7 +122,7 @@ class RentOrBuy:
         def fit_truth(known: int) -> Any:
             measured = answers.transcript.measured[:known]
             exact = [replace(one, value=_truth(answers, one.query) * one.unit) for one in measured]
-            return fit(exact, answers.facts.domain, total=answers.shop.total)
+            return fit(exact, answers.facts.domain, total=answers.calibration.total)
 
         answers.fit_to = fit_truth
 

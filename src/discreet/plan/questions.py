@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.answering.averaged_weights import MAX_CELLS as MAX_AVERAGED
-from discreet.answering.calibration import SessionTerms, Shop
+from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.measurement import noise_bound
 from discreet.answering.multiplicative_weights_parameters import (
     BETTER,
@@ -324,10 +324,10 @@ class _Session:
         if left is not None:
             self._left = math.floor(self._left * left.share.part)
 
-    def shop(self, window: float) -> Shop:
+    def shop(self, window: float) -> Calibration:
         assert self._facts.size is not None
         terms = SessionTerms(Fraction(window) / self._facts.size, self._beta)
-        return Shop(self._facts, self._ledger, terms, allowance=self._allowance)
+        return Calibration(self._facts, self._ledger, terms, allowance=self._allowance)
 
     def counts(self, window: float, most: int) -> int:
         shop = self.shop(window)
