@@ -9,9 +9,8 @@ from fractions import Fraction
 import pytest
 from scipy.stats import norm
 
-from discreet.answering.calibration import Calibration, SessionTerms
 from discreet import exact
-from discreet.answering.calibration import SessionTerms, Shop
+from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE
 from discreet.answering.workload import methods
 from discreet.data import Category, Domain, Facts, Identity
