@@ -44,10 +44,8 @@ def odds(epsilons: Sequence[Exact] = (0.1, 0.5, 1, 3), delta: Exact = 0) -> Plot
         f"releases, and with them on average at most {right}. The dotted diagonal is an attacker who learns nothing."
     )
     if fails:
-        caption += (
-            f" These bounds hold outside an event of probability at most delta = {exact.shown(fails)}; inside it "
-        )
-        caption += "nothing is promised."
+        event = f"an event of probability at most delta = {exact.shown(fails)}"
+        caption += f" These bounds hold outside {event}; inside it nothing is promised."
     lines = [
         Series(name, [(prior, posterior(prior, float(each))) for prior in _CURVE], {"markevery": (10 + 2 * place, 20)})
         for place, (name, each) in enumerate(zip(names, values, strict=True))
