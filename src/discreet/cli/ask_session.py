@@ -70,9 +70,8 @@ class AskSession:
         return Remaining(*self.session.budget(), self.terms["allowance"])
 
     def _view(self, question: str, answer: dp.Answer, more: int | None) -> AnswerView:
-        things = "question like this" if answer.price else "paid count"
-        several = "questions like this" if answer.price else "paid counts"
-        left = Remaining(*self.session.budget(), self.terms["allowance"], more, (things, several))
+        things = ("question like this", "questions like this") if answer.price else ("paid count", "paid counts")
+        left = Remaining(*self.session.budget(), self.terms["allowance"], more, things)
         facts = self.at.table.facts
         clipped = clipping(question, facts.domain, self.at.table.identity.name)
         return AnswerView(question, answer, left, max(1, facts.size or 1), clipped)
@@ -208,7 +207,19 @@ class AnswerView:
             output.say("NOT PRIVATE: a testing ledger")
         output.say(self.one, style="bold")
         if self.answer.groups:
-            self._show_groups(output)
+            answer, groups = self.answer, self._groups()[:_ROWS_SHOWN]
+            shares = answer.fraction is not None and output.width >= _NARROW
+            rows = [
+                (
+                    *("missing" if level is None else str(level) for level in each["group"].values()),
+                    each["count"],
+                    *([f"{100 * each['fraction']:.3g} %"] if shares else []),
+                )
+                for each in groups
+            ]
+            output.table([*map(one_line, answer.groups), "count", *(["of the people"] if shares else [])], rows)
+            if len(groups) < len(answer.value):
+                output.say(f"... and {len(answer.value) - len(groups):,} groups more: --json has all of them")
         if self.little:
             output.say(self.little)
         if self.clipped is not None:
@@ -217,21 +228,6 @@ class AnswerView:
             near = round_up(100 * self.answer.population)
             output.say(f"± {near} % of the population, if the rows are a random sample of it")
         output.say(f"{self.cost}; {self.left}")
-
-    def _show_groups(self, output: Output) -> None:
-        answer, groups = self.answer, self._groups()[:_ROWS_SHOWN]
-        shares = answer.fraction is not None and output.width >= _NARROW
-        rows = [
-            (
-                *("missing" if level is None else str(level) for level in each["group"].values()),
-                each["count"],
-                *([f"{100 * each['fraction']:.3g} %"] if shares else []),
-            )
-            for each in groups
-        ]
-        output.table([*map(one_line, answer.groups), "count", *(["of the people"] if shares else [])], rows)
-        if len(groups) < len(answer.value):
-            output.say(f"... and {len(answer.value) - len(groups):,} groups more: --json has all of them")
 
     def _groups(self) -> list[dict[str, Any]]:
         answer, several = self.answer, len(self.answer.groups) > 1

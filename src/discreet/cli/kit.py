@@ -137,7 +137,15 @@ class OpenTable:
         if rehearse:
             table, ledger = _rehearsal(schema, where, output, allowance)
         else:
-            ledger = _ledger(where, path, schema.data)
+            if not where.exists():
+                from discreet.ledger import sidecar_path
+
+                begin = f"there is no ledger at {where.name}"
+                if schema.data is not None and sidecar_path(schema.data).exists():
+                    raise ParameterError(f"{begin}, and {schema.data.name} had one: restore it from a backup")
+                make = f"`discreet ledger create {path} --epsilon 1 --delta 1e-6` makes one"
+                raise ParameterError(f"{begin} yet: {make}; --rehearse works without")
+            ledger = dp.Ledger.open(where)
             if allowance is not None:
                 ledger.remaining(allowance=allowance)  # refuses unknown names
             with output.working("reading the rows"):
@@ -147,19 +155,6 @@ class OpenTable:
 
             pay_again(ledger)
         return OpenTable(schema, table, ledger, output, allowance)
-
-
-def _ledger(where: Path, schema: Path, data: Path | None) -> dp.Ledger:
-    from discreet.ledger import sidecar_path
-
-    if where.exists():
-        return dp.Ledger.open(where)
-    if data is not None and sidecar_path(data).exists():
-        raise ParameterError(f"there is no ledger at {where.name}, and {data.name} had one: restore it from a backup")
-    raise ParameterError(
-        f"there is no ledger at {where.name} yet: `discreet ledger create {schema} --epsilon 1 --delta 1e-6` makes "
-        "one; --rehearse works without"
-    )
 
 
 def _rehearsal(schema: dp.Schema, real: Path, output: Output, allowance: str | None) -> tuple[Any, dp.Ledger]:

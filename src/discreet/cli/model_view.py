@@ -134,7 +134,10 @@ def _show_coefficients(output: Output, kind: str, outputs: list[dict[str, Any]],
     if kind != "linear":
         title = f"The margin of {about} ({'above 0' if margin else 'the largest'}: predicted), numbers for each 1:"
     heads = [one_line(each["class"]) if "class" in each else "coefficient" for each in outputs]
-    names = ["intercept", *map(_coordinate, outputs[0]["coefficients"])]
+    names = ["intercept"]
+    for each in outputs[0]["coefficients"]:
+        value = f" = {each['level']}" if "level" in each else " is missing" if "missing" in each else ""
+        names.append(f"{each['column']}{value}")
     columns = [[each["intercept"], *(one["value"] for one in each["coefficients"])] for each in outputs]
     rows = [[name, *(f"{value:+.3g}" for value in row)] for name, *row in zip(names, *columns, strict=True)]
     output.say(title)
@@ -145,9 +148,3 @@ def _show_coefficients(output: Output, kind: str, outputs: list[dict[str, Any]],
     for place, head in enumerate(heads, 1):  # numbers would be broken: each class gets a table of its own
         output.say(f"{target} = {head}")
         output.table(["", "coefficient"], [(row[0], row[place]) for row in rows])
-
-
-def _coordinate(about: dict[str, Any]) -> str:
-    if "level" in about:
-        return f"{about['column']} = {about['level']}"
-    return f"{about['column']} is missing" if "missing" in about else str(about["column"])

@@ -17,8 +17,7 @@ from discreet.pac import sample_size
 from discreet.plan import KINDS, RULES, plan
 from discreet.plan.models import methods
 from discreet.plan.problems import Model, Problem
-from discreet.report.budget_plot import several
-from discreet.report.plot import INK, SERIES, Panel, Plot, Scale, Series, draw, listed, shown
+from discreet.report.plot import INK, SERIES, Panel, Plot, Scale, Series, draw, listed, several, shown
 
 Numbers = Mapping[str, Any]
 """Of a plan: whole numbers, and maybe a radius."""
