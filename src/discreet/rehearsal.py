@@ -8,29 +8,19 @@ ledgers refuse these rows (`Identity.rehearsal`): nobody can spend or spare a bu
 from __future__ import annotations
 
 import functools
+from typing import Any
 
-from discreet.core import Neighbours, SchemaError, SeededRng
-from discreet.data import FIRST_EDITION, Domain, Table
+from discreet.core import SchemaError, SeededRng
+from discreet.data import Domain, Table
 
 PEOPLE = 10_000
 _SEED = 2026
 _NUMBERS = 1_000  # a number without bounds is made up between 0 and this
 
 
-def made_up(
-    domain: Domain,
-    *,
-    name: str,
-    neighbours: Neighbours | str = "replace-one",
-    unit: str | None = None,
-    rows_per_unit: int | None = None,
-    people: int = PEOPLE,
-    size: int | None = None,
-    edition: str = FIRST_EDITION,
-) -> Table:
-    """A table of made-up people with this declaration, one row each."""
-    rng = SeededRng(_SEED)
-    rows: dict[str, list[object]] = {}
+def made_up(domain: Domain, *, people: int = PEOPLE, unit: str | None = None, **declared: Any) -> Table:
+    """A table of made-up people with this declaration, one row each; `declared` is what `Table` takes besides."""
+    rng, rows = SeededRng(_SEED), {}
     for column in domain:
         label = functools.cache(domain[column].label) if domain[column].listed else int
         codes = domain[column].size if domain[column].listed else _NUMBERS
@@ -39,14 +29,4 @@ def made_up(
         if unit in domain:
             raise SchemaError(f"the unit {unit!r} is declared as a column too: leave one of the two out to rehearse")
         rows[unit] = list(range(people))
-    return Table(
-        rows,
-        domain,
-        neighbours=neighbours,
-        name=name,
-        unit=unit,
-        rows_per_unit=rows_per_unit,
-        size=size,
-        rehearsal=True,
-        edition=edition,
-    )
+    return Table(rows, domain, unit=unit, rehearsal=True, **declared)

@@ -117,29 +117,16 @@ class Schema:
             raise ParameterError('where are the rows? Add data = "people.parquet" to the schema, or name the file')
         large = source.suffix.lower() == ".parquet" and source.is_file() and source.stat().st_size > _IN_MEMORY
         kind: Callable[..., Table | ParquetTable] = ParquetTable if large else Table
-        return kind(
-            source,
-            self.domain,
-            neighbours=self.neighbours,
-            name=self.name,
-            unit=self.unit,
-            rows_per_unit=self.rows_per_unit,
-            size=self.size,
-            edition=self.edition,
-        )
+        return kind(source, self.domain, **self._declared())
 
     def rehearsal(self, people: int = PEOPLE) -> Table:
         """Made-up people with this declaration (`discreet.rehearsal`)."""
-        return made_up(
-            self.domain,
-            name=self.name,
-            neighbours=self.neighbours,
-            unit=self.unit,
-            rows_per_unit=self.rows_per_unit,
-            people=people,
-            size=self.size,
-            edition=self.edition,
-        )
+        return made_up(self.domain, people=people, **self._declared())
+
+    def _declared(self) -> dict[str, Any]:
+        """What a table takes besides its rows and its columns."""
+        names = ("name", "neighbours", "unit", "rows_per_unit", "size", "edition")
+        return {name: getattr(self, name) for name in names}
 
     def protects(self) -> str:
         """What is protected and what is not, in words, for those whose rows these are."""
@@ -200,20 +187,20 @@ def draft(path: str | os.PathLike[str]) -> str:
 def _drafted(kind: str) -> list[str]:
     fill = _quoted(FILL_IN)
     number = ['kind = "number"', f"low = {fill}", f"high = {fill}"]
-    if kind == "truth":
-        return ['kind = "category"', "levels = [false, true]"]
-    if kind == "whole":
-        return [*number, "step = 1", '# missing = true; if the bounds are not known: kind = "any number" alone']
-    if kind == "number":
-        return [*number, f"step = {fill}", '# missing = true; if the bounds are not known: kind = "any number" alone']
-    if kind == "text":
-        return ['kind = "category"', f"levels = [{fill}]", '# other = "elsewhere"', '# missing = "unknown"']
-    return [
+    unbounded = '# missing = true; if the bounds are not known: kind = "any number" alone'
+    unknown = [
         f"kind = {fill}",
         '# "number":      low = 0, high = 120, step = 1, each on a line of its own; missing = true',
         '# "category":    levels = ["north", "south"]; other = "elsewhere", missing = "unknown"',
         '# "any number":  nothing more; its bounds are not known',
     ]
+    drafts = {
+        "truth": ['kind = "category"', "levels = [false, true]"],
+        "whole": [*number, "step = 1", unbounded],
+        "number": [*number, f"step = {fill}", unbounded],
+        "text": ['kind = "category"', f"levels = [{fill}]", '# other = "elsewhere"', '# missing = "unknown"'],
+    }
+    return drafts.get(kind, unknown)
 
 
 def _schema(declared: dict[str, Any], folder: Path) -> Schema:

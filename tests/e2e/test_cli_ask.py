@@ -22,12 +22,11 @@ import pytest
 import discreet as dp
 from discreet import example
 from discreet.answering.answer import Answer
-from discreet.cli.answer_view import LITTLE, AnswerView, caret
 from discreet.cli.ask import part_of, questions_in
 from discreet.cli.ask_prompt import Prompt, completion, keep
-from discreet.cli.ask_session import AskSession
+from discreet.cli.ask_session import LITTLE, AnswerView, AskSession, caret
 from discreet.cli.columns import clipping, in_words
-from discreet.cli.options import open_table
+from discreet.cli.kit import OpenTable
 from discreet.cli.price_view import Remaining
 from discreet.cli.synth import lines_of
 from discreet.data import Table
@@ -345,7 +344,7 @@ def prompt(capsys):
                 raise line
             return line
 
-        found = open_table(Path("people.toml"), data_path=None, ledger_path=None, rehearse=rehearse, as_json=False)
+        found = OpenTable.open(Path("people.toml"), data_path=None, ledger_path=None, rehearse=rehearse, as_json=False)
         terms = {"alpha": "1/50", "beta": "0.05", "allowance": None, **terms}
         made = Prompt(AskSession(found, terms), read)
         made.greet()

@@ -20,8 +20,8 @@ from click.testing import CliRunner
 import discreet as dp
 from discreet import cli, example
 from discreet.catalogue import CATALOGUE
+from discreet.cli.kit import Output
 from discreet.cli.model_view import show
-from discreet.cli.output import Output
 from discreet.cli.rule_view import covers
 from discreet.data import Identity
 from discreet.funds import Price

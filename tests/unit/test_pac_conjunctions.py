@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.cli import progress
+from discreet.cli import learn
 from discreet.data import BitMatrix, Bits, Category, Domain, Facts, Number, Table
 from discreet.errors import ParameterError
 from discreet.funds import Funds
@@ -480,9 +480,9 @@ class Terminal(io.StringIO):
 )
 def test_progress_is_shown_on_a_terminal_if_it_takes_long(stream, patience, shown, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stderr", stream())
-    monkeypatch.setattr(progress, "SHOWN", patience)
+    monkeypatch.setattr(learn, "SHOWN", patience)
     bits = np.random.default_rng(6).random((30, 4)) < 0.5
-    with progress.conjunction_progress():
+    with learn.conjunction_progress():
         AllConjunctions(BITS, LABELS, 2, 1).run(matrix(bits, bits[:, 0], "replace-one"), SeededRng(3))
     assert ("conjunctions of 4 variables" in sys.stderr.getvalue()) == shown
     assert capsys.readouterr().out == ""

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet.answering.answer import Answer
-from discreet.cli.answer_view import NO_BOUND, AnswerView, round_up, rounded
+from discreet.cli.ask_session import NO_BOUND, AnswerView, round_up, rounded
 from discreet.cli.price_view import Remaining
 from discreet.guarantee import Guarantee
 from discreet.pac.mistake_bound import MistakeBound, bound_in_words

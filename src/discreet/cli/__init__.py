@@ -12,14 +12,13 @@ has been checked. Exit codes:
 
 One file per command: ask, audit, fit, learn, ledger, plan, report, schema, suggest_bounds, synth, tour. Beside them:
 
-    options       options that commands share; the table and the ledger that they open
-    output        text, tables and JSON; signs of life
+    kit           options that commands share; the table and the ledger that they open; text, tables and JSON
     files         files that are read and written
     price_view    what a release cost, and the remaining budget
     columns       declared columns as records, in words, and as features
-    ask_session, ask_pipe, ask_prompt, answer_view    how questions are asked, and their answers shown
-    training, model_view, rule_view                   how models and rules are fitted, saved and shown
-    ledger_show, toml_edit                            parts of `ledger show` and of `suggest-bounds`
+    ask_session, ask_prompt    how questions are asked, and their answers shown
+    model_view, rule_view      how models and rules are saved and shown
+    ledger_show                what `ledger show` says
 
 Importing this package imports click and nothing heavy; each command imports what it needs.
 """
@@ -33,8 +32,7 @@ import click
 from click.shell_completion import shell_complete
 
 from discreet.cli import ask, audit, fit, learn, ledger, plan, report, schema, suggest_bounds, synth, tour
-from discreet.cli.output import exit_code
-from discreet.errors import DiscreetError
+from discreet.cli.kit import DiscreetError, exit_code
 
 _COMPLETE = "_DISCREET_COMPLETE"  # what a shell sets when it asks how to go on after a tab
 

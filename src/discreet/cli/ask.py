@@ -1,11 +1,11 @@
-"""`discreet ask`: one question, a file of questions, questions from a pipe (`ask_pipe`), or a prompt (`ask_prompt`)."""
+"""`discreet ask`: one question, a file of questions, questions from a pipe, or a prompt (`ask_prompt`)."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,10 @@ from typing import Any
 import click
 
 import discreet as dp
-from discreet.cli.answer_view import AnswerView, caret
-from discreet.cli.ask_pipe import answer_lines
 from discreet.cli.ask_prompt import talk
-from discreet.cli.ask_session import AskSession, bare
+from discreet.cli.ask_session import AnswerView, AskSession, bare, caret
 from discreet.cli.files import read_text
-from discreet.cli.options import FILE, Command, allowance_option, open_table, table_options
+from discreet.cli.kit import FILE, Command, OpenTable, ParameterError, allowance_option, table_options
 
 ALPHA = "0.02"
 
@@ -59,24 +57,20 @@ def ask(
     WHERE with AND, OR, NOT, = <> < <= > >=, BETWEEN, IN, IS NULL.
     """
     if question is not None and path is not None:
-        raise dp.errors.ParameterError("give a QUESTION or --file, not both")
+        raise ParameterError("give a QUESTION or --file, not both")
     if together == (share is None):
-        raise dp.errors.ParameterError(
-            "--together and --share 1/3 go together: the questions share that much of what is left"
-        )
+        raise ParameterError("--together and --share 1/3 go together: the questions share that much of what is left")
     if together and (path is None or options["max_price"] is not None):
-        raise dp.errors.ParameterError("--together answers the questions of --file; what they may cost is its --share")
+        raise ParameterError("--together answers the questions of --file; what they may cost is its --share")
     listed = None if path is None else questions_in(path)
     place = {name: options.pop(name) for name in ("data_path", "ledger_path", "rehearse", "as_json")}
     options["max_price"] = None if options["max_price"] is None else part_of(options["max_price"])
     if options["alpha"] is None and options["scopes"] is None:
         options["alpha"] = ALPHA
-    asking = AskSession(open_table(schema, **place, allowance=options["allowance"]), options)
+    asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"]), options)
     try:
-        if together:
-            _finish(asking, asking.ask_together(listed or [], share or "1"), show=True)
-        elif listed is not None:
-            _ask_one_by_one(asking, listed)
+        if listed is not None:
+            _ask_all(asking, listed, share)
         elif question is not None:
             answer = asking.ask(bare(question))
             answer.show(asking.output)
@@ -84,47 +78,43 @@ def ask(
             asking.output.result(answer.record())
         elif sys.stdin.isatty() and sys.stdout.isatty() and not asking.output.as_json:
             talk(asking)
-        elif code := answer_lines(asking, sys.stdin):
+        elif code := asking.answer_lines(sys.stdin):
             raise click.exceptions.Exit(code)
     except dp.errors.UnsupportedQuery as refused:
         click.echo(caret(refused, shutil.get_terminal_size().columns), err=True)
         raise click.exceptions.Exit(2) from None
 
 
-def _ask_one_by_one(asking: AskSession, questions: Sequence[str]) -> None:
-    """Check all questions before the first is asked; the answers are shown even if a later question is refused."""
-    for question in questions:
-        asking.session.check(question)
+def _ask_all(asking: AskSession, questions: Sequence[str], share: str | None) -> None:
+    """Ask the questions of a file: as one release for a share, or one by one, all of them checked before the first is
+    asked; the answers are shown even if a later question is refused."""
+    views: Iterable[AnswerView]
+    if share is not None:
+        views = asking.ask_together(questions, share)
+    else:
+        for question in questions:
+            asking.session.check(question)
+        counted = enumerate(questions, 1)
+        views = (asking.ask(question, f"asking {number:,} of {len(questions):,}") for number, question in counted)
     answers: list[AnswerView] = []
     try:
-        for number, question in enumerate(questions, 1):
-            answers.append(asking.ask(question, f"asking {number:,} of {len(questions):,}"))
-            answers[-1].show(asking.output, question=True)
+        for answer in views:
+            answers.append(answer)
+            answer.show(asking.output, question=True)
     finally:
-        _finish(asking, answers)
-
-
-def _finish(asking: AskSession, answers: Sequence[AnswerView], *, show: bool = False) -> None:
-    for answer in answers if show else ():
-        answer.show(asking.output, question=True)
-    if answers:
-        asking.output.say(asking.promise)
-    asking.output.result({"answers": [answer.record() for answer in answers]})
+        if answers:
+            asking.output.say(asking.promise)
+        asking.output.result({"answers": [answer.record() for answer in answers]})
 
 
 def questions_in(path: Path) -> list[str]:
     """The questions of a file, one per line or each ended by a semicolon; a line that begins with -- is a comment."""
     lines = [line for line in read_text(path, " with questions").splitlines() if not line.lstrip().startswith("--")]
-    pieces: list[list[str]] = [[]]
-    for token in re.findall(r"""'[^']*'|"[^"]*"|;|[^;'"]+|['"]""", " ".join(lines)):
-        if token == ";":  # outside of quotes
-            pieces.append([])
-        else:
-            pieces[-1].append(token)
-    split = lines if len(pieces) == 1 else ["".join(piece) for piece in pieces]
-    questions = [question for question in map(bare, split) if question]
+    text = " ".join(lines)
+    pieces = re.findall(r"""(?:'[^']*'|"[^"]*"|[^;'"]+|['"])+""", text)  # between semicolons outside of quotes
+    questions = list(filter(None, map(bare, lines if "".join(pieces) == text else pieces)))
     if not questions:
-        raise dp.errors.ParameterError(f"{path.name} holds no question")
+        raise ParameterError(f"{path.name} holds no question")
     return questions
 
 
@@ -132,5 +122,5 @@ def part_of(text: str) -> Fraction:
     """A part of the budget: 1%, 0.01 or 1/100."""
     number, percent_sign, rest = text.strip().partition("%")
     if rest:
-        raise dp.errors.ParameterError(f"--max-price is a part of the budget, as 1% or 0.01; found {text!r}")
+        raise ParameterError(f"--max-price is a part of the budget, as 1% or 0.01; found {text!r}")
     return dp.exact.positive(max_price=number.strip()) / (100 if percent_sign else 1)

@@ -14,10 +14,9 @@ from pathlib import Path
 import click
 
 import discreet as dp
-from discreet.cli.answer_view import AnswerView, caret
-from discreet.cli.ask_session import AskSession, bare
+from discreet.cli.ask_session import AnswerView, AskSession, bare, caret
 from discreet.cli.columns import in_words
-from discreet.describe import one_line
+from discreet.cli.kit import one_line
 
 _KEPT = 1_000  # old lines
 _HELP = (

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.options import JSON, Command
-from discreet.cli.output import Output
-from discreet.errors import DiscreetError
+from discreet.cli.kit import JSON, Command, DiscreetError, Output
 
 if TYPE_CHECKING:
     from discreet.audit import Result
-    from discreet.audit.divergence import Finding
 
 _WIDE = 110  # columns: below this lines are easier to read than a table
 _FOUND_BY = {"epsilon": "laws", "sampled": "runs", "loss": "sessions", "delta": "laws"}
@@ -64,33 +61,30 @@ def audit(only: str | None, as_json: bool) -> None:
 
 def _say(result: Result, output: Output) -> None:
     honest, broken = (
-        f"at least {low} of {claimed} {'charged' if finding.what == 'loss' else 'claimed'}{given}"
-        for finding in (result.honest, result.broken)
-        for low, claimed, given in [_numbers(finding)]
+        " of ".join(_numbers(each, " charged" if each.what == "loss" else " claimed"))
+        for each in (result.honest, result.broken)
     )
     beaten = ": THE CLAIM IS BEATEN" if result.honest.violates else ""
     caught = "caught" if result.broken.violates else "NOT CAUGHT"
-    output.hang(f"{result.name} ({result.relation}): {honest}{beaten}")
-    output.hang(f"a twin that {result.mistake}: {broken}: {caught}", "    ", style="dim")
+    output.hang(f"{result.name} ({result.relation}): at least {honest}{beaten}")
+    output.hang(f"a twin that {result.mistake}: at least {broken}: {caught}", "    ", style="dim")
 
 
 def _cells(result: Result) -> tuple[str, ...]:
-    low, claimed, given = _numbers(result.honest)
-    twin_low, twin_claimed, twin_given = _numbers(result.broken)
     verdict = "caught" if result.passed else "BEATEN" if result.honest.violates else "NOT CAUGHT"
-    twin = (result.mistake, twin_low, f"{twin_claimed}{twin_given}")
-    return (f"{result.name}, {result.relation}", low, f"{claimed}{given}", *twin, verdict)
+    honest = (f"{result.name}, {result.relation}", *_numbers(result.honest))
+    return (*honest, result.mistake, *_numbers(result.broken), verdict)
 
 
-def _numbers(finding: Finding) -> tuple[str, str, str]:
-    """A lower bound, rounded down (what is exact but for floats stays as it is), the claim, and at which delta."""
+def _numbers(finding: Any, word: str = "") -> tuple[str, str]:
+    """A lower bound, rounded down (what is exact but for floats stays as it is); the claim, and at which delta."""
     given = f" at delta {finding.delta:.2g}" if finding.delta else ""
-    low = f"{math.floor(finding.found * 100 + 1e-4) / 100:.2f}"
-    return low, f"{finding.claimed:.2f}", f"{given} (from runs)" if finding.what == "sampled" else given
+    runs = " (from runs)" if finding.what == "sampled" else ""
+    return f"{math.floor(finding.found * 100 + 1e-4) / 100:.2f}", f"{finding.claimed:.2f}{word}{given}{runs}"
 
 
 def _record(result: Result) -> dict[str, Any]:
-    def numbers(finding: Finding) -> dict[str, float | None]:
+    def numbers(finding: Any) -> dict[str, float | None]:
         found = {"epsilon_at_least": finding.found, "epsilon_claimed": finding.claimed, "delta": finding.delta}
         return {name: value if math.isfinite(value) else None for name, value in found.items()}  # JSON has no infinity
 

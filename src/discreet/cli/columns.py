@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 import discreet as dp
+from discreet.cli.kit import ParameterError, one_line
 from discreet.data import Column, spell
-from discreet.describe import one_line
 from discreet.schema import kind_of
 
 LEVELS_OR_BOUNDS = "levels, or a number with bounds"
@@ -23,14 +23,12 @@ def plain(value: Any) -> Any:
 
 def declaration(name: str, column: Any) -> dict[str, Any]:
     """A column's declaration as a record."""
-    kind = kind_of(column)
+    kind, given = kind_of(column), {}
     if kind == "category":
         given = {"levels": list(column.levels), "other": column.other, "missing": column.missing}
     elif kind == "number":
         given = {key: plain(getattr(column, key)) for key in ("low", "high", "step")}
         given["missing"] = column.missing or None
-    else:
-        given = {}
     return {"column": name, "kind": kind, **{key: value for key, value in given.items() if value is not None}}
 
 
@@ -48,10 +46,6 @@ def in_words(column: Any) -> tuple[str, str]:
     return kind, f"{low} to {high} in steps of {step}{missing}"
 
 
-def _number(value: float) -> str:
-    return f"{value:,}" if type(value) is int else f"{value:,.12g}"
-
-
 def clipping(question: str, domain: dp.Domain, table: str) -> dict[str, Any] | None:
     """The column that a question adds up, its bounds and its step, and a note for people; None for other questions.
 
@@ -63,15 +57,17 @@ def clipping(question: str, domain: dp.Domain, table: str) -> dict[str, Any] | N
     select = parse(question, domain, table=table)
     if select.kind not in ("sum", "average") or select.column is None:
         return None
-    about = declaration(select.column, domain.column(select.column))
-    steps, rounded = "", ""
-    if about["step"] != 1:
-        steps, rounded = f" in steps of {_number(about['step'])}", ", what lies between as the step below"
-    note = (
-        f"{one_line(select.column)} is read between {_number(about['low'])} and {_number(about['high'])}{steps}: what "
-        f"lies beyond counts as the bound{rounded}, and ± does not include that"
+    given = declaration(select.column, domain.column(select.column))
+    about = {key: given[key] for key in ("column", "low", "high", "step")}
+    low, high, step = (f"{each:,}" if type(each) is int else f"{each:,.12g}" for each in list(about.values())[1:])
+    steps, rounded = (
+        (f" in steps of {step}", ", what lies between as the step below") if about["step"] != 1 else ("", "")
     )
-    return {**{key: about[key] for key in ("column", "low", "high", "step")}, "note": note}
+    note = (
+        f"{one_line(select.column)} is read between {low} and {high}{steps}: what lies beyond counts as the "
+        f"bound{rounded}, and ± does not include that"
+    )
+    return {**about, "note": note}
 
 
 def chosen_columns(
@@ -82,20 +78,18 @@ def chosen_columns(
     serving = [name for name in domain.names if name != target and serves(domain.column(name))]
     if features is None:
         if not serving:
-            raise dp.errors.ParameterError(f"no column but the target {target!r} has {words}", argument="features")
+            raise ParameterError(f"no column but the target {target!r} has {words}", argument="features")
         return serving
     named = [features] if features in domain else [each.strip() for each in features.split(",")]
     for name in named:
         column = domain.column(name)
         if name == target:
-            raise dp.errors.ParameterError(f"the features must not contain the target {target!r}", argument="features")
+            raise ParameterError(f"the features must not contain the target {target!r}", argument="features")
         if name not in serving:
-            raise dp.errors.ParameterError(
-                f"column {name!r} is declared {column!r}: a feature needs {words}: "
-                f"{', '.join(serving) or 'no column has'}"
-            )
+            having = ", ".join(serving) or "no column has"
+            raise ParameterError(f"column {name!r} is declared {column!r}: a feature needs {words}: {having}")
     if len(set(named)) < len(named):
-        raise dp.errors.ParameterError(f"a column is named twice: {features}", argument="features")
+        raise ParameterError(f"a column is named twice: {features}", argument="features")
     return named
 
 

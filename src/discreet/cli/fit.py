@@ -1,9 +1,9 @@
-"""`discreet fit`: a model of columns of the table, for one charge."""
+"""`discreet fit`: a model of columns of the table, for one charge; `train` is what `discreet learn` does likewise."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ import click
 import discreet as dp
 from discreet.cli import model_view
 from discreet.cli.columns import LEVELS_OR_BOUNDS, categories, chosen_columns
-from discreet.cli.options import Command, model_options, open_table, save_options, table_options, take_cost
-from discreet.cli.training import source_line, train
+from discreet.cli.files import pretty, reserved
+from discreet.cli.kit import Command, OpenTable, ParameterError, model_options, save_options, table_options, take_cost
+from discreet.cli.price_view import Payment, receipt
+from discreet.ledger import code_version
 
 _SERVES = {"q": ("quantile",), "hidden": ("network",), "radius": ("logistic", "linear"), "huber": ("linear",)}
 
@@ -31,18 +33,7 @@ _SERVES = {"q": ("quantile",), "hidden": ("network",), "radius": ("logistic", "l
 @click.option("--method", metavar="NAME", help="A method that `discreet plan` lists.  [default: the one it marks]")
 @save_options
 def fit(
-    schema: Path,
-    kind: str,
-    target: str,
-    features: str | None,
-    q: str | None,
-    hidden: int | None,
-    radius: str | None,
-    huber: str | None,
-    method: str | None,
-    save: Path | None,
-    force: bool,
-    **options: Any,
+    schema: Path, kind: str, target: str, features: str | None, save: Path | None, force: bool, **options: Any
 ) -> None:
     """Fit a model to columns of the table, for one charge.
 
@@ -62,9 +53,9 @@ def fit(
     """
     cost, domain = take_cost(options), dp.Schema.read(schema).domain
     columns = features_of(kind, domain, target, features)
-    chosen = {"q": q, "hidden": hidden, "radius": radius, "huber": huber}
-    estimator = _estimator(kind, domain, target, columns, method, cost, chosen)
-    at = open_table(schema, **options)
+    chosen = {name: options.pop(name) for name in (*_SERVES, "method")}
+    estimator = _estimator(kind, domain, target, columns, cost, chosen)
+    at = OpenTable.open(schema, **options)
     source = [] if columns is None else [source_line(columns, features is not None)]
     saved = [] if save is None else [("saved", save)]
     train(
@@ -85,7 +76,6 @@ def _estimator(
     domain: dp.Domain,
     target: str,
     columns: Sequence[str] | None,
-    method: str | None,
     cost: dict[str, Any],
     chosen: dict[str, Any],
 ) -> Any:
@@ -95,9 +85,9 @@ def _estimator(
     """
     from discreet.plan.models import names
 
-    listed = names(kind)
+    listed, method = names(kind), chosen.pop("method")
     if method not in (None, "auto", *listed):
-        raise dp.errors.ParameterError(
+        raise ParameterError(
             f"--method of {kind} is one of auto, {', '.join(listed)}; found {method!r}"
             if listed
             else f"--method is not for {kind}: there is one method"
@@ -105,18 +95,18 @@ def _estimator(
     check_kind(kind, domain, target)
     for name, value in chosen.items():
         if value is not None and kind not in _SERVES[name]:
-            raise dp.errors.ParameterError(f"--{name} is for {' and '.join(_SERVES[name])}, not for {kind}")
+            raise ParameterError(f"--{name} is for {' and '.join(_SERVES[name])}, not for {kind}")
     if kind == "network":
         return dp.MLPClassifier((chosen["hidden"] or 8,), **cost)
     cost["method"] = method or "auto"
     if kind == "quantile":
         if chosen["q"] is None:
-            raise dp.errors.ParameterError("which quantile? --q 0.9 is the value that nine of ten people are below")
+            raise ParameterError("which quantile? --q 0.9 is the value that nine of ten people are below")
         return dp.Quantile(chosen["q"], **cost)
-    if kind in model_view.LOCATION:
-        return {"mean": dp.Mean, "median": dp.Median}[kind](**cost)
     shape = shape_of(kind, domain, target, len(columns or ()), chosen["radius"], chosen["huber"])
-    return {"logistic": dp.LogisticRegression, "linear": dp.LinearRegression}[kind](**shape, **cost)
+    kinds: dict[str, Any] = {"mean": dp.Mean, "median": dp.Median}
+    kinds |= {"logistic": dp.LogisticRegression, "linear": dp.LinearRegression}
+    return kinds[kind](**shape, **cost)
 
 
 def shape_of(
@@ -136,18 +126,16 @@ def shape_of(
 def check_kind(kind: str, domain: dp.Domain, target: str) -> None:
     """Refuse a target of another kind than the model is for."""
     column: Any = domain.column(target)
-    category = not column.ordered
-    if kind in ("logistic", "network") and not category:
-        raise dp.errors.ParameterError(
+    classifier = kind in ("logistic", "network")
+    if classifier and column.ordered:
+        raise ParameterError(
             f"the target {target!r} is a number: linear, mean, median and quantile are for numbers, {kind} is for "
             f"categories. {categories(domain, target)}"
         )
-    if kind not in ("logistic", "network") and category:
-        raise dp.errors.ParameterError(
-            f"the target {target!r} is a category: {kind} is for numbers, logistic is for categories"
-        )
+    if not classifier and not column.ordered:
+        raise ParameterError(f"the target {target!r} is a category: {kind} is for numbers, logistic is for categories")
     if kind == "linear" and (not column.bounded or column.missing):
-        raise dp.errors.ParameterError(
+        raise ParameterError(
             f"the target {target!r} is declared {column!r}: linear needs bounds, and a value in every row"
         )
 
@@ -158,5 +146,42 @@ def features_of(kind: str, domain: dp.Domain, target: str, features: str | None)
         return chosen_columns(domain, target, features, lambda column: column.listed, LEVELS_OR_BOUNDS)
     domain.column(target)
     if features is not None:
-        raise dp.errors.ParameterError(f"{kind} is about the target alone: leave --features out")
+        raise ParameterError(f"{kind} is about the target alone: leave --features out")
     return None
+
+
+def train(
+    at: OpenTable,
+    estimator: Any,
+    target: str,
+    columns: Sequence[str] | None,
+    *,
+    text: str,
+    save: Path | None,
+    force: bool,
+    record: Callable[[Any], dict[str, Any]],
+    show: Callable[[dict[str, Any], Payment], None],
+) -> None:
+    """Fit and charge, write the record to a file if that is wanted, and show it; shown also if it cannot be written,
+    since it is paid for.
+
+    record  what a fitted model is, without what it cost
+    show    prints a record with its receipt
+    """
+    with reserved(save, force=force) as draft:
+        with at.output.working(text):
+            session = dp.Session(at.table, at.ledger, allowance=at.allowance)
+            model = session.fit(estimator, target=target, features=columns)
+        made = record(model)
+        paid = receipt(at, model.guarantee_, model.entry_, replayed=model.replayed_)
+        whole = {"table": at.schema.name, **made, **paid.record(), "discreet": code_version()}
+        try:
+            draft.write(pretty(at.output.marked(whole)) + "\n")
+        finally:
+            show(made, paid)
+            at.output.result(whole)
+
+
+def source_line(columns: Sequence[str], chosen: bool) -> tuple[str, str]:
+    """Which columns a model was learned from, as a line of the result."""
+    return "from", f"{', '.join(columns)}{'' if chosen else ' (all that can serve: --features chooses)'}"

@@ -7,8 +7,9 @@ table is a question about the rows: it is not answered here, except by a certifi
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,12 +20,11 @@ import click
 import discreet as dp
 from discreet.cli import rule_view
 from discreet.cli.columns import LEVELS_OR_BOUNDS, chosen_columns
-from discreet.cli.options import Command, OpenTable, model_options, open_table, save_options, table_options, take_cost
-from discreet.cli.output import Lines
-from discreet.cli.price_view import Payment, receipt
-from discreet.cli.progress import conjunction_progress
-from discreet.cli.training import source_line, train
-from discreet.describe import one_line
+from discreet.cli.fit import source_line, train
+from discreet.cli.kit import Command, OpenTable, ParameterError, model_options, save_options, table_options, take_cost
+from discreet.cli.price_view import receipt
+
+SHOWN = 2.0  # estimated seconds: from here on a bar is shown
 
 
 @click.command("learn", cls=Command)
@@ -38,18 +38,7 @@ from discreet.describe import one_line
 @click.option("--certify", metavar="EPSILON", help="Also pay this for a bound on the rule's mistakes.")
 @save_options
 def learn(
-    schema: Path,
-    kind: str,
-    target: str,
-    features: str | None,
-    positive: str | None,
-    k: int | None,
-    method: str,
-    alpha: str | None,
-    certify: str | None,
-    save: Path | None,
-    force: bool,
-    **options: Any,
+    schema: Path, kind: str, target: str, features: str | None, save: Path | None, force: bool, **options: Any
 ) -> None:
     """Learn a rule that reads as a sentence, for one charge.
 
@@ -64,12 +53,13 @@ def learn(
         discreet learn people.toml rule --target health --positive excellent --share 1/3 --save rule.json
         discreet learn people.toml conjunction --target limited --epsilon 0.1
     """
-    cost = take_cost(options)
+    chosen = {**take_cost(options), **{name: options.pop(name) for name in ("method", "alpha")}}
+    positive, k, certify = (options.pop(name) for name in ("positive", "k", "certify"))
     epsilon = None if certify is None else dp.Budget(certify).epsilon
     declared = rule_view.with_positive(dp.Schema.read(schema), target, positive)
     columns = _features(kind, declared.domain, target, features)
-    learner = _learner(kind, columns, k, {**cost, "method": method, "alpha": alpha})
-    at = _redeclare(open_table(schema, **options), declared, options["data_path"])
+    learner = _learner(kind, columns, k, chosen)
+    at = _redeclare(OpenTable.open(schema, **options), declared, options["data_path"])
     stopped: list[BaseException] = []
 
     def record(model: Any) -> dict[str, Any]:
@@ -80,7 +70,7 @@ def learn(
             stopped.append(error)
         return made
 
-    others: Lines = [source_line(columns, features is not None), *([] if save is None else [("saved", str(save))])]
+    others = [source_line(columns, features is not None), *([] if save is None else [("saved", str(save))])]
     with conjunction_progress():
         train(
             at,
@@ -90,7 +80,7 @@ def learn(
             save=save,
             force=force,
             record=record,
-            show=lambda made, paid: _show(at, schema, made, paid, others),
+            show=lambda made, paid: rule_view.show(at, schema, made, paid, others),
             text=f"learning a {kind}",
         )
     if stopped:
@@ -100,7 +90,7 @@ def learn(
 def _learner(kind: str, columns: Sequence[str], k: int | None, chosen: dict[str, Any]) -> Any:
     if kind == "box":
         if k is not None:
-            raise dp.errors.ParameterError("--k is for conjunction and rule: a box has an interval of every feature")
+            raise ParameterError("--k is for conjunction and rule: a box has an interval of every feature")
         # On one or two columns all boxes can be gone through, which is near the best and promises so.
         few = len(columns) <= 2 and chosen["method"] == "auto" and chosen["alpha"] is None
         return dp.BoxClassifier(**{**chosen, "method": "exhaustive" if few else chosen["method"]})
@@ -116,15 +106,13 @@ def _features(kind: str, domain: dp.Domain, target: str, features: str | None) -
         return chosen_columns(domain, target, features, lambda column: column.listed, LEVELS_OR_BOUNDS)
     words = "two levels, of which the second means true"
     named = chosen_columns(domain, target, features, lambda column: not column.ordered, words)
-    boolean = {name for name in domain.names if not domain[name].ordered and domain[name].size == 2}
+    boolean = [name for name in domain.names if not domain[name].ordered and domain[name].size == 2]
     serving = [name for name in named if name in boolean]
     if not serving or (features is not None and serving != named):
         other = next((f"{name!r} has more" for name in named if name not in boolean), "none has")
-        every = [name for name in domain.names if name in boolean - {target}]
-        raise dp.errors.ParameterError(
-            f"a conjunction needs columns of {words}, and {other}. Those that can serve: "
-            f"{', '.join(every) or 'none'}. `learn rule` takes any columns"
-        )
+        every = ", ".join(name for name in boolean if name != target) or "none"
+        hint = f"Those that can serve: {every}. `learn rule` takes any columns"
+        raise ParameterError(f"a conjunction needs columns of {words}, and {other}. {hint}")
     return serving
 
 
@@ -133,10 +121,8 @@ def _redeclare(at: OpenTable, schema: dp.Schema, data_path: Path | None) -> Open
     if schema.domain == at.schema.domain:
         return at
     with at.output.working("reading the rows"):
-        if not at.output.rehearsal:
-            return replace(at, schema=schema, table=schema.table(data_path))
-        people = at.table.facts.size
-        table = schema.rehearsal() if people is None else schema.rehearsal(people)
+        people = [] if at.table.facts.size is None else [at.table.facts.size]
+        table = schema.rehearsal(*people) if at.output.rehearsal else schema.table(data_path)
     return replace(at, schema=schema, table=table)
 
 
@@ -157,24 +143,35 @@ def _certify(at: OpenTable, model: Any, target: str, epsilon: Fraction) -> dict[
     }
 
 
-def _show(at: OpenTable, schema: Path, made: dict[str, Any], paid: Payment, others: Lines) -> None:
-    """Print the rule, the command that asks how many people it is about, and what is known about it."""
-    from discreet.sql import name_text
+@contextmanager
+def conjunction_progress() -> Iterator[None]:
+    """Inside, a run of AllConjunctions that is expected to take long draws a bar on the error stream, if that is a
+    terminal: public numbers only."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
 
-    output, target, bought = at.output, made["target"], made["certificate"]
-    output.say(f"{one_line(target['column'])} = {one_line(target['positive'])} where")
-    output.say(f"    {one_line(made['sentence'])}")
-    question = f"SELECT COUNT(*) FROM {name_text(at.schema.name)}{' WHERE ' if made['sql'] else ''}{made['sql']}"
-    quoted = shlex.quote(question) if any(sign in question for sign in '"$`\\!') else f'"{question}"'
-    rehearse = " --rehearse" if output.rehearsal else ""
-    output.copyable(f"discreet ask {shlex.quote(str(schema))} {quoted}{rehearse}")
-    covered = f"{dp.exact.percent(made['covers'])} of the declared values (not of the people)"
-    lines: list[tuple[str, object]] = [("covers", covered), ("promise", made["promise"]), ("method", made["method"])]
-    guarantee, price, left = paid.lines()
-    lines += [guarantee, price]
-    if bought is not None:
-        lines += [("certificate", bought["said"]), ("its price", bought["cost"])]
-    lines.append(left)
-    if made["rule"] == "box" and len(made["columns"]) > 2:
-        lines.append(("hint", "a box has two sides for each column: one or two --features need much less noise"))
-    output.facts([*lines, *others])
+    from discreet.pac import PROGRESS, Estimate
+
+    task: TaskID | None = None
+    waiting = 0
+
+    def advance(expected: Estimate, done: int) -> None:
+        nonlocal task, waiting
+        if expected.seconds <= SHOWN:
+            return
+        if task is None:
+            task = bar.add_task(str(expected), total=expected.conjunctions)
+        waiting += done
+        if waiting > expected.conjunctions // 500:
+            bar.advance(task, waiting)
+            waiting = 0
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        token = PROGRESS.set(advance)
+        try:
+            yield
+        finally:
+            PROGRESS.reset(token)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import click
 
 import discreet as dp
 from discreet.cli.files import read_text, write_new
-from discreet.cli.options import FILE, JSON, Command, ledger_at
-from discreet.cli.output import Output
-from discreet.describe import one_line
+from discreet.cli.kit import FILE, JSON, Command, Output, ParameterError, ledger_at, one_line, schema_at
 
 _LARGE_EPSILON = 10
 
@@ -52,17 +51,7 @@ def ledger() -> None:
 @click.option("--rows-per-unit", type=int, help="With --unit: maximum number of rows used per person.")
 @click.option("--size", type=int, help="Without a schema, replace-one: the public number of persons.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation prompt when the promise is weak.")
-def create(
-    path: Path,
-    epsilon: str,
-    delta: str,
-    name: str | None,
-    neighbours: str | None,
-    unit: str | None,
-    rows_per_unit: int | None,
-    size: int | None,
-    yes: bool,
-) -> None:
+def create(path: Path, epsilon: str, delta: str, yes: bool, **given: Any) -> None:
     """Make a ledger in a new file. Everything here is permanent.
 
     With a schema, PATH.toml, the ledger is the one it names, and the table is read once, so that its declaration and
@@ -72,22 +61,16 @@ def create(
         discreet ledger create years.toml --epsilon 1 --delta 1e-6
         discreet ledger create other.ledger --epsilon 0.5 --name patients --neighbours add-remove
     """
-    from discreet.data import Identity
-
     budget, output = dp.Budget(epsilon, delta), Output()
-    given = {"name": name, "neighbours": neighbours, "unit": unit, "rows-per-unit": rows_per_unit, "size": size}
+    names = ("name", "neighbours", "unit", "rows_per_unit", "size")
+    name, neighbours, unit, rows, size = (given[each] for each in names)
     if path.suffix.lower() == ".toml":
-        extra = [f"--{option}" for option, value in given.items() if value is not None]
+        extra = [f"--{each.replace('_', '-')}" for each in names if given[each] is not None]
         if extra:
-            raise dp.errors.ParameterError(f"{path.name} says that already: leave out {' and '.join(extra)}")
-        schema = dp.Schema.read(path)
-        where = schema.ledger
-        if where is None:
-            raise dp.errors.ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')
+            raise ParameterError(f"{path.name} says that already: leave out {' and '.join(extra)}")
+        schema, where = schema_at(path)
         if where.exists():
-            raise dp.errors.ParameterError(
-                f"{where.name} exists already: `discreet ledger show {path}` shows what is left of it"
-            )
+            raise ParameterError(f"{where.name} exists already: `discreet ledger show {path}` shows what is left of it")
         with output.working("reading the rows"):
             table = schema.table()
         _confirm(budget, table.facts.size, yes)
@@ -95,13 +78,13 @@ def create(
         edition, protects = f", edition {one_line(schema.edition)}", schema.protects()
     else:
         if name is None or neighbours is None:
-            raise dp.errors.ParameterError(
+            raise ParameterError(
                 "name a schema (discreet ledger create people.toml ...), or say --name people --neighbours replace-one"
             )
-        if (unit is None) != (rows_per_unit is None):
-            raise dp.errors.ParameterError("--unit and --rows-per-unit go together")
+        if (unit is None) != (rows is None):
+            raise ParameterError("--unit and --rows-per-unit go together")
         _confirm(budget, size, yes)
-        identity = Identity(dp.exact.text(name=name), dp.Neighbours(neighbours, rows_per_unit or 1), unit)
+        identity = dp.data.Identity(dp.exact.text(name=name), dp.Neighbours(neighbours, rows or 1), unit)
         made, where, edition, protects = dp.Ledger.create(path, budget, identity, size=size), path, "", ""
     who = made.identity
     output.say(f"{where.name}: {budget} for {who.name!r}, {who.neighbours}{edition}; id {made.id}")
@@ -113,14 +96,11 @@ def create(
 
 def _confirm(budget: dp.Budget, size: int | None, yes: bool) -> None:
     """Ask for confirmation of a weak promise, unless --yes."""
-    weak = []
-    if budget.epsilon > _LARGE_EPSILON:
-        epsilon = f"epsilon {dp.exact.shown(budget.epsilon)}"
-        weak.append(f"{epsilon} promises very little to the people in the table: {odds(budget)} Go on?")
-    if size and budget.delta * size >= 1:
-        delta = f"delta {dp.exact.shown(budget.delta)}"
-        weak.append(f"{delta} for {size:,} persons allows to publish the rows of one of them. Go on?")
-    for question in weak if not yes else []:
+    epsilon, delta = dp.exact.shown(budget.epsilon), dp.exact.shown(budget.delta)
+    little = f"epsilon {epsilon} promises very little to the people in the table: {odds(budget)} Go on?"
+    allows = f"delta {delta} for {size or 0:,} persons allows to publish the rows of one of them. Go on?"
+    weak = {little: budget.epsilon > _LARGE_EPSILON, allows: budget.delta * (size or 0) >= 1}
+    for question in (question for question, holds in weak.items() if holds and not yes):
         click.confirm(question, abort=True, err=True)
 
 
@@ -188,9 +168,7 @@ def verify(path: Path | None, certificate_path: Path | None, export_path: Path |
     from discreet.certificate import Certificate, check, read_export
 
     if (path is None) == (export_path is None):
-        raise dp.errors.ParameterError(
-            "verify what? Name a ledger or its schema, or give --export FILE (one of the two)"
-        )
+        raise ParameterError("verify what? Name a ledger or its schema, or give --export FILE (one of the two)")
     claimed = None if certificate_path is None else Certificate.read(read_text(certificate_path))
     lines = [] if export_path is None else read_text(export_path).splitlines()
     if claimed is not None:
@@ -199,7 +177,7 @@ def verify(path: Path | None, certificate_path: Path | None, export_path: Path |
         bodies, whole = read_export(lines)
         redacted = "" if whole else "; what was asked is left out, so the hashes of charges cannot be computed again"
         count = "one entry" if len(bodies) == 1 else f"{len(bodies)} entries that follow each other without a gap"
-        Output().say(f"{count}{redacted}")
+        Output().say(count + redacted)
     else:
         book = ledger_at(path)
         unknown, entries = book.verify(CATALOGUE), book.length()
@@ -221,9 +199,7 @@ def certificate(path: Path, entry: int, out: Path | None, with_answer: bool) -> 
     \b
         discreet ledger show people.toml
     """
-    from discreet.certificate import certificate as certify
-
-    made = certify(ledger_at(path), entry, with_answer=with_answer)
+    made = dp.certificate(ledger_at(path), entry, with_answer=with_answer)
     if out is None:
         click.echo(made.to_json())
         return
@@ -249,12 +225,9 @@ def reconcile(path: Path, adopt: bool, yes: bool) -> None:
     if not book.rolled_back():
         output.say(f"{name} agrees with its mark: nothing to do")
         return
+    raised = "Raise its spending to what the mark proves, if there is one?"
     if not yes:
-        click.confirm(
-            f"{name} does not agree with its mark. Raise its spending to what the mark proves, if there is one?",
-            abort=True,
-            err=True,
-        )
+        click.confirm(f"{name} does not agree with its mark. {raised}", abort=True, err=True)
     book.reconcile(adopt=adopt)
     output.say(f"{name}: {book.spent()}")
 

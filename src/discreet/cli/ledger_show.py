@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import discreet as dp
-from discreet.cli.output import NARROW, Output
+from discreet.cli.kit import Output, one_line
 from discreet.cli.price_view import cost
-from discreet.describe import asked, one_line
+from discreet.describe import asked
 from discreet.ledger import price_from
 
 ENDS = {"answer": "answered", "burn": "burned", "top": "ended", "close": "closed"}
@@ -15,24 +15,22 @@ ENDS = {"answer": "answered", "burn": "burned", "top": "ended", "close": "closed
 
 def charges(book: dp.Ledger, *, most: int | None) -> list[dict[str, Any]]:
     """The newest charges; `of_budget` is the price as a fraction of the budget, in the book that decides."""
-    spent, found = book.spent(), []
-    for body in book.latest("charge", most=most):
-        end, price = book.store.end_of(body["seq"]), price_from(body["price"])
-        part = spent.part_of(price)
-        found.append(
-            {
-                "entry": body["seq"],
-                "time": body["time"],
-                "mechanism": body["mechanism"].get("name", "without a name"),
-                "asked": asked(body["mechanism"]),
-                "of_budget": None if part is None else float(part),
-                **price.record(),
-                "allowance": body["allowance"],
-                "state": "open" if end is None else ENDS[end["kind"]],
-                "memo": body["memo"],
-            }
-        )
-    return found
+    spent = book.spent()
+    return [
+        {
+            "entry": body["seq"],
+            "time": body["time"],
+            "mechanism": body["mechanism"].get("name", "without a name"),
+            "asked": asked(body["mechanism"]),
+            "of_budget": None if (part := spent.part_of(price)) is None else float(part),
+            **price.record(),
+            "allowance": body["allowance"],
+            "state": "open" if (end := book.store.end_of(body["seq"])) is None else ENDS[end["kind"]],
+            "memo": body["memo"],
+        }
+        for body in book.latest("charge", most=most)
+        for price in [price_from(body["price"])]
+    ]
 
 
 def summary(book: dp.Ledger, *, last: int | None = None) -> dict[str, Any]:
@@ -123,8 +121,7 @@ def _display_charges(shown: list[dict[str, Any]], count: int, output: Output) ->
         words = f"{one_line(each['asked'])} ({one_line(each['mechanism'])})" if each["asked"] else each["mechanism"]
         what = f"{one_line(words)}{name}{memo}"
         rows.append((str(each["entry"]), each["time"][:10], cost(each["of_budget"]), each["state"], what))
-    if output.width >= NARROW and rows:
+    if output.wide and rows:
         output.table(("entry", "day", "budget", "state", "what was asked"), rows)
-        return
-    for entry, day, part, state, what in rows:
+    for entry, day, part, state, what in rows if not output.wide else ():
         output.say(f"  {entry}  {day}  {part}  {state}: {what}")

@@ -11,8 +11,7 @@ from typing import Any
 
 import discreet as dp
 from discreet.cli.columns import declaration
-from discreet.cli.output import Lines, Output
-from discreet.describe import one_line
+from discreet.cli.kit import Lines, Output, one_line
 
 READING = (
     "A number is moved into low .. high and rounded down to a step from low; a category counts 1 for the level that a "
@@ -72,13 +71,12 @@ def record(kind: str, model: Any, target: str, domain: dp.Domain) -> dict[str, A
 
 def _outputs(model: Any, classes: list[Any]) -> list[dict[str, Any]]:
     """One linear function for a number or two classes, one for each of several classes; in the columns' units."""
-    if not classes:
-        heads: list[dict[str, Any]] = [{}]
-        functions = [(model.original_coef_, model.original_intercept_)]
-    else:
-        two = {"positive": classes[-1], "negative": classes[0]}
-        heads = [two] if len(classes) == 2 else [{"class": level} for level in classes]
+    heads: list[dict[str, Any]] = [{"class": level} for level in classes] or [{}]
+    functions = [(model.original_coef_, model.original_intercept_)]
+    if classes:
         functions = list(zip(model.original_coef_, model.original_intercept_, strict=True))
+    if len(classes) == 2:
+        heads = [{"positive": classes[-1], "negative": classes[0]}]
     about = coordinates(model.encoding_.domain)
     return [
         {
@@ -97,10 +95,9 @@ def coordinates(domain: dp.Domain) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for name in domain.names:
         column: Any = domain.column(name)
-        if not column.ordered:
-            found += [{"column": name, "level": level} for level in column.levels]
-        else:
-            found += [{"column": name}, *([{"column": name, "missing": True}] if column.missing else [])]
+        levels = [{"level": level} for level in column.levels] if not column.ordered else [{}]
+        missing = [{"missing": True}] if column.ordered and column.missing else []
+        found += [{"column": name, **each} for each in (*levels, *missing)]
     return found
 
 
@@ -127,6 +124,8 @@ def show(output: Output, kind: str, made: dict[str, Any], lines: Lines) -> None:
 
 
 def _show_coefficients(output: Output, kind: str, outputs: list[dict[str, Any]], target: str) -> None:
+    from rich.cells import cell_len
+
     if output.as_json:
         return
     margin = "positive" in outputs[0]
@@ -135,27 +134,17 @@ def _show_coefficients(output: Output, kind: str, outputs: list[dict[str, Any]],
     if kind != "linear":
         title = f"The margin of {about} ({'above 0' if margin else 'the largest'}: predicted), numbers for each 1:"
     heads = [one_line(each["class"]) if "class" in each else "coefficient" for each in outputs]
-    names = ["intercept", *map(_coordinate, outputs[0]["coefficients"])]
+    names = ["intercept"]
+    for each in outputs[0]["coefficients"]:
+        value = f" = {each['level']}" if "level" in each else " is missing" if "missing" in each else ""
+        names.append(f"{each['column']}{value}")
     columns = [[each["intercept"], *(one["value"] for one in each["coefficients"])] for each in outputs]
     rows = [[name, *(f"{value:+.3g}" for value in row)] for name, *row in zip(names, *columns, strict=True)]
     output.say(title)
-    if len(outputs) == 1 or _width([["", *heads], *rows]) <= output.width:
+    widths = [max(map(cell_len, column)) for column in zip(["", *heads], *rows, strict=True)]
+    if len(outputs) == 1 or sum(widths) + _BETWEEN * len(widths) - 1 <= output.width:
         output.table(["", *heads], rows)
         return
     for place, head in enumerate(heads, 1):  # numbers would be broken: each class gets a table of its own
         output.say(f"{target} = {head}")
         output.table(["", "coefficient"], [(row[0], row[place]) for row in rows])
-
-
-def _width(lines: list[list[str]]) -> int:
-    """The columns of a screen that a table of these lines takes, with the spaces between its columns."""
-    from rich.cells import cell_len
-
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    return sum(widths) + _BETWEEN * len(widths) - 1
-
-
-def _coordinate(about: dict[str, Any]) -> str:
-    if "level" in about:
-        return f"{about['column']} = {about['level']}"
-    return f"{about['column']} is missing" if "missing" in about else str(about["column"])

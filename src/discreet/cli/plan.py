@@ -13,9 +13,7 @@ import click
 
 import discreet as dp
 from discreet.cli.fit import check_kind, features_of, shape_of
-from discreet.cli.options import FILE, JSON, Command, Decorator, together
-from discreet.cli.output import NARROW, Output
-from discreet.describe import one_line
+from discreet.cli.kit import FILE, JSON, Command, Decorator, Output, ParameterError, one_line, together
 from discreet.plan import KINDS, MODELS
 
 if TYPE_CHECKING:
@@ -54,11 +52,9 @@ class _Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer ver
         return int(number)
 
 
+_NAMES = sorted({name for kind in KINDS.values() for name in kind.numbers})
 _number_options: Decorator = together(
-    *(
-        click.option(f"--{name}", name, type=_Whole(), help=_NUMBERS[name])
-        for name in sorted({name for kind in KINDS.values() for name in kind.numbers})
-    )
+    *(click.option(f"--{name}", name, type=_Whole(), help=_NUMBERS[name]) for name in _NAMES)
 )
 
 
@@ -116,17 +112,20 @@ def plan(
     for pair in named:
         name, _, value = pair.partition("=")
         if not name.isidentifier() or not (value.isascii() and value.isdecimal()):
-            raise dp.errors.ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
+            raise ParameterError(f"--number takes NAME=N with a whole number N, found {name}={value}")
         numbers[name] = int(value)
     features, target = options["features"], options["target"]
     shape = {name: options[name] for name in ("radius", "huber") if options[name] is not None}
     about, schema = "", None if schema_path is None else dp.Schema.read(schema_path)
     if schema is None and (features is not None or target is not None):
-        raise dp.errors.ParameterError("--features and --target are columns of a schema: give --schema people.toml")
+        raise ParameterError("--features and --target are columns of a schema: give --schema people.toml")
     if schema is not None and kind in MODELS and target is not None:
         if "d" in numbers:
-            raise dp.errors.ParameterError("--d is counted from the columns when there is a --target: leave it out")
-        shape = _model(kind, schema.domain, target, features, options["radius"], options["huber"])
+            raise ParameterError("--d is counted from the columns when there is a --target: leave it out")
+        domain, given = schema.domain, features_of(kind, schema.domain, target, features) or ()
+        check_kind(kind, domain, target)  # all of it exactly as `discreet fit` would fit it
+        shape = shape_of(kind, domain, target, len(given), options["radius"], options["huber"])
+        shape = {"domain": domain, "target": target, "features": given, **shape}
     elif schema is not None and schema_path is not None:
         if target is not None:
             schema.domain.column(target)
@@ -144,16 +143,6 @@ def plan(
     output.result(_record(made))
 
 
-def _model(
-    kind: str, domain: dp.Domain, target: str, features: str | None, radius: str | None, huber: str | None
-) -> dict[str, Any]:
-    """What a model with a target is planned for, exactly as `discreet fit` would fit it."""
-    columns = features_of(kind, domain, target, features)
-    check_kind(kind, domain, target)
-    shape = shape_of(kind, domain, target, len(columns or ()), radius, huber)
-    return {"domain": domain, "target": target, "features": columns or (), **shape}
-
-
 def _counts(kind: str, domain: dp.Domain, names: list[str]) -> dict[str, int]:
     """The numbers of a plan that follow from declared columns."""
     from discreet.erm.features import Declared
@@ -163,14 +152,11 @@ def _counts(kind: str, domain: dp.Domain, names: list[str]) -> dict[str, int]:
     bits = {"bits": max(1, *((column.size - 1).bit_length() for column in columns))}
     if kind in ("bounds", "interior"):
         if len(columns) != 1:
-            raise dp.errors.ParameterError("this plan is about one column: name it with --features")
+            raise ParameterError("this plan is about one column: name it with --features")
         return {} if not columns[0].bounded and columns[0].ordered else bits
     if kind == "box":
-        for name in names:
-            if not domain.column(name).bounded:
-                raise dp.errors.ParameterError(
-                    f"a box is about numbers, and {name!r} is none: name numbers with --features"
-                )
+        for name in (name for name in names if not domain.column(name).bounded):
+            raise ParameterError(f"a box is about numbers, and {name!r} is none: name numbers with --features")
         return {"d": len(columns), **bits}
     if kind == "conjunction":
         literals = Literals(tuple(names))
@@ -190,26 +176,23 @@ def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers:
     known = {"d", *numbers} if "domain" in numbers else set(numbers)
     missing = [f"--{name}" for name in KINDS[kind].needs if name not in known] if kind in KINDS else []
     if missing:
-        raise dp.errors.ParameterError(f"a plan for {kind} needs {' and '.join(missing)}, a whole number each")
+        raise ParameterError(f"a plan for {kind} needs {' and '.join(missing)}, a whole number each")
     if (epsilon is None) == (share is None):
-        raise dp.errors.ParameterError(
-            "say what it may cost: either --epsilon 1 (and --delta 1e-6), or --schema people.toml with --share 1/3"
-        )
+        either = "--epsilon 1 (and --delta 1e-6), or --schema people.toml with --share 1/3"
+        raise ParameterError(f"say what it may cost: either {either}")
     if options["allowance"] is not None and share is None:
-        raise dp.errors.ParameterError("--allowance goes with --share: an epsilon is planned without a ledger")
+        raise ParameterError("--allowance goes with --share: an epsilon is planned without a ledger")
     if share is not None and delta is not None:
-        raise dp.errors.ParameterError("--delta goes with --epsilon; a share is of the ledger's own epsilon and delta")
-    where = None if schema is None else schema.ledger
-    ledger = None if where is None or not where.exists() else dp.Ledger.open(where)
+        raise ParameterError("--delta goes with --epsilon; a share is of the ledger's own epsilon and delta")
+    where = schema and schema.ledger
+    ledger = dp.Ledger.open(where) if where and where.exists() else None
     relation, rows = options["neighbours"], options["rows_per_unit"]
     stated = None if relation is None and rows is None else dp.Neighbours(relation or "replace-one", rows or 1)
     size = size or (None if schema is None else schema.size)
     asked = {"alpha": options["alpha"], "beta": options["beta"], **numbers}
     if share is not None:
         if ledger is None:
-            raise dp.errors.ParameterError(
-                "a share of which ledger? Give --schema with one that names a ledger which is there"
-            )
+            raise ParameterError("a share of which ledger? Give --schema with one that names a ledger which is there")
         whose = {"ledger": ledger, "share": share, "allowance": options["allowance"]}
         return dp.plan(kind, neighbours=stated, size=size, **whose, **asked)  # refuses another relation
     budget = dp.Budget(epsilon, delta or 0)
@@ -229,15 +212,15 @@ def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers:
 
 
 def _list(output: Output) -> None:
-    both, rows = ("bits", "cells"), []
+    both, rows = {"bits", "cells"}, []
     for name, kind in KINDS.items():
-        either = ["--bits or --cells"] if {*both} <= {*kind.may} else []
+        either = ["--bits or --cells"] if both <= {*kind.may} else []
         others = [f"[--{each}]" for each in kind.may if not (either and each in both)]
         takes = " ".join([*(f"--{each}" for each in kind.needs), *either, *others])
         rows.append((name, takes, kind.about))
-    if output.width >= NARROW:
+    if output.wide:
         output.table(("kind", "needs", "about"), rows)
-    for name, takes, about in rows if output.width < NARROW else ():
+    for name, takes, about in rows if not output.wide else ():
         output.say(f"{name} {takes}".rstrip(), style="bold")
         output.hang(about, "  ")
     output.result({"kinds": {name: {"needs": k.needs, "may": k.may, "about": k.about} for name, k in KINDS.items()}})
@@ -256,15 +239,15 @@ def _show(made: Plan, about: str, shape: dict[str, Any], output: Output) -> None
     for line in (about, f"units: {made.units}" if made.units else ""):
         if line:
             output.say(line, style="dim")
-    if rows and output.width >= NARROW:
-        output.table(titles, rows)
-    for row in rows if output.width < NARROW else ():
-        output.say(row[0], style="bold")
-        for title, cell in list(zip(titles, row, strict=True))[1:]:
-            if cell != "-":
-                output.hang(f"{title} {cell}", "  ")
     if not rows:
         output.say("No method promises anything here.")
+    elif output.wide:
+        output.table(titles, rows)
+    for method, *cells in rows if not output.wide else ():
+        output.say(method, style="bold")
+        for title, cell in zip(titles[1:], cells, strict=True):
+            if cell != "-":
+                output.hang(f"{title} {cell}", "  ")
     for note in made.notes():
         output.say(note, style="dim")
     if made.taken is not None and made.taken.method != made.rows[0].method:
@@ -272,11 +255,10 @@ def _show(made: Plan, about: str, shape: dict[str, Any], output: Output) -> None
 
 
 def _record(made: Plan) -> dict[str, Any]:
-    left = made.left
-    caps = None if left is None else left.remaining().share(left.share.part)
     cost: dict[str, Any] = {"epsilon": str(made.budget.epsilon), "delta": str(made.budget.delta)}
-    if left is not None and caps is not None:
-        cost = {"ledger": left.ledger.id, "share": str(left.share.part), "allowance": left.allowance, **caps.record()}
+    if (left := made.left) is not None:
+        caps = left.remaining().share(left.share.part).record()
+        cost = {"ledger": left.ledger.id, "share": str(left.share.part), "allowance": left.allowance, **caps}
     return {
         "kind": made.kind,
         "cost": cost,

@@ -8,8 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import discreet as dp
-from discreet.cli.options import OpenTable
-from discreet.describe import one_line
+from discreet.cli.kit import OpenTable, one_line
 from discreet.funds import NOTHING, Books, Price
 
 if TYPE_CHECKING:
@@ -104,16 +103,6 @@ def receipt(at: OpenTable, guarantee: FitGuarantee, entry: int, *, replayed: boo
     """The receipt of an entry that was just charged, or whose stored release was given back."""
     left, price = at.ledger.remaining(allowance=at.allowance), at.ledger.price(guarantee.guarantee)
     again: Any = SimpleNamespace(guarantee=lambda facts: guarantee.guarantee)  # another release with the same price
-    paid = NOTHING if replayed else price
-    return Payment(
-        guarantee,
-        at.ledger.identity.unit,
-        entry,
-        at.ledger.entry(entry)["hash"],
-        paid,
-        left,
-        left.part_of(paid),
-        left.how_many(again, facts=at.table.facts),
-        at.allowance,
-        replayed,
-    )
+    paid, more = NOTHING if replayed else price, left.how_many(again, facts=at.table.facts)
+    found = (at.ledger.identity.unit, entry, at.ledger.entry(entry)["hash"], paid)
+    return Payment(guarantee, *found, left, left.part_of(paid), more, at.allowance, replayed)

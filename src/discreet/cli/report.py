@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import discreet as dp
+from discreet.cli.kit import FILE, JSON, Command, Output, ParameterError, ledger_at, one_line
 from discreet.cli.ledger_show import charges
-from discreet.cli.options import FILE, JSON, Command, ledger_at
-from discreet.cli.output import Output
 from discreet.cli.price_view import cost
-from discreet.describe import one_line
 
 if TYPE_CHECKING:
     from discreet.report import Part
@@ -40,20 +38,16 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
     from discreet import report as pages
 
     if out.suffix.lower() not in (".html", ".htm"):
-        raise dp.errors.ParameterError(f"the page is HTML, so its name ends in .html; found {out.name}")
+        raise ParameterError(f"the page is HTML, so its name ends in .html; found {out.name}")
     if out.exists() and not force:
-        raise dp.errors.ParameterError(
-            f"{out.name} is there already: choose another name, or overwrite it with --force"
-        )
+        raise ParameterError(f"{out.name} is there already: choose another name, or overwrite it with --force")
     output, book = Output(as_json=as_json), ledger_at(path)
     used = book.spent().used()
     last = book.entry(book.length())
     with output.working("drawing"):
         parts = _parts(book, _protects(path, book), last, everything)
-    lead = (
-        f"Everything that is released about these people through this ledger keeps one promise, {book.budget}, "
-        f"together. {dp.exact.percent(used, up=True)} of it is used."
-    )
+    lead = f"Everything that is released about these people through this ledger keeps one promise, {book.budget}, "
+    lead += f"together. {dp.exact.percent(used, up=True)} of it is used."
     title = f"The privacy budget of {one_line(book.identity.name)}"
     pages.write_page(out, pages.page(title, parts, lead=lead), force=force)
     plots = sum(type(part) is pages.Plot for part in parts)
@@ -136,7 +130,7 @@ def _charges(book: dp.Ledger, everything: bool) -> Part:
     """The last charges in words; without --everything nothing about columns, questions or memos."""
     from discreet.report import Grid, mechanism_name
 
-    shown, count = charges(book, most=_MOST_CHARGES), book.store.count("charge")
+    count = book.store.count("charge")
     rows = [
         (
             each["entry"],
@@ -146,7 +140,7 @@ def _charges(book: dp.Ledger, everything: bool) -> Part:
             each["state"],
             *((one_line(each["asked"]), one_line(each["memo"])) if everything else ()),
         )
-        for each in shown
+        for each in charges(book, most=_MOST_CHARGES)
     ]
     last = f" The last {len(rows)} of {count:,} are shown." if len(rows) < count else ""
     hidden = "" if everything else " What was asked, and memos, are left out."

@@ -9,8 +9,7 @@ import click
 
 import discreet as dp
 from discreet.cli.files import write_new
-from discreet.cli.options import Command
-from discreet.describe import one_line
+from discreet.cli.kit import Command, ParameterError, one_line
 from discreet.schema import draft
 
 
@@ -29,7 +28,7 @@ def schema(data: Path, out: Path | None) -> None:
     """
     if data.suffix.lower() == ".toml":
         if out is not None:
-            raise dp.errors.ParameterError("--out is for a draft; a finished schema is only checked")
+            raise ParameterError("--out is for a draft; a finished schema is only checked")
         declared = dp.Schema.read(data)
         size = declared.domain.size
         rows = f"{size:,}" if size < 10**60 else dp.exact.shown(Fraction(size))

@@ -1,7 +1,16 @@
-"""`discreet suggest-bounds`: bounds of a column, found among its rows and charged."""
+"""`discreet suggest-bounds`: bounds of a column, found among its rows and charged.
+
+With --write one column's section of the schema file is rewritten, everything else stays as its owner wrote it. Whether
+that works on this file is found out before anything is spent: the text with trial bounds is parsed again, and must say
+the same as before about everything but the column.
+"""
 
 from __future__ import annotations
 
+import difflib
+import json
+import tomllib
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +19,10 @@ import click
 import discreet as dp
 from discreet.cli.columns import plain
 from discreet.cli.files import reserved
-from discreet.cli.options import Command, OpenTable, open_table, price_options, table_options, take_cost
+from discreet.cli.kit import Command, OpenTable, ParameterError, price_options, table_options, take_cost
 from discreet.cli.price_view import receipt
-from discreet.cli.toml_edit import difference, lines_for, rewrite
+
+_BOUNDS = ("low", "high", "step")
 
 
 @click.command("suggest-bounds", cls=Command)
@@ -36,13 +46,13 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
     cost = take_cost(options)
     declared: Any = dp.Schema.read(schema).domain.column(column)
     if not declared.ordered:
-        raise dp.errors.ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
+        raise ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
     if write and options["rehearse"]:
-        raise dp.errors.ParameterError("--write with --rehearse would put bounds of made-up people into the schema")
+        raise ParameterError("--write with --rehearse would put bounds of made-up people into the schema")
     text = schema.read_text(encoding="utf-8")
     if write:
         rewrite(text, column, dp.Number(0, 1, step=1, missing=declared.missing))  # a trial, before the charge
-    at = open_table(schema, **options)
+    at = OpenTable.open(schema, **options)
     with reserved(schema if write else None, force=write) as draft:
         with at.output.working("looking for bounds"):
             bounds = dp.suggest_bounds(
@@ -53,7 +63,8 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
             if write:
                 changed = rewrite(text, column, bounds.number)
                 draft.write(changed)
-                changes = difference(text, changed, schema.name)
+                names = schema.name, f"{schema.name}, new"
+                changes = list(difflib.unified_diff(text.splitlines(), changed.splitlines(), *names, lineterm="", n=1))
         finally:  # what is paid for is shown anyway
             _show(at, schema, bounds, changes)
 
@@ -70,10 +81,52 @@ def _show(at: OpenTable, schema: Path, bounds: Any, changes: list[str] | None) -
     at.output.result(
         {
             "column": bounds.column,
-            **{key: plain(getattr(bounds.number, key)) for key in ("low", "high", "step")},
+            **{key: plain(getattr(bounds.number, key)) for key in _BOUNDS},
             "toml": "\n".join(lines),
             "written": changes is not None,
             "promise": bounds.promise,
             **paid.record(),
         }
     )
+
+
+# A section of a schema file.
+
+
+def lines_for(name: str, number: dp.Number) -> list[str]:
+    """The section of a column, to paste."""
+    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    head = f"[columns.{name if bare else json.dumps(name, ensure_ascii=False)}]"
+    return [head, *_bounds(number), *(["missing = true"] if number.missing else [])]
+
+
+def _bounds(number: dp.Number) -> list[str]:
+    return ['kind = "number"', *(f"{key} = {dp.data.spell(getattr(number, key))}" for key in _BOUNDS)]
+
+
+def rewrite(text: str, name: str, number: dp.Number) -> str:
+    """The schema's text with this declaration of the column; ParameterError if its section is not found."""
+    lines = text.splitlines(keepends=True)
+    heads = [place for place, line in enumerate(lines) if line.lstrip().startswith("[")]
+    start = next((place for place in heads if _parse(lines[place]) == {"columns": {name: {}}}), None)
+    if start is None:
+        raise ParameterError(
+            f"--write needs a section [columns.{name}] of its own in the schema: paste the lines instead"
+        )
+    end = next((place for place in heads if place > start), len(lines))
+    kept = [line for line in lines[start + 1 : end] if line.partition("=")[0].strip() not in ("kind", *_BOUNDS)]
+    head = lines[start] if lines[start].endswith("\n") else lines[start] + "\n"
+    changed = "".join([*lines[:start], head, *(f"{line}\n" for line in _bounds(number)), *kept, *lines[end:]])
+    expected = _parse(text)
+    expected["columns"][name] |= {"kind": "number", **{key: getattr(number, key) for key in _BOUNDS}}
+    if _parse(changed) != expected:
+        raise ParameterError(f"the section of {name!r} cannot be rewritten as it is: paste the lines instead")
+    return changed
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """The text as TOML, with exact numbers; no columns if it is none, as a line of a list."""
+    try:
+        return tomllib.loads(text, parse_float=Fraction)
+    except tomllib.TOMLDecodeError:
+        return {"columns": {}}

@@ -18,9 +18,8 @@ import click
 
 import discreet as dp
 from discreet.cli.files import regular, reserved
-from discreet.cli.options import Command, OpenTable, again_option, allowance_option, open_table, table_options
+from discreet.cli.kit import Command, OpenTable, ParameterError, again_option, allowance_option, one_line, table_options
 from discreet.cli.price_view import Remaining
-from discreet.describe import one_line
 
 STDOUT = Path("-")
 _BETWEEN = "everything between columns that are not known together"
@@ -38,16 +37,7 @@ _BETWEEN = "everything between columns that are not known together"
 @click.option("--seed", type=int, help="Draw the same rows again, as long as nothing else is released.")
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 def synth(
-    schema: Path,
-    rows: int,
-    out: Path,
-    measure: tuple[str, ...],
-    share: str | None,
-    beta: str,
-    again: bool,
-    seed: int | None,
-    force: bool,
-    **place: Any,
+    schema: Path, rows: int, out: Path, measure: tuple[str, ...], share: str | None, force: bool, **place: Any
 ) -> None:
     """Write ROWS made-up rows that are like the people of SCHEMA, as far as anything was released about them.
 
@@ -61,23 +51,23 @@ def synth(
         discreet synth people.toml 5000 --out rows.csv --measure age,sex --measure sex,health,limited --share 1/3
         discreet synth people.toml 5 --out - --seed 1
     """
+    beta, again, seed = (place.pop(name) for name in ("beta", "again", "seed"))
     if bool(measure) == (share is None):
-        raise dp.errors.ParameterError(
-            "--measure age,sex and --share 1/3 go together: the tables are bought for that much of what is left"
-        )
+        bought = "the tables are bought for that much of what is left"
+        raise ParameterError(f"--measure age,sex and --share 1/3 go together: {bought}")
     if again and not measure:
-        raise dp.errors.ParameterError("--again goes with --measure: rows are drawn anew every time, and are free")
+        raise ParameterError("--again goes with --measure: rows are drawn anew every time, and are free")
     if out == STDOUT and place["as_json"]:
-        raise dp.errors.ParameterError("--out - prints rows, --json a summary: give --out a file")
+        raise ParameterError("--out - prints rows, --json a summary: give --out a file")
     _check_place(out, force=force)
-    at = open_table(schema, **place)
+    at = OpenTable.open(schema, **place)
     tables = [dp.Histogram(columns) for columns in dict.fromkeys(map(_columns, measure))]
     for name in {name for table in tables for name in table.columns}:
         at.schema.domain.column(name)  # names near misses
 
     def draw(file: IO[bytes], suffix: str) -> dict[str, Any]:
         """Buy the tables, then write the rows."""
-        session, answers = _measure(at, tables, share or "1", beta, again)
+        session, answers = _measure(at, tables, beta, share=share or "1", again=again)
         with at.output.working(f"drawing {rows:,} rows"):
             frame = session.synthetic(rows, seed=seed, backend="pyarrow")
             marked = frame.add_column(0, "rehearsal", [[True] * rows]) if at.output.rehearsal else frame
@@ -102,47 +92,41 @@ def _check_place(out: Path, *, force: bool) -> None:
     if out == STDOUT:
         return
     if out.suffix.lower() not in (".csv", ".parquet"):
-        raise dp.errors.ParameterError(
-            f"--out must end in .csv or .parquet, or be - for CSV on the screen; found {out.name!r}"
-        )
+        raise ParameterError(f"--out must end in .csv or .parquet, or be - for CSV on the screen; found {out.name!r}")
     if not out.parent.is_dir():
-        raise dp.errors.ParameterError(f"there is no folder {str(out.parent)!r} for {out.name}")
+        raise ParameterError(f"there is no folder {str(out.parent)!r} for {out.name}")
     place = regular(out)
     if not place.parent.is_dir():
-        raise dp.errors.ParameterError(f"{out.name} is a link into {str(place.parent)!r}, and there is no such folder")
+        raise ParameterError(f"{out.name} is a link into {str(place.parent)!r}, and there is no such folder")
     if place.exists() and not force:
-        raise dp.errors.ParameterError(f"{out.name} is there already: choose another name, or --force to overwrite it")
+        raise ParameterError(f"{out.name} is there already: choose another name, or --force to overwrite it")
 
 
 def _columns(given: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in given.split(","))
     if not all(names) or len(set(names)) < len(names):
-        raise dp.errors.ParameterError(
-            f"--measure takes different columns with commas between them, as age,sex; found {given!r}"
-        )
+        raise ParameterError(f"--measure takes different columns with commas between them, as age,sex; found {given!r}")
     return names
 
 
-def _measure(
-    at: OpenTable, tables: Sequence[dp.Histogram], share: str, beta: str, again: bool
-) -> tuple[dp.Session, list[dp.Answer]]:
+def _measure(at: OpenTable, tables: list[dp.Histogram], beta: str, **price: Any) -> tuple[dp.Session, list[dp.Answer]]:
     """Buy the tables as one workload. The session is one with a plan of scopes: it needs no alpha, as shares and rows
     do not; nothing is asked through that plan."""
     session = dp.Session(at.table, at.ledger, scopes=1, beta=beta, allowance=at.allowance)
     if not tables:
         if not session.known()[0]:
-            raise dp.errors.ParameterError(
+            raise ParameterError(
                 "no column was measured yet, so there is nothing to draw rows from: add --measure age,sex --share 1/3 "
                 "with columns of this table, or `discreet ask` questions first"
             )
         return session, []
     with at.output.working(f"measuring {len(tables)} tables"):
         if tangled := session.tangled(tables):
-            raise dp.errors.ParameterError(
+            raise ParameterError(
                 f"rows cannot follow {_named(tangled)} together with the other tables: that would take too large a "
                 "hypothesis. Measure fewer columns, or tables that share fewer of them; nothing was spent"
             )
-        return session, session.answer_all(tables, share=share, again=again)
+        return session, session.answer_all(tables, **price)
 
 
 def _named(tables: Sequence[Sequence[str]]) -> str:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import click
 
-from discreet.cli.options import Command
+from discreet.cli.kit import Command
 
 _NAME = "discreet_tour"
 

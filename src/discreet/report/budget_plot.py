@@ -8,11 +8,10 @@ from fractions import Fraction
 
 import discreet as dp
 from discreet.core import Exact, ParameterError, exact
-from discreet.report.plot import FAINT, Panel, Plot, Scale, Series, draw, listed, shown
+from discreet.report.plot import FAINT, Panel, Plot, Scale, Series, draw, listed, several, shown
 
 _PRIORS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _CURVE = tuple(step / 100 for step in range(101))
-MOST_LINES = 6
 
 
 def posterior(prior: float, epsilon: float) -> float:
@@ -44,10 +43,8 @@ def odds(epsilons: Sequence[Exact] = (0.1, 0.5, 1, 3), delta: Exact = 0) -> Plot
         f"releases, and with them on average at most {right}. The dotted diagonal is an attacker who learns nothing."
     )
     if fails:
-        caption += (
-            f" These bounds hold outside an event of probability at most delta = {exact.shown(fails)}; inside it "
-        )
-        caption += "nothing is promised."
+        event = f"an event of probability at most delta = {exact.shown(fails)}"
+        caption += f" These bounds hold outside {event}; inside it nothing is promised."
     lines = [
         Series(name, [(prior, posterior(prior, float(each))) for prior in _CURVE], {"markevery": (10 + 2 * place, 20)})
         for place, (name, each) in enumerate(zip(names, values, strict=True))
@@ -115,11 +112,3 @@ def noise_range(
     columns = ("epsilon", *(f"{kind}, ± persons" for kind in kinds), *shares)
     rows = tuple(zip(numbers, *errors.values(), *parts, strict=True))
     return Plot("How exact is a count?", alt, caption, columns, rows, draw(frame, alt=alt))
-
-
-def several(most: int = MOST_LINES, **named: Sequence[Exact]) -> list[Fraction]:
-    """The one keyword argument as different positive numbers, the smallest first, and not more than can be drawn."""
-    ((name, values),) = named.items()
-    if isinstance(values, str) or not isinstance(values, Sequence) or not 1 <= len(values) <= most:
-        raise ParameterError(f"{name} must be a list of 1 to {most} numbers, found {values!r}", argument=name)
-    return sorted({exact.positive(**{name: value}) for value in values})

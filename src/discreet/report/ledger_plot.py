@@ -11,22 +11,7 @@ from typing import Any
 import discreet as dp
 from discreet.core import Books, Funds, ParameterError, percent, spent_books, whole
 from discreet.describe import one_line
-from discreet.report.plot import (
-    FAINT,
-    INK,
-    SERIES,
-    Cell,
-    Panel,
-    Plot,
-    Scale,
-    Series,
-    draw,
-    note,
-    series,
-    shown,
-    thinned,
-    times,
-)
+from discreet.report.plot import FAINT, INK, SERIES, Panel, Plot, Scale, Series, draw, note, series, shown, thinned
 
 MOST_BARS = 14
 MOST_POINTS = 400
@@ -60,7 +45,12 @@ class Step:
     @property
     def deciding(self) -> str:
         """What decides how much is left."""
-        return "failure" if self.part("failure") == self.used > 0 else self.books.counting() or "none"
+        return _BOOKS["failure" if self.part("failure") == self.used > 0 else self.books.counting() or "none"]
+
+    def row(self, books: Sequence[str]) -> tuple[int | str, ...]:
+        """It in a table, with what is used of these books."""
+        parts = ["closed" if math.isinf(part) else percent(part, up=True) for part in map(self.part, books)]
+        return (self.entry, self.time, self.label, percent(self.used, up=True), *parts, self.deciding)
 
     @property
     def other(self) -> float:
@@ -124,21 +114,17 @@ def budget(ledger: dp.Ledger, *, everything: bool = False) -> Plot:
     if charges:
         largest = max(bars, key=lambda bar: bar.step.used - bar.before)
         alt = (
-            f"{percent(charges[-1].used, up=True)} of the budget {ledger.budget} is used, by "
-            f"{times(len(charges), 'charge')}; the largest part, {largest.part}, by {largest.name}. What decides how "
-            f"much is left: {_BOOKS[charges[-1].deciding]}."
+            f"{percent(charges[-1].used, up=True)} of the budget {ledger.budget} is used, by {len(charges):,} "
+            f"charge{'' if len(charges) == 1 else 's'}; the largest part, {largest.part}, by {largest.name}. What "
+            f"decides how much is left: {charges[-1].deciding}."
         )
     books = [name for name in ("renyi", "pure", "failure") if getattr(ledger.spent().caps, name)]
-    rows: list[tuple[Cell, ...]] = []
-    for each in kept:
-        parts = ["closed" if math.isinf(part := each.part(name)) else percent(part, up=True) for name in books]
-        rows.append((each.entry, each.time, each.label, percent(each.used, up=True), *parts, _BOOKS[each.deciding]))
     return Plot(
         "Where the budget went",
         alt,
         _caption(charges, kept, both="renyi" in books, many=many),
         ("entry", "time", "charge", "used after it", *(_BOOKS[name] for name in books), "decided by"),
-        tuple(rows),
+        tuple(each.row(books) for each in kept),
         draw(_curve(charges) if many else _waterfall(bars), alt=alt),
     )
 
@@ -226,12 +212,10 @@ def left(ledger: dp.Ledger, counts: Sequence[int] = (1, 10, 100, 1_000)) -> Plot
     numbers = sorted({whole(counts=each) for each in counts})
     size = None if ledger.facts is None else ledger.facts.size
     facts = dp.data.Facts(DOMAIN, ledger.identity.neighbours, size)
-    ranges: dict[str, list[float | None]] = {}
-    for kind in (dp.Laplace, dp.Gaussian):
-        noises = [least_noise(kind, many, ledger.funds(), facts) for many in numbers]
-        ranges[kind.__name__] = [
-            None if noise is None else float(noise.noise_range(Fraction(19, 20), facts)) for noise in noises
-        ]
+    ranges = {
+        kind.__name__: [noise_of(kind, many, ledger.funds(), facts, Fraction(19, 20)) for many in numbers]
+        for kind in (dp.Laplace, dp.Gaussian)
+    }
     near = [
         f"± {shown(min(known))} persons on {'one count' if many == 1 else f'each of {many:,} counts'}"
         for many, *found in zip(numbers, *ranges.values(), strict=True)
@@ -249,9 +233,11 @@ def left(ledger: dp.Ledger, counts: Sequence[int] = (1, 10, 100, 1_000)) -> Plot
     return Plot("What the rest of the budget buys", alt, caption, columns, rows, draw(frame, alt=alt))
 
 
-def least_noise(kind: Any, many: int, funds: Funds, facts: dp.data.Facts) -> Any:
-    """The least noise with which this many counts fit together; None if they do not."""
+def noise_of(kind: Any, many: int, funds: Funds, facts: dp.data.Facts, probability: Fraction) -> float | None:
+    """Within how many persons a count is with this probability, with the least noise with which this many counts fit
+    together; None if they do not."""
     try:
-        return dp.calibrate(lambda noise: kind(COUNT, noise), funds=funds, facts=facts, times=many)
+        noise: Any = dp.calibrate(lambda noise: kind(COUNT, noise), funds=funds, facts=facts, times=many)
     except ParameterError:
         return None
+    return float(noise.noise_range(probability, facts))

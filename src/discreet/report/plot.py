@@ -22,12 +22,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from discreet.core import ParameterError, percent
+from discreet.core import Exact, ParameterError, exact, percent
 
 Value = TypeVar("Value")
 Cell = str | int | float | Fraction | None
 
 _STYLE = Path(__file__).with_name("plot.mplstyle")
+_MOST_LINES = 6
 WIDTH = 5.6  # inches, of 72 units each: on a telephone the text is still about 9 pixels high
 
 INK, FAINT, GRID, PAPER = "#1d2329", "#5c6670", "#dfe3e7", "#ffffff"
@@ -209,6 +210,14 @@ def thinned(values: Sequence[Value], most: int) -> list[Value]:
     if len(values) <= most:
         return list(values)
     return [values[place * (len(values) - 1) // (most - 1)] for place in range(most)]
+
+
+def several(most: int = _MOST_LINES, **named: Sequence[Exact]) -> list[Fraction]:
+    """The one keyword argument as different positive numbers, the smallest first, and not more than can be drawn."""
+    ((name, values),) = named.items()
+    if isinstance(values, str) or not isinstance(values, Sequence) or not 1 <= len(values) <= most:
+        raise ParameterError(f"{name} must be a list of 1 to {most} numbers, found {values!r}", argument=name)
+    return sorted({exact.positive(**{name: value}) for value in values})
 
 
 def split(points: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -17,8 +17,7 @@ from discreet.pac import sample_size
 from discreet.plan import KINDS, RULES, plan
 from discreet.plan.models import methods
 from discreet.plan.problems import Model, Problem
-from discreet.report.budget_plot import several
-from discreet.report.plot import INK, SERIES, Panel, Plot, Scale, Series, draw, listed, shown
+from discreet.report.plot import INK, SERIES, Panel, Plot, Scale, Series, draw, listed, several, shown
 
 Numbers = Mapping[str, Any]
 """Of a plan: whole numbers, and maybe a radius."""
@@ -29,9 +28,11 @@ Measured = tuple[Any, int, float]
 Promises = Mapping[tuple[Fraction, int], float | None]
 """The bound that is promised for an epsilon and a size; None: nothing."""
 
+Lines = Sequence[tuple[str, Sequence[tuple[Fraction | int, float | None]]]]
+"""Lines, each with its name: points (epsilon or size, bound)."""
+
 _DELTA = Fraction(1, 10**6)
 _TWENTIETH = Fraction(1, 20)
-_LARGEST = 2**36  # persons: a size that is not found below this is not offered
 _NAMES = {"mean": "a mean", "median": "a median", "linear": "a linear regression", "logistic": "a logistic regression"}
 MODELS = ("linear", "logistic", "mean", "median")
 QUICK = ("linear", "logistic", "median")
@@ -76,23 +77,18 @@ def risk(
     word = "share of wrong rows" if kind in RULES else "excess risk"
     alt = _finding(what, word, promises, [excess for *_, excess in points])
     stars = {"color": INK, "linestyle": "", "marker": "*", "markersize": 9}
-    # What is not above zero has no place on a logarithmic axis and is in the table only.
-    over_epsilon = [
-        *(Series(f"{size:,} persons", [(float(each), promises[each, size]) for each in values]) for size in persons),
-        Series("measured", [(float(epsilon), excess) for epsilon, _, excess in points if excess > 0], stars),
-    ]
+    over_epsilon: Lines = [(f"{size:,} persons", [(each, promises[each, size]) for each in values]) for size in persons]
     over_size = [
-        *(
-            Series(f"epsilon {exact.shown(each)}", [(float(size), promises[each, size]) for size in persons])
-            for each in values
-        ),
-        Series("measured", [(float(size), excess) for _, size, excess in points if excess > 0], stars),
+        (f"epsilon {exact.shown(each)}", [(size, promises[each, size]) for size in persons]) for each in values
     ]
-    y = Scale(f"{word}, at most")
-    frames = (
-        Panel(Scale("epsilon", ticks=[float(each) for each in values]), y, over_epsilon[: None if points else -1]),
-        Panel(Scale("persons", ticks=[float(size) for size in persons]), y, over_size[: None if points else -1]),
-    )
+    frames = []
+    for place, (axis, lines) in enumerate((("epsilon", over_epsilon), ("persons", over_size))):
+        drawn = [Series(name, [(float(x), y) for x, y in line]) for name, line in lines]
+        # What is not above zero has no place on a logarithmic axis and is in the table only.
+        above = [(float(point[place]), point[2]) for point in points if point[2] > 0]
+        scale = Scale(axis, ticks=[float(each) for each in (values, persons)[place]])
+        drawn += [Series("measured", above, stars)] if points else []
+        frames.append(Panel(scale, Scale(f"{word}, at most"), drawn))
     caption = _caption(
         kind, word, exact.nonnegative(delta=delta), exact.probability(beta=beta), relation, promises, given
     )
@@ -142,13 +138,7 @@ def _finding(what: str, word: str, promises: Promises, excesses: Sequence[float]
 
 
 def _caption(
-    kind: str,
-    word: str,
-    delta: Fraction,
-    beta: Fraction,
-    relation: dp.Neighbours,
-    promises: Promises,
-    numbers: Numbers,
+    kind: str, word: str, delta: Fraction, beta: Fraction, relation: dp.Neighbours, promises: Promises, numbers: Numbers
 ) -> str:
     how, units = f"with probability {float(1 - beta):g}", ""
     if kind not in RULES:

@@ -10,7 +10,7 @@ from typing import Any
 
 import discreet as dp
 from discreet.core import Funds, ParameterError, exact
-from discreet.report.ledger_plot import COUNT, DOMAIN, least_noise
+from discreet.report.ledger_plot import COUNT, DOMAIN, noise_of
 from discreet.report.plot import FAINT, INK, SERIES, Panel, Plot, Scale, Series, draw, listed, shown, thinned, times
 
 MOST_POINTS = 400
@@ -57,7 +57,7 @@ def questions(
     others = [
         Alternative(
             kind.__name__,
-            [_error(kind, budget, facts, number, sure) for number in numbers],
+            [noise_of(kind, number, Funds.of(budget), facts, 1 - sure / number) for number in numbers],
             _price(kind, budget, facts, total, sure, widest),
         )
         for kind in (dp.Laplace, dp.Gaussian)[: 2 if budget.delta else 1]
@@ -112,14 +112,13 @@ def _frames(
             if each.price is not None
         ),
     ]
-
-    def whole_budget(axes: Any) -> None:
-        axes.axhline(1, color=FAINT, linestyle=":", linewidth=1.2, label="the whole budget")
-
+    limit = {"color": FAINT, "linestyle": ":", "linewidth": 1.2, "label": "the whole budget"}
     x = Scale("questions", (0.92, 1.1 * max(2, total)), log=True)
     return (
         Panel(x, Scale("error, persons"), errors, 3.2),
-        Panel(x, Scale("spent of the budget", percent=True), spending, 3.2, paint=whole_budget),
+        Panel(
+            x, Scale("spent of the budget", percent=True), spending, 3.2, paint=lambda axes: axes.axhline(1, **limit)
+        ),
     )
 
 
@@ -133,12 +132,6 @@ def _record(asked: Any) -> Question:
     known = None if error is None else abs(float(exact.number(error=error)))
     reach = math.inf if bound == math.inf else float(exact.nonnegative(error_bound=bound))
     return exact.whole(number=number), reach, known, float(exact.nonnegative(spent=spent))
-
-
-def _error(kind: Any, budget: dp.Budget, facts: dp.data.Facts, many: int, beta: Fraction) -> float | None:
-    """Within how many persons this many counts all are, with probability 1 - beta, if the budget is for all of them."""
-    noise = least_noise(kind, many, Funds.of(budget), facts)
-    return None if noise is None else float(noise.noise_range(1 - beta / many, facts))
 
 
 def _price(
@@ -158,16 +151,9 @@ def _price(
 
 def _largest(holds: Callable[[Fraction], bool]) -> Fraction | None:
     """About the largest noise for which it holds, to a thousandth."""
-    low = high = Fraction(1, 64)
-    if not holds(low):
-        return None
-    while holds(high * 2):
-        high *= 2
-    low, high = high, high * 2
-    while high - low > low / 1000:
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    first, limit = Fraction(1, 64), Fraction(2**1024)
+    ends = exact.bracket(lambda scale: not holds(scale), first, 2 * first, limit=limit) if holds(first) else None
+    return None if ends is None else exact.most(holds, *ends, lambda low, high: high - low <= low / 1000)
 
 
 def _finding(last: Question, truths: list[tuple[int, float]], others: list[Alternative]) -> str:
@@ -176,11 +162,8 @@ def _finding(last: Question, truths: list[tuple[int, float]], others: list[Alter
     text += f"promised ± {shown(bound)} persons" if math.isfinite(bound) else "promised no bound for the last"
     if truths:
         text += f"; the largest true error was {shown(max(error for _, error in truths))}"
-    costs = [
-        f"{exact.percent(each.price * total, up=True)} with {each.name} noise"
-        for each in others
-        if each.price is not None
-    ]
+    paid = [(each.name, each.price * total) for each in others if each.price is not None]
+    costs = [f"{exact.percent(price, up=True)} with {name} noise" for name, price in paid]
     if costs:
         text += f". Paying every question alone for the same bound would take {listed(costs)}"
     reach = [f"± {shown(each.errors[-1])} with {each.name}" for each in others if each.errors[-1] is not None]

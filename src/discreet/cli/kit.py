@@ -1,0 +1,323 @@
+"""What commands share: options, the table and the ledger that they open, and how they print.
+
+A command that releases something takes SCHEMA, a TOML file that names rows and ledger (`discreet.schema`), and has
+--data, --ledger, --rehearse and --json. With --rehearse the rows are made up from the schema and the ledger is
+`NAME.rehearsal.ledger` beside the real one; every line that is printed begins with the word rehearsal. A command prints
+text for people, or at the end one JSON object for programs (`Output`), and refuses with a ParameterError.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+import discreet as dp
+from discreet.describe import one_line as one_line
+from discreet.errors import BudgetExceeded, SchemaError, UnsupportedQuery
+from discreet.errors import DiscreetError as DiscreetError
+from discreet.errors import ParameterError as ParameterError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Command(click.Command):
+    """A command whose errors begin with the option that is wrong: they carry the name of the argument."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ParameterError as error:
+            options = {each.name: each.opts[0] for each in self.params if each.param_type_name == "option"}
+            option = options.get(error.argument or "")
+            if option is None:
+                raise
+            raise ParameterError(f"{option}: {error}") from error
+
+
+def together(*options: Decorator) -> Decorator:
+    """Several options as one decorator, in this order."""
+    return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
+
+
+table_options = together(
+    click.argument("schema", type=FILE),
+    click.option("--data", "data_path", type=FILE, help="File of rows, instead of the one in the schema."),
+    click.option("--ledger", "ledger_path", type=FILE, help="Ledger file, instead of the one in the schema."),
+    click.option("--rehearse", is_flag=True, help="Use synthetic rows and a separate ledger; spends nothing."),
+    JSON,
+)
+allowance_option = click.option(
+    "--allowance", metavar="NAME", help="Charge under this name: `ledger allow` gives it a share of the budget."
+)
+again_option = click.option(
+    "--again", is_flag=True, help="Pay for a new release, even if the same was released and stored before."
+)
+price_options = together(
+    click.option("--epsilon", help="Budget of this release."),
+    click.option("--delta", help="With --epsilon: the probability with which its guarantee may fail."),
+    click.option("--share", help="Instead of --epsilon: this share of the remaining budget, as 1/3."),
+    allowance_option,
+    again_option,
+)
+model_options = together(
+    click.option("--target", required=True, metavar="COLUMN", help="Column to predict."),
+    click.option(
+        "--features", metavar="A,B,C", help="Columns to predict from.  [default: all other columns that can serve]"
+    ),
+    price_options,
+)
+save_options = together(
+    click.option("--save", type=FILE, help="Write the result to this JSON file, which people can read too."),
+    click.option("--force", is_flag=True, help="With --save: replace an existing file."),
+)
+
+
+def take_cost(options: dict[str, Any]) -> dict[str, Any]:
+    """Take --epsilon, --delta and --share out of the options: what an estimator may cost, in exactly one way."""
+    epsilon, delta, share = (options.pop(name) for name in ("epsilon", "delta", "share"))
+    if (epsilon is None) == (share is None):
+        raise ParameterError("say what it may cost: either --epsilon 0.5 (and --delta 1e-7), or --share 1/3")
+    if share is not None and delta is not None:
+        raise ParameterError("--delta goes with --epsilon; a share is of the ledger's own epsilon and delta")
+    if share is not None:
+        return {"epsilon": dp.Share(share), "delta": 0}
+    budget = dp.Budget(epsilon, delta or 0)
+    return {"epsilon": budget.epsilon, "delta": budget.delta}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTable:
+    """A declaration, its rows and their ledger, real or made up.
+
+    allowance  the name under which charges are made, if there is one
+    """
+
+    schema: dp.Schema
+    table: dp.Table | dp.ParquetTable
+    ledger: dp.Ledger
+    output: Output
+    allowance: str | None = None
+
+    @staticmethod
+    def open(
+        path: Path,
+        *,
+        data_path: Path | None,
+        ledger_path: Path | None,
+        rehearse: bool,
+        as_json: bool,
+        allowance: str | None = None,
+        again: bool = False,
+    ) -> OpenTable:
+        """Read the schema, open the ledger, read the rows (or make them up): in this order, cheapest first.
+
+        allowance  a name that the ledger must know; a rehearsal gives it the share that it really has
+        again      nothing that is stored in the ledger is given back
+        """
+        schema = dp.Schema.read(path)
+        output = Output(as_json=as_json, rehearsal=rehearse)
+        where = ledger_path or schema.ledger
+        if where is None:
+            raise ParameterError('which ledger? Add ledger = "people.ledger" to the schema, or give --ledger')
+        if rehearse:
+            table, ledger = _rehearsal(schema, where, output, allowance)
+        else:
+            if not where.exists():
+                from discreet.ledger import sidecar_path
+
+                begin = f"there is no ledger at {where.name}"
+                if schema.data is not None and sidecar_path(schema.data).exists():
+                    raise ParameterError(f"{begin}, and {schema.data.name} had one: restore it from a backup")
+                make = f"`discreet ledger create {path} --epsilon 1 --delta 1e-6` makes one"
+                raise ParameterError(f"{begin} yet: {make}; --rehearse works without")
+            ledger = dp.Ledger.open(where)
+            if allowance is not None:
+                ledger.remaining(allowance=allowance)  # refuses unknown names
+            with output.working("reading the rows"):
+                table = schema.table(data_path)
+        if again:
+            from discreet.estimators.replay import pay_again
+
+            pay_again(ledger)
+        return OpenTable(schema, table, ledger, output, allowance)
+
+
+def _rehearsal(schema: dp.Schema, real: Path, output: Output, allowance: str | None) -> tuple[Any, dp.Ledger]:
+    """Made-up rows and their ledger: as many people and as much budget as the real ones have, if that is known."""
+    from discreet.rehearsal import PEOPLE
+
+    known = dp.Ledger.open(real, look=True) if real.exists() else None
+    budget = dp.Budget(1, "1e-6") if known is None else known.budget
+    people = schema.size or (known and known.facts and known.facts.size) or PEOPLE
+    table = schema.rehearsal(people)
+    where = real.with_name(f"{real.stem}.rehearsal.ledger")
+    if where.exists():
+        ledger = dp.Ledger.open(where)
+    else:
+        output.say(f"{where.name}: a rehearsal with {budget} and {people:,} made-up people")
+        ledger = dp.Ledger.create(where, budget, table)
+    if allowance is not None:
+        (known or ledger).remaining(allowance=allowance)  # refuses unknown names
+        real_share, share = (
+            {each.name: each.share for each in book.allowances()}.get(allowance) for book in (known or ledger, ledger)
+        )
+        if real_share is not None and real_share != share:
+            ledger.allow(allowance, share=real_share)
+    if ledger.budget != budget or (ledger.facts is not None and ledger.facts.size != table.facts.size):
+        raise dp.errors.LedgerMismatch(f"{where.name} rehearses another budget or another number of people: delete it")
+    return table, ledger
+
+
+def ledger_at(path: Path) -> dp.Ledger:
+    """The ledger in this file, or the one that this schema names."""
+    return dp.Ledger.open(schema_at(path)[1] if path.suffix.lower() == ".toml" else path)
+
+
+def schema_at(path: Path) -> tuple[dp.Schema, Path]:
+    """The schema in this file, and the file of the ledger that it must name."""
+    schema = dp.Schema.read(path)
+    if schema.ledger is None:
+        raise ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')
+    return schema, schema.ledger
+
+
+# How a command prints.
+
+Lines = Sequence[tuple[str, object]]
+"""Names, each with a sentence."""
+
+_NARROW = 76  # columns of a terminal: below this a table of five or six columns becomes a list
+_MARK = "rehearsal | "
+
+
+def exit_code(error: DiscreetError) -> int:
+    """The exit code of an error: 3 if the budget does not allow it, 2 if an argument or a question is wrong, else 1."""
+    if isinstance(error, BudgetExceeded):
+        return 3
+    return 2 if isinstance(error, (ParameterError, SchemaError, UnsupportedQuery)) else 1
+
+
+class Output:
+    """The standard output of one command."""
+
+    def __init__(self, *, as_json: bool = False, rehearsal: bool = False) -> None:
+        self.as_json, self.rehearsal = as_json, rehearsal
+        self.mark = _MARK if rehearsal else ""
+        self._console: Console | None = None
+
+    @property
+    def console(self) -> Console:
+        """Where text for people goes; narrow terminals, no colour and pipes are rich's business."""
+        from rich.console import Console
+
+        if self._console is None:
+            marked: Any = _Marked(sys.stdout) if self.rehearsal else None
+            width = max(20, Console().width - len(_MARK)) if self.rehearsal else None
+            self._console = Console(file=marked, width=width, highlight=False, markup=False, emoji=False)
+        return self._console
+
+    @property
+    def width(self) -> int:
+        return self.console.width
+
+    @property
+    def wide(self) -> bool:
+        """Whether a table of five or six columns is easier to read than a list."""
+        return self.width >= _NARROW
+
+    def say(self, text: str, *, style: str | None = None) -> None:
+        """Print a line or a paragraph."""
+        if not self.as_json:
+            self.console.print(text, style=style)
+
+    def hang(self, text: str, indent: str = "", *, style: str | None = None) -> None:
+        """Print a paragraph whose lines after the first are indented by two columns more."""
+        if not self.as_json:
+            lines = textwrap.fill(text, self.width, initial_indent=indent, subsequent_indent=f"{indent}  ")
+            self.say(lines, style=style)
+
+    def copyable(self, text: str) -> None:
+        """Print a line that may be copied: the terminal may break it, we do not."""
+        if not self.as_json:
+            self.console.print(text, soft_wrap=True)
+
+    def facts(self, lines: Lines) -> None:
+        """Print names and sentences in two columns; a sentence is wrapped under itself."""
+        if self.as_json:
+            return
+        indent = " " * (max(len(name) for name, _ in lines) + 2)
+        width = max(len(indent) + 12, self.width)
+        for name, text in lines:
+            first, *rest = textwrap.wrap(one_line(text), width, initial_indent=indent, subsequent_indent=indent)
+            self.copyable("\n".join([name.ljust(len(indent)) + first[len(indent) :], *rest]))
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Print rows in columns; a cell that does not fit the width is wrapped, never cut."""
+        from rich import box
+        from rich.table import Table
+
+        if self.as_json:
+            return
+        shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for place, header in enumerate(headers):
+            numeric = bool(rows) and {type(row[place]) for row in rows} <= {int, float}
+            shown.add_column(header, overflow="fold", justify="right" if numeric else "left")
+        for row in rows:
+            shown.add_row(*(one_line(f"{cell:,}" if type(cell) is int else cell) for cell in row))
+        self.console.print(shown)
+
+    def result(self, record: dict[str, Any]) -> None:
+        """Print one JSON object, if --json asked for it."""
+        if self.as_json:
+            click.echo(json.dumps(self.marked(record), indent=2, default=str))
+
+    def json_line(self, record: dict[str, Any]) -> None:
+        """Print one of several JSON objects as a line, at once."""
+        click.echo(json.dumps(self.marked(record), default=str))
+        sys.stdout.flush()
+
+    def marked(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record, which says so if it is of a rehearsal."""
+        return {"rehearsal": True, **record} if self.rehearsal else record
+
+    @contextmanager
+    def working(self, text: str) -> Iterator[None]:
+        """Show a sign of life on the error stream, if that is a terminal."""
+        from rich.console import Console
+
+        with Console(stderr=True, highlight=False, markup=False).status(text):
+            yield
+
+
+class _Marked(io.TextIOBase):
+    """A stream that begins every line with the mark of a rehearsal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream, self._fresh = stream, True
+
+    def write(self, text: str) -> int:
+        for line in text.splitlines(keepends=True):
+            self._stream.write((_MARK if self._fresh else "") + line)
+            self._fresh = line.endswith("\n")
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
