@@ -9,17 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from discreet.core import (
-    BudgetExceeded,
-    ConversationOver,
-    Guarantee,
-    Json,
-    LedgerUnavailable,
-    ParameterError,
-    Price,
-    canonical,
-    digest,
-)
+from discreet.core import ConversationOver, Guarantee, Json, LedgerUnavailable, ParameterError, Price, canonical
 from discreet.data import Dataset
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.opening import check_table
@@ -134,9 +124,7 @@ def _new_charge(ledger: Ledger, writer: Writer, purchase: Purchase, price: Price
     """Write a charge, if it fits."""
     state, source, (facts, facts_hash) = writer.state, purchase.data.source, ledger.recorded(purchase.data.facts)
     if not state.admits(price, purchase.allowance):
-        left = ledger.remaining(allowance=purchase.allowance)
-        whose = "" if purchase.allowance is None else f" under the allowance {purchase.allowance!r}"
-        raise BudgetExceeded(asked=str(price), remaining=f"{left.amounts()}{whose}", fits=left.fits(price))
+        raise ledger.refusal(price, purchase.allowance)
     if source is not None and ledger.path is not None:
         claim(source, ledger.id)
     if facts_hash not in state.facts:
@@ -199,9 +187,7 @@ def say(ledger: Ledger, *sayings: Saying, keep: Mapping[str, str]) -> None:
             writer.keep(name, text)
         for each in sayings:
             fields = {name: getattr(each, name) for name in Saying.__slots__}
-            if each.made_from is None:
-                del fields["made_from"]
-            writer.append("said", fields)
+            writer.append("said", {key: held for key, held in fields.items() if (key, held) != ("made_from", None)})
 
 
 @contextmanager
@@ -275,7 +261,7 @@ def _finish(ledger: Ledger, kind: str, receipt: Receipt, fields: Body) -> None:
 
 
 def _replayed(known: Stored, mechanism: Json, facts_hash: str) -> Receipt:
-    if digest(known.mechanism) != digest(mechanism):
+    if canonical(known.mechanism) != canonical(mechanism):
         raise ParameterError("this request id was used for another mechanism")
     if known.facts_hash != facts_hash:
         raise ParameterError("this request id was used for a table with other facts")
