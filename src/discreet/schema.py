@@ -167,7 +167,7 @@ def draft(path: str | os.PathLike[str]) -> str:
     head = [
         f"# What is public about {one_line(source.name)}. Nothing here may come from looking at the rows:",
         "# write what is known without them (a questionnaire's answers, the law, physics). Replace every FILL IN,",
-        "# and remove columns that nobody will ask about.",
+        "# and remove columns that are not needed.",
         *([header] if source.suffix.lower() == ".csv" else []),
         "",
         f"name = {_quoted(name)}",
@@ -178,7 +178,7 @@ def draft(path: str | os.PathLike[str]) -> str:
         "# size = 5000                       # add-remove: a public number near theirs, which sessions and models need",
         f"each_row_is_a_person = {_quoted(FILL_IN)}   # true; or instead of this line:",
         '# unit = "person"                   # the column that names a person',
-        "# rows_per_unit = 5                 # so many rows of a person are used, chosen at random",
+        "# rows_per_unit = 5                 # this many rows per person are used, chosen at random",
     ]
     body = [line for column, kind in types.items() for line in ("", f"[columns.{_key(column)}]", *_drafted(kind))]
     return "\n".join([*head, *body, ""])

@@ -123,7 +123,7 @@ def refuse_strangers(found: os.stat_result, name: str) -> None:
         raise LedgerUnavailable(f"{name} belongs to another user: it must be owned by whoever uses the ledger")
     if found.st_mode & _OTHERS:
         mode = stat.S_IMODE(found.st_mode)
-        raise LedgerUnavailable(f"{name} may be used by others (mode {mode:o}): chmod 600 it, if nobody changed it")
+        raise LedgerUnavailable(f"{name} may be used by others (mode {mode:o}): chmod 600 it, if it was not changed")
 
 
 def make_directory(path: Path) -> None:

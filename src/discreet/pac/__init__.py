@@ -172,7 +172,7 @@ def bounds_methods(bits: int | None, neighbours: Neighbours, size: int | None, b
         found = calibrate(lambda noise: RankBounds("x", Fraction(1, 2), 1 / noise), funds=funds, facts=facts)
         missed = found.missed(facts, float(beta))
         least, beyond = 4 * missed, 2 * missed + 1
-        condition = "so many rows lie below the low bound at most, and as many above the high one"
+        condition = "at most this many rows lie below the low bound, and as many above the high one"
         claim = Promise(None, "exponential mechanism on ranks, twice", condition=condition, measure="error")
 
         def solve(size: int | None) -> Offer:

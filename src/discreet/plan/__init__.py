@@ -372,11 +372,11 @@ KINDS: dict[str, Kind] = {
     "count": _release("how many rows satisfy a condition"),
     "sum": _release("the sum of a column whose values lie in [0, 1]"),
     "average": _release("the mean of such a column, its error with probability 1 - beta", shared=False),
-    "histogram": _release("how many rows there are in each of so many cells", ("cells",)),
-    "keys": _release("the same for cells that nobody can list: only those of many people appear"),
+    "histogram": _release("the number of rows in each cell", ("cells",)),
+    "keys": _release("the same for cells that cannot be listed: only those of many people appear"),
     "vector": _release("the sum of vectors of norm 1 in d dimensions", ("d",)),
-    "select": _release("the best of so many candidates, by a count", ("candidates",)),
-    "threshold": _release("yes or no to so many questions, until the first yes", ("questions",)),
+    "select": _release("the best of several candidates, by a count", ("candidates",)),
+    "threshold": _release("yes or no to several questions, until the first yes", ("questions",)),
     "mean": _model("the mean of values in [0, 1], by its squared error"),
     "median": _model("the median of values in [0, 1], by the absolute loss"),
     "quantile": _model("the percent % quantile of values in [0, 1]", ("percent",)),
@@ -384,21 +384,26 @@ KINDS: dict[str, Kind] = {
     "logistic": _model("logistic regression on d features of norm 1", ("d",)),
     "network": _model("a neural network on d features: private, but no bound is proved", ("d",)),
     "bounds": Kind(
-        "rule", "bounds for a column without any (or of so many bits)", (), ("bits",), "rows beyond", always=True
+        "rule",
+        "bounds for a column without any (or of whole numbers below 2^bits)",
+        (),
+        ("bits",),
+        "rows beyond",
+        always=True,
     ),
     "interior": Kind(
-        "rule", "a point between the smallest and the largest value of so many bits", ("bits",), always=True
+        "rule", "a point between the smallest and the largest of whole numbers below 2^bits", ("bits",), always=True
     ),
     "box": _rule("a box in d columns of 2^bits values", ("d", "bits")),
     "conjunction": _rule("at most k of d booleans or their opposites, joined by and", ("d", "k")),
-    "rule": _rule("at most k of so many conditions, joined by and", ("conditions", "k")),
-    "finite": _rule("the best of so many hypotheses", ("hypotheses",)),
+    "rule": _rule("at most k of the conditions, joined by and", ("conditions", "k")),
+    "finite": _rule("the best of a list of hypotheses", ("hypotheses",)),
     "questions": _questions("counts, each chosen after the answers before it", may=("bits", "cells")),
     "workload": _questions(
-        "counts that are all known beforehand; also so many marginals of `each` cells",
+        "counts that are all known in advance; also marginals of `each` cells",
         may=("bits", "cells", "marginals", "each"),
     ),
-    "synthetic": _questions("made-up rows: so many counts of them", may=("rows",), shared=False),
+    "synthetic": _questions("synthetic rows: counts of them", may=("rows",), shared=False),
 }
 """Every kind of plan."""
 

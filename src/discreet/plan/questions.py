@@ -49,10 +49,10 @@ MOST_BITS = 2**20
 
 _PUBLIC = "needs replace-one with one row a person, where the number of rows is public"
 _TOO_FEW = "no alpha below 1 fits this budget at this size"
-_BEFOREHAND = "all questions are known beforehand"
+_BEFOREHAND = "all questions are known in advance"
 _TOO_LARGE = "the hypothesis would have more than {:,} cells: " + IMAGINED
 _TOO_MUCH = "more noise than can be drawn"
-_TOO_MANY = "a ledger counts in nano-units, and so many charges do not fit however small each of them is"
+_TOO_MANY = "a ledger counts in nano-units, and this number of charges does not fit however small each of them is"
 _ONE = Count(Equals("it", "yes"))
 _ALL = Fraction(999, 1000)
 _GAPS = 200  # sizes of the last gap that are compared
@@ -370,7 +370,7 @@ def _synthetic(problem: Problem, questions: int) -> dict[str, Maker]:
     )
     unproved = (
         "how near it is to the table is not proved before it is fitted: it follows what a session measured, and what "
-        "nobody asked about is spread evenly. Ask for the counts that matter; each answer says its own bound"
+        "was not asked about is spread evenly. Ask for the counts that matter; each answer says its own bound"
     )
     drawn = by_error(
         DRAWN,
