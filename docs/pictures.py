@@ -13,7 +13,7 @@ from pathlib import Path
 
 import discreet as dp
 from discreet import report
-from discreet.estimators.rule_base import LearnedRule
+from discreet.estimators.rules import LearnedRule
 from discreet.pac import BoxRule
 from discreet.rehearsal import made_up
 from discreet.report.plot import Plot, shown

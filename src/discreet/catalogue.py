@@ -7,18 +7,9 @@ keep the old one readable.
 from __future__ import annotations
 
 from discreet import answering, data, guarantee, mechanisms, pac, query
-from discreet.erm import (
-    descent,
-    feasible_sets,
-    features,
-    losses,
-    network,
-    output_perturbation,
-    risk,
-    schedules,
-    scoring,
-)
+from discreet.erm import descent, feasible_sets, features, losses, network, output_perturbation, risk, schedules
 from discreet.erm.exponential import grid, line
+from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, SmallMisses
 
 CATALOGUE: dict[str, type] = {
     "above-threshold-laplace/1": mechanisms.AboveThresholdLaplace,
@@ -75,14 +66,14 @@ CATALOGUE: dict[str, type] = {
     "lasso/1": risk.Lasso,
     "last-descent/1": schedules.Last,
     "line-exponential/1": line.LineExponential,
-    "linear-rule/1": scoring.LinearRule,
+    "linear-rule/1": LinearRule,
     "literals/1": pac.Literals,
     "logistic/1": losses.Logistic,
     "marginals/1": answering.Marginals,
     "min-rank/1": pac.MinRank,
     "missing/1": query.Missing,
     "mistakes/1": pac.Mistakes,
-    "model-rule/1": scoring.ModelRule,
+    "model-rule/1": ModelRule,
     "neighbours/1": guarantee.Neighbours,
     "neural-descent/1": network.NeuralDescent,
     "noisy-counts/1": pac.NoisyCounts,
@@ -101,11 +92,11 @@ CATALOGUE: dict[str, type] = {
     "rank-quantile/1": mechanisms.RankQuantile,
     "reorder-slice-box/1": pac.ReorderSlice,
     "ridge/1": risk.Ridge,
-    "right-predictions/1": scoring.RightPredictions,
+    "right-predictions/1": RightPredictions,
     "risk/1": risk.Risk,
     "self-deleting-greedy/1": pac.SelfDeleting,
     "sliced-box/1": pac.SlicedBox,
-    "small-misses/1": scoring.SmallMisses,
+    "small-misses/1": SmallMisses,
     "softmax/1": losses.Softmax,
     "squared/1": losses.Squared,
     "stable-histogram/1": mechanisms.StableHistogram,

@@ -37,7 +37,6 @@ from discreet.funds import (
     Caps,
     Funds,
     Price,
-    caps_at,
     caps_of,
     price_of,
     remaining_books,

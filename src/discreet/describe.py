@@ -30,16 +30,13 @@ def does(stored: Json) -> str:
     kind = CATALOGUE.get(str(stored.get("name"))) if isinstance(stored, dict) else None
     if kind is None:
         return _FOREIGN
-    paragraph = (kind.__doc__ or "").split("\n\n")[0]
-    return " ".join(paragraph.split())
+    return " ".join((kind.__doc__ or "").split("\n\n")[0].split())
 
 
 def asked(stored: Any) -> str:
     """What was asked, as a person reads it; "" if the record names no columns."""
-    if not isinstance(stored, dict):
-        return ""
     try:
-        return _words(stored)
+        return _words(stored) if isinstance(stored, dict) else ""
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):  # a record of another version
         return _columns(stored)
 
@@ -47,7 +44,8 @@ def asked(stored: Any) -> str:
 def _words(stored: dict[str, Any]) -> str:
     name = stored.get("name")
     if name in _QUERIES:
-        return _QUERIES[name](stored) + _where(stored["where"])
+        condition = revive(stored["where"], _PREDICATES).in_words()
+        return _QUERIES[name](stored) + ("" if condition == "always" else f" where {condition}")
     if "query" in stored:
         return asked(stored["query"])
     if isinstance(stored.get("queries"), list):
@@ -73,11 +71,6 @@ _QUERIES: dict[Any, Callable[[dict[str, Any]], str]] = {
     "key-count/1": lambda stored: f"which {', '.join(stored['columns'])} there are",
     "vector-sum/1": lambda stored: f"the sums of {', '.join(stored['columns'])}",
 }
-
-
-def _where(stored: Json) -> str:
-    words = revive(stored, _PREDICATES).in_words()
-    return "" if words == "always" else f" where {words}"
 
 
 def _columns(stored: Json) -> str:

@@ -11,23 +11,26 @@ Prices are rounded up and never below one unit (a failure of exactly 0 costs 0);
 price is None: it closes that book for good. A charge is admitted if after adding it the failures are within their cap
 and at least one of the two books is within its own: docs/proofs/filter.md.
 
-    Price   what one charge costs, or the sum of many
-    Caps    what the sums may reach
-    Funds   what one release may cost, as a value: nothing is read while a mechanism is calibrated
-    Books   both books of a ledger at one moment
+    Price    what one charge costs, or the sum of many
+    Caps     what the sums may reach
+    Funds    what one release may cost, as a value: nothing is read while a mechanism is calibrated
+    Books    both books of a ledger at one moment
+    Amounts  what Price, Caps and Books have in common
 """
 
 from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from operator import add
 from typing import Any, Protocol
 
 from discreet import exact
 from discreet.errors import ParameterError
-from discreet.guarantee import Budget, Guarantee, choose_order, renyi_cap
+from discreet.guarantee import Budget, Guarantee, choose_order, renyi_cap, renyi_to_epsilon
 
 NANO = 10**9
 ATTO = 10**18
@@ -36,15 +39,29 @@ _UNWRITABLE = 10**4000  # Python refuses to spell numbers of more than 4300 digi
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
-    """Amounts in both books: the price of one charge, or the sum of many. None is infinite."""
+class Amounts:
+    """An amount in each book, and of failures."""
 
     renyi: int | None
     pure: int | None
     failure: int
 
+    def record(self) -> dict[str, int | None]:
+        """The amounts as JSON: integers in nano-units of epsilon and Renyi, in units of 1e-18 of failure."""
+        return {"renyi_nano": self.renyi, "pure_nano": self.pure, "failure_atto": self.failure}
+
+    def amounts(self) -> str:
+        """One line for the eye."""
+        return f"pure epsilon {_nano(self.pure)}, Renyi {_nano(self.renyi)}, failure {self.failure / ATTO:.3g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Price(Amounts):
+    """Amounts in both books: the price of one charge, or the sum of many. None is infinite."""
+
     def __add__(self, other: Price) -> Price:
-        return Price(_plus(self.renyi, other.renyi), _plus(self.pure, other.pure), self.failure + other.failure)
+        renyi, pure = _both(add, self.renyi, other.renyi), _both(add, self.pure, other.pure)
+        return Price(renyi, pure, self.failure + other.failure)
 
     def within(self, caps: Caps) -> bool:
         """At least one book is within its cap, and the failures within theirs."""
@@ -54,7 +71,8 @@ class Price:
 
     def joined(self, other: Price) -> Price:
         """The larger amount in every book."""
-        return Price(_larger(self.renyi, other.renyi), _larger(self.pure, other.pure), max(self.failure, other.failure))
+        renyi, pure = _both(max, self.renyi, other.renyi), _both(max, self.pure, other.pure)
+        return Price(renyi, pure, max(self.failure, other.failure))
 
     def less(self, part: Price) -> Price:
         """What remains of this sum when a part of it is taken out; a closed book stays closed."""
@@ -68,33 +86,50 @@ class Price:
             return self.renyi is charged.renyi
         return abs(self.renyi - charged.renyi) <= 1 + self.renyi // 10**12
 
-    def record(self) -> dict[str, int | None]:
-        """The amounts as JSON: integers in nano-units of epsilon and Renyi, in units of 1e-18 of failure."""
-        return _record(self.renyi, self.pure, self.failure)
+    def alone(self, order: Fraction | None, delta: Fraction) -> tuple[float, Fraction | None, float, Fraction]:
+        """Epsilon at this delta, pure epsilon, Renyi value and failure of one charge with this price: rounded up."""
+        pure = None if self.pure is None else Fraction(self.pure, NANO)
+        failure = Fraction(self.failure, ATTO)
+        renyi = math.inf if self.renyi is None else math.nextafter(self.renyi / NANO, math.inf)
+        left = delta - failure
+        proved = [math.inf if pure is None or left < 0 else math.nextafter(float(pure), math.inf)]
+        if order is not None and left > 0 and renyi < math.inf:
+            proved.append(renyi_to_epsilon(float(order), renyi, left))
+        return min(proved), pure, renyi, failure
+
+    def epsilon(self, order: Fraction | None, delta: Fraction) -> float | None:
+        """The least epsilon that either book proves of these sums, at this delta; None: nothing."""
+        proved = [] if self.pure is None else [float(Fraction(self.pure, NANO))]
+        if self.renyi and order is not None:
+            proved.append(renyi_to_epsilon(float(order), float(Fraction(self.renyi, NANO)), delta))
+        return min(proved, default=None)
 
     def __str__(self) -> str:
-        return _amounts(self.renyi, self.pure, self.failure)
+        return self.amounts()
 
 
 NOTHING = Price(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Caps:
+class Caps(Amounts):
     """What the sums may reach. renyi is None when the budget has no Renyi book (delta = 0)."""
 
-    renyi: int | None
     pure: int
-    failure: int
+
+    @staticmethod
+    def of(order: Fraction | None, budget: Budget, failure_share: Fraction) -> Caps:
+        """The caps that keep the budget's promise when the Renyi book has this order."""
+        pure, failure = math.floor(budget.epsilon * NANO), math.floor(budget.delta * failure_share * ATTO)
+        if order is None:
+            return Caps(None, pure, failure)
+        cap = renyi_cap(float(order), epsilon=budget.epsilon, delta=budget.delta * (1 - failure_share))
+        return Caps(max(0, math.floor(Fraction(cap) * NANO) - 1), pure, failure)
 
     def share(self, part: Fraction) -> Caps:
         """This part of every cap, rounded down."""
         renyi = None if self.renyi is None else math.floor(self.renyi * part)
         return Caps(renyi, math.floor(self.pure * part), math.floor(self.failure * part))
-
-    def record(self) -> dict[str, int | None]:
-        """The caps as JSON, as those of a price."""
-        return _record(self.renyi, self.pure, self.failure)
 
 
 def price_of(guarantee: Guarantee, order: Fraction | None) -> Price:
@@ -114,16 +149,7 @@ def caps_of(budget: Budget, failure_share: Fraction) -> tuple[Fraction | None, C
     """The order and the caps that a budget fixes for good."""
     chosen = choose_order(budget, failure_share)
     order = None if chosen is None else Fraction(chosen[0])
-    return order, caps_at(order, budget, failure_share)
-
-
-def caps_at(order: Fraction | None, budget: Budget, failure_share: Fraction) -> Caps:
-    """The caps that keep the budget's promise when the Renyi book has this order."""
-    pure, failure = math.floor(budget.epsilon * NANO), math.floor(budget.delta * failure_share * ATTO)
-    if order is None:
-        return Caps(None, pure, failure)
-    cap = renyi_cap(float(order), epsilon=budget.epsilon, delta=budget.delta * (1 - failure_share))
-    return Caps(max(0, math.floor(Fraction(cap) * NANO) - 1), pure, failure)
+    return order, Caps.of(order, budget, failure_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +216,9 @@ class Priced(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class Books(Amounts):
     """Both books of a ledger at one moment: what is spent, or what is left. Integers as in `Price`."""
 
-    renyi: int | None
-    pure: int | None
-    failure: int
     caps: Caps
     order: Fraction | None
     remaining: bool
@@ -214,8 +237,7 @@ class Books:
 
     def at_most(self, other: Books) -> Books:
         """The smaller amount in every book: what is left under two limits at once."""
-        renyi = None if self.renyi is None or other.renyi is None else min(self.renyi, other.renyi)
-        pure = None if self.pure is None or other.pure is None else min(self.pure, other.pure)
+        renyi, pure = _both(min, self.renyi, other.renyi), _both(min, self.pure, other.pure)
         return replace(self, renyi=renyi, pure=pure, failure=min(self.failure, other.failure))
 
     def used(self) -> Fraction:
@@ -253,14 +275,6 @@ class Books:
         """
         return Caps(self.renyi or None, 0 if self.renyi else self.pure or 0, self.failure).share(part)
 
-    def record(self) -> dict[str, int | None]:
-        """What is spent or left as JSON, as the amounts of a price."""
-        return _record(self.renyi, self.pure, self.failure)
-
-    def amounts(self) -> str:
-        """What is spent or left, without the caps."""
-        return _amounts(self.renyi, self.pure, self.failure)
-
     def fits(self, asked: Price) -> str:
         """How much of the budget that would be, and what would still be admitted instead; of ledger.remaining()."""
         return f"{self._compared(asked)}{self._admitted(asked)}"
@@ -271,14 +285,11 @@ class Books:
         if asked.failure > self.failure and self.caps.failure:
             part, left = Fraction(asked.failure, self.caps.failure), Fraction(self.failure, self.caps.failure)
             return f"It takes {_up(part)} of what is kept for failures, and {exact.percent(left)} is left. "
-        parts = [
-            (Fraction(price, cap), Fraction(left, cap))
-            for price, left, cap in (
-                (asked.renyi, self.renyi, self.caps.renyi),
-                (asked.pure, self.pure, self.caps.pure),
-            )
-            if price is not None and left is not None and cap
-        ]
+        books = ((asked.renyi, self.renyi, self.caps.renyi), (asked.pure, self.pure, self.caps.pure))
+        open_books = (
+            (price, left, cap) for price, left, cap in books if price is not None and left is not None and cap
+        )
+        parts = [(Fraction(price, cap), Fraction(left, cap)) for price, left, cap in open_books]
         if not parts:
             return ""
         part, left = min([each for each in parts if each[1]] or parts, key=lambda each: each[0] - each[1])
@@ -328,15 +339,6 @@ def _units(value: float | Fraction, scale: int) -> int:
     return -(-numerator * scale // denominator)
 
 
-def _record(renyi: int | None, pure: int | None, failure: int) -> dict[str, int | None]:
-    return {"renyi_nano": renyi, "pure_nano": pure, "failure_atto": failure}
-
-
-def _amounts(renyi: int | None, pure: int | None, failure: int) -> str:
-    """One line for the eye."""
-    return f"pure epsilon {_nano(pure)}, Renyi {_nano(renyi)}, failure {failure / ATTO:.3g}"
-
-
 def _of(amount: int | None, cap: int, word: str) -> str:
     closed = "closed, by a release that has no price in it"
     return closed if amount is None else f"{_nano(amount)} of {_nano(cap)} {word}"
@@ -346,12 +348,8 @@ def _up(part: Fraction) -> str:
     return f"more than {_TIMES} times all" if part > _TIMES else exact.percent(part, up=True)
 
 
-def _plus(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
-
-
-def _larger(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else max(one, other)
+def _both(operation: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else operation(one, other)
 
 
 def _minus(whole: int | None, part: int | None) -> int | None:

@@ -420,7 +420,7 @@ def _asked(learned) -> np.ndarray:
 
 
 def _learned(rule):
-    from discreet.estimators.rule_base import LearnedRule
+    from discreet.estimators.rules import LearnedRule
 
     return LearnedRule(rule, SMALL, rule.sentence(SMALL))
 

@@ -20,7 +20,7 @@ IMPORTS = (
     "from fractions import Fraction\n"
     "from discreet.errors import BudgetExceeded, ConversationOver\n"
     "from discreet.ledger import Ledger\n"
-    "from discreet.mechanisms import Above, AboveThreshold\n"
+    "from discreet.mechanisms import AboveThreshold, IsAbove\n"
     "from discreet.query import Count\n"
     "from discreet.release import release, reopen\n"
     "from tests.ledger_doubles import Pure, people\n"

@@ -15,11 +15,10 @@ from sklearn.exceptions import NotFittedError
 
 import discreet as dp
 from discreet.data import BitMatrix
-from discreet.estimators import rule_base
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.input import Part, declared_numbers
-from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier, sentence
+from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier, of_part, sentence
 from discreet.method import Offer, Promise
 from discreet.pac.rules import BoxRule, Conjunction, Labels, Literals, Thresholds
 from tests.pac_game import assert_honest, clopper_pearson_lower, clopper_pearson_upper, failures, mistakes, most_losses
@@ -275,11 +274,11 @@ def test_a_promise_without_a_theorem_says_so():
 def test_a_promise_about_a_part_of_a_table_is_about_its_rows():
     offer = Offer("one", None, Promise(0.01, "theorem", beta=0.05, condition="if the labels are right"))
     part = Part(BitMatrix(BITS[:100], TARGET[:100], target=dp.Category(0, 1)), 400)
-    assert rule_base.of_part(offer, part).promise.bound == pytest.approx(0.04)
+    assert of_part(offer, part).promise.bound == pytest.approx(0.04)
     small = Part(BitMatrix(BITS[:4], TARGET[:4], target=dp.Category(0, 1)), 400)
-    assert rule_base.of_part(offer, small).promise.bound is None
+    assert of_part(offer, small).promise.bound is None
     whole = BitMatrix(BITS, TARGET, target=dp.Category(0, 1))
-    assert rule_base.of_part(offer, whole) == offer
+    assert of_part(offer, whole) == offer
 
 
 def test_under_add_remove_a_promise_supposes_as_many_rows_as_were_declared():

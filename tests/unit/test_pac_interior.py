@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from discreet.data import AnyNumber, Category, Domain, Facts, Integers, Number, ParquetTable, Table, Whole
 from discreet.errors import BudgetExceeded, ParameterError, SchemaError
-from discreet.estimators.bounds import suggest_bounds
-from discreet.estimators.interior import interior_point
-from discreet.estimators.location import Mean, Median, Quantile
+from discreet.estimators.location import Mean, Median, Quantile, interior_point, suggest_bounds
 from discreet.funds import FAILING, Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.ledger import Ledger

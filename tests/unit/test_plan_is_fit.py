@@ -8,7 +8,7 @@ import pytest
 import discreet as dp
 from discreet import method
 from discreet.erm.solvers import ALIAS
-from discreet.estimators import boxes, conjunctions, linear, location, rules
+from discreet.estimators import linear, location, rules
 from discreet.method import Method
 from discreet.pac.rules import Thresholds
 
@@ -30,7 +30,7 @@ def chosen_from(monkeypatch):
         lists.append(methods)
         return method.choose(methods, *arguments, **named)
 
-    for module in (boxes, conjunctions, linear, location, rules):
+    for module in (linear, location, rules):
         monkeypatch.setattr(module, "choose", choose)
     return lists
 

@@ -17,7 +17,7 @@ import pytest
 from discreet import report
 from discreet.data import AnyNumber, Category, Domain, Facts, Identity, Number
 from discreet.errors import ParameterError
-from discreet.estimators.rule_base import LearnedRule
+from discreet.estimators.rules import LearnedRule
 from discreet.exact import percent
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours

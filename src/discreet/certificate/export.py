@@ -45,7 +45,16 @@ def read_export(lines: Iterable[str]) -> tuple[list[Body], bool]:
     state, whole, last = State(), True, GENESIS
     with shape_errors():
         for number, line in enumerate((line for line in lines if line.strip()), 1):
-            body = _parsed(line, number)
+            try:
+                body = json.loads(line, object_pairs_hook=unique_keys)
+                texts = [body[key] for key in ("kind", "hash", "previous")]
+                entry = type(body["seq"]) is int and all(type(each) is str for each in texts)
+            except ParameterError as twice:
+                raise LedgerCorrupt(number, "every key once", str(twice)) from None
+            except (ValueError, RecursionError, TypeError, KeyError):
+                entry = False
+            if not entry:
+                raise ParameterError(f"line {number} is no entry of a ledger: `discreet ledger export` writes them")
             if body["seq"] != number or body["previous"] != last:
                 raise LedgerCorrupt(number, "the entry that follows the one before it", "another: lines are missing")
             added = ("seq", "hash") if body["kind"] == "open" else ("seq", "hash", "warning", "answer_text")
@@ -63,15 +72,3 @@ def read_export(lines: Iterable[str]) -> tuple[list[Body], bool]:
     if not bodies or bodies[0]["kind"] != "open":
         raise ParameterError("this is no export of a ledger: `discreet ledger export` writes one")
     return bodies, whole
-
-
-def _parsed(line: str, number: int) -> Body:
-    try:
-        body = json.loads(line, object_pairs_hook=unique_keys)
-        if type(body["seq"]) is int and all(type(body[key]) is str for key in ("kind", "hash", "previous")):
-            return dict(body)
-    except ParameterError as twice:
-        raise LedgerCorrupt(number, "every key once", str(twice)) from None
-    except (ValueError, RecursionError, TypeError, KeyError):
-        pass
-    raise ParameterError(f"line {number} is no entry of a ledger: `discreet ledger export` writes them")

@@ -12,29 +12,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.core import (
-    ATTO,
-    NANO,
-    NOTHING,
-    Budget,
-    Guarantee,
-    Json,
-    LedgerCorrupt,
-    LedgerMismatch,
-    Neighbours,
-    ParameterError,
-    Price,
-    SchemaError,
-    price_of,
-    renyi_to_epsilon,
-    revive,
-)
+from discreet.core import Guarantee, LedgerCorrupt, LedgerMismatch, ParameterError, SchemaError, price_of, revive
 from discreet.describe import asked, does
 from discreet.ledger import Body, Ledger, answer_text, large, price_from, text_hash
 
 FORMAT = "discreet-certificate/1"
 _UNREADABLE = (ArithmeticError, AttributeError, LookupError, ParameterError, TypeError)  # `revive` of foreign records
-_ENDS = {"answer": "answered", "burn": "burned", "top": "ended", "close": "ended", "reconcile": "ended"}
+_BURNED = "burned: it was charged and its answer was never given"
+_ENDED = ("ended", "a conversation that has ended")
+_STATUS: dict[str | None, tuple[str, str]] = {
+    None: ("charged, not answered yet", "a conversation that may still answer"),
+    "answer": ("answered", "a conversation that has answered"),
+    "burn": (_BURNED, _BURNED),
+    **dict.fromkeys(("top", "close", "reconcile"), _ENDED),
+}
+"""By the kind of the entry that ended a charge: the state of a release, and of a conversation."""
 
 
 def catalogue() -> Mapping[str, type]:
@@ -93,15 +85,12 @@ class Evidence:
         end = None if self.end is None else {key: each for key, each in self.end.items() if key != "answer_text"}
         return replace(self, end=end)
 
-    @property
-    def order(self) -> Fraction | None:
-        return None if self.opening["order"] is None else Fraction(self.opening["order"])
-
     def statement(self, *, with_answer: bool = False) -> dict[str, Any]:
         """Everything that the certificate says, but for its digest."""
         body, opening, identity = self.body, self.opening, self.opening["identity"]
         charged = body["kind"] == "charge"
-        asked_record = body["mechanism"] if charged else body["question"]
+        asked_record, order = body["mechanism"] if charged else body["question"], opening["order"]
+        ended_by = None if self.end is None else self.end["kind"]
         facts, answered = self.facts["facts"], self.end if charged else body
         if answered is not None and "answer" not in answered:  # a conversation's answers are not stored
             answered = None
@@ -114,7 +103,7 @@ class Evidence:
             "entry_hash": body["hash"],
             "head": {"entry": self.head["seq"], "hash": self.head["hash"]},
             "time": body["time"],
-            "status": self._status() if charged else "said",
+            "status": _STATUS[ended_by][body["mode"] == "conversation"] if charged else "said",
             "mechanism": asked_record,
             "does": does(asked_record) if charged else _SAID,
             "asked": asked(asked_record),
@@ -128,7 +117,7 @@ class Evidence:
             "schema": facts,
             **(self._prices() if charged else _FREE),
             "budget": {"epsilon": opening["epsilon"], "delta": opening["delta"], "covers": _COVERS},
-            "accounting": _accounting(self.order),
+            "accounting": _ACCOUNTING.format("" if order is None else f", and of Renyi divergences at order {order}"),
             "implementation": _IMPLEMENTATION,
             "code_version": body.get("version", opening["version"]),
             "answer_hash": None if answered is None else large(answered) or text_hash(answer_text(answered)),
@@ -138,32 +127,29 @@ class Evidence:
             said["answer"] = None if answered is None else answer_text(answered)
         return said
 
-    def _status(self) -> str:
-        talks = self.body["mode"] == "conversation"
-        if self.end is None:
-            return "a conversation that may still answer" if talks else "charged, not answered yet"
-        word = _ENDS[self.end["kind"]]
-        if word == "burned":
-            return "burned: it was charged and its answer was never given"
-        return f"a conversation that has {word}" if talks else word
-
     def _prices(self) -> dict[str, Any]:
         """What this charge alone promises, computed again from its record; from its price if that cannot be done."""
-        budget = Budget(Fraction(self.opening["epsilon"]), Fraction(self.opening["delta"]))
-        order, charged, guarantee = self.order, price_from(self.body["price"]), self._guarantee()
-        if guarantee is None:
-            epsilon, pure, renyi, failure = _from_price(charged, budget, order)
+        order = None if self.opening["order"] is None else Fraction(self.opening["order"])
+        charged, delta = price_from(self.body["price"]), Fraction(self.opening["delta"])
+        try:
+            mechanism = revive(self.body["mechanism"], catalogue())
+            guarantee = mechanism.guarantee(revive(self.facts["facts"], catalogue()))
+        except _UNREADABLE:
+            guarantee = None
+        priced_again = isinstance(guarantee, Guarantee)
+        if not priced_again:
+            epsilon, pure, renyi, failure = charged.alone(order, delta)
         else:
             again = price_of(guarantee, order)
             if not again.agrees(charged):
                 raise LedgerCorrupt(self.body["seq"], f"the price {again}", str(charged))
-            epsilon, pure, failure = guarantee.epsilon(budget.delta), guarantee.pure, guarantee.failure
+            epsilon, pure, failure = guarantee.epsilon(delta), guarantee.pure, guarantee.failure
             renyi = math.inf if order is None else guarantee.at(float(order))
         return {
             "alone": {
                 "epsilon": None if epsilon == math.inf else repr(epsilon),
                 "delta": self.opening["delta"],
-                "priced_again": guarantee is not None,
+                "priced_again": priced_again,
             },
             "original": {
                 "pure_epsilon": None if pure is None else str(pure),
@@ -173,15 +159,6 @@ class Evidence:
             },
             "price": charged.record(),
         }
-
-    def _guarantee(self) -> Guarantee | None:
-        """The mechanism's guarantee by its record; None if the record is not one that this version can read."""
-        try:
-            mechanism = revive(self.body["mechanism"], catalogue())
-            guarantee = mechanism.guarantee(revive(self.facts["facts"], catalogue()))
-        except _UNREADABLE:
-            return None
-        return guarantee if isinstance(guarantee, Guarantee) else None
 
 
 def _certifiable(body: Body) -> Body:
@@ -199,15 +176,20 @@ _IMPLEMENTATION = (
     "discreet: a charge is durable before the rows are read; sums are integers, and so is the noise, drawn exactly "
     "from the operating system's randomness; an answer is stored before it is given."
 )
+_ACCOUNTING = (
+    "Central model: one trusted holder of the rows. Sums of pure epsilon{}; each charge was admitted only while one of "
+    "the sums, and the sum of the failures, stayed within the cap that follows from the budget. Mechanisms may be "
+    "chosen after seeing earlier answers. What is computed from released answers costs nothing."
+)
 _COVERS = "everything that was or will be released through this ledger, together, by anybody"
 _FREE: dict[str, Any] = {
     "alone": {"epsilon": "0", "delta": "0", "priced_again": True},
     "original": {"pure_epsilon": "0", "renyi_order": None, "renyi": "0", "failure": "0"},
-    "price": NOTHING.record(),
+    "price": {"renyi_nano": 0, "pure_nano": 0, "failure_atto": 0},
 }
 
 
-def readable(question: Json, facts: Json) -> bool:
+def readable(question: Any, facts: Any) -> bool:
     """Whether this is the record of a question that can be asked about a table with these facts."""
     try:
         asks = revive(question, catalogue())
@@ -218,41 +200,15 @@ def readable(question: Json, facts: Json) -> bool:
     return True
 
 
-def _from_price(
-    charged: Price, budget: Budget, order: Fraction | None
-) -> tuple[float, Fraction | None, float, Fraction]:
-    """Epsilon, pure epsilon, Renyi value and failure as the ledger counted them: rounded up."""
-    pure = None if charged.pure is None else Fraction(charged.pure, NANO)
-    failure = Fraction(charged.failure, ATTO)
-    renyi = math.inf if charged.renyi is None else math.nextafter(charged.renyi / NANO, math.inf)
-    left = budget.delta - failure
-    proved = [math.inf if pure is None or left < 0 else math.nextafter(float(pure), math.inf)]
-    if order is not None and left > 0 and renyi < math.inf:
-        proved.append(renyi_to_epsilon(float(order), renyi, left))
-    return min(proved), pure, renyi, failure
-
-
-def _accounting(order: Fraction | None) -> str:
-    also = "" if order is None else f", and of Renyi divergences at order {order}"
-    return (
-        f"Central model: one trusted holder of the rows. Sums of pure epsilon{also}; each charge was admitted only "
-        "while one of the sums, and the sum of the failures, stayed within the cap that follows from the budget. "
-        "Mechanisms may be chosen after seeing earlier answers. What is computed from released answers costs nothing."
-    )
-
-
 def _not_protected(opening: Body) -> list[str]:
     """What the promise does not cover, in sentences."""
-    identity = opening["identity"]
-    relation = Neighbours(identity["relation"], identity["rows"])
-    own = (
-        "The rows of one person together, if somebody has several: each row counts as a person of its own."
-        if identity["unit"] is None
-        else f"One person under two values of {identity['unit']!r}: each value counts as a person of its own."
-    )
+    unit, replace_one = opening["identity"]["unit"], opening["identity"]["relation"] == "replace-one"
+    own = "The rows of one person together, if somebody has several: each row counts as a person of its own."
+    if unit is not None:
+        own = f"One person under two values of {unit!r}: each value counts as a person of its own."
     return [
         *(["Everything: a testing ledger accepts noise that can be foreseen."] if opening["testing"] else []),
-        *(["How many persons there are: replace-one makes that number public."] if relation.replace_one else []),
+        *(["How many persons there are: replace-one makes that number public."] if replace_one else []),
         own,
         "Several persons together, such as a family: the promise for k persons is about k times weaker.",
         "What follows about a person from facts about everybody: it could be learned without that person's rows.",

@@ -7,19 +7,19 @@
     select_model                           one of several fitted models, for one charge  selection.py
     BoxClassifier                          a box of numbers                              boxes.py
     ConjunctionClassifier                  a conjunction of booleans                     conjunctions.py
-    RuleClassifier, FiniteClassClassifier  conditions on a table; any finite list        rulelists.py
-    interior_point, suggest_bounds         a point between values; bounds for a column   interior.py, bounds.py
+    RuleClassifier, FiniteClassClassifier  conditions on a table; any finite list        rules.py
+    interior_point, suggest_bounds         a point between values; bounds for a column   location.py
+
+They share base.py (terms, one charge), input.py (reads rows), replay.py (stored models); learners of rules rules.py.
 
 They follow scikit-learn's contract: `get_params`, `clone`, pipelines, `set_output`, pickling of fitted models. A fit is
 random, and nothing about it can be seeded. A ledger in a parameter is shared by all clones, and pickles as its path.
 """
 
-from discreet.estimators.bounds import Suggested, suggest_bounds
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
-from discreet.estimators.interior import Interior, interior_point
 from discreet.estimators.linear import LinearRegression, LogisticRegression
-from discreet.estimators.location import Mean, Median, Quantile
+from discreet.estimators.location import Interior, Mean, Median, Quantile, Suggested, interior_point, suggest_bounds
 from discreet.estimators.network import MLPClassifier
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier
 from discreet.estimators.scaler import DeclaredScaler

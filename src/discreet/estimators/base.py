@@ -41,7 +41,6 @@ from discreet.estimators.replay import Request
 from discreet.ledger import Ledger, price_from
 from discreet.mechanisms import Mechanism
 from discreet.method import Offer
-from discreet.pac import MistakeBound
 from discreet.release import Released, release
 
 
@@ -74,7 +73,7 @@ class FitGuarantee:
     alone: Evidence | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
-    def of(got: Released | MistakeBound, budget: Budget, terms: Terms, ledger: Ledger, what: str) -> FitGuarantee:
+    def of(got: Released, budget: Budget, terms: Terms, ledger: Ledger, what: str) -> FitGuarantee:
         """What a release promises: `what` alone, or as an entry of the ledger that the terms name."""
         if terms.ledger is None:
             evidence = Evidence.of(ledger, got.entry).without_answer()
@@ -139,49 +138,37 @@ _ELSEWHERE = {"ledger", "allowance", "epsilon", "delta", "neighbours", "size", "
 """Parameters that do not say what is released about a table, or that the checked terms say better."""
 
 
-def terms_of(estimator: Any, problem: Any = None) -> Terms:
+def terms_of(asked: Any, problem: Any = None) -> Terms:
     """Check the parameters that every estimator has; an error here costs nothing.
 
+    asked    an estimator, or anything with its parameters
     problem  what is asked, of a function that is no estimator
     """
-    ledger = estimator.ledger
+    ledger, allowance, epsilon = asked.ledger, asked.allowance, asked.epsilon
     if ledger is not None and not isinstance(ledger, Ledger):
         raise ParameterError(f"ledger must be a Ledger or None, found a {type(ledger).__name__}")
-    if not isinstance(estimator.neighbours, (str, Neighbours)):
-        raise ParameterError(f'neighbours must be "replace-one" or "add-remove", found {estimator.neighbours!r}')
-    allowance = checked_allowance(getattr(estimator, "allowance", None), ledger)
-    size = None if estimator.size is None else exact.whole(size=estimator.size)
-    share = estimator.epsilon if isinstance(estimator.epsilon, Share) else None
-    budget = _budget(estimator, ledger)
-    if hasattr(estimator, "get_params"):
-        given = estimator.get_params(deep=False).items()
-        problem = [type(estimator).__name__, {name: value for name, value in given if name not in _ELSEWHERE}]
-    if problem is not None:
-        cost = [share, allowance] if budget is None else [budget.epsilon, budget.delta]
-        problem = [problem, cost]
-    return Terms(budget, share, ledger, Neighbours.of(estimator.neighbours), size, allowance, problem)
-
-
-def checked_allowance(allowance: Any, ledger: Ledger | None) -> str | None:
-    """The name, if the ledger has such an allowance."""
-    if allowance is None:
-        return None
-    if ledger is None:
-        raise ParameterError("an allowance is a share of a ledger's budget: give ledger=")
-    ledger.remaining(allowance=exact.text(allowance=allowance))  # refuses unknown names
-    return str(allowance)
-
-
-def _budget(estimator: Any, ledger: Ledger | None) -> Budget | None:
-    if estimator.epsilon is not None and not isinstance(estimator.epsilon, Share):
-        return Budget(estimator.epsilon, estimator.delta)
-    if ledger is None and estimator.epsilon is not None:
+    if not isinstance(asked.neighbours, (str, Neighbours)):
+        raise ParameterError(f'neighbours must be "replace-one" or "add-remove", found {asked.neighbours!r}')
+    if allowance is not None:
+        if ledger is None:
+            raise ParameterError("an allowance is a share of a ledger's budget: give ledger=")
+        ledger.remaining(allowance=exact.text(allowance=allowance))  # refuses unknown names
+    size = None if asked.size is None else exact.whole(size=asked.size)
+    share, budget = epsilon if isinstance(epsilon, Share) else None, None
+    if share is None and epsilon is not None:
+        budget = Budget(epsilon, asked.delta)
+    elif ledger is None and share is not None:
         raise ParameterError("a share is of what a ledger has left: give ledger=, or a number as epsilon")
-    if ledger is None:
+    elif ledger is None:
         raise ParameterError("epsilon must be given: a number > 0, or with a ledger None for all that is left there")
-    if exact.nonnegative(delta=estimator.delta) != 0:
+    elif exact.nonnegative(delta=asked.delta) != 0:
         raise ParameterError("delta goes with a number as epsilon: otherwise the ledger's own budget decides")
-    return None
+    if hasattr(asked, "get_params"):
+        given = asked.get_params(deep=False).items()
+        problem = [type(asked).__name__, {name: value for name, value in given if name not in _ELSEWHERE}]
+    if problem is not None:
+        problem = [problem, [share, allowance] if budget is None else [budget.epsilon, budget.delta]]
+    return Terms(budget, share, ledger, Neighbours.of(asked.neighbours), size, allowance, problem)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,31 +221,26 @@ class Task:
         limits: Json = {"renyi": funds.caps.renyi, "pure": funds.caps.pure, "failure": funds.caps.failure}
         return Task(terms, data, funds, limits, request)
 
-    @staticmethod
-    def fixed(
-        terms: Terms, data: Dataset, mechanism: Mechanism, *, table: bool, memo: str, alone: Budget | None = None
-    ) -> Task:
-        """The release of a mechanism that is fixed by its parameters.
-
-        table  whether the rows are those of a table, so that the same can be asked again
-        alone  its budget, where the terms have no ledger
-        """
-        budget = alone if terms.ledger is None else terms.ledger.budget
-        assert budget is not None
-        request = Request.of(terms.ledger, memo, mechanism if table else None, data.facts)
-        return Task(replace(terms, budget=alone), data, Funds.of(budget), request=request)
-
     def release(self, mechanism: Mechanism, *, memo: str, what: str = "release") -> Charge:
-        """Charge and run the mechanism, or get back what this request released before. what: it is called this."""
-        terms, ledger = self.terms, self._charged_to(mechanism)
+        """Charge and run the mechanism, or get back what this request released before. what: it is called this.
+
+        Without a ledger there is a new one for this mechanism alone, whose delta is divided as the mechanism needs it.
+        """
+        terms, ledger = self.terms, self.terms.ledger
+        if ledger is None:
+            assert self.funds.budget is not None
+            guarantee = mechanism.guarantee(self.data.facts)
+            fitting = (share for share in _DIVISIONS if self.funds.keeping(share).admits(guarantee))
+            share = next(fitting, _DIVISIONS[0])  # if none fits the charge says so
+            ledger = Ledger.in_memory(self.funds.budget, self.data.identity, failure_share=share)
         how: dict[str, Any] = {"ledger": ledger, "allowance": terms.allowance, "memo": memo}
         if self.request is None:
             got = release(mechanism, self.data, **how)
         else:
             with self.request.taken(mechanism) as request:
                 got = release(mechanism, self.data, request=request, within=self.within, **how)
-        guarantee = FitGuarantee.of(got, terms.budget or ledger.budget, terms, ledger, what)
-        return Charge(got, guarantee, None if terms.ledger is None else got.entry)
+        promised = FitGuarantee.of(got, terms.budget or ledger.budget, terms, ledger, what)
+        return Charge(got, promised, None if terms.ledger is None else got.entry)
 
     def learn(self, estimator: Any, offer: Offer) -> Released:
         """Charge and run what was chosen; what is public about it becomes the estimator's."""
@@ -268,15 +250,27 @@ class Task:
         estimator.method_, estimator.promise_ = offer.method, offer.promise
         return charge.released
 
-    def _charged_to(self, mechanism: Mechanism) -> Ledger:
-        """The ledger; or a new one for this mechanism alone, whose delta is divided as the mechanism needs it."""
-        if self.terms.ledger is not None:
-            return self.terms.ledger
-        assert self.funds.budget is not None
-        guarantee = mechanism.guarantee(self.data.facts)
-        fitting = (share for share in _DIVISIONS if self.funds.keeping(share).admits(guarantee))
-        share = next(fitting, _DIVISIONS[0])  # if none fits the charge says so
-        return Ledger.in_memory(self.funds.budget, self.data.identity, failure_share=share)
+
+def release_fixed(
+    terms: Terms,
+    data: Dataset,
+    mechanism: Mechanism,
+    *,
+    table: bool,
+    memo: str,
+    alone: Budget | None = None,
+    what: str = "release",
+) -> Charge:
+    """Release a mechanism that is fixed by its parameters.
+
+    table  whether the rows are those of a table, so that the same can be asked again
+    alone  its budget, where the terms have no ledger
+    """
+    budget = alone if terms.ledger is None else terms.ledger.budget
+    assert budget is not None
+    request = Request.of(terms.ledger, memo, mechanism if table else None, data.facts)
+    task = Task(replace(terms, budget=alone), data, Funds.of(budget), request=request)
+    return task.release(mechanism, memo=memo, what=what)
 
 
 REFUSED = {

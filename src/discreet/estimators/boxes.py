@@ -7,14 +7,8 @@ from typing import Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from discreet import exact
-from discreet.data import Column, Domain, Number
-from discreet.estimators import input as reading
-from discreet.estimators.base import Task, Terms, refuse, terms_of
-from discreet.estimators.input import Examples, number_examples
-from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
-from discreet.method import choose
-from discreet.pac import BoxRule, learners
+from discreet.estimators.rules import LearnedRule, RuleLearner
+from discreet.pac import BoxRule, box_methods, ordered, sample_size
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -52,28 +46,14 @@ class BoxClassifier(RuleLearner):
     step: Any = None
     alpha: Any = None
 
-    def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> BoxClassifier:  # noqa: N803
-        """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
-        refuse(refused)
-        terms = terms_of(self)
-        alpha, beta = wanted(self.alpha), exact.probability(beta=self.beta)
-        rows = self._examples(terms, X, y, features)
-        fit = Task.of(terms, rows.data, about=rows.about)
-        methods = learners.box_methods(rows.columns, rows.labels, rows.facts, beta, fit.funds)
-        offer = of_part(choose(methods, self.method, rows.facts.size, alpha=alpha), rows.data)
-        rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in fit.learn(self, offer).value))
-        self.rule_ = LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain))
-        self.from_table_ = reading.is_table(X)
-        return self
+    _takes: ClassVar[str] = "bounded"
 
-    _words: ClassVar[str] = "a Number"
+    def _methods(self, rows: Any, beta: Any, funds: Any) -> Any:
+        return box_methods(rows.columns, rows.labels, rows.facts, beta, funds)
 
-    @staticmethod
-    def _takes(column: Column) -> bool:
-        return column.bounded
-
-    def _array_examples(self, terms: Terms, x: Any, y: Any, *, reset: bool) -> Examples:
-        return number_examples(self, terms, x, y, reset=reset)
+    def _learned(self, value: Any, rows: Any) -> LearnedRule:
+        rule = BoxRule(rows.columns, *(tuple(map(int, codes)) for codes in value))
+        return LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain))
 
     @property
     def box_(self) -> LearnedRule:
@@ -84,12 +64,12 @@ class BoxClassifier(RuleLearner):
     @property
     def bounds_(self) -> dict[str, tuple[float, float]]:
         """Low and high of every feature, in its own values; empty if the box is."""
-        box, domain = self.box_.rule, self.box_.domain
-        assert isinstance(box, BoxRule)
-        if box.is_empty:
-            return {}
-        sides = zip(box.columns, box.low, box.high, strict=True)
-        return {name: (_value(domain, name, low), _value(domain, name, high)) for name, low, high in sides}
+        box: Any = self.box_.rule
+        domain = self.box_.domain
+        return {
+            name: (float(ordered(domain, name).value(low)), float(ordered(domain, name).value(high)))
+            for name, low, high, _ in box.intervals(domain) or ()
+        }
 
     @staticmethod
     def sample_size(
@@ -104,10 +84,4 @@ class BoxClassifier(RuleLearner):
         method: str = "auto",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, in d features of 2^bits values."""
-        return learners.sample_size("box", alpha, beta, epsilon, delta, neighbours, method, d=d, bits=bits)
-
-
-def _value(domain: Domain, name: str, code: int) -> float:
-    column = domain.column(name)
-    assert isinstance(column, Number)
-    return float(column.value(code))
+        return sample_size("box", alpha, beta, epsilon, delta, neighbours, method, d=d, bits=bits)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from discreet.core import ParameterError, exact
-from discreet.data import Batch, Column
-from discreet.estimators import input as reading
-from discreet.estimators.base import Task, Terms, refuse, terms_of
-from discreet.estimators.input import Examples, bit_examples, predicted_bits
-from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
-from discreet.method import choose
-from discreet.pac import AllConjunctions, Conjunction, Literals, learners
+from discreet.estimators.input import bit_examples, flag
+from discreet.estimators.rules import LearnedRule, RuleLearner, how_many
+from discreet.pac import Conjunction, Literals, conjunction_methods, sample_size
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -46,37 +40,20 @@ class ConjunctionClassifier(RuleLearner):
     alpha: Any = None
     verbose: bool = False
 
-    def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> ConjunctionClassifier:  # noqa: N803
-        """Fit to booleans (X, y) in an array or a frame, or to a table and the name of its target column."""
-        refuse(refused)
-        terms = terms_of(self)
-        alpha, beta = wanted(self.alpha), exact.probability(beta=self.beta)
-        most, verbose = how_many(self.k), reading.flag(self, "verbose")
-        rows = self._examples(terms, X, y, features)
+    _takes: ClassVar[str] = "binary"
+
+    def _methods(self, rows: Any, beta: Any, funds: Any) -> Any:
+        flag(self, "verbose")
         literals, facts = Literals(rows.columns), rows.facts
-        if most > (there := literals.variables(facts.domain)):
-            raise ParameterError(f"k must be at most the number of features, {there}; found {most}")
-        fit = Task.of(terms, rows.data, about=rows.about)
-        methods = learners.conjunction_methods(literals, rows.labels, most, facts, beta, fit.funds)
-        offer = of_part(choose(methods, self.method, facts.size, alpha=alpha), rows.data)
-        if verbose and isinstance(offer.mechanism, AllConjunctions):
-            print(f"going through {offer.mechanism.estimate(facts)}", file=sys.stderr)
-        rule = Conjunction(literals, tuple(map(int, fit.learn(self, offer).value)))
-        self.rule_ = LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain, rows.names))
-        self.from_table_ = reading.is_table(X)
-        return self
+        most = how_many(self.k, literals.variables(facts.domain), "features")
+        return conjunction_methods(literals, rows.labels, most, facts, beta, funds)
 
-    _words: ClassVar[str] = "a Category of two levels, the second meaning true"
+    def _learned(self, value: Any, rows: Any) -> LearnedRule:
+        rule = Conjunction(Literals(rows.columns), tuple(map(int, value)))
+        return LearnedRule(rule, rows.features, rule.sentence(rows.facts.domain, rows.names))
 
-    @staticmethod
-    def _takes(column: Column) -> bool:
-        return column.binary
-
-    def _array_examples(self, terms: Terms, x: Any, y: Any, *, reset: bool) -> Examples:
+    def _array_examples(self, terms: Any, x: Any, y: Any, *, reset: bool) -> Any:
         return bit_examples(self, terms, x, y, reset=reset)
-
-    def _seen(self, x: Any) -> Batch:
-        return super()._seen(x) if self.from_table_ else predicted_bits(self, x, self.rule_.domain)
 
     @staticmethod
     def sample_size(
@@ -91,11 +68,4 @@ class ConjunctionClassifier(RuleLearner):
         method: str = "auto",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for k of d booleans."""
-        return learners.sample_size("conjunction", alpha, beta, epsilon, delta, neighbours, method, d=d, k=k)
-
-
-def how_many(k: Any) -> int:
-    """The number of conditions, which is never read from the rows."""
-    if k is None:
-        raise ParameterError("k must be given: how many conditions the rule that makes the labels has, at most")
-    return exact.whole(k=k)
+        return sample_size("conjunction", alpha, beta, epsilon, delta, neighbours, method, d=d, k=k)

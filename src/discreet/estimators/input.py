@@ -33,7 +33,6 @@ from discreet.data import (
     BitMatrix,
     Category,
     Codes,
-    Column,
     Dataset,
     Domain,
     Facts,
@@ -222,11 +221,11 @@ def refuse_features(features: Any) -> None:
 
 
 def arrays(
-    estimator: Any, rows: Any, target: Any, *, numeric: bool, least: int, reset: bool = True
+    estimator: Any, terms: Terms, rows: Any, target: Any, *, numeric: bool, reset: bool = True
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Features and target as scikit-learn reads them; reset sets `n_features_in_` and `feature_names_in_`.
 
-    least  fewer rows are refused: `fewest(neighbours)`
+    Under add-remove an array without rows is an ordinary table, and is charged.
     """
     if target is None:
         raise ParameterError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
@@ -242,14 +241,9 @@ def arrays(
         raise ParameterError("y contains NaN, infinity or a value too large")
     if len(features) != len(y):  # the numbers of rows may be private
         raise ParameterError("X and y are not equally long")
-    if len(features) < least:
+    if not len(features) and terms.neighbours.replace_one:
         raise ParameterError("X has no rows")
     return features, y
-
-
-def fewest(terms: Terms) -> int:
-    """How few rows an array may have: under add-remove an array without rows is an ordinary table, and is charged."""
-    return 1 if terms.neighbours.replace_one else 0
 
 
 def finite(features: npt.NDArray[Any]) -> Floats:
@@ -343,29 +337,24 @@ def table_of(terms: Terms, columns: dict[str, Any], domain: Domain, count: int) 
 # Classes.
 
 
-def class_levels(classes: Any, y: npt.NDArray[Any] | None) -> tuple[npt.NDArray[Any], Category]:
-    """The classes in order, the last is the positive one, and the declaration that encodes them."""
+def class_levels(classes: Any, y: npt.NDArray[Any] | None, *, two: bool = False) -> tuple[npt.NDArray[Any], Category]:
+    """The classes in order, the last is the positive one, and the declaration that encodes them. two: just two."""
     if classes is None:
         raise ParameterError(
             'classes must be declared: the labels that may occur, say classes=(0, 1), or "public" if the labels in y '
             "are no secret; which labels occur is private otherwise"
         )
-    if isinstance(classes, str):
-        if classes != "public" or y is None:
-            raise ParameterError(f'classes must be a list of labels or "public", found {classes!r}')
+    if not isinstance(classes, str):
+        labels = _label_array(classes)
+    elif classes == "public" and y is not None:
         check_classification_targets(y)
         labels = np.unique(y)
     else:
-        labels = _label_array(classes)
+        raise ParameterError(f'classes must be a list of labels or "public", found {classes!r}')
     if len(labels) < 2:
         raise ParameterError(f"classes must be at least two, found {len(labels)} class")
-    return labels, Category(levels=[_level(label) for label in labels.tolist()])
-
-
-def two_classes(classes: Any, y: npt.NDArray[Any] | None) -> tuple[npt.NDArray[Any], Category]:
-    """The two classes in order, the last is the positive one."""
-    labels, category = class_levels(classes, y)
-    if len(labels) != 2:
+    category = Category(levels=[_level(label) for label in labels.tolist()])
+    if two and len(labels) != 2:
         raise ParameterError(
             f"Only binary classification is supported. Name two classes, the last is the positive one; found "
             f"{len(labels)}"
@@ -373,14 +362,16 @@ def two_classes(classes: Any, y: npt.NDArray[Any] | None) -> tuple[npt.NDArray[A
     return labels, category
 
 
-def declared_classes(given: Any, domain: Domain, target: str, read_classes: Any = class_levels) -> Any:
+def declared_classes(
+    given: Any, domain: Domain, target: str, *, two: bool = False
+) -> tuple[npt.NDArray[Any], Category]:
     """The classes that a table declares for the target and their declaration, if they are those that were given."""
     column = domain.column(target)
     if not column.categorical:
         raise ParameterError(f"the target {target!r} is declared {column!r}: classes need a Category")
-    labels, category = read_classes(column.levels, None)
+    labels, category = class_levels(column.levels, None, two=two)
     stated = given is None or (isinstance(given, str) and given == "public")
-    if not stated and read_classes(given, None)[1].levels != category.levels:
+    if not stated and class_levels(given, None, two=two)[1].levels != category.levels:
         raise ParameterError(f"classes={given!r} are not those that the table declares: {list(column.levels)!r}")
     return labels, category
 
@@ -392,11 +383,7 @@ def _label_array(classes: Any) -> npt.NDArray[Any]:
         levels = [_level(label) for label in classes]
     except TypeError:
         raise ParameterError(f'classes must be a list of labels or "public", found {classes!r}') from None
-    if len({type(level) for level in levels}) == 1:
-        return np.array(levels)
-    labels = np.empty(len(levels), dtype=object)
-    labels[:] = levels
-    return labels
+    return np.array(levels, dtype=None if len(set(map(type, levels))) == 1 else object)
 
 
 def _level(label: Any) -> Any:
@@ -404,7 +391,7 @@ def _level(label: Any) -> Any:
     plain = label.item() if isinstance(label, np.generic) else label
     if isinstance(plain, float) and plain.is_integer():
         return int(plain)
-    if isinstance(plain, (str, int, bool)):
+    if isinstance(plain, (str, int)):
         return plain
     raise ParameterError(f"Unknown label type: a class is a text, a whole number or a boolean, found {label!r}")
 
@@ -491,7 +478,7 @@ class Encoding:
 def numbered_rows(estimator: Any, terms: Terms, x: Any, y: Any, target: Number, offset: Fraction) -> Rows:
     """Arrays with a target of numbers, from which the offset is subtracted."""
     norm = _row_norm(estimator)
-    features, numbers = arrays(estimator, x, y, numeric=True, least=fewest(terms))
+    features, numbers = arrays(estimator, terms, x, y, numeric=True)
     data = matrix(terms, features, numbers.astype(np.float64) - float(offset), norm=norm, target=target)
     return Rows(data, VectorColumn("x", flag(estimator, "fit_intercept")), "y", norm, features.shape[1], None)
 
@@ -504,7 +491,7 @@ def class_rows(estimator: Any, terms: Terms, x: Any, y: Any, features: Any, *, i
         return rows
     refuse_features(features)
     norm = _row_norm(estimator)
-    numbers, labels = arrays(estimator, x, y, numeric=False, least=fewest(terms))
+    numbers, labels = arrays(estimator, terms, x, y, numeric=False)
     estimator.classes_, target = class_levels(estimator.classes, labels)
     data = matrix(terms, numbers, labels, norm=norm, target=target)
     return Rows(data, VectorColumn("x", intercept), "y", norm, numbers.shape[1], None)
@@ -530,11 +517,10 @@ def _row_norm(estimator: Any) -> Fraction:
     return exact.moderate(row_norm=estimator.row_norm)
 
 
-def number_examples(estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool = True) -> Examples:
+def number_examples(estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool) -> Examples:
     """Arrays or a frame of numbers, clamped to the declared bounds and put on the declared grid."""
     features, labels, target = _labelled(estimator, terms, x, y, reset=reset)
-    names = feature_names(estimator, features.shape[1])
-    name = "y"
+    names, name = feature_names(estimator, features.shape[1]), "y"
     while name in names:
         name += "_"
     numbers = declared_numbers(estimator.bounds, estimator.step, features.shape[1])
@@ -544,7 +530,7 @@ def number_examples(estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool
 
 
 def bit_examples(
-    estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool = True, bits: Callable[[Floats], Mask] | None = None
+    estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool, bits: Callable[[Floats], Mask] | None = None
 ) -> Examples:
     """Arrays or a frame of booleans, packed; or the booleans that `bits` makes of the rows, one row at a time."""
     features, labels, target = _labelled(estimator, terms, x, y, reset=reset)
@@ -559,43 +545,41 @@ def _labelled(
     estimator: Any, terms: Terms, x: Any, y: Any, *, reset: bool
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Category]:
     """Arrays with a target of two classes, which reset sets as `classes_`."""
-    features, labels = arrays(estimator, x, y, numeric=False, reset=reset, least=fewest(terms))
-    if not reset:
-        return features, labels, two_classes(estimator.classes_, None)[1]
-    estimator.classes_, target = two_classes(estimator.classes, labels)
+    features, labels = arrays(estimator, terms, x, y, numeric=False, reset=reset)
+    classes, target = class_levels(estimator.classes if reset else estimator.classes_, labels, two=True)
+    if reset:
+        estimator.classes_ = classes
     return features, labels, target
 
 
-def table_examples(
-    estimator: Any,
-    terms: Terms,
-    table: Any,
-    target: Any,
-    features: Any,
-    takes: Callable[[Column], bool],
-    words: str,
-    *,
-    reset: bool = True,
-) -> Examples:
-    """Columns of a table: those that are named, or all but the target that the learner takes.
+TAKEN = {
+    "bounded": "a Number",
+    "listed": "a Number or a Category",
+    "binary": "a Category of two levels, the second meaning true",
+}
+"""Which columns of a table a learner of rules takes as features, by what the column answers, and how that is said."""
 
-    takes, words  which declared columns the learner takes as features, and how that is said
-    """
+
+def table_examples(
+    estimator: Any, terms: Terms, table: Any, target: Any, features: Any, takes: str, *, reset: bool
+) -> Examples:
+    """Columns of a table: those that are named, or all but the target that the learner takes."""
     data = checked_table(table, terms)
     for parameter in ("bounds", "step"):
         if getattr(estimator, parameter, None) is not None:
             raise ParameterError(f"{parameter} belongs to arrays; the table declares its columns' own")
     name, columns = table_columns(data, target, features)
     declared = data.facts.domain
+    others = [column for column in columns if not getattr(declared.column(column), takes)]
     if features is None:
-        columns = tuple(column for column in columns if takes(declared.column(column)))
+        columns = tuple(column for column in columns if column not in others)
         if not columns:
-            raise ParameterError(f"no column of the table but the target is {words}")
-    for column in columns:
-        if not takes(declared.column(column)):
-            raise ParameterError(f"column {column!r} is declared {declared.column(column)!r}: it must be {words}")
+            raise ParameterError(f"no column of the table but the target is {TAKEN[takes]}")
+    elif others:
+        column = declared.column(others[0])
+        raise ParameterError(f"column {others[0]!r} is declared {column!r}: it must be {TAKEN[takes]}")
     given = estimator.classes if reset else estimator.classes_
-    labels, category = declared_classes(given, declared, name, two_classes)
+    labels, category = declared_classes(given, declared, name, two=True)
     if reset:
         estimator.classes_ = labels
         _name_columns(estimator, columns)
@@ -622,25 +606,21 @@ def predicted_vectors(estimator: Any, x: Any) -> Floats:
     return predicted_floats(estimator, x) if encoding is None else encoding.rows(x)
 
 
-def predicted_codes(estimator: Any, x: Any, domain: Domain) -> Batch:
+def predicted_batch(estimator: Any, x: Any, domain: Domain) -> Batch:
     """Rows for a prediction, encoded by the declaration: of a frame by name, or of an array by position."""
     if estimator.from_table_:
         return frame_batch(x, domain)
     features = predicted_floats(estimator, x)
+    if domain.column(domain.names[0]).packed:
+        if not np.isin(features, (0, 1)).all():
+            raise ParameterError("the features must be booleans, or numbers that are 0 or 1; found another value")
+        words = packed((features == 1).T)
+        return Batch(domain, len(features), lambda name: words)
     codes = {
         name: encode(read(column, name), domain.column(name), name)
         for name, column in zip(domain.names, features.T, strict=True)
     }
     return Batch(domain, len(features), codes.__getitem__)
-
-
-def predicted_bits(estimator: Any, x: Any, domain: Domain) -> Batch:
-    """Rows of booleans for a prediction."""
-    features = predicted_floats(estimator, x)
-    if not np.isin(features, (0, 1)).all():
-        raise ParameterError("the features must be booleans, or numbers that are 0 or 1; found another value")
-    words = packed((features == 1).T)
-    return Batch(domain, len(features), lambda name: words)
 
 
 def frame_batch(source: Any, domain: Domain) -> Batch:

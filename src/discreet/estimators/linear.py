@@ -22,26 +22,56 @@ from discreet.erm.feasible_sets import Ball
 from discreet.erm.losses import Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.solvers import methods
+from discreet.estimators import input as reading
 from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, terms_of
-from discreet.estimators.input import (
-    GRID,
-    Rows,
-    bounds_of,
-    class_rows,
-    flag,
-    is_table,
-    numbered_rows,
-    predicted_vectors,
-    refuse_features,
-    share_of,
-    table_rows,
-)
+from discreet.estimators.input import Rows
 from discreet.estimators.selection import charged_accuracy
 from discreet.method import choose
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
+class LinearModel(PrivateEstimator):
+    """What the linear models share: parameters, and the solution of a problem."""
+
+    row_norm: Any = None
+    radius: Any = None
+    fit_intercept: bool = True
+    ridge: Any = 0
+    lasso: Any = 0
+    method: str = "auto"
+    max_iter: int | None = None
+
+    def _solve(self, terms: Terms, rows: Rows, loss: Loss, radius: Fraction) -> Floats:
+        """Choose a mechanism by public numbers, charge it and run it.
+
+        The penalty is that of the mean over the rows that are here; sums are divided by the size of the whole table.
+        """
+        share, facts = reading.share_of(rows.data), rows.data.facts
+        ridge, lasso = exact.nonnegative(ridge=self.ridge), exact.nonnegative(lasso=self.lasso)
+        if ridge and lasso:
+            raise ParameterError(f"ridge and lasso cannot be combined, found {self.ridge!r} and {self.lasso!r}")
+        penalty = Ridge(ridge * share) if ridge else Lasso(lasso * share) if lasso else None
+        length = radius if self.radius is None else exact.moderate(radius=self.radius)
+        risk = Risk(loss, rows.features, rows.target, Ball(length), penalty)
+        fit = Task.of(terms, rows.data, about=rows.about)
+        steps = None if self.max_iter is None else exact.whole(max_iter=self.max_iter)
+        listed = methods(risk, facts, fit.funds, steps=steps, share=share)
+        got = fit.learn(self, choose(listed, self.method, facts.size))
+        self.n_iter_, self.encoding_ = getattr(got.mechanism, "steps", 1), rows.encoding
+        return np.asarray(got.value, dtype=np.float64)
+
+    def _keep(self, coef: Floats, intercept: Any, rows: Rows) -> None:
+        """Set the coefficients; for tables also what they are about, and those on the columns' own scale."""
+        self.coef_, self.intercept_ = coef, intercept
+        if rows.encoding is not None:
+            stretch, shift = rows.encoding.scales.T
+            self.feature_names_out_ = np.array(rows.encoding.names, dtype=object)
+            self.original_coef_ = coef * stretch
+            self.original_intercept_ = intercept + coef @ shift
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     """Linear regression under differential privacy.
 
     Everything that decides privacy is given, never read from the rows:
@@ -78,38 +108,45 @@ class LinearRegression(RegressorMixin, PrivateEstimator):  # type: ignore[misc]
     `score` is scikit-learn's, and not private: on the rows of the fit it is an unpaid release. With a ledger it raises.
     """
 
-    row_norm: Any = None
     target_bound: Any = None
-    radius: Any = None
-    fit_intercept: bool = True
-    ridge: Any = 0
-    lasso: Any = 0
     huber: Any = "auto"
-    method: str = "auto"
-    max_iter: int | None = None
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> LinearRegression:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse(refused)
         terms = terms_of(self)
-        if is_table(X):
-            rows = table_rows(self, terms, X, y, features, intercept=flag(self, "fit_intercept"))
-            offset = Fraction(0)
-            bound = _declared_bound(self, rows)
+        offset, intercept = Fraction(0), reading.flag(self, "fit_intercept")
+        if reading.is_table(X):
+            rows = reading.table_rows(self, terms, X, y, features, intercept=intercept)
+            if self.target_bound is not None:
+                raise ParameterError(
+                    "target_bound belongs to arrays; the target's declaration in the table has its bounds"
+                )
+            column = rows.data.facts.domain.column(rows.target)
+            if not column.bounded:
+                raise ParameterError(f"the target {rows.target!r} is declared {column!r}: regression needs a Number")
+            bound = column.magnitude
         else:
-            refuse_features(features)
-            offset, bound = _target_range(self.target_bound, centred=flag(self, "fit_intercept"))
-            rows = numbered_rows(self, terms, X, y, Number(-bound, bound, step=2 * bound / GRID), offset)
-        radius = 3 * bound / rows.norm if self.radius is None else exact.moderate(radius=self.radius)
-        w = _solved(self, terms, rows, _regression_loss(self.huber, bound), radius)
-        self.coef_, self.intercept_ = w[: rows.width], float(_intercept(self, w, rows)) + float(offset)
-        _name_features(self, rows)
+            reading.refuse_features(features)
+            offset, bound = _target_range(self.target_bound, centred=intercept)
+            target = Number(-bound, bound, step=2 * bound / reading.GRID)
+            rows = reading.numbered_rows(self, terms, X, y, target, offset)
+        w = self._solve(terms, rows, self._loss(bound), 3 * bound / rows.norm)
+        self._keep(w[: rows.width], float(w[rows.width :].sum()) * float(rows.norm / 2) + float(offset), rows)
         return self
+
+    def _loss(self, bound: Fraction) -> Loss:
+        if self.huber is None:
+            return Squared()
+        if isinstance(self.huber, str) and self.huber == "auto":
+            return Huber(bound / 2)
+        largest = 5 * bound  # no prediction misses by more at the default radius
+        return Huber(min(exact.positive(huber=self.huber), largest))
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
         """The predicted targets of rows: any rows, this is no release about them."""
         check_is_fitted(self, "coef_")
-        return np.asarray(predicted_vectors(self, X) @ self.coef_ + self.intercept_)
+        return np.asarray(reading.predicted_vectors(self, X) @ self.coef_ + self.intercept_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """R squared. Not private: on the rows of the fit it is an unpaid release; with a ledger it is refused."""
@@ -139,7 +176,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class LogisticRegression(PrivateClassifier):
+class LogisticRegression(PrivateClassifier, LinearModel):
     """Logistic regression under differential privacy, with two classes or several (softmax).
 
     classes         the labels that may occur, the last is the positive one; "public" states that the labels in y are no
@@ -158,15 +195,8 @@ class LogisticRegression(PrivateClassifier):
     the labels; and not under add-remove, where a row that is removed moves all positions.
     """
 
-    row_norm: Any = None
     classes: Any = None
     cap: Any = 0.5
-    radius: Any = None
-    fit_intercept: bool = True
-    ridge: Any = 0
-    lasso: Any = 0
-    method: str = "auto"
-    max_iter: int | None = None
     class_weight: Any = None
     warm_start: bool = False
 
@@ -175,20 +205,17 @@ class LogisticRegression(PrivateClassifier):
         refuse({**refused, "class_weight": self.class_weight, "warm_start": self.warm_start})
         terms = terms_of(self)
         binary = Logistic(exact.positive(cap=self.cap))
-        rows = class_rows(self, terms, X, y, features, intercept=flag(self, "fit_intercept"))
-        radius = 10 / rows.norm if self.radius is None else exact.moderate(radius=self.radius)
+        rows = reading.class_rows(self, terms, X, y, features, intercept=reading.flag(self, "fit_intercept"))
         several = len(self.classes_)
-        w = _solved(self, terms, rows, binary if several == 2 else Softmax(several), radius)
+        w = self._solve(terms, rows, binary if several == 2 else Softmax(several), 10 / rows.norm)
         table = w.reshape(1 if several == 2 else several, -1)
-        self.coef_ = table[:, : rows.width]
-        self.intercept_ = np.array([_intercept(self, each, rows) for each in table])
-        _name_features(self, rows)
+        self._keep(table[:, : rows.width], table[:, rows.width :].sum(axis=1) * float(rows.norm / 2), rows)
         return self
 
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
         """The margin of the positive class, or one for each class."""
         check_is_fitted(self, "coef_")
-        margins = predicted_vectors(self, X) @ self.coef_.T + self.intercept_
+        margins = reading.predicted_vectors(self, X) @ self.coef_.T + self.intercept_
         return np.asarray(margins.ravel() if len(self.classes_) == 2 else margins)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
@@ -206,17 +233,6 @@ class LogisticRegression(PrivateClassifier):
         return np.column_stack([1 - positive, positive])
 
 
-# What the two share.
-
-
-def _regression_loss(huber: Any, bound: Fraction) -> Loss:
-    if huber is None:
-        return Squared()
-    if isinstance(huber, str) and huber == "auto":
-        return Huber(bound / 2)
-    return Huber(min(exact.positive(huber=huber), 5 * bound))  # no prediction misses by more at the default radius
-
-
 def _target_range(bound: Any, *, centred: bool) -> tuple[Fraction, Fraction]:
     """The middle of the declared range, which an intercept can take, and the largest distance from it."""
     if bound is None:
@@ -226,49 +242,5 @@ def _target_range(bound: Any, *, centred: bool) -> tuple[Fraction, Fraction]:
         )
     if not isinstance(bound, (tuple, list)):
         return Fraction(0), exact.moderate(target_bound=bound)
-    low, high = bounds_of("target_bound", bound)
+    low, high = reading.bounds_of("target_bound", bound)
     return ((low + high) / 2, (high - low) / 2) if centred else (Fraction(0), max(abs(low), abs(high)))
-
-
-def _declared_bound(estimator: Any, rows: Rows) -> Fraction:
-    if estimator.target_bound is not None:
-        raise ParameterError("target_bound belongs to arrays; the target's declaration in the table has its bounds")
-    column = rows.data.facts.domain.column(rows.target)
-    if not column.bounded:
-        raise ParameterError(f"the target {rows.target!r} is declared {column!r}: regression needs a Number")
-    return column.magnitude
-
-
-def _regularizer(estimator: Any, share: Fraction) -> Ridge | Lasso | None:
-    """The penalty of the mean over the rows that are here; sums are divided by the size of the whole table."""
-    ridge, lasso = exact.nonnegative(ridge=estimator.ridge), exact.nonnegative(lasso=estimator.lasso)
-    if ridge and lasso:
-        raise ParameterError(f"ridge and lasso cannot be combined, found {estimator.ridge!r} and {estimator.lasso!r}")
-    return Ridge(ridge * share) if ridge else Lasso(lasso * share) if lasso else None
-
-
-def _solved(estimator: Any, terms: Terms, rows: Rows, loss: Loss, radius: Fraction) -> Floats:
-    """Choose a mechanism by public numbers, charge it and run it."""
-    share = share_of(rows.data)
-    risk = Risk(loss, rows.features, rows.target, Ball(radius), _regularizer(estimator, share))
-    fit, facts = Task.of(terms, rows.data, about=rows.about), rows.data.facts
-    steps = None if estimator.max_iter is None else exact.whole(max_iter=estimator.max_iter)
-    listed = methods(risk, facts, fit.funds, steps=steps, share=share)
-    got = fit.learn(estimator, choose(listed, estimator.method, facts.size))
-    estimator.n_iter_ = getattr(got.mechanism, "steps", 1)
-    estimator.encoding_ = rows.encoding
-    return np.asarray(got.value, dtype=np.float64)
-
-
-def _intercept(estimator: Any, w: Floats, rows: Rows) -> float:
-    return float(w[rows.width]) * float(rows.norm / 2) if estimator.fit_intercept else 0.0
-
-
-def _name_features(estimator: Any, rows: Rows) -> None:
-    """For tables: what the coefficients are about, and the coefficients on the columns' own scale."""
-    if rows.encoding is None:
-        return
-    stretch, shift = rows.encoding.scales.T
-    estimator.feature_names_out_ = np.array(rows.encoding.names, dtype=object)
-    estimator.original_coef_ = estimator.coef_ * stretch
-    estimator.original_intercept_ = estimator.intercept_ + estimator.coef_ @ shift

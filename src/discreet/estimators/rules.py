@@ -1,37 +1,205 @@
-"""Rules for ordinary tables, and the best of a finite list of hypotheses."""
+"""Learners of rules: what they share, rules for ordinary tables, and the best of a finite list of hypotheses.
+
+A fit is: read the rows and the declarations (whatever is wrong is said here, before the charge), list the methods with
+their proven sizes, take one by public numbers alone, charge it, run it, and keep the rule. A rule knows the declared
+columns, so it predicts for any rows, and that is no release about them.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discreet.core import ParameterError, exact
-from discreet.data import Batch, Category, Column, Domain, Number
+from discreet import pac
+from discreet.core import Budget, Funds, ParameterError, exact
+from discreet.data import Batch, Dataset, Domain, Mask
 from discreet.estimators import input as reading
-from discreet.estimators.base import Task, Terms, refuse, terms_of
-from discreet.estimators.conjunctions import how_many
-from discreet.estimators.input import Examples, bit_examples, feature_names, number_examples, predicted_bits
-from discreet.estimators.rule_base import LearnedRule, RuleLearner, of_part, wanted
-from discreet.method import choose
-from discreet.pac import (
-    CUTS,
-    Conjunction,
-    FunctionRule,
-    Literals,
-    Predictions,
-    Rule,
-    Thresholds,
-    Where,
-    finite,
-    interval_in_words,
-    learners,
-)
+from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, refuse, release_fixed, terms_of
+from discreet.estimators.input import Examples
+from discreet.mechanisms import Laplace
+from discreet.method import USELESS, Methods, Offer, choose
 from discreet.query import Combining, alone
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedRule:
+    """A rule that was learned: prints as a sentence, says of any rows whether it holds.
+
+    domain  the declared columns that it speaks about
+    """
+
+    rule: pac.Rule
+    domain: Domain
+    sentence: str
+
+    def holds(self, batch: Batch) -> Mask:
+        return self.rule.mask(batch)
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def of_part(offer: Offer, data: Dataset) -> Offer:
+    """A promise about wrong rows of a whole table, as one about the part of it that is here.
+
+    Under add-remove it holds if there are as many rows as the declared size, and says so.
+    """
+    share, promise, bound = reading.share_of(data), offer.promise, offer.promise.bound
+    if bound is None:
+        return offer
+    if bound > USELESS * share:
+        promise = replace(promise, bound=None, reason="too few of the table's rows are here")
+    elif data.facts.neighbours.replace_one:
+        promise = replace(promise, bound=float(bound / share))
+    else:
+        enough = f"there are {data.facts.size:,} rows or more"
+        supposed = f"{promise.condition} and {enough}" if promise.condition else f"if {enough}"
+        promise = replace(promise, condition=supposed)
+    return replace(offer, promise=promise)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class RuleLearner(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+    """What the learners of rules share: the fit, and what a fitted one does; the rule is `rule_`.
+
+    A learner says which columns of a table it takes (`_takes`, a key of `input.TAKEN`), reads arrays
+    (`_array_examples`), lists the methods for its problem (`_methods`), and makes a rule of what was released
+    (`_learned`).
+    """
+
+    classes: Any = None
+    method: str = "auto"
+    beta: Any = 0.05
+    score_epsilon: Any = None
+
+    _takes: ClassVar[str] = "listed"
+
+    def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> Self:  # noqa: N803
+        """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
+        refuse(refused)
+        terms, alpha = terms_of(self), getattr(self, "alpha", None)
+        wanted = None if alpha is None else float(exact.probability(alpha=alpha))
+        beta = exact.probability(beta=self.beta)
+        rows = self._examples(terms, X, y, features)
+        fit = Task.of(terms, rows.data, about=rows.about)
+        listed = self._methods(rows, beta, fit.funds)
+        offer = of_part(choose(listed, exact.text(method=self.method), rows.facts.size, alpha=wanted), rows.data)
+        if getattr(self, "verbose", False) and hasattr(offer.mechanism, "estimate"):
+            print(f"going through {offer.mechanism.estimate(rows.facts)}", file=sys.stderr)
+        self.rule_ = self._learned(fit.learn(self, offer).value, rows)
+        self.from_table_ = rows.table
+        return self
+
+    def _methods(self, rows: Examples, beta: Fraction, funds: Funds) -> Methods:
+        raise NotImplementedError
+
+    def _learned(self, value: Any, rows: Examples) -> LearnedRule:
+        raise NotImplementedError
+
+    def _array_examples(self, terms: Terms, x: Any, y: Any, *, reset: bool) -> Examples:
+        return reading.number_examples(self, terms, x, y, reset=reset)
+
+    def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
+        """Private labelled rows, of arrays or of a table."""
+        if reading.is_table(x):
+            return reading.table_examples(self, terms, x, y, features, self._takes, reset=reset)
+        reading.refuse_features(features)
+        return self._array_examples(terms, x, y, reset=reset)
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The class of each row, the last one where the rule holds: any rows, this is no release about them."""
+        check_is_fitted(self, "rule_")
+        return self.classes_[self.rule_.holds(reading.predicted_batch(self, X, self.rule_.domain)).astype(np.int64)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
+        if self.ledger is None:
+            return float(super().score(X, y, sample_weight=sample_weight))
+        check_is_fitted(self, "rule_")
+        refuse({"sample_weight": sample_weight})
+        if self.score_epsilon is None:
+            raise ParameterError(
+                "score looks at private rows and this model has a ledger: set score_epsilon for a charged, noisy count "
+                "of right predictions, call certify, or score on public rows with sklearn.metrics"
+            )
+        epsilon, terms = exact.positive(score_epsilon=self.score_epsilon), terms_of(self)
+        relation = self.ledger.identity.neighbours
+        if not relation.replace_one or relation.rows > 1:
+            raise ParameterError("a charged score needs a public number of rows: replace-one, with one row a person")
+        rows = self._judged(terms, X, y)
+        assert rows.facts.size is not None
+        mechanism = Laplace(pac.Mistakes(self.rule_.rule, rows.labels), 1 / epsilon)
+        mistakes = release_fixed(terms, rows.data, mechanism, table=rows.table, memo="score").value
+        return float(np.clip(1 - mistakes / float(rows.facts.size * reading.share_of(rows.data)), 0.0, 1.0))
+
+    def certify(self, X: Any, y: Any, *, epsilon: Any, beta: Any = 0.05) -> Certified:  # noqa: N803
+        """Pay epsilon for a bound on the rule's mistakes on private rows; charged to the ledger, if there is one."""
+        check_is_fitted(self, "rule_")
+        terms, budget = terms_of(self), Budget(exact.positive(epsilon=epsilon))
+        allowed, rows = exact.probability(beta=beta), self._judged(terms, X, y)
+        mechanism = pac.noisy_mistakes(self.rule_.rule, rows.labels, epsilon=budget.epsilon, facts=rows.facts)
+        charge = release_fixed(
+            terms, rows.data, mechanism, table=rows.table, memo="certificate", alone=budget, what="certificate"
+        )
+        got = pac.bound_of(charge.released, mechanism, rows.facts, beta=allowed)
+        several = rows.facts.neighbours.rows > 1  # then the number of rows is private
+        known = None if several or got.error is None else min(1.0, float(got.error / reading.share_of(rows.data)))
+        replayed = charge.released.replayed
+        return Certified(got.mistakes, got.rows, known, float(allowed), charge.guarantee, charge.entry, replayed)
+
+    def _judged(self, terms: Terms, x: Any, y: Any) -> Examples:
+        """Private rows that the rule is judged by: declared as those of the fit were."""
+        if reading.is_table(x) != self.from_table_:
+            kind = "a table is judged on a table" if self.from_table_ else "arrays is judged on arrays"
+            raise ParameterError(f"a model that was fitted from {kind}")
+        features = list(self.feature_names_in_) if self.from_table_ else None
+        rows = self._examples(terms, x, y, features, reset=False)
+        if rows.features != self.rule_.domain:
+            raise ParameterError("these columns are not declared as those that the model was fitted to")
+        return rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """A paid bound on the mistakes of a rule on private rows, whatever the rows are.
+
+    mistakes  the noisy number of mistakes, which may be below zero
+    rows      no more rows are labelled wrong, with probability 1 - beta
+    error     the same as a share of the rows; None if their number is private
+    """
+
+    mistakes: int
+    rows: int
+    error: float | None
+    beta: float
+    guarantee: FitGuarantee
+    entry: int | None
+    replayed: bool = False
+
+    def __str__(self) -> str:
+        return f"{pac.bound_in_words(self.rows, self.error, self.beta)}. Cost: {self.guarantee}"
+
+
+def how_many(k: Any, there: int, what: str) -> int:
+    """The number of conditions, which is never read from the rows; there are so many of them."""
+    if k is None:
+        raise ParameterError("k must be given: how many conditions the rule that makes the labels has, at most")
+    if (most := exact.whole(k=k)) > there:
+        raise ParameterError(f"k must be at most the number of {what}, {there}; found {most}")
+    return most
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -61,37 +229,22 @@ class RuleClassifier(RuleLearner):
     """
 
     k: int | None = None
-    cuts: int = CUTS
+    cuts: int = pac.CUTS
     bounds: Any = None
     step: Any = None
     alpha: Any = None
 
-    def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> RuleClassifier:  # noqa: N803
-        """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
-        refuse(refused)
-        terms = terms_of(self)
-        alpha, beta = wanted(self.alpha), exact.probability(beta=self.beta)
-        most, cuts = how_many(self.k), exact.whole(minimum=2, cuts=self.cuts)
-        rows = self._examples(terms, X, y, features)
-        conditions = Thresholds(rows.columns, cuts)
-        if most > (there := conditions.size(rows.facts.domain)):
-            raise ParameterError(f"k must be at most the number of conditions, {there}; found {most}")
-        fit = Task.of(terms, rows.data, about=rows.about)
-        methods = learners.rule_methods(conditions, rows.labels, most, rows.facts, beta, fit.funds)
-        offer = of_part(choose(methods, self.method, rows.facts.size, alpha=alpha), rows.data)
-        rule = Conjunction(conditions, tuple(map(int, fit.learn(self, offer).value)))
-        self.rule_ = LearnedRule(rule, rows.features, sentence(rule, rows.facts.domain))
-        self.from_table_ = reading.is_table(X)
-        return self
+    def _conditions(self, rows: Examples) -> pac.Thresholds:
+        return pac.Thresholds(rows.columns, exact.whole(minimum=2, cuts=self.cuts))
 
-    _words: ClassVar[str] = "a Number or a Category"
+    def _methods(self, rows: Examples, beta: Fraction, funds: Funds) -> Methods:
+        conditions = self._conditions(rows)
+        most = how_many(self.k, conditions.size(rows.facts.domain), "conditions")
+        return pac.rule_methods(conditions, rows.labels, most, rows.facts, beta, funds)
 
-    @staticmethod
-    def _takes(column: Column) -> bool:
-        return column.listed
-
-    def _array_examples(self, terms: Terms, x: Any, y: Any, *, reset: bool) -> Examples:
-        return number_examples(self, terms, x, y, reset=reset)
+    def _learned(self, value: Any, rows: Examples) -> LearnedRule:
+        rule = pac.Conjunction(self._conditions(rows), tuple(map(int, value)))
+        return LearnedRule(rule, rows.features, sentence(rule, rows.facts.domain))
 
     @staticmethod
     def sample_size(
@@ -106,7 +259,7 @@ class RuleClassifier(RuleLearner):
         method: str = "auto",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for k of so many conditions."""
-        return learners.sample_size("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
+        return pac.sample_size("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -132,36 +285,35 @@ class FiniteClassClassifier(RuleLearner):
 
     hypotheses: Any = None
 
-    def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> FiniteClassClassifier:  # noqa: N803
-        """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
-        refuse(refused)
-        terms, beta = terms_of(self), exact.probability(beta=self.beta)
-        listed = hypotheses_of(self.hypotheses)
-        rows = self._examples(terms, X, y, features)
-        rules = _rules(listed or [], rows, self.classes_) if reading.is_table(X) else Predictions("x")
-        fit = Task.of(terms, rows.data, about=rows.about)
-        methods = finite.methods(rules, rows.labels, facts=rows.facts, beta=beta, funds=fit.funds)
-        offer = of_part(choose(methods, self.method, rows.facts.size), rows.data)
-        self.index_ = int(fit.learn(self, offer).value)
-        chosen = (
-            Conjunction(Literals("x"), (2 * self.index_,)) if isinstance(rules, Predictions) else rules[self.index_]
-        )
-        self.rule_ = LearnedRule(chosen, rows.features, self._called(listed, chosen, rows))
-        self.from_table_ = reading.is_table(X)
-        return self
+    def _methods(self, rows: Examples, beta: Fraction, funds: Funds) -> Methods:
+        rules = self._rules(rows) if rows.table else pac.Predictions("x")
+        return pac.finite_methods(rules, rows.labels, facts=rows.facts, beta=beta, funds=funds)
 
-    def _called(self, listed: list[Any] | None, chosen: Any, rows: Examples) -> str:
-        """What the chosen hypothesis is called: a column's name, a function's, or the sentence of a rule."""
+    def _learned(self, value: Any, rows: Examples) -> LearnedRule:
+        listed, place = hypotheses_of(self.hypotheses), int(value)
+        self.index_ = place
+        chosen = self._rules(rows)[place] if rows.table else pac.Conjunction(pac.Literals("x"), (2 * place,))
         if listed is None:
-            return feature_names(self, self.n_features_in_)[self.index_]
-        function = callable(listed[self.index_])
-        return _name(listed[self.index_], self.index_) if function else str(chosen.sentence(rows.facts.domain))
+            words = reading.feature_names(self, self.n_features_in_)[place]
+        else:
+            words = _name(listed[place], place) if callable(listed[place]) else chosen.sentence(rows.facts.domain)
+        return LearnedRule(chosen, rows.features, words)
 
-    _words: ClassVar[str] = "a Number or a Category"
-
-    @staticmethod
-    def _takes(column: Column) -> bool:
-        return column.listed
+    def _rules(self, rows: Examples) -> tuple[pac.Rule, ...]:
+        """The hypotheses about a table's columns."""
+        rules: list[pac.Rule] = []
+        for place, each in enumerate(hypotheses_of(self.hypotheses) or ()):
+            if isinstance(each, Combining):
+                if beyond := [name for name in each.columns if name not in rows.columns]:
+                    raise ParameterError(
+                        f"hypothesis {place} speaks about {beyond[0]!r}, which is not among the features"
+                    )
+                rules.append(pac.Where(each))  # type: ignore[arg-type]
+            elif callable(each):
+                rules.append(pac.FunctionRule(_name(each, place), _OnFeatures(each, rows.columns, self.classes_[-1])))
+            else:
+                rules.append(each)  # a rule, or refused by the learner
+        return tuple(rules)
 
     def _examples(self, terms: Terms, x: Any, y: Any, features: Any, *, reset: bool = True) -> Examples:
         if reading.is_table(x) and hypotheses_of(self.hypotheses) is None:
@@ -170,16 +322,20 @@ class FiniteClassClassifier(RuleLearner):
 
     def _array_examples(self, terms: Terms, x: Any, y: Any, *, reset: bool) -> Examples:
         listed = hypotheses_of(self.hypotheses)
-        if listed is None:
-            return bit_examples(self, terms, x, y, reset=reset)
-        functions = _functions(listed)
-        return bit_examples(self, terms, x, y, reset=reset, bits=lambda rows: self._asked(functions, rows))
+        for each in listed or ():
+            if not callable(each):
+                raise ParameterError(
+                    f"on arrays a hypothesis is a function from a row to a label, found a {type(each).__name__}; "
+                    "predicates and rules speak about the declared columns of a table"
+                )
+        bits = None if listed is None else lambda rows: self._asked(listed, rows)
+        return reading.bit_examples(self, terms, x, y, reset=reset, bits=bits)
 
     def _asked(self, functions: list[Callable[[Any], Any]], rows: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """What every function says of every row, one row at a time."""
         positive = self.classes_[-1]
-        found = [[_says(function, row.copy(), positive) for function in functions] for row in rows]
-        return np.array(found, dtype=np.bool_).reshape(len(rows), len(functions))
+        said = [[_says(function, row.copy(), positive) for function in functions] for row in rows]
+        return np.array(said, dtype=np.bool_).reshape(len(rows), len(functions))
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The class of each row: any rows, this is no release about them."""
@@ -188,10 +344,7 @@ class FiniteClassClassifier(RuleLearner):
         if self.from_table_ or listed is None:
             return super().predict(X)
         rows = reading.predicted_floats(self, X)
-        return self.classes_[self._asked([_functions(listed)[self.index_]], rows)[:, 0].astype(np.int64)]
-
-    def _seen(self, x: Any) -> Batch:
-        return super()._seen(x) if self.from_table_ else predicted_bits(self, x, self.rule_.domain)
+        return self.classes_[self._asked([listed[self.index_]], rows)[:, 0].astype(np.int64)]
 
     @staticmethod
     def sample_size(
@@ -204,46 +357,19 @@ class FiniteClassClassifier(RuleLearner):
         neighbours: Any = "replace-one",
     ) -> int:
         """How many rows make the error at most alpha with probability 1 - beta, for so many hypotheses."""
-        return learners.sample_size("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
+        return pac.sample_size("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
 
 
 def hypotheses_of(given: Any) -> list[Any] | None:
     """The listed hypotheses; None for the columns of X."""
     if isinstance(given, str) and given == "columns":
         return None
-    found = list(given) if isinstance(given, (list, tuple)) else []
-    if not found:
+    if not isinstance(given, (list, tuple)) or not given:
         raise ParameterError(
             'hypotheses must be "columns" (X holds their predictions) or a list of functions, predicates or rules, '
             f"found {given!r}"
         )
-    return found
-
-
-def _functions(listed: list[Any]) -> list[Callable[[Any], Any]]:
-    for each in listed:
-        if not callable(each):
-            raise ParameterError(
-                f"on arrays a hypothesis is a function from a row to a label, found a {type(each).__name__}; "
-                "predicates and rules speak about the declared columns of a table"
-            )
-    return listed
-
-
-def _rules(listed: list[Any], rows: Examples, classes: Any) -> tuple[Rule, ...]:
-    """Hypotheses about a table's columns."""
-    return tuple(_rule(each, place, rows, classes) for place, each in enumerate(listed))
-
-
-def _rule(each: Any, place: int, rows: Examples, classes: Any) -> Rule:
-    if isinstance(each, Combining):
-        beyond = [name for name in each.columns if name not in rows.columns]
-        if beyond:
-            raise ParameterError(f"hypothesis {place} speaks about {beyond[0]!r}, which is not among the features")
-        return Where(each)  # type: ignore[arg-type]
-    if not callable(each):
-        return each  # type: ignore[no-any-return]  # a rule, or refused by the learner
-    return FunctionRule(_name(each, place), _OnFeatures(each, rows.columns, classes[-1]))
+    return list(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,35 +396,26 @@ def _says(function: Callable[[Any], Any], row: Any, positive: Any) -> bool:
     return bool(isinstance(found, (str, int, float, bool, np.generic)) and found == positive)
 
 
-def sentence(rule: Conjunction, domain: Domain) -> str:
+def sentence(rule: pac.Conjunction, domain: Domain) -> str:
     """A conjunction of conditions on columns in words, those on one column joined: `30 <= age <= 60 and sex = F`."""
-    conditions = rule.conditions
-    assert isinstance(conditions, Thresholds)
-    asked: dict[str, list[tuple[int, int, bool]]] = {}
+    asked: dict[str, list[tuple[int, int, bool]]] = {name: [] for name in rule.conditions.columns}
     for number in rule.numbers:
-        name, first, last, inside = conditions.meaning(domain, number)
-        asked.setdefault(name, []).append((first, last, inside))
-    parts = [_about(name, domain, asked[name]) for name in conditions.columns if name in asked]
+        name, first, last, inside = rule.conditions.meaning(domain, number)
+        asked[name].append((first, last, inside))
+    parts = [_about(name, domain, conditions) for name, conditions in asked.items() if conditions]
     if rule.never or None in parts:
         return "never"
     return " and ".join(part for part in parts if part is not None) or "always"
 
 
 def _about(name: str, domain: Domain, asked: list[tuple[int, int, bool]]) -> str | None:
-    """The conditions on one column as one phrase; None if nothing satisfies them."""
+    """The conditions on one column as one phrase, levels by the shorter list; None if nothing satisfies them."""
     column = domain.column(name)
-    if isinstance(column, Category):
-        kept = [code for code in range(column.size) if all((code == first) == inside for first, _, inside in asked)]
-        return _levels(name, column, kept)
-    assert isinstance(column, Number)
-    low, high = max(first for first, _, _ in asked), min(last for _, last, _ in asked)
-    return interval_in_words(name, column, low, high) if low <= high else None
-
-
-def _levels(name: str, column: Category, kept: list[int]) -> str | None:
-    """Which levels are left, said by the shorter list."""
-    if not kept:
-        return None
+    if not column.categorical:
+        low, high = max(first for first, _, _ in asked), min(last for _, last, _ in asked)
+        return pac.interval_in_words(name, pac.ordered(domain, name), low, high) if low <= high else None
+    kept = [code for code in range(column.size) if all((code == first) == inside for first, _, inside in asked)]
     if len(kept) == 1:
         return f"{name} = {column.label(kept[0])}"
-    return " and ".join(f"{name} != {column.label(code)}" for code in range(column.size) if code not in kept)
+    others = [f"{name} != {column.label(code)}" for code in range(column.size) if code not in kept]
+    return " and ".join(others) if kept else None

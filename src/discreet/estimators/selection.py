@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from discreet.data import Dataset, Domain, Number
 from discreet.erm.features import VectorColumn
 from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, Rule, SmallMisses
 from discreet.estimators import input as reading
-from discreet.estimators.base import FitGuarantee, Task, Terms, terms_of
+from discreet.estimators.base import FitGuarantee, Task, Terms, release_fixed, terms_of
 from discreet.mechanisms import Exponential, Laplace, calibrate
 
 
@@ -42,18 +43,6 @@ class Selected:
     entry: int | None
     shortfall: float | None
     replayed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    """The parameters of a selection, as `terms_of` reads them."""
-
-    epsilon: Any
-    delta: Any
-    ledger: Any
-    neighbours: Any
-    size: Any
-    allowance: Any = None
 
 
 def select_model(
@@ -81,7 +70,10 @@ def select_model(
 
     epsilon, delta, ledger, allowance, neighbours and size are those of the estimators.
     """
-    terms = terms_of(_Ask(epsilon, delta, ledger, neighbours, size, allowance), problem="select")
+    asked = SimpleNamespace(
+        epsilon=epsilon, delta=delta, ledger=ledger, neighbours=neighbours, size=size, allowance=allowance
+    )
+    terms = terms_of(asked, problem="select")
     named = _candidates(models)
     kinds = {is_classifier(model) for model in named.values()}
     if len(kinds) > 1:
@@ -96,14 +88,11 @@ def select_model(
     fit = Task.of(terms, data, about=score if reading.is_table(X) else None)
     mechanism = calibrate(lambda noise: Exponential(score, 1 / noise), funds=fit.funds, facts=data.facts)
     charge = fit.release(mechanism, memo="select", what="choice")
-    return Selected(
-        model=list(named.values())[charge.value],
-        index=charge.value,
-        guarantee=charge.guarantee,
-        entry=charge.entry,
-        shortfall=_shortfall(mechanism, data, len(named)),
-        replayed=charge.released.replayed,
-    )
+    shortfall = None
+    if data.facts.size is not None and data.facts.neighbours.replace_one:
+        shortfall = math.log(len(named)) / float(mechanism.rate * data.facts.size * reading.share_of(data))
+    model, replayed = list(named.values())[charge.value], charge.released.replayed
+    return Selected(model, charge.value, charge.guarantee, charge.entry, shortfall, replayed)
 
 
 def charged_accuracy(model: Any, x: Any, y: Any) -> float:
@@ -114,15 +103,16 @@ def charged_accuracy(model: Any, x: Any, y: Any) -> float:
             "right predictions, score on public rows with sklearn.metrics, or choose with discreet.select_model"
         )
     epsilon = exact.positive(score_epsilon=model.score_epsilon)
-    terms = terms_of(_Ask(epsilon, 0, model.ledger, model.neighbours, model.size, model.allowance))
+    asked = SimpleNamespace(epsilon=epsilon, delta=0, ledger=model.ledger, neighbours=model.neighbours)
+    asked.size, asked.allowance = model.size, model.allowance
+    terms = terms_of(asked)
     data, target, count = _class_data([model], terms, x, y, None)
     if count is None:
         raise ParameterError("a charged score needs a public number of rows: replace-one, with one row a person")
     rules = _rules({type(model).__name__: model}, data.facts.domain)
-    assert terms.ledger is not None
     mechanism = Laplace(RightPredictions(rules, target), 1 / epsilon)
-    got = Task.fixed(terms, data, mechanism, table=reading.is_table(x), memo="score").release(mechanism, memo="score")
-    return float(np.clip(got.value[0] / count, 0.0, 1.0))
+    right = release_fixed(terms, data, mechanism, table=reading.is_table(x), memo="score").value[0]
+    return float(np.clip(right / count, 0.0, 1.0))
 
 
 def _candidates(models: Any) -> dict[str, Any]:
@@ -142,14 +132,14 @@ def _candidates(models: Any) -> dict[str, Any]:
 
 
 def _rules(named: Mapping[str, Any], domain: Domain) -> tuple[Rule, ...]:
-    return tuple(_rule(name, model, domain) for name, model in named.items())
-
-
-def _rule(name: str, model: Any, domain: Domain) -> Rule:
-    if hasattr(model, "encoding_") and hasattr(model, "coef_"):
-        features = VectorColumn("x", False) if model.encoding_ is None else model.encoding_.features
-        return LinearRule.of(model.coef_, model.intercept_, features, domain)
-    return ModelRule(name, model)
+    rules: list[Rule] = []
+    for name, model in named.items():
+        if hasattr(model, "encoding_") and hasattr(model, "coef_"):
+            features = VectorColumn("x", False) if model.encoding_ is None else model.encoding_.features
+            rules.append(LinearRule.of(model.coef_, model.intercept_, features, domain))
+        else:
+            rules.append(ModelRule(name, model))
+    return tuple(rules)
 
 
 def _class_data(models: list[Any], terms: Terms, x: Any, y: Any, row_norm: Any) -> tuple[Dataset, str, int | None]:
@@ -176,22 +166,23 @@ def _number_data(
     if reading.is_table(x):
         data, target = _table(models, terms, x, y)
         column = data.facts.domain.column(target)
-        if not isinstance(column, Number):
+        if not column.bounded:
             raise ParameterError(f"the target {target!r} is declared {column!r}: regression needs a Number")
         return data, target, column.high - column.low
     bounds = [getattr(model, "target_bound", None) for model in models] if target_bound is None else [target_bound]
-    known = [reading.bounds_of("target_bound", _pair(each)) for each in bounds if each is not None]
-    if not known:
+    pairs = [
+        bound if isinstance(bound, (tuple, list)) else (-exact.positive(target_bound=bound), bound)
+        for bound in bounds
+        if bound is not None
+    ]
+    if not pairs:
         raise ParameterError("target_bound must be given: these models have none")
-    low, high = min(pair[0] for pair in known), max(pair[1] for pair in known)
+    lows, highs = zip(*(reading.bounds_of("target_bound", pair) for pair in pairs), strict=True)
+    low, high = min(lows), max(highs)
     features, numbers = _judged(models, terms, x, y, numeric=True)
     declared = Number(low, high, step=(high - low) / reading.GRID)
     made = reading.matrix(terms, features, numbers, norm=_norm(models, row_norm), target=declared)
     return made, "y", high - low
-
-
-def _pair(bound: Any) -> Any:
-    return bound if isinstance(bound, (tuple, list)) else (-exact.positive(target_bound=bound), bound)
 
 
 def _table(models: list[Any], terms: Terms, table: Any, target: Any) -> tuple[Dataset, str]:
@@ -204,7 +195,7 @@ def _table(models: list[Any], terms: Terms, table: Any, target: Any) -> tuple[Da
 def _judged(models: list[Any], terms: Terms, x: Any, y: Any, *, numeric: bool) -> tuple[Any, Any]:
     if any(getattr(model, "encoding_", None) is not None for model in models):
         raise ParameterError("models that were fitted from a table are compared on a table")
-    return reading.arrays(models[0], x, y, numeric=numeric, reset=False, least=reading.fewest(terms))
+    return reading.arrays(models[0], terms, x, y, numeric=numeric, reset=False)
 
 
 def _norm(models: list[Any], row_norm: Any) -> Fraction:
@@ -215,10 +206,3 @@ def _norm(models: list[Any], row_norm: Any) -> Fraction:
     if not known:
         raise ParameterError("row_norm must be given: these models have none")
     return max(known)
-
-
-def _shortfall(mechanism: Exponential, data: Dataset, candidates: int) -> float | None:
-    if data.facts.size is None or not data.facts.neighbours.replace_one:
-        return None
-    rows = data.facts.size * reading.share_of(data)
-    return math.log(candidates) / float(mechanism.rate * rows)

@@ -34,20 +34,3 @@ from discreet.ledger.opening import LONGEST_MEMO, check_table, storable_text
 from discreet.ledger.process import code_version
 from discreet.ledger.sidecar import sidecar_path
 from discreet.ledger.state import Body, answer_text, large, price_from, text_hash
-
-__all__ = [
-    "LONGEST_MEMO",
-    "Body",
-    "Ledger",
-    "answer_text",
-    "check_table",
-    "code_version",
-    "decode",
-    "encode",
-    "large",
-    "price_from",
-    "sidecar_path",
-    "state_directory",
-    "storable_text",
-    "text_hash",
-]

@@ -9,17 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from discreet.core import (
-    BudgetExceeded,
-    ConversationOver,
-    Guarantee,
-    Json,
-    LedgerUnavailable,
-    ParameterError,
-    Price,
-    canonical,
-    digest,
-)
+from discreet.core import ConversationOver, Guarantee, Json, LedgerUnavailable, ParameterError, Price, canonical
 from discreet.data import Dataset
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.opening import check_table
@@ -115,43 +105,45 @@ def charge(ledger: Ledger, purchase: Purchase, *, made: list[Receipt] | None = N
 
     made  gets the receipt of a new charge before that is durable: an interrupt may come before it is returned
     """
-    price, (facts, facts_hash) = ledger.price(purchase.guarantee), ledger.recorded(purchase.data.facts)
-    request, source = purchase.request, purchase.data.source
-    if request is not None:
-        ledger.store.burn_orphans()
+    price, facts_hash = ledger.price(purchase.guarantee), ledger.recorded(purchase.data.facts)[1]
+    request = purchase.request
     with ledger.store.writing() as writer:
-        state = writer.state
-        check_table(state, purchase.data)
+        check_table(writer.state, purchase.data)
         known = None if request is None else _requested(ledger, request)
-        if known is not None:
-            return _replayed(known, purchase.mechanism, facts_hash)
-        if not state.admits(price, purchase.allowance):
-            left = ledger.remaining(allowance=purchase.allowance)
-            whose = "" if purchase.allowance is None else f" under the allowance {purchase.allowance!r}"
-            raise BudgetExceeded(asked=str(price), remaining=f"{left.amounts()}{whose}", fits=left.fits(price))
-        if source is not None and ledger.path is not None:
-            claim(source, ledger.id)
-        if facts_hash not in state.facts:
-            writer.append("facts", {"facts": facts, "facts_hash": facts_hash})
-        body: Body = {
-            "mode": purchase.mode,
-            "mechanism": purchase.mechanism,
-            "facts_hash": facts_hash,
-            "price": price_record(price),
-            "allowance": purchase.allowance,
-            "request": request,
-            "memo": purchase.memo,
-            "who": who(),
-            "version": code_version(),
-            "process": ledger.store.parts.alive.name(),
-        }
-        if purchase.within is not None:
-            body["within"] = purchase.within
-        entry = writer.append("charge", body)
-        receipt = Receipt(entry, state.hash, price)
-        if made is not None:
-            made.append(receipt)
-        return receipt
+        if request is None or known is None:
+            receipt = _new_charge(ledger, writer, purchase, price)
+            if made is not None:
+                made.append(receipt)
+            return receipt
+    if known.pending:  # is its process still there?
+        known = stored(ledger, request) or known
+    return _replayed(known, purchase.mechanism, facts_hash)
+
+
+def _new_charge(ledger: Ledger, writer: Writer, purchase: Purchase, price: Price) -> Receipt:
+    """Write a charge, if it fits."""
+    state, source, (facts, facts_hash) = writer.state, purchase.data.source, ledger.recorded(purchase.data.facts)
+    if not state.admits(price, purchase.allowance):
+        raise ledger.refusal(price, purchase.allowance)
+    if source is not None and ledger.path is not None:
+        claim(source, ledger.id)
+    if facts_hash not in state.facts:
+        writer.append("facts", {"facts": facts, "facts_hash": facts_hash})
+    body: Body = {
+        "mode": purchase.mode,
+        "mechanism": purchase.mechanism,
+        "facts_hash": facts_hash,
+        "price": price_record(price),
+        "allowance": purchase.allowance,
+        "request": purchase.request,
+        "memo": purchase.memo,
+        "who": who(),
+        "version": code_version(),
+        "process": ledger.store.parts.alive.name(),
+    }
+    if purchase.within is not None:
+        body["within"] = purchase.within
+    return Receipt(writer.append("charge", body), state.hash, price)
 
 
 def answer(ledger: Ledger, receipt: Receipt, text: str) -> None:
@@ -195,9 +187,7 @@ def say(ledger: Ledger, *sayings: Saying, keep: Mapping[str, str]) -> None:
             writer.keep(name, text)
         for each in sayings:
             fields = {name: getattr(each, name) for name in Saying.__slots__}
-            if each.made_from is None:
-                del fields["made_from"]
-            writer.append("said", fields)
+            writer.append("said", {key: held for key, held in fields.items() if (key, held) != ("made_from", None)})
 
 
 @contextmanager
@@ -271,7 +261,7 @@ def _finish(ledger: Ledger, kind: str, receipt: Receipt, fields: Body) -> None:
 
 
 def _replayed(known: Stored, mechanism: Json, facts_hash: str) -> Receipt:
-    if digest(known.mechanism) != digest(mechanism):
+    if canonical(known.mechanism) != canonical(mechanism):
         raise ParameterError("this request id was used for another mechanism")
     if known.facts_hash != facts_hash:
         raise ParameterError("this request id was used for a table with other facts")

@@ -47,14 +47,12 @@ def read_own(path: Path) -> bytes:
 def open_own(path: Path | str, what: str) -> int:
     """The descriptor of a file that only its owner may use; file and directory are created if they are missing."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
+    with os_errors(f"{what} cannot be opened"):
         try:
             descriptor = os.open(path, flags, 0o600)
         except FileNotFoundError:
             make_directory(Path(path).parent)
             descriptor = os.open(path, flags, 0o600)
-    except OSError as error:
-        raise LedgerUnavailable(f"{what} cannot be opened: {error.strerror}") from None
     try:
         refuse_strangers(os.fstat(descriptor), what)
     except BaseException:

@@ -15,6 +15,7 @@ from discreet.core import (
     NOTHING,
     Books,
     Budget,
+    BudgetExceeded,
     Caps,
     DiscreetError,
     Exact,
@@ -41,10 +42,9 @@ from discreet.ledger.durable import os_errors, remove
 from discreet.ledger.local import file_parts, memory_parts
 from discreet.ledger.mark import mark_file, state_directory
 from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
-from discreet.ledger.place import Mark, name_digest
 from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar_path
 from discreet.ledger.sqlite import SqlitePlace, copied
-from discreet.ledger.state import Allowance, AllowanceUse, Body, Header, State, price_from, price_record, seen_by
+from discreet.ledger.state import AllowanceUse, Body, Header, State, price_from, price_record
 from discreet.ledger.store import Store, mark_of, new_witness, utc_now
 from discreet.mechanisms import Conversation, Mechanism
 
@@ -205,17 +205,12 @@ class Ledger:
     def allowances(self) -> list[AllowanceUse]:
         """What was spent under each allowance and what is left of it, in the order in which they were made."""
         with self.store.reading() as state:
-            spent, header = self.spent(), self._header
-            return [
-                AllowanceUse(
-                    name,
-                    each.share,
-                    spent.part_of(each.spent),
-                    max(Fraction(0), 1 - self.remaining(allowance=name).used()),
-                    header.proved_by(each.spent),
-                )
-                for name, each in state.allowances.items()
-            ]
+            uses, spent, delta = [], self.spent(), self.budget.delta * (1 - self.failure_share)
+            for name, each in state.allowances.items():
+                left = max(Fraction(0), 1 - self.remaining(allowance=name).used())
+                epsilon = each.spent.epsilon(self._header.order, delta)
+                uses.append(AllowanceUse(name, each.share, spent.part_of(each.spent), left, epsilon))
+            return uses
 
     def funds(self, *, share: Share | None = None, allowance: str | None = None) -> Funds:
         """What one release may cost now, as a value; the charge decides whether it is still there.
@@ -225,7 +220,7 @@ class Ledger:
         """
         with self.store.reading() as state:
             self.store.check_mark(state)
-        left = self.remaining(allowance=allowance)
+            left = self.remaining(allowance=allowance)
         caps = Caps(left.renyi, left.pure or 0, left.failure) if share is None else left.share(share.part)
         return Funds(self._header.order, caps)
 
@@ -250,6 +245,12 @@ class Ledger:
             if share is not None and not price.within(self.remaining(allowance=allowance).share(share.part)):
                 return False
             return state.admits(price, allowance)
+
+    def refusal(self, price: Price, allowance: str | None) -> BudgetExceeded:
+        """The error that says what is left, of a charge with this price that is not admitted."""
+        left = self.remaining(allowance=allowance)
+        whose = "" if allowance is None else f" under the allowance {allowance!r}"
+        return BudgetExceeded(asked=str(price), remaining=f"{left.amounts()}{whose}", fits=left.fits(price))
 
     def price(self, guarantee: Guarantee) -> Price:
         """What a charge with this guarantee costs here, in integers."""
@@ -306,7 +307,7 @@ class Ledger:
                 self.store.check_mark(state)
             except LedgerCorrupt:
                 return True
-            return False
+        return False
 
     def reconcile(self, *, adopt: bool = False) -> None:
         """Accept a file that its mark contradicts, counting as spent all that the mark proves. Never lowers anything.
@@ -327,14 +328,8 @@ class Ledger:
                     "reconcile(adopt=True), or `discreet ledger reconcile --adopt`, if this is its newest copy"
                 )
             writer.witness, writer.resets_mark = (mark.witness if mark else new_witness()), True
-            writer.append(
-                "reconcile",
-                {
-                    "proved": price_record(mark.spent if mark else NOTHING),
-                    "mark_witness": mark.witness if mark else None,
-                    "allowances": _proved_names(writer.state, mark),
-                },
-            )
+            nothing = {"proved": price_record(NOTHING), "mark_witness": None, "allowances": {}}
+            writer.append("reconcile", nothing if mark is None else mark.proves(writer.state))
 
     def verify(self, catalogue: Mapping[str, type] | None = None) -> tuple[int, ...]:
         """Read everything again from the disk and check it; LedgerCorrupt names the entry that is wrong.
@@ -422,22 +417,6 @@ def _build(where: Path, opening: Body, table: Dataset | Identity, marks: Path, n
         raise
 
 
-def _proved_names(state: State, mark: Mark | None) -> Json:
-    """What counts as spent in each name: as for the whole; where the mark does not know a name, all that the mark
-    knows and this ledger does not may have been spent in it."""
-    if mark is None:
-        return {}
-    seen, proved = seen_by(state, mark.witness), {}
-    for name, allowance in state.allowances.items():
-        before = seen.allowances.get(name, Allowance(allowance.share))
-        if mark.named is None:
-            spent = allowance.spent + mark.spent.less(seen.spent)
-        else:
-            spent = mark.named.get(name_digest(name), NOTHING) + allowance.spent.less(before.spent)
-        proved[name] = price_record(spent.joined(allowance.spent))
-    return proved
-
-
 def _redacted(body: Body) -> Body:
     """An entry without what somebody asked and who it was.
 
@@ -457,7 +436,7 @@ def _shallow(value: Json) -> Json:
     """A field of a mechanism without what a query says: nested records keep their names only."""
     if type(value) is dict:
         return {"name": value.get("name")}
-    return [_shallow(each) for each in value] if type(value) is list else value
+    return list(map(_shallow, value)) if type(value) is list else value
 
 
 def _tells(value: Json) -> bool:

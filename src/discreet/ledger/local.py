@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from glob import escape
 from pathlib import Path
 
@@ -36,15 +37,8 @@ _PATIENCE = 300.0  # seconds: another session may be fitting a large hypothesis
 
 def file_parts(path: Path, state_dir: Path) -> Parts:
     """A ledger in this file, with its mark in this directory."""
-    return Parts(
-        place=SqlitePlace(path),
-        witness=lambda ledger_id: mark_file(state_dir, ledger_id),
-        alive=LocalProcesses(),
-        turns=FileTurns(path),
-        secrets=SecretFile(path),
-        path=path,
-        state_dir=state_dir,
-    )
+    mark = partial(mark_file, state_dir)
+    return Parts(SqlitePlace(path), mark, LocalProcesses(), FileTurns(path), SecretFile(path), path, state_dir)
 
 
 def memory_parts() -> Parts:

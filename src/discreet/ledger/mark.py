@@ -40,6 +40,7 @@ from discreet.ledger.process import boot
 SLOT = 2048
 _AHEAD, _LOGGED, _MARKED = 0, 1, 2  # slots of <id>.turns
 _WHAT = "the high-water mark"
+_UNREADABLE, _UNWRITABLE = f"{_WHAT} cannot be read", f"{_WHAT} cannot be written"
 _Slot = tuple[bytes, Mark | None]
 _sync_data = getattr(os, "fdatasync", os.fsync)  # not every system has the cheaper one
 
@@ -55,24 +56,21 @@ class MarkFile:
 
     def read(self) -> Mark | None:
         """The newest mark, or None if none was written; LedgerCorrupt if there is one but neither slot is whole."""
-        try:
-            descriptor = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _unusable("read", error) from None
-        try:
-            newest = self._newest(descriptor)
-            if newest is None and os.fstat(descriptor).st_size:  # perhaps it is being written: look with writers out
-                wait_for_lock(descriptor, fcntl.LOCK_SH, _WHAT)
+        with os_errors(_UNREADABLE):
+            try:
+                descriptor = os.open(self._name, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                return None
+            try:
                 newest = self._newest(descriptor)
-                if newest is None:
-                    raise LedgerCorrupt(None, "a whole high-water mark", f"a damaged one in {self.path.name}")
-            return None if newest is None else newest[1]
-        except OSError as error:
-            raise _unusable("read", error) from None
-        finally:
-            os.close(descriptor)
+                if newest is None and os.fstat(descriptor).st_size:  # perhaps it is being written: with writers out
+                    wait_for_lock(descriptor, fcntl.LOCK_SH, _WHAT)
+                    newest = self._newest(descriptor)
+                    if newest is None:
+                        raise LedgerCorrupt(None, "a whole high-water mark", f"a damaged one in {self.path.name}")
+                return None if newest is None else newest[1]
+            finally:
+                os.close(descriptor)
 
     @contextmanager
     def held(self) -> Iterator[HeldFile]:
@@ -104,11 +102,10 @@ class MarkFile:
             return logged
 
         try:
-            self._stage(self._syncs, turns, _LOGGED, seq, sync_log)
-            if marked:
-                self._stage(self._name, turns, _MARKED, seq, move_mark)
-        except OSError as error:
-            raise _unusable("written", error) from None
+            with os_errors(_UNWRITABLE):
+                self._stage(self._syncs, turns, _LOGGED, seq, sync_log)
+                if marked:
+                    self._stage(self._name, turns, _MARKED, seq, move_mark)
         finally:
             os.close(turns)
 
@@ -134,8 +131,7 @@ class MarkFile:
 
     def reset(self, mark: Mark, turns: int) -> None:
         """Set the mark to this durable entry, also backwards, while no process is in either stage."""
-        written = os_errors(f"{_WHAT} cannot be written")
-        with FileLock(self._syncs, _WHAT), FileLock(self._name, _WHAT) as lock, written:
+        with FileLock(self._syncs, _WHAT), FileLock(self._name, _WHAT) as lock, os_errors(_UNWRITABLE):
             for slot in (0, 1):
                 self._write(lock.descriptor, slot, mark)
             os.fsync(lock.descriptor)
@@ -165,10 +161,8 @@ class MarkFile:
 
     def note(self, turns: int, slot: int) -> _Slot:
         """A slot of the turns; it says None if it is not of this boot, or is being written."""
-        try:
+        with os_errors(_UNREADABLE):
             text = os.pread(turns, SLOT, slot * SLOT)
-        except OSError as error:
-            raise _unusable("read", error) from None
         note = self._noted.get(slot)
         if note is None or note[0] != text:
             note = self._noted[slot] = (text, _parsed(text, boot()))
@@ -212,17 +206,12 @@ class HeldFile:
         self._marks.reset(mark, self._turns)
 
 
-def _unusable(verb: str, error: OSError) -> LedgerUnavailable:
-    return LedgerUnavailable(f"{_WHAT} cannot be {verb}: {error.strerror}")
-
-
 # Where marks are.
 
 
 def state_directory(chosen: str | os.PathLike[str] | None = None) -> Path:
     """Where marks are kept: as given, or DISCREET_STATE, or discreet/ in the user's state directory."""
-    if chosen is None:
-        chosen = os.environ.get("DISCREET_STATE") or None
+    chosen = os.environ.get("DISCREET_STATE") or None if chosen is None else chosen
     if chosen is not None:
         return Path(os.path.abspath(chosen))  # the process may change its directory later
     base = os.environ.get("XDG_STATE_HOME")
@@ -242,20 +231,20 @@ def mark_file(state_dir: Path, ledger_id: str) -> MarkFile:
 
 def _slot(mark: Mark, *first: str) -> tuple[bytes, Mark]:
     """The text of a slot and what it says; what does not fit is left out so that it says no less."""
-    text = _spelled(mark, *first)
-    if len(text) >= SLOT:
-        mark = replace(mark, named=None)
-        text = _spelled(mark, *first)
-    if len(text) >= SLOT:  # sums of more than 800 digits: a closed book says at least as much
-        mark = replace(mark, spent=Price(None, None, mark.spent.failure))
-        text = _spelled(mark, *first)
-    return text.ljust(SLOT - 1) + b"\n", mark
+    closed = Price(None, None, mark.spent.failure)  # for sums of more than 800 digits: it says at least as much
+    for shorter in (mark, replace(mark, named=None), replace(mark, named=None, spent=closed)):
+        words = [*first, str(mark.seq), mark.hash, _sums(shorter.spent, " "), mark.witness]
+        if shorter.named is not None:
+            words += ["+", *(f"{name}:{_sums(each, ':')}" for name, each in shorter.named.items())]
+        text = " ".join(words).encode("ascii")
+        text += b" " + _checksum(text)
+        if len(text) < SLOT:
+            break
+    return text.ljust(SLOT - 1) + b"\n", shorter
 
 
-def _spelled(mark: Mark, *first: str) -> bytes:
-    named = () if mark.named is None else ("+", *(f"{name}:{_sums(each, ':')}" for name, each in mark.named.items()))
-    text = " ".join((*first, str(mark.seq), mark.hash, _sums(mark.spent, " "), mark.witness, *named)).encode("ascii")
-    return text + b" " + hashlib.sha256(text).hexdigest().encode("ascii")
+def _checksum(text: bytes) -> bytes:
+    return hashlib.sha256(text).hexdigest().encode("ascii")
 
 
 def _sums(spent: Price, between: str) -> str:
@@ -267,14 +256,12 @@ def _parsed(slot: bytes, *first: str) -> Mark | None:
     """What a slot says; None if its checksum does not agree, or it does not begin with these words."""
     text, _, checksum = slot.rstrip(b" \n").rpartition(b" ")
     words = text.decode("ascii", "replace").split(" ")
-    whole = hashlib.sha256(text).hexdigest().encode("ascii") == checksum
-    if not whole or tuple(words[: len(first)]) != first or len(words) < len(first) + 6:
+    if _checksum(text) != checksum or tuple(words[: len(first)]) != first or len(words) < len(first) + 6:
         return None
     seq, head, renyi, pure, failure, witness, *rest = words[len(first) :]
-    named = None
-    if rest:  # marks of before version 0.2 have no names
-        named = {name: _price(*sums) for name, *sums in (each.split(":") for each in rest[1:])}
-    return Mark(int(seq), head, _price(renyi, pure, failure), witness, named)
+    named = {name: _price(*sums) for name, *sums in (each.split(":") for each in rest[1:])}
+    # Marks of before version 0.2 have no names.
+    return Mark(int(seq), head, _price(renyi, pure, failure), witness, named if rest else None)
 
 
 def _price(renyi: str, pure: str, failure: str) -> Price:
@@ -282,9 +269,7 @@ def _price(renyi: str, pure: str, failure: str) -> Price:
 
 
 def _pwrite(descriptor: int, text: bytes, slot: int) -> None:
-    try:
+    with os_errors(_UNWRITABLE):
         whole = os.pwrite(descriptor, text, slot * SLOT) == len(text)
-    except OSError as error:
-        raise _unusable("written", error) from None
     if not whole:
         raise LedgerUnavailable(f"{_WHAT} was written only in part")

@@ -9,7 +9,7 @@ from pathlib import Path
 from discreet.core import Budget, Exact, LedgerMismatch, ParameterError, caps_of, digest, exact, record
 from discreet.data import Dataset, Identity
 from discreet.ledger.process import code_version
-from discreet.ledger.state import Body, State, identity_record
+from discreet.ledger.state import Body, State, identity_record, price_record
 from discreet.ledger.store import Store
 
 
@@ -46,7 +46,7 @@ def opening_body(
         "delta": str(budget.delta),
         "failure_share": str(share),
         "order": None if order is None else str(order),
-        "caps": {"renyi": caps.renyi, "pure": caps.pure, "failure": caps.failure},
+        "caps": price_record(caps),
         "identity": identity_record(identity),
         "size": None if size is None else exact.whole(minimum=0, size=size),
         "testing": bool(testing),

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.core import Json, Price
-from discreet.ledger.state import Row
+from discreet.core import NOTHING, Json, Price
+from discreet.ledger.state import Allowance, Body, Row, State, price_record, seen_by
 
 
 class Look(Protocol):
@@ -90,6 +90,21 @@ class Mark:
     spent: Price
     witness: str
     named: dict[str, Price] | None = None
+
+    def proves(self, state: State) -> Body:
+        """What a reconciliation records: the sums that the mark proves, for the whole ledger and for each name.
+
+        Where the mark does not know a name, all that the mark knows and the ledger does not may have been spent in it.
+        """
+        seen, names = seen_by(state, self.witness), {}
+        for name, allowance in state.allowances.items():
+            before = seen.allowances.get(name, Allowance(allowance.share))
+            if self.named is None:
+                spent = allowance.spent + self.spent.less(seen.spent)
+            else:
+                spent = self.named.get(name_digest(name), NOTHING) + allowance.spent.less(before.spent)
+            names[name] = price_record(spent.joined(allowance.spent))
+        return {"proved": price_record(self.spent), "mark_witness": self.witness, "allowances": names}
 
 
 @functools.lru_cache(maxsize=1024)

@@ -22,14 +22,14 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from discreet.errors import DiscreetError, LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
+from discreet.errors import LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
 from discreet.ledger.durable import os_errors, refuse_strangers, remove, sync_path
 from discreet.ledger.place import Look
 from discreet.ledger.state import Row, printable
@@ -50,7 +50,6 @@ _TABLES = {
 # SQLite's result codes that say "not now": permission, busy, locked, memory, read-only, interrupted, i/o, full, cannot
 # open, protocol, too big. Anything else, while our fixed statements run, means that the file is not what we wrote.
 _NOT_NOW = frozenset((3, 5, 6, 7, 8, 9, 10, 13, 14, 15, 18))
-_TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 _sync_data = getattr(os, "fdatasync", os.fsync)
 
 
@@ -87,43 +86,34 @@ class SqlitePlace:
     # Transactions.
 
     @contextmanager
-    def look(self) -> Iterator[SqliteRows]:
-        """One snapshot."""
-        try:
+    def _transaction(self, begin: str) -> Iterator[SqliteRows]:
+        """One transaction; what its block has not committed is undone."""
+        with _sqlite_errors():
             connection = self._connected()
             if connection.in_transaction:
                 connection.execute("ROLLBACK")  # what an interrupt may have left open
             try:
-                connection.execute("BEGIN")
+                connection.execute(begin)
                 yield SqliteRows(connection)
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
-        except _TROUBLE as error:
-            raise _translated(error) from error
+
+    def look(self) -> AbstractContextManager[SqliteRows]:
+        """One snapshot."""
+        return self._transaction("BEGIN")
 
     @contextmanager
     def write(self) -> Iterator[SqliteRows]:
         """The only writer; committed on leaving the block, undone by an error."""
         home = self._home()
-        try:
-            connection = self._connected()
-            try:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                connection.execute("BEGIN IMMEDIATE")
-                if not home.whole:  # a new ledger, or one of an earlier version
-                    here = _tables(connection)
-                    for made in (made for name, made in _TABLES.items() if name not in here):
-                        connection.execute(f"CREATE {made}")
-                yield SqliteRows(connection)
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-        except _TROUBLE as error:
-            raise _translated(error) from error
+        with self._transaction("BEGIN IMMEDIATE") as rows:
+            if not home.whole:  # a new ledger, or one of an earlier version
+                here = _tables(rows.connection)
+                for made in (made for name, made in _TABLES.items() if name not in here):
+                    rows.connection.execute(f"CREATE {made}")
+            yield rows
+            rows.connection.execute("COMMIT")
         home.whole = True
         self._check_files(home)
 
@@ -140,34 +130,20 @@ class SqlitePlace:
                     raise OSError(0, "an earlier write was lost")
                 if home.log is not None:
                     _sync_data(home.log)
-                elif self.path is not None:
-                    self._sync_by_name()
+                elif self.path is not None:  # the connection was closed after the commit, for example before a fork
+                    # If there is no log, the last connection that closed has copied it into the file and synced that.
+                    with contextlib.suppress(FileNotFoundError), open(f"{self.path}-wal", "rb+", buffering=0) as log:
+                        _sync_data(log.fileno())
         except OSError as error:
             home.unsynced = True
             raise _unusable(error) from None
 
     def check(self, look: Look) -> None:
         """SQLite's own checks."""
-        try:
+        with _sqlite_errors():
             faults = [printable(row[0]) for row in self._connected().execute("PRAGMA integrity_check")]
-        except _TROUBLE as error:
-            raise _translated(error) from error
         if faults != ["ok"]:
             raise LedgerCorrupt(None, "a sound SQLite file", "; ".join(faults[:3]))
-
-    def _sync_by_name(self) -> None:
-        """Sync a log whose connection was closed after the commit, for example before a fork.
-
-        If there is no log, the last connection that closed has copied it into the file and synced the file.
-        """
-        try:
-            descriptor = os.open(f"{self.path}-wal", os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return
-        try:
-            _sync_data(descriptor)
-        finally:
-            os.close(descriptor)
 
     # Files.
 
@@ -184,10 +160,8 @@ class SqlitePlace:
     def publish(self, path: Path) -> None:
         """Give a new ledger its name: it was not there before, and is whole and durable from now on."""
         assert self.path is not None
-        try:
+        with _sqlite_errors():
             ((busy, left, _),) = self._connected().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        except _TROUBLE as error:
-            raise _translated(error) from error
         self.close()
         if busy or left or os.path.exists(f"{self.path}-wal"):  # its log has another name, and would be lost
             raise LedgerUnavailable(f"{path.name} cannot be created: its log could not be emptied")
@@ -387,16 +361,20 @@ def _tables(connection: sqlite3.Connection) -> set[str]:
     return {printable(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
 
 
-def _translated(error: Exception) -> DiscreetError:
+@contextmanager
+def _sqlite_errors() -> Iterator[None]:
     """An error of SQLite's as ours: the ledger cannot be used now, or its file is damaged."""
-    code = getattr(error, "sqlite_errorcode", None)
-    if code is not None and code & 0xFF in _NOT_NOW:
-        return LedgerUnavailable(f"the ledger cannot be used now: {error}; nothing was released")
-    if code is not None and code & 0xFF == sqlite3.SQLITE_NOTADB:
-        return LedgerCorrupt(None, "a ledger", "a file that is not one, or is damaged at its start")
-    if type(error) is UnicodeDecodeError:  # of a message of SQLite's that quotes what is damaged
-        return LedgerCorrupt(None, "a ledger", "a file whose tables have other names")
-    return LedgerCorrupt(None, "a ledger", str(error))
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        code, damage = getattr(error, "sqlite_errorcode", 0) & 0xFF, str(error)
+        if code in _NOT_NOW:
+            raise LedgerUnavailable(f"the ledger cannot be used now: {error}; nothing was released") from error
+        if code == sqlite3.SQLITE_NOTADB:
+            damage = "a file that is not one, or is damaged at its start"
+        if type(error) is UnicodeDecodeError:  # of a message of SQLite's that quotes what is damaged
+            damage = "a file whose tables have other names"
+        raise LedgerCorrupt(None, "a ledger", damage) from error
 
 
 def _unusable(error: OSError) -> LedgerUnavailable:

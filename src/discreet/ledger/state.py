@@ -32,25 +32,11 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from discreet.core import (
-    NANO,
-    NOTHING,
-    Budget,
-    Caps,
-    Json,
-    LedgerCorrupt,
-    Neighbours,
-    ParameterError,
-    Price,
-    canonical,
-    caps_at,
-    digest,
-    renyi_to_epsilon,
-)
+from discreet.core import NOTHING, Budget, Caps, LedgerCorrupt, Neighbours, ParameterError, Price, canonical, digest
 from discreet.data import Identity
 
 GENESIS = "0" * 64
@@ -67,6 +53,10 @@ class Row(NamedTuple):
     body: bytes
     hash: bytes
 
+    @property
+    def hash_text(self) -> str:
+        return printable(self.hash)
+
 
 @dataclass(frozen=True, slots=True)
 class Header:
@@ -79,14 +69,6 @@ class Header:
     caps: Caps
     identity: Identity
     testing: bool
-
-    def proved_by(self, spent: Price) -> float | None:
-        """The least epsilon that either book proves of these sums, at the ledger's delta; None: nothing."""
-        proved = [] if spent.pure is None else [float(Fraction(spent.pure, NANO))]
-        if spent.renyi and self.order is not None:
-            delta = self.budget.delta * (1 - self.failure_share)
-            proved.append(renyi_to_epsilon(float(self.order), float(Fraction(spent.renyi, NANO)), delta))
-        return min(proved, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +169,21 @@ class State:
         """Set an allowance; the mapping is replaced, not changed."""
         self.allowances = {**self.allowances, name: Allowance(share, spent)}
 
+    def record(self) -> Body:
+        """The state as JSON, without what its own header and the place of the entries say."""
+        plain = ("seq", "hash", "size", "facts", "current_facts", "folded")
+        return {
+            **{name: getattr(self, name) for name in plain},
+            "spent": price_record(self.spent),
+            "allowances": _allowances_record(self.allowances),
+            "pending": {str(seq): [each.process, each.hash] for seq, each in self.pending.items()},
+            "conversations": {str(seq): each for seq, each in self.conversations.items()},
+            "witnessed": {
+                name: [price_record(seen.spent), _allowances_record(seen.allowances)]
+                for name, seen in self.witnessed.items()
+            },
+        }
+
 
 def advance(state: State, row: Row) -> Body:
     """Add one entry to the state, or raise LedgerCorrupt; returns the entry's body."""
@@ -209,15 +206,13 @@ def advance(state: State, row: Row) -> Body:
 def row_of(state: State, body: Body) -> Row:
     """The row that appends this body after the state's last entry."""
     text = canonical(body).encode("ascii")
+    return Row(state.seq + 1, *_columns(body), text, chained(state.hash, text).encode("ascii"))
+
+
+def _columns(body: Body) -> tuple[bytes, bytes | None, int | None]:
+    """What the columns kind, request and charge repeat of a body."""
     request = body.get("request")
-    return Row(
-        state.seq + 1,
-        body["kind"].encode("ascii"),
-        None if request is None else request.encode("utf-8"),
-        body.get("charge"),
-        text,
-        chained(state.hash, text).encode("ascii"),
-    )
+    return body["kind"].encode("ascii"), None if request is None else request.encode("utf-8"), body.get("charge")
 
 
 def chained(previous: str, body: bytes) -> str:
@@ -234,13 +229,7 @@ def checked_body(state: State, row: Row) -> Body:
         raise LedgerCorrupt(row.seq, f"hash {expected}", f"hash {printable(row.hash)}")
     try:
         body = dict(json.loads(str(row.body, "ascii")))
-        request = body.get("request")
-        columns = (
-            body["kind"].encode("ascii"),
-            None if request is None else request.encode("utf-8"),
-            body.get("charge"),
-            body["previous"],
-        )
+        columns = (*_columns(body), body["previous"])
         body["witness"]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise LedgerCorrupt(row.seq, "a body that is a JSON object with kind and previous", "another text") from None
@@ -254,25 +243,23 @@ def printable(value: object) -> str:
     return value.decode("ascii", "replace") if type(value) is bytes else repr(value)
 
 
-def price_record(price: Price) -> Json:
-    return {"renyi": price.renyi, "pure": price.pure, "failure": price.failure}
+def price_record(price: Price | Caps) -> Body:
+    return asdict(price)
 
 
 def price_from(stored: Any) -> Price:
     """The price whose record this is; anything but integers >= 0 and nulls is refused."""
     price = Price(stored["renyi"], stored["pure"], stored["failure"])
-    for amount in (price.renyi, price.pure):
-        if amount is not None and (type(amount) is not int or amount < 0):
-            raise ValueError("an amount is a whole number >= 0 or null")
-    if type(price.failure) is not int or price.failure < 0:
-        raise ValueError("a failure is a whole number >= 0")
+    amounts = [each for each in (price.renyi, price.pure) if each is not None]
+    if not all(type(each) is int and each >= 0 for each in (*amounts, price.failure)):
+        raise ValueError("an amount is a whole number >= 0, or null if it is not a failure")
     return price
 
 
-def identity_record(identity: Identity) -> Json:
+def identity_record(identity: Identity) -> Body:
     """The identity as JSON; spelled out here because its field `name` would hide the record's name."""
     relation = identity.neighbours
-    made_up: dict[str, Json] = {"rehearsal": True} if identity.rehearsal else {}
+    made_up = {"rehearsal": True} if identity.rehearsal else {}
     return {"table": identity.name, "relation": relation.kind, "rows": relation.rows, "unit": identity.unit, **made_up}
 
 
@@ -296,7 +283,7 @@ def fold_open(state: State, row: Row, body: Body) -> None:
     share = _fraction(body["failure_share"])
     order = None if body["order"] is None else _fraction(body["order"])
     stored = price_from(body["caps"])  # whole numbers
-    caps, most = Caps(stored.renyi, body["caps"]["pure"], stored.failure), caps_at(order, budget, share)
+    caps, most = Caps(stored.renyi, body["caps"]["pure"], stored.failure), Caps.of(order, budget, share)
     # The Renyi cap is a float rounded down: another machine may differ in its last bits, and not by more than that.
     near = caps.renyi is None
     if caps.renyi is not None and most.renyi is not None:
@@ -337,8 +324,7 @@ def fold_charge(state: State, row: Row, body: Body) -> None:
     fresh = request is None or request not in state.requests
     _require(fresh, row.seq, "a new request id", "one that was charged already")
     _require(allowance is None or allowance in state.allowances, row.seq, "an allowance that an earlier entry made")
-    if not state.admits(price, allowance):
-        raise LedgerCorrupt(row.seq, "a charge within the caps", str(price))
+    _require(state.admits(price, allowance), row.seq, "a charge within the caps", str(price))
     state.spent = state.spent + price
     if allowance is not None:
         named = state.allowances[allowance]
@@ -383,18 +369,30 @@ LARGE = 2**16
 """Bytes: a longer answer lies beside the entries, and its entry has the hash of it."""
 
 
-def detached(fields: Body) -> tuple[Body, str | None]:
-    """The fields of an entry and, if their answer is long, its text: the entry has its hash instead."""
+def detached(fields: Body, hold: Callable[[str, str], None]) -> Body:
+    """The fields of an entry; if their answer is long its text is held by its hash, which the entry has instead."""
     text = fields.get("answer")
     if text is None or len(text) <= LARGE:
-        return fields, None
-    return {**fields, "answer": {"sha256": text_hash(text), "bytes": len(text.encode("utf-8"))}}, text
+        return fields
+    hold(text_hash(text), text)
+    return {**fields, "answer": {"sha256": text_hash(text), "bytes": len(text.encode("utf-8"))}}
 
 
 def large(body: Body) -> str | None:
     """The hash of the entry's answer, if that lies beside the entries."""
     answer = body.get("answer")
     return str(answer["sha256"]) if type(answer) is dict else None
+
+
+def read_answer(seq: int, body: Body, held: Callable[[str], str | None]) -> Body:
+    """The body with the text of a long answer, checked against its hash. held: a text by its hash."""
+    answer_hash = large(body)
+    if answer_hash is not None:
+        text = held(answer_hash)
+        right = text is not None and text_hash(text) == answer_hash
+        _require(right, seq, f"an answer with hash {answer_hash}", "another or none")
+        body["answer_text"] = text
+    return body
 
 
 def answer_text(body: Body) -> str:
@@ -416,8 +414,7 @@ def fold_reconcile(state: State, row: Row, body: Body) -> None:
 
 def fold_fold(state: State, row: Row, body: Body) -> None:
     if body["format"] == FORMAT:
-        right = body["state"] == digest(state_record(state))
-        _require(right, row.seq, "the digest of what the entries add up to")
+        _require(body["state"] == digest(state.record()), row.seq, "the digest of what the entries add up to")
     state.folded = row.seq
 
 
@@ -438,32 +435,6 @@ def seen_by(state: State, witness: str | None) -> Seen:
 # Stored states.
 
 FORMAT = 1
-
-
-def state_record(state: State) -> Json:
-    """A state as JSON, without what its own header and the place of the entries say."""
-    return {
-        "seq": state.seq,
-        "hash": state.hash,
-        "spent": price_record(state.spent),
-        "size": state.size,
-        "facts": dict(state.facts),
-        "current_facts": state.current_facts,
-        "allowances": _allowances_record(state.allowances),
-        "pending": {str(seq): [each.process, each.hash] for seq, each in state.pending.items()},
-        "conversations": {str(seq): each for seq, each in state.conversations.items()},
-        "witnessed": {
-            name: [price_record(seen.spent), _allowances_record(seen.allowances)]
-            for name, seen in state.witnessed.items()
-        },
-        "folded": state.folded,
-    }
-
-
-def fold_body(state: State) -> tuple[Body, str]:
-    """The body of the fold entry that vouches for a state, and the state's stored text."""
-    stored = state_record(state)
-    return {"format": FORMAT, "state": digest(stored)}, canonical(stored)
 
 
 def folded(opening: Row, text: str, row: Callable[[int], Row | None]) -> State | None:
@@ -495,7 +466,7 @@ def folded(opening: Row, text: str, row: Callable[[int], Row | None]) -> State |
     return state
 
 
-def _allowances_record(allowances: Mapping[str, Allowance]) -> Json:
+def _allowances_record(allowances: Mapping[str, Allowance]) -> Body:
     return {name: [str(each.share), price_record(each.spent)] for name, each in allowances.items()}
 
 

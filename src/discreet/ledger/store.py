@@ -27,22 +27,9 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet.core import NOTHING, LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError
+from discreet.core import NOTHING, LedgerCorrupt, LedgerRolledBack, LedgerUnavailable, ParameterError, canonical, digest
 from discreet.ledger.place import Held, Look, Mark, Parts, Secrets, Witness, Write, name_digest
-from discreet.ledger.state import (
-    Body,
-    Row,
-    State,
-    advance,
-    checked_body,
-    detached,
-    fold_body,
-    folded,
-    large,
-    printable,
-    row_of,
-    text_hash,
-)
+from discreet.ledger.state import FORMAT, Body, Row, State, advance, checked_body, detached, folded, read_answer, row_of
 
 FOLD_EVERY = 1000
 """Entries between two stored states."""
@@ -208,7 +195,7 @@ class Store:
             before = look.row(after)
         if before is None:
             raise LedgerRolledBack(after, f"entry {after}", "fewer entries")
-        return self._follow(State(seq=after, hash=printable(before.hash)), checked_body)
+        return self._follow(State(seq=after, hash=before.hash_text), checked_body)
 
     def _follow(self, state: State, check: Callable[[State, Row], Body]) -> Iterator[Body]:
         """The entries after a state, each read as it is handed out; chunks are snapshots: entries never change."""
@@ -220,10 +207,11 @@ class Store:
             for row in rows:
                 body = check(state, row)
                 state.seq, state.hash = row.seq, row.hash.decode("ascii")
-                if large(body) is not None:
-                    with self.looking() as (_, look):
-                        body["answer_text"] = _long_answer(look, row, body)
-                yield {"seq": row.seq, "hash": state.hash, **body}
+                yield {"seq": row.seq, "hash": state.hash, **read_answer(row.seq, body, self._held)}
+
+    def _held(self, digest: str) -> str | None:
+        with self.looking() as (_, look):
+            return look.held(digest)
 
     def latest(self, kind: str, limit: int) -> list[Body]:
         """The newest entries of a kind, oldest of them first, each checked against the entry before it."""
@@ -263,9 +251,7 @@ class Store:
             self.parts.place.check(look)
             state = State()
             for row in _rows(look, after=0):
-                body = advance(state, row)
-                if large(body) is not None:
-                    _long_answer(look, row, body)
+                read_answer(row.seq, advance(state, row), look.held)
             self.check_mark(state)
 
     # The mark.
@@ -337,10 +323,7 @@ class Writer:
         chain = {"kind": kind, "previous": self.state.hash, "time": time, "witness": self.witness}
         if kind not in ("open", "facts"):  # so that no two copies of a ledger ever write the same entry
             chain["nonce"] = secrets.token_hex(8)
-        fields, long_answer = detached(fields)
-        if long_answer is not None:
-            self._write.hold(text_hash(long_answer), long_answer)
-        row = row_of(self.state, {**fields, **chain})
+        row = row_of(self.state, {**detached(fields, self._write.hold), **chain})
         self.appended = True
         advance(self.state, row)
         self._write.append(row)
@@ -361,9 +344,9 @@ class Writer:
     def store_state(self) -> None:
         """Store the state every FOLD_EVERY entries, with an entry that vouches for it."""
         if self.state.seq - self.state.folded >= FOLD_EVERY:
-            body, stored = fold_body(self.state)
-            self.append("fold", body)
-            self.keep(_FOLD, stored)
+            stored = self.state.record()
+            self.append("fold", {"format": FORMAT, "state": digest(stored)})
+            self.keep(_FOLD, canonical(stored))
 
     def check_mark(self) -> Mark | None:
         """The mark, checked against the entries; the last commit under it, durable or not, is checked too."""
@@ -371,8 +354,7 @@ class Writer:
             return None
         mark, ahead = self._held.read(), self._held.ahead()
         _agree(self.state, self._write, mark)
-        if ahead is not None and ahead != mark:
-            _agree(self.state, self._write, ahead)
+        _agree(self.state, self._write, ahead or mark)
         return mark
 
     def readable_mark(self) -> Mark | None:
@@ -424,19 +406,17 @@ def _agree(state: State, look: Look, mark: Mark | None) -> None:
     if (mark.seq, mark.hash) == (state.seq, state.hash):
         return
     row = look.row(mark.seq)
-    if row is None or printable(row.hash) != mark.hash:
+    if row is None or row.hash_text != mark.hash:
         raise LedgerRolledBack(mark.seq, f"hash {mark.hash} at entry {mark.seq}", "another entry in its place")
 
 
 def _caught_up(home: _Home, look: Look) -> State:
     """Fold the entries that are new, after checking that the last known one is still there."""
-    state, home.state = home.state, None
-    if state is None:
-        state = _begun(look)
+    state, home.state = home.state or _stored_state(look), None
     rows = _rows(look, after=max(0, state.seq - 1))
     if state.seq:
         last = next(rows, None)
-        if last is None or (last.seq, printable(last.hash)) != (state.seq, state.hash):
+        if last is None or (last.seq, last.hash_text) != (state.seq, state.hash):
             raise LedgerRolledBack(state.seq, f"hash {state.hash} at entry {state.seq}", "another or none")
     for row in rows:
         advance(state, row)
@@ -444,7 +424,7 @@ def _caught_up(home: _Home, look: Look) -> State:
     return state
 
 
-def _begun(look: Look) -> State:
+def _stored_state(look: Look) -> State:
     """The newest stored state that an entry vouches for; nothing folded yet if there is none."""
     first = look.first()
     if first not in (None, 1):
@@ -466,17 +446,5 @@ def _entry(look: Look, seq: int) -> Body:
     row, before = look.row(seq), look.row(seq - 1)
     if row is None:
         raise ParameterError(f"the ledger has no entry {seq}")
-    state = State(seq - 1) if before is None else State(seq - 1, printable(before.hash))
-    body = checked_body(state, row)
-    if large(body) is not None:
-        body["answer_text"] = _long_answer(look, row, body)
-    return {"seq": seq, "hash": printable(row.hash), **body}
-
-
-def _long_answer(look: Look, row: Row, body: Body) -> str:
-    """The text of an answer that lies beside the entries, checked against its hash."""
-    answer_hash = str(large(body))
-    text = look.held(answer_hash)
-    if text is None or text_hash(text) != answer_hash:
-        raise LedgerCorrupt(row.seq, f"an answer with hash {answer_hash}", "another or none")
-    return text
+    state = State(seq - 1) if before is None else State(seq - 1, before.hash_text)
+    return {"seq": seq, "hash": row.hash_text, **read_answer(seq, checked_body(state, row), look.held)}

@@ -24,10 +24,12 @@ from discreet.pac.all_conjunctions import PROGRESS, AllConjunctions, Estimate
 from discreet.pac.boxes import ReorderSlice, SlicedBox, count_positives, empty_box
 from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass, Predictions
+from discreet.pac.finite import methods as finite_methods
 from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.greedy_boxes import EIGHTHS, FIRST, Cost, CountedFaces, FaceByFace
 from discreet.pac.interior import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
-from discreet.pac.learners import MOST_BITS, sample_size
+from discreet.pac.interior import methods as interior_methods
+from discreet.pac.learners import MOST_BITS, box_methods, conjunction_methods, rule_methods, sample_size
 from discreet.pac.mistake_bound import MistakeBound, bound_in_words, bound_of, certify, noisy_mistakes
 from discreet.pac.rank_bounds import RankBounds, declaration
 from discreet.pac.rules import (
