@@ -26,7 +26,8 @@ from bench.erm_growth import Found, apart, measured
 from discreet.data import BitMatrix
 from discreet.funds import Funds
 from discreet.method import Method
-from discreet.pac import Labels, Literals, all_conjunctions, learners
+from discreet.pac import Labels, Literals, box_methods, conjunction_methods
+from discreet.pac.conjunctions import estimate
 
 EPSILONS = (0.1, 1.0)
 FITS, PEER_FITS = 20, 3
@@ -108,7 +109,7 @@ def boxes() -> list[str]:
     names, labels = tuple(columns), Labels("y", 1)
     del columns
     floor = _best_of(3, lambda: table.exact_sum(lambda batch: np.array([batch.stored(name).max() for name in names])))
-    found = learners.box_methods(names, labels, facts=table.facts, beta=Fraction(1, 20), funds=Funds.of(BUDGET))
+    found = box_methods(names, labels, facts=table.facts, beta=Fraction(1, 20), funds=Funds.of(BUDGET))
     lines = [
         "## Learning rules: boxes, a million rows",
         "",
@@ -172,7 +173,7 @@ def conjunctions() -> list[str]:
     (exact,) = (each for each in _conjunction_methods(literals, labels, 2, data) if each.name == "exact")
     floor = _best_of(3, lambda: np.bitwise_xor.reduce(few, axis=None))
     lines.append(_conjunction_line(exact, 2, literals, data, floor).replace("exact, 2", "exact, 2, on 10,048 rows"))
-    guesses = [f"k = {k}: {all_conjunctions.estimate(VARIABLES, k, data.facts)}" for k in (2, 3)]
+    guesses = [f"k = {k}: {estimate(VARIABLES, k, data.facts)}" for k in (2, 3)]
     return [
         *lines,
         "",
@@ -182,7 +183,7 @@ def conjunctions() -> list[str]:
 
 def _conjunction_methods(literals: Literals, labels: Labels, k: int, data: BitMatrix) -> list[Method]:
     funds = Funds.of(BUDGET)
-    found = learners.conjunction_methods(literals, labels, k, facts=data.facts, beta=Fraction(1, 20), funds=funds)
+    found = conjunction_methods(literals, labels, k, facts=data.facts, beta=Fraction(1, 20), funds=funds)
     return [each for each in found if isinstance(each, Method)]
 
 

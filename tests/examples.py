@@ -17,7 +17,7 @@ import discreet as dp
 from discreet.answering import AveragedWeights, Marginals
 from discreet.audit import examples
 from discreet.catalogue import CATALOGUE
-from discreet.erm.descent import Descent
+from discreet.erm.descent import Descent, Last
 from discreet.erm.exponential.grid import GridExponential
 from discreet.erm.exponential.line import LineExponential
 from discreet.erm.feasible_sets import Ball, interval
@@ -26,7 +26,6 @@ from discreet.erm.losses import Absolute, Huber, Logistic, Squared
 from discreet.erm.network import NeuralDescent
 from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.erm.risk import Risk
-from discreet.erm.schedules import Last
 from discreet.mechanisms import (
     Conversation,
     CoordinateLaplaceNoise,
@@ -37,9 +36,8 @@ from discreet.mechanisms import (
     RankQuantile,
 )
 from discreet.pac.all_boxes import AllBoxes
-from discreet.pac.all_conjunctions import AllConjunctions
 from discreet.pac.boxes import ReorderSlice, SlicedBox
-from discreet.pac.conjunctions import GaussianCounts, LaplaceCounts, NoisyCounts
+from discreet.pac.conjunctions import AllConjunctions, GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass
 from discreet.pac.greedy import GreedySelection, SelfDeleting, WeighedGreedy
 from discreet.pac.greedy_boxes import CountedFaces, FaceByFace

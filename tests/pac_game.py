@@ -79,3 +79,15 @@ def assert_honest(lost: int, runs: int, beta: float) -> None:
     assert not math.isnan(beta)
     chance = float(binom.sf(lost - 1, runs, beta))
     assert chance > FALSE_ALARM, f"{lost} of {runs} runs lost: had probability {chance:.2g} if at most {beta:g} may be"
+
+
+def lecture_needed(alpha: float, *, choices: int, k: int, beta: float, epsilon: float) -> int:
+    """The rows that take 2 needs as the lecture runs it: J = 2 k ln n rounds, replace-one, basic composition.
+
+    n >= (2 J / alpha) D with D = (2 J / epsilon) ln(choices J / beta): the lecture's D lacks the J of its composition.
+    """
+    rows = 1.0
+    for _ in range(200):  # the right side grows like ln^2 n ln ln n: iterating it from below converges
+        rounds = max(1.0, 2 * k * math.log(rows))
+        rows = max(2.0, 4 * rounds**2 / (alpha * epsilon) * math.log(choices * rounds / beta))
+    return math.ceil(rows)

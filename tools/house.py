@@ -50,6 +50,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 The package itself, `discreet`, is the public face: it imports from everywhere below `FACE_USERS`, and only from there
 on upwards is it imported."""
 
+CODE = 24_000
+"""The most lines of code: 22,000 for what the package did with 26,812, and 2,000 for what was mended since (28,828)."""
+
 FACE = "discreet"
 FACE_USERS = "audit"
 
@@ -255,7 +258,7 @@ def figures(house: House) -> list[Figure]:
     repeated, cycles = house.repeated_classes(), house.cycles()
     upward, stray = house.upward(), house.stray_libraries()
     return [
-        Figure("lines of code", house.code(), 22_000, "26,900"),
+        Figure("lines of code", house.code(), CODE, "26,812"),
         Figure("function length, 9 of 10", house.lines_at(0.9), 20, "12"),
         Figure(
             "private helpers with one caller, %",

@@ -150,6 +150,12 @@ def freeze(value: object, /, **fields: object) -> None:
         object.__setattr__(value, name, field)
 
 
+def convert(value: object, /, **checks: Callable[..., object]) -> None:
+    """Replace fields of a frozen dataclass, from its own constructor, by what these checks return for them."""
+    for name, check in checks.items():
+        object.__setattr__(value, name, check(**{name: getattr(value, name)}))
+
+
 def floor_sqrt(value: Fraction) -> int:
     """The largest integer whose square is at most value >= 0, exactly."""
     return math.isqrt(math.floor(value))

@@ -95,6 +95,9 @@ class _OfValues(_OfColumn):
     def _among(self) -> tuple[Value, ...]:
         raise NotImplementedError
 
+    def check(self, domain: Domain) -> None:
+        _codes(domain, self.column, self._among)
+
     def __eq__(self, other: object) -> bool:
         if self is other or type(other) is not type(self):
             return self is other
@@ -119,9 +122,6 @@ class Equals(_OfValues):
     @property
     def _among(self) -> tuple[Value, ...]:
         return (self.value,)
-
-    def check(self, domain: Domain) -> None:
-        _code(domain, self.column, self.value)
 
     def mask(self, batch: Batch) -> Mask:
         return np.asarray(batch[self.column] == _code(batch.domain, self.column, self.value))
@@ -154,9 +154,8 @@ class Between(_OfColumn):
 
     def mask(self, batch: Batch) -> Mask:
         self.check(batch.domain)
-        codes = batch[self.column]
         low, high = (_code(batch.domain, self.column, each) for each in (self.low, self.high))
-        return (codes >= low) & (codes <= high)
+        return (batch[self.column] >= low) & (batch[self.column] <= high)
 
     def in_words(self) -> str:
         return f"{spell(self.low)} <= {self.column} <= {spell(self.high)}"
@@ -175,16 +174,12 @@ class Among(_OfValues):
             raise ParameterError(f"values must be several values, found one text {values!r}")
         exact.freeze(self, column=exact.text(column=column), values=tuple(_value(each) for each in values))
         if not self.values:
-            raise ParameterError(
-                "values must hold at least one value, found none; Or() is the predicate that is never true"
-            )
+            never = "Or() is the predicate that is never true"
+            raise ParameterError(f"values must hold at least one value, found none; {never}")
 
     @property
     def _among(self) -> tuple[Value, ...]:
         return self.values
-
-    def check(self, domain: Domain) -> None:
-        _codes(domain, self.column, self.values)
 
     def mask(self, batch: Batch) -> Mask:
         return np.isin(batch[self.column], _codes(batch.domain, self.column, self.values), kind="sort")

@@ -47,17 +47,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import Neighbours, ParameterError, exact
-from discreet.data import (
-    Batch,
-    Codes,
-    Domain,
-    Facts,
-    IntArray,
-    Key,
-    Number,
-    Vector,
-    common_unit,
-)
+from discreet.data import Batch, Codes, Domain, Facts, IntArray, Key, Number, Vector, common_unit
 from discreet.predicate import (
     EVERYTHING,
     TOO_DEEP,
@@ -117,10 +107,7 @@ class _Counting:
 
     __slots__ = ()
     counting: ClassVar[Literal[True]] = True
-
-    @property
-    def monotone(self) -> bool:
-        return True
+    monotone: ClassVar[bool] = True
 
     def unit(self, facts: Facts) -> Fraction:
         return Fraction(1)
@@ -229,10 +216,8 @@ class Histogram(_OverColumns, _Counting):
                 raise ParameterError(f"column {name!r} is declared {domain.column(name)!r}: it has no histogram")
         shape = tuple(domain.column(name).size for name in self.columns)
         if math.prod(shape) > _PRICED:
-            raise ParameterError(
-                f"a histogram over {', '.join(map(repr, self.columns))} has {math.prod(shape)} cells, more than 2**26; "
-                "take fewer columns or larger steps"
-            )
+            cells = f"a histogram over {', '.join(map(repr, self.columns))} has {math.prod(shape)} cells"
+            raise ParameterError(f"{cells}, more than 2**26; take fewer columns or larger steps")
         return shape
 
     def labels(self, facts: Facts) -> list[tuple[str | int | bool | float | None, ...]]:
@@ -240,18 +225,16 @@ class Histogram(_OverColumns, _Counting):
         return list(itertools.product(*(facts.domain.column(name).labels() for name in self.columns)))
 
     def partial(self, batch: Batch) -> IntArray:
-        shape, cell = self.shape(batch.domain), self.cells(batch)
-        if self.where != EVERYTHING:
-            cell = cell[self.where.mask(batch)]
-        return np.bincount(cell, minlength=math.prod(shape)).astype(np.int64, copy=False).reshape(shape)
+        return self.weighted(batch, None)
 
-    def weighted(self, batch: Batch, counts: Codes) -> IntArray:
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
         shape, cell = self.shape(batch.domain), self.cells(batch)
         if self.where != EVERYTHING:
             mask = self.where.mask(batch)
-            cell, counts = cell[mask], counts[mask]
-        # Floats, but exact: all sums are whole numbers up to MAX_ROWS, far below 2^53.
-        return np.bincount(cell, weights=counts, minlength=math.prod(shape)).astype(np.int64).reshape(shape)
+            cell, counts = cell[mask], None if counts is None else counts[mask]
+        # By counts the sums are floats, but exact: whole numbers up to MAX_ROWS, far below 2^53.
+        sums = np.bincount(cell, weights=counts, minlength=math.prod(shape))
+        return sums.astype(np.int64, copy=False).reshape(shape)
 
     def cells(self, batch: Batch) -> Codes:
         """For each row the number of its cell in the flattened result."""
@@ -311,16 +294,13 @@ class Sum(_OneNumber):
 
     NAME: ClassVar[str] = "sum/1"
     counting: ClassVar[Literal[False]] = False
+    monotone: ClassVar[bool] = False
     column: str
     where: Predicate = EVERYTHING
 
     def __post_init__(self) -> None:
         exact.text(column=self.column)
         predicates((self.where,))
-
-    @property
-    def monotone(self) -> bool:
-        return False
 
     @property
     def scope(self) -> frozenset[str]:
@@ -363,21 +343,15 @@ class VectorSum(_OverColumns):
 
     __slots__ = ()
     NAME: ClassVar[str] = "vector-sum/1"
-
-    @property
-    def monotone(self) -> bool:
-        return False
+    monotone: ClassVar[bool] = False
 
     def shape(self, domain: Domain) -> tuple[int, ...]:
         return (sum(domain.column(name).width for name in self.columns),)
 
     def partial(self, batch: Batch) -> IntArray:
-        return self._sum(batch, None)
+        return self.weighted(batch, None)
 
-    def weighted(self, batch: Batch, counts: Codes) -> IntArray:
-        return self._sum(batch, counts)
-
-    def _sum(self, batch: Batch, counts: Codes | None) -> IntArray:
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
         mask = None if self.where == EVERYTHING else self.where.mask(batch)
         if self._vector(batch.domain) is not None:
             rows = batch[self.columns[0]] if counts is None else batch[self.columns[0]] * counts[:, None]
@@ -447,9 +421,8 @@ def numbers(query: Query, facts: Facts) -> int:
 def require_numbers(found: int) -> None:
     """Refuse a release of more numbers than are held in memory and stored in a ledger."""
     if found > MAX_CELLS:
-        raise ParameterError(
-            f"this would release {found:,} numbers at once, more than {MAX_CELLS:,}: take fewer columns or larger steps"
-        )
+        many = f"this would release {found:,} numbers at once, more than {MAX_CELLS:,}"
+        raise ParameterError(f"{many}: take fewer columns or larger steps")
 
 
 def of_persons(neighbours: Neighbours, *, added: Sensitivity, replaced: Sensitivity) -> Sensitivity:

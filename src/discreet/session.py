@@ -199,7 +199,8 @@ class Session:
         if self.method != "auto" or self._terms.alpha is None:
             return None
         answering = self._adaptive("a price is known")
-        return left // answering.shop.price(answering.shop.alone(Count(), answering.transcript.next_order))
+        count = answering.calibration.alone(Count(), answering.transcript.next_order)
+        return left // answering.calibration.price(count)
 
     def budget(self) -> tuple[int, int]:
         """What is left for this session and what the whole budget was, in nano-units of the ledger's first book."""

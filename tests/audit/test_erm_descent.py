@@ -10,13 +10,12 @@ import pytest
 import discreet as dp
 from discreet.audit.mutants import Mistake, Twin, add_remove_price
 from discreet.data import Facts
-from discreet.erm.descent import Descent
+from discreet.erm.descent import Accelerated, Average, Descent, Last
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import STEPS, VectorColumn, blocks
 from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Logistic
 from discreet.erm.risk import Risk
-from discreet.erm.schedules import Accelerated, Average, Last
 from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.rng import Rng
 from tests.audit.evidence import divergence_lower_bound

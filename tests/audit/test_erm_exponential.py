@@ -19,10 +19,9 @@ from discreet.audit.divergence import compare, loss
 from discreet.audit.laws import Law, Setting, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.data import Category, Domain, Number
-from discreet.erm.exponential.cell_sampler import CellWeights
-from discreet.erm.exponential.custom import CustomLoss
-from discreet.erm.exponential.grid import GridExponential, problem_of
+from discreet.erm.exponential.grid import CustomLoss, GridExponential, problem_of
 from discreet.erm.exponential.line import LineExponential
+from discreet.erm.exponential.samplers import CellWeights
 from discreet.erm.feasible_sets import Ball, Box
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Hinge, Huber, Pinball, Squared

@@ -17,8 +17,7 @@ from discreet.audit.mutants import Mistake, Twin, add_remove_price
 from discreet.audit.search import Pair, climb, start, universe
 from discreet.data import Category, Domain
 from discreet.guarantee import Guarantee, Neighbours
-from discreet.pac.all_conjunctions import AllConjunctions
-from discreet.pac.conjunctions import FalsifiedLiterals, GaussianCounts, LaplaceCounts, NoisyCounts
+from discreet.pac.conjunctions import AllConjunctions, FalsifiedLiterals, GaussianCounts, LaplaceCounts, NoisyCounts
 from discreet.pac.finite import FiniteClass, population_size
 from discreet.pac.rules import Conjunction, Labels, Literals, Mistakes
 from discreet.rng import SeededRng

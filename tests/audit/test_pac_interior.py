@@ -19,7 +19,7 @@ import pytest
 
 from discreet.audit import mutants
 from discreet.audit.divergence import EPSILONS, compare, hockey_stick, loss
-from discreet.audit.laws import Law, Setting, _branches, _collect, law
+from discreet.audit.laws import Law, Setting, _branches, collect, law
 from discreet.audit.mutants import Mistake, Twin
 from discreet.audit.search import climb, start
 from discreet.data import Domain, Number
@@ -49,7 +49,7 @@ REACH = 40
 
 
 def enumerated(run, reach=REACH) -> Law:
-    return _collect(_branches(run, reach))
+    return collect(_branches(run, reach))
 
 
 def point_law(routine, values, size, reach=REACH) -> Law:
@@ -95,7 +95,7 @@ def transcript_law(routine, values, size, only=None) -> Law:
             begin, end = found
             for right, r in side_law(routine.ending, len(values) - end - begin).mass.items():
                 outcomes.append(((shared, values[begin] >> dropped, right), p * q * r))
-    return _collect(outcomes)
+    return collect(outcomes)
 
 
 def lists(size, most):

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.erm.descent import Descent, made_schedule, promise, propose
+from discreet.erm.descent import Accelerated, Average, Descent, Last, StronglyConvex, made_schedule, promise, propose
 from discreet.erm.feasible_sets import Ball, Box, interval
 from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Squared
 from discreet.erm.nonprivate import minimiser, risk_value
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
 from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.rng import Rng
 

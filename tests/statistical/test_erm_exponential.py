@@ -18,10 +18,9 @@ from scipy.stats import binom, chi2, norm
 
 import discreet as dp
 from discreet.erm.exponential.bounds import promise, propose
-from discreet.erm.exponential.custom import CustomLoss
-from discreet.erm.exponential.grid import GridExponential, problem_of
-from discreet.erm.exponential.grid_points import Mesh
+from discreet.erm.exponential.grid import CustomLoss, GridExponential, problem_of
 from discreet.erm.exponential.line import Line, LineExponential
+from discreet.erm.exponential.samplers import Mesh
 from discreet.erm.feasible_sets import Ball, Box
 from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.losses import Absolute, Hinge, Huber, Logistic, Pinball, Squared

@@ -12,8 +12,7 @@ import pytest
 from discreet.data import BitMatrix, Bits, Category, Domain, Facts
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
-from discreet.pac.all_conjunctions import Listing, PackedRows
-from discreet.pac.conjunctions import COUNTS, EXACT, LECTURE, methods, tuned
+from discreet.pac.conjunctions import COUNTS, EXACT, LECTURE, Listing, PackedRows, methods, tuned
 from discreet.pac.rules import Conjunction, Labels, Literals
 from discreet.rng import SeededRng
 from tests.pac_game import assert_honest, failures, mistakes

@@ -12,7 +12,7 @@ import pytest
 import discreet as dp
 from discreet.answering import generalization
 from discreet.answering.adaptive import MANNER, AdaptiveAnswers
-from discreet.answering.calibration import SessionTerms, Shop
+from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.measurement import Measured, SetErrors
 from discreet.answering.workload import Marginals, answers, readings_of
 from discreet.answering.workload import bound as promised
@@ -39,10 +39,10 @@ def people(n: int = 4000, relation: str = "replace-one") -> dp.Table:
     return dp.Table(rows, DOMAIN, name="people", neighbours=relation, size=n if relation == "add-remove" else None)
 
 
-def shop(alpha: str = "1/50", epsilon: object = 20) -> Shop:
+def calibration(alpha: str = "1/50", epsilon: object = 20) -> Calibration:
     """Of a ledger with delta = 0: Laplace noise, whose tails are exact."""
     table = people()
-    return Shop(table.facts, dp.Ledger.in_memory(dp.Budget(epsilon), table), SessionTerms(Fraction(alpha), BETA))
+    return Calibration(table.facts, dp.Ledger.in_memory(dp.Budget(epsilon), table), SessionTerms(Fraction(alpha), BETA))
 
 
 # Beta.
@@ -50,7 +50,7 @@ def shop(alpha: str = "1/50", epsilon: object = 20) -> Shop:
 
 def test_measurements_and_thresholds_share_beta_however_many_there_are():
     """Half for all measurements, half for all thresholds and workloads: sums of 1 / (j (j + 1)) stay below 1."""
-    found = shop()
+    found = calibration()
     measurements = math.fsum(found.failure(order) for order in range(1, 5001))
     runs = sum(found.run_failure(number_) for number_ in range(1, 501))
     assert float(BETA) / 2 * 0.999 < measurements <= float(BETA) / 2
@@ -58,7 +58,7 @@ def test_measurements_and_thresholds_share_beta_however_many_there_are():
 
 
 def test_a_no_of_a_threshold_means_nearer_than_was_asked_for():
-    found = shop()
+    found = calibration()
     for number_ in (1, 2, 9):
         conversation = found.threshold(number_)
         theta = found.theta(conversation, number_)
@@ -72,7 +72,7 @@ def test_a_no_of_a_threshold_means_nearer_than_was_asked_for():
 )
 def test_the_noise_of_a_question_alone_is_within_its_bound_for_all_its_numbers_at_once(question, order):
     """A histogram has half of the failure for its own numbers, and the union over all of them."""
-    found = shop()
+    found = calibration()
     mechanism, unit = found.alone(question, order), question.unit(found.facts)
     room = 1 if isinstance(question, Count) else 0.7  # the rest is left for the hypothesis to improve tables and sums
     reach = math.floor(room * found.wanted(question) / float(unit) - 0.5)
@@ -86,12 +86,12 @@ def test_the_noise_of_a_question_alone_is_within_its_bound_for_all_its_numbers_a
 
 @pytest.mark.parametrize("part", [1, Fraction(1, 7)])
 def test_the_alpha_that_is_offered_is_one_for_which_a_count_fits(part):
-    found = shop(epsilon=2)
+    found = calibration(epsilon=2)
     cap = int(part * found.left())
     alpha = found.alpha_for(cap, 1)
-    offered = Shop(found.facts, found.ledger, SessionTerms(Fraction(str(alpha)), BETA))
+    offered = Calibration(found.facts, found.ledger, SessionTerms(Fraction(str(alpha)), BETA))
     assert offered.price(offered.alone(Count(Equals("sex", "F")), 1)) <= cap
-    better = Shop(found.facts, found.ledger, SessionTerms(Fraction(str(alpha * 0.9)), BETA))
+    better = Calibration(found.facts, found.ledger, SessionTerms(Fraction(str(alpha * 0.9)), BETA))
     assert better.price(better.alone(Count(Equals("sex", "F")), 1)) > cap
 
 
@@ -177,7 +177,7 @@ def test_the_failures_of_all_sets_of_cells_of_all_columns_are_one_failure():
 def test_a_sum_is_counted_in_the_largest_contribution_of_one_row_whatever_rows_a_person_has(rows):
     table = people()
     facts = dp.data.Facts(DOMAIN, dp.Neighbours("replace-one", rows), 4000)
-    found = Shop(facts, dp.Ledger.in_memory(dp.Budget(20), table), SessionTerms(Fraction(1, 50), BETA))
+    found = Calibration(facts, dp.Ledger.in_memory(dp.Budget(20), table), SessionTerms(Fraction(1, 50), BETA))
     assert found.worth(Sum("age")) * Sum("age").unit(facts) == 90
     assert found.worth(Count()) == found.worth(Histogram("town")) == 1
     assert found.threshold(1).sensitivity == rows

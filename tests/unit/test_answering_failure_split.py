@@ -10,10 +10,10 @@ import pytest
 
 import discreet as dp
 from discreet.answering import adaptive
-from discreet.answering import calibration as shops
+from discreet.answering import calibration as calibrations
 from discreet.answering.adaptive import MANNER
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.calibration import SessionTerms, Shop
+from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.measurement import noise_bound
 from discreet.answering.workload import answers
 from discreet.catalogue import CATALOGUE
@@ -60,8 +60,8 @@ def opened(budget=PLENTY, *, on=PEOPLE, **terms):
     return dp.Session(on, ledger, **{"alpha": "0.1", "beta": BETA, **terms})
 
 
-def shop_of(budget=PLENTY, on=PEOPLE, alpha="0.1", beta=BETA):
-    return Shop(on.facts, dp.Ledger.in_memory(budget, on), SessionTerms(Fraction(alpha), beta))
+def calibration_of(budget=PLENTY, on=PEOPLE, alpha="0.1", beta=BETA):
+    return Calibration(on.facts, dp.Ledger.in_memory(budget, on), SessionTerms(Fraction(alpha), beta))
 
 
 def charged(session):
@@ -96,12 +96,12 @@ def of_gaussian(scale, failure, numbers=1):
 
 @pytest.mark.parametrize("number", [1, 2, 3, 10])
 def test_the_threshold_that_is_asked_for_leaves_room_for_its_own_noise(number):
-    shop = shop_of()
-    conversation = shop.threshold(number)
+    calibration = calibration_of()
+    conversation = calibration.threshold(number)
     steps = math.ceil(float(conversation.threshold_scale) * -math.log(float(allowed(number))))
-    assert shop.window == A
-    assert shop.theta(conversation, number) == A - steps
-    assert 0 < shop.theta(conversation, number) + conversation.z_bound(shop.run_failure(number)) == A
+    assert calibration.window == A
+    assert calibration.theta(conversation, number) == A - steps
+    assert 0 < calibration.theta(conversation, number) + conversation.z_bound(calibration.run_failure(number)) == A
 
 
 def test_every_question_to_a_threshold_carries_the_theta_of_its_run(monkeypatch):
@@ -144,7 +144,7 @@ def test_no_guess_is_given_when_the_threshold_ended_meanwhile(monkeypatch):
 def test_a_reconciled_ledger_has_no_open_threshold(tmp_path):
     ledger = dp.Ledger.create(tmp_path / "people.ledger", PLENTY, PEOPLE, state_dir=tmp_path / "here")
     session = dp.Session(PEOPLE, ledger, alpha="0.1")
-    dp.converse(session._answers.shop.threshold(1), PEOPLE, ledger=ledger, memo=MANNER)
+    dp.converse(session._answers.calibration.threshold(1), PEOPLE, ledger=ledger, memo=MANNER)
     session._answers.knowledge.catch_up()
     assert session._answers.transcript.open_run.number == 1
     ledger.close()
@@ -159,10 +159,10 @@ def test_a_reconciled_ledger_has_no_open_threshold(tmp_path):
 
 
 def test_measurements_and_runs_share_beta_by_their_numbers():
-    shop = shop_of()
-    assert [shop.failure(order) for order in (1, 2, 3, 7)] == [float(allowed(order)) for order in (1, 2, 3, 7)]
-    assert [shop.run_failure(number) for number in (1, 2, 3, 7)] == [allowed(number) for number in (1, 2, 3, 7)]
-    assert sum(shop.failure(i) + shop.run_failure(i) for i in range(1, 1000)) <= BETA
+    calibration = calibration_of()
+    assert [calibration.failure(order) for order in (1, 2, 3, 7)] == [float(allowed(order)) for order in (1, 2, 3, 7)]
+    assert [calibration.run_failure(number) for number in (1, 2, 3, 7)] == [allowed(number) for number in (1, 2, 3, 7)]
+    assert sum(calibration.failure(i) + calibration.run_failure(i) for i in range(1, 1000)) <= BETA
 
 
 def test_whatever_was_charged_has_a_place_in_the_order():
@@ -184,7 +184,7 @@ def test_whatever_was_charged_has_a_place_in_the_order():
     transcript.catch_up()
     assert transcript.measured[-1].order == 4 + parts
     bought = charged(session)[-1]
-    assert bought == session._answers.shop.alone(question, 4 + parts)
+    assert bought == session._answers.calibration.alone(question, 4 + parts)
     failure = allowed(4 + parts)
     assert of_gaussian(bought.scale, failure) <= A - 0.5 < of_gaussian(bought.scale * Fraction(51, 50), failure)
 
@@ -231,8 +231,8 @@ def test_averaged_weights_are_a_run_too():
 @pytest.mark.parametrize("order", [1, 4])
 def test_a_histogram_alone_keeps_half_of_its_failure_for_sets_of_cells(order):
     question, half = Histogram(("age", "left")), allowed(order) / 2
-    bought = shop_of().alone(question, order)
-    reach = float(shops._ROOM * A) - 0.5
+    bought = calibration_of().alone(question, order)
+    reach = float(calibrations._ROOM * A) - 0.5
     assert of_gaussian(bought.scale, half, 20) <= reach < of_gaussian(bought.scale * Fraction(51, 50), half, 20)
 
 
@@ -256,7 +256,7 @@ def test_what_was_measured_and_said_under_another_declaration_is_not_this_sessio
     session = opened(on=TURNED)
     measure(session, Histogram("region"))
     session.ask("SELECT region, COUNT(*) FROM people WHERE age = 3 GROUP BY region")
-    dp.converse(session._answers.shop.threshold(1), TURNED, ledger=session.ledger, memo=MANNER)
+    dp.converse(session._answers.calibration.threshold(1), TURNED, ledger=session.ledger, memo=MANNER)
     other = dp.Session(PEOPLE, session.ledger, alpha="0.1", beta=BETA)
     transcript = other._answers.transcript
     transcript.catch_up()
@@ -284,7 +284,7 @@ def test_persons_with_several_rows_have_no_public_number_of_rows(relation):
     """beta = 1e-7: the bounds may be asserted."""
     table, _ = of_several(relation)
     session = opened(on=table, beta="0.0000001")
-    assert session._answers.shop.total is None
+    assert session._answers.calibration.total is None
     answer = session.ask("SELECT COUNT(*) FROM people")
     assert answer.source == "direct"
     assert answer.unit == "rows"
@@ -296,7 +296,7 @@ def test_a_sum_over_persons_with_several_rows_is_promised_in_the_largest_value_o
     table, whole = of_several(relation)
     session = opened(on=table, beta="0.0000001")
     question = Sum("age", Equals("left", "y"))
-    assert session._answers.shop.worth(question) == 9
+    assert session._answers.calibration.worth(question) == 9
     answer = session.ask(question)
     assert abs(answer.value - whole["age"][whole["left"] == "y"].sum()) <= answer.error_bound <= 0.1 * PERSONS * 9
 

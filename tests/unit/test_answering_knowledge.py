@@ -70,7 +70,7 @@ def test_each_measured_number_has_a_length_and_each_charge_a_rate():
     assert told.nats == pytest.approx(sum(lengths))
     assert min(lengths) > 1
     assert told.rate == pytest.approx(sum(rate_of(each.guarantee(PEOPLE.facts)) for each in noisy))
-    dp.converse(session._answers.shop.threshold(1), PEOPLE, ledger=session.ledger, memo=MANNER)
+    dp.converse(session._answers.calibration.threshold(1), PEOPLE, ledger=session.ledger, memo=MANNER)
     assert heard(session).at(1).nats == told.nats
     assert told.rate < heard(session).at(1).rate < math.inf
 
@@ -109,7 +109,7 @@ def test_a_mechanism_that_is_not_in_the_catalogue_has_no_rate_and_no_length():
 @pytest.mark.parametrize("memo", ["", "another/1"])
 def test_a_threshold_of_another_manner_has_no_length(memo):
     session = opened()
-    dp.converse(session._answers.shop.threshold(1), PEOPLE, ledger=session.ledger, memo=memo)
+    dp.converse(session._answers.calibration.threshold(1), PEOPLE, ledger=session.ledger, memo=memo)
     told = heard(session).at(1)
     assert told.nats == math.inf
     assert 0 < told.rate < math.inf
@@ -119,7 +119,7 @@ def test_a_threshold_of_another_manner_has_no_length(memo):
 def test_what_was_told_under_another_declaration_has_no_rate_and_no_length(conversation):
     session = opened()
     if conversation:
-        dp.converse(session._answers.shop.threshold(1), TURNED, ledger=session.ledger, memo=MANNER)
+        dp.converse(session._answers.calibration.threshold(1), TURNED, ledger=session.ledger, memo=MANNER)
     else:
         dp.release(dp.Gaussian(Histogram("sex"), scale=30), TURNED, ledger=session.ledger)
     told = heard(session).at(1)
@@ -268,9 +268,12 @@ def test_a_session_guesses_from_the_newest_marginal():
 
 def test_an_average_of_which_only_half_fits_costs_nothing():
     session = opened(dp.Budget(5, 1e-6), alpha="0.05")
-    shop = session._answers.shop
+    calibration = session._answers.calibration
     women = Equals("sex", "F")
-    total, count = shop.price(shop.alone(Sum("age", women), 1)), shop.price(shop.alone(Count(women), 2))
+    total, count = (
+        calibration.price(calibration.alone(Sum("age", women), 1)),
+        calibration.price(calibration.alone(Count(women), 2)),
+    )
     session.ledger.allow("poor", share=Fraction(total + count // 2, session.ledger.spent().caps.renyi))
     poor = dp.Session(PEOPLE, session.ledger, alpha="0.05", beta="0.2", allowance="poor")
     with pytest.raises(dp.BudgetExceeded):

@@ -15,12 +15,11 @@ import discreet as dp
 from discreet.certificate import Certificate, Evidence, certificate, check, read_export
 from discreet.certificate.certificate import complete
 from discreet.data import Dataset, Facts
-from discreet.erm.descent import Descent
+from discreet.erm.descent import Average, Descent
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import Constant
 from discreet.erm.losses import Custom
 from discreet.erm.risk import Risk
-from discreet.erm.schedules import Average
 from discreet.errors import DiscreetError, LedgerCorrupt, LedgerMismatch, ParameterError
 from discreet.guarantee import Guarantee, renyi_to_epsilon
 from discreet.ledger import Ledger

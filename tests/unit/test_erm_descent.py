@@ -11,13 +11,12 @@ import pytest
 
 import discreet as dp
 from discreet.catalogue import CATALOGUE
-from discreet.erm.descent import Descent, promise, propose
+from discreet.erm.descent import Accelerated, Average, Descent, Last, StronglyConvex, promise, propose
 from discreet.erm.feasible_sets import Ball, BallBox, Box, interval
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.schedules import Accelerated, Average, Last, StronglyConvex
 from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, ProductLaplaceNoise
 from discreet.records import canonical, record, revive
 from discreet.rng import Rng

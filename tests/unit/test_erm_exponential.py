@@ -15,10 +15,9 @@ from scipy.special import gammaincc
 import discreet as dp
 from discreet.data import Domain, Facts
 from discreet.erm.exponential.bounds import Tail, convex_tail, lecture_tail, promise, propose
-from discreet.erm.exponential.custom import CustomLoss, CustomProblem
-from discreet.erm.exponential.grid import GridExponential, problem_of
-from discreet.erm.exponential.grid_points import Lattice, Mesh
+from discreet.erm.exponential.grid import CustomLoss, CustomProblem, GridExponential, problem_of
 from discreet.erm.exponential.line import Line, LineExponential
+from discreet.erm.exponential.samplers import Lattice, Mesh
 from discreet.erm.feasible_sets import Ball, BallBox, Box
 from discreet.erm.features import Constant, Declared, VectorColumn
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared

@@ -18,18 +18,23 @@ from discreet.errors import ParameterError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.method import Method
-from discreet.pac import all_conjunctions
-from discreet.pac.all_conjunctions import MOST, AllConjunctions, Listing, PackedRows, conjunctions, estimate
+from discreet.pac import conjunctions as module
 from discreet.pac.conjunctions import (
     COUNTS,
     EXACT,
     LECTURE,
+    MOST,
+    AllConjunctions,
     CentredLiterals,
     FalsifiedLiterals,
     GaussianCounts,
     LaplaceCounts,
+    Listing,
     NoisyCounts,
+    PackedRows,
+    conjunctions,
     deletion,
+    estimate,
     lecture_size,
     methods,
     tuned,
@@ -375,7 +380,7 @@ def test_the_number_of_conjunctions_is_the_stated_one(d, k):
 
 @pytest.mark.parametrize(("d", "k", "rows"), [(1, 1, 5), (2, 2, 0), (3, 2, 40), (4, 4, 70), (6, 3, 130), (7, 5, 64)])
 def test_every_conjunction_is_listed_once_with_its_mistakes(d, k, rows, monkeypatch):
-    monkeypatch.setattr(all_conjunctions, "_BUFFER", 50)
+    monkeypatch.setattr(module, "_BUFFER", 50)
     rng = np.random.default_rng(d)
     bits, labels = rng.random((rows, d)) < 0.5, rng.random(rows) < 0.4
     everything = Listing(PackedRows.of(matrix(bits, labels), BITS, LABELS), k, lambda done: None)
@@ -397,7 +402,7 @@ def test_the_list_is_the_same_however_it_is_cut(parts, monkeypatch):
     rows = PackedRows.of(matrix(bits, bits[:, 0]), BITS, LABELS)
     whole = Listing(rows, 3, lambda done: None)
     levels, _ = whole.histogram()
-    monkeypatch.setattr(all_conjunctions, "_PARTS", parts)
+    monkeypatch.setattr(module, "_PARTS", parts)
     cut = Listing(rows, 3, lambda done: None)
     cut.histogram()
     for level in levels.tolist():

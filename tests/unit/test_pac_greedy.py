@@ -23,7 +23,6 @@ from discreet.pac.greedy import (
     SelfDeleting,
     WeighedGreedy,
     falling_weights,
-    lecture_needed,
     methods,
     practical,
     schedule,
@@ -31,6 +30,7 @@ from discreet.pac.greedy import (
 from discreet.pac.rules import Conjunction, Labels, Literals, Thresholds
 from discreet.records import record, revive
 from discreet.rng import SeededRng
+from tests.pac_game import lecture_needed
 
 RELATIONS = ["add-remove", "replace-one"]
 BETA = Fraction(1, 20)

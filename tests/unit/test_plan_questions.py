@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 from scipy.stats import norm
 
-from discreet.answering.calibration import SessionTerms, Shop
+from discreet import exact
+from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE
 from discreet.answering.workload import methods
 from discreet.data import Category, Domain, Facts, Identity
@@ -18,7 +19,9 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
 from discreet.plan import plan as planned
-from discreet.plan.questions import AUTO, AVERAGED, TABLE, crossover
+from discreet.plan import questions as planned_questions
+from discreet.plan.problems import Problem
+from discreet.plan.questions import AUTO, AVERAGED, TABLE
 from discreet.query import Among, Count, Equals, Histogram
 
 BUDGET = Budget(1, 1e-6)
@@ -104,6 +107,13 @@ def test_the_size_that_is_needed_promises_the_alpha_that_was_asked_for(method):
     least = 0.074 if method == LECTURE else 0.0985  # the lecture's answers are within three quarters of alpha
     assert least < row.alpha < 0.1005
     assert row.error == pytest.approx(row.alpha * needed)
+
+
+def crossover(cells, *, budget, beta, alpha=None, size=None):
+    wanted = None if alpha is None else exact.probability(alpha=alpha)
+    sure, relation = exact.probability(beta=beta), Neighbours("replace-one")
+    problem = Problem("questions", budget, relation, None, wanted, sure, Funds.of(budget), {})
+    return planned_questions.crossover(problem, cells, size)
 
 
 # Questions from which on pmw beats a Gaussian for each, |D| = 2^20: alpha, k*.
@@ -200,11 +210,11 @@ def paid_by_hand(size, alpha, budget=BUDGET, beta=0.05):
     """Counts one after the other, as a session pays for them, until a ledger refuses."""
     facts = Facts(Domain(it=Category("no", "yes")), Neighbours("replace-one"), size)
     ledger = Ledger.in_memory(budget, Identity("people", facts.neighbours, None))
-    shop = Shop(facts, ledger, SessionTerms(Fraction(repr(alpha)), Fraction(repr(beta))))
-    left, count = shop.left(), 0
+    calibration = Calibration(facts, ledger, SessionTerms(Fraction(repr(alpha)), Fraction(repr(beta))))
+    left, count = calibration.left(), 0
     while left >= 0:
         count += 1
-        left -= shop.price(shop.alone(Count(Equals("it", "yes")), count))
+        left -= calibration.price(calibration.alone(Count(Equals("it", "yes")), count))
     return count - 1
 
 

@@ -11,7 +11,7 @@ from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.rules import FiniteClassClassifier, RuleClassifier
 from discreet.method import Method, Methods, Refused, choose, wrong_rows
-from discreet.pac.greedy import lecture_needed
+from tests.pac_game import lecture_needed
 
 BUDGET = dp.Budget(1, 1e-6)
 

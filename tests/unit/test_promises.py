@@ -11,6 +11,7 @@ import pytest
 import discreet as dp
 from discreet.data import Facts
 from discreet.erm import descent, network, output_perturbation, solvers
+from discreet.erm.descent import Accelerated, Average, Last
 from discreet.erm.exponential import bounds
 from discreet.erm.feasible_sets import Ball, Box, interval
 from discreet.erm.features import Constant, Declared, VectorColumn
@@ -18,7 +19,6 @@ from discreet.erm.gradient import pass_over
 from discreet.erm.losses import Absolute, Custom, Hinge, Huber, Logistic, Pinball, Softmax, Squared
 from discreet.erm.nonprivate import risk_gradient, risk_value
 from discreet.erm.risk import CAUTION, Lasso, Ridge, Risk
-from discreet.erm.schedules import Accelerated, Average, Last
 from discreet.guarantee import Neighbours
 from discreet.method import Promise
 

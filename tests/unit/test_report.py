@@ -23,7 +23,7 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Neighbours
 from discreet.ledger import Ledger
 from discreet.mechanisms import Gaussian, Laplace
-from discreet.pac.learners import sample_size
+from discreet.pac import sample_size
 from discreet.pac.rules import BoxRule
 from discreet.plan import plan
 from discreet.query import Count, Equals, Histogram

@@ -188,7 +188,7 @@ def test_a_threshold_of_another_edition_is_not_asked():
     before, after = people([1] * 1000), people([1] * 1000, "2")
     ledger = book(before)
     asking(before, ledger, alpha=0.2)
-    conversation = asking(before, ledger, alpha=0.2)._answering().shop.threshold(1)
+    conversation = asking(before, ledger, alpha=0.2)._answering().calibration.threshold(1)
     talk = dp.converse(conversation, before, ledger=ledger, memo="rent-or-buy/1", rng=SeededRng(3))
     here, there = (asking(each, ledger, alpha=0.2)._answering().transcript for each in (before, after))
     for each in (here, there):

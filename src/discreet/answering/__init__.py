@@ -8,41 +8,29 @@ released: the ledger's entries are the state, and a session that was killed goes
     linear_query.py       a query as a tensor over its scope; when two queries mean the same
     answer.py             an answer; SQL's aggregates put together from linear queries
     measurement.py        a noisy answer that was released, and what it proves about every other answer
-    transcript.py         what the ledger says was measured, asked and answered; knowledge.py indexes it
+    transcript.py         what the ledger says was measured, asked and answered
     calibration.py        what can be bought, with just enough noise, and its price
-    adaptive.py           the default: from what was measured, else rent a count, or buy a marginal or a threshold
-    quantiles.py          quantiles of a column
+    adaptive.py           the default: from what was measured, else rent a count, or buy a marginal or a threshold;
+                          quantiles of a column
     multiplicative_weights.py   the lecture's algorithm, and the same with better constants, both with a bound on the
                           updates; multiplicative_weights_parameters.py has their parameters
     workload.py           queries that are known in advance: one release answers them all, by noisy marginals or by
                           averaged multiplicative weights (averaged_weights.py)
     generalization.py     from the rows to the population they were drawn from
-    plans.py              what a budget buys, before anything is asked; paid.py and beforehand.py are its parts
 """
 
-from discreet.answering.adaptive import AdaptiveAnswers
+from discreet.answering.adaptive import AdaptiveAnswers, quantile
 from discreet.answering.answer import NO_FORECAST, Answer, Make, frame_of, put_together
 from discreet.answering.averaged_weights import AveragedWeights
-from discreet.answering.calibration import SessionTerms, Shop
+from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.generalization import FAILURE, Disclosures, drift
 from discreet.answering.linear_query import meaning
 from discreet.answering.multiplicative_weights import ClassicAnswers
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Classic, program
-from discreet.answering.quantiles import quantile
 from discreet.answering.transcript import Transcript
 from discreet.answering.workload import Marginals
 from discreet.hypothesis import Hypothesis
 
-__all__ = ["BETTER", "FAILURE", "LECTURE", "NO_FORECAST", "AdaptiveAnswers", "Answer", "AveragedWeights", "Classic"]
-__all__ += [
-    "ClassicAnswers",
-    "Disclosures",
-    "Hypothesis",
-    "Make",
-    "Marginals",
-    "Question",
-    "SessionTerms",
-    "Shop",
-    "Transcript",
-]
+__all__ = ["BETTER", "FAILURE", "LECTURE", "NO_FORECAST", "AdaptiveAnswers", "Answer", "AveragedWeights", "Calibration"]
+__all__ += ["Classic", "ClassicAnswers", "Disclosures", "Hypothesis", "Make", "Marginals", "SessionTerms", "Transcript"]
 __all__ += ["drift", "frame_of", "meaning", "program", "put_together", "quantile"]

@@ -26,12 +26,15 @@ few counts more. A threshold is bought when the questions that it would have mad
 hypothesis was wrong, have cost as much, and when it is at most a quarter of what is left. This never costs much more
 than the best choice in hindsight. A threshold is not asked about columns of which nothing was measured: the hypothesis
 knows nothing about them, and would be wrong.
+
+Quantiles of a column are answered within alpha * size ranks, and remembered like every other answer (`quantile`).
 """
 
 from __future__ import annotations
 
 import math
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -41,23 +44,24 @@ from typing import Any
 import numpy as np
 
 from discreet.answering.answer import NO_FORECAST, Answer
-from discreet.answering.calibration import SessionTerms, Shop
-from discreet.answering.knowledge import Knowledge
+from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.linear_query import constant, linear, meaning, scope_of
-from discreet.answering.measurement import Measured, covers
+from discreet.answering.measurement import Measured, covers, group_cells, interval
 from discreet.answering.transcript import SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods
 from discreet.core import BudgetExceeded, ConversationOver, Json, ParameterError, Rng, record
 from discreet.data import Dataset, Floats
-from discreet.hypothesis import FittedHypothesis, Hypothesis, Scope, fit, listed_sizes, tangled
+from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
-from discreet.mechanisms import Gaussian, IsFar, Laplace, Mechanism
+from discreet.mechanisms import Gaussian, IsFar, Laplace, Mechanism, RankQuantile
 from discreet.method import choose
-from discreet.query import Histogram, Question
+from discreet.query import Count, Histogram, Not, Question
 from discreet.release import Open, Released, converse, release, reopen
 
 MANNER = "rent-or-buy/1"
 _FEW = 8  # counts that a marginal may cost more than what was already rented
+_ROUNDING = 2**-40  # more than the rounding of floats in the bound of a quantile
+_FINE = 2**40  # the rate of a quantile is a multiple of 1 / _FINE, rounded up
 
 
 # The sources, in order. Each has an answer or None, and says nothing to the ledger but what it buys.
@@ -71,15 +75,13 @@ def cache(inquiry: Inquiry) -> Answer | None:
 
 def public(inquiry: Inquiry) -> Answer | None:
     """0 for a sum of zeros; the number of all rows, in one group, where it is public."""
-    query, answers = inquiry.query, inquiry.answers
-    domain, total = answers.facts.domain, answers.shop.total
+    query, form, calibration = inquiry.query, inquiry.form, inquiry.calibration
     if not query.counting:
-        form = linear(query, domain)
         return Answer(np.array(0.0), 0.0, "public") if form is not None and not form.weight.any() else None
-    shape = query.shape(domain)
-    if total is None or not constant(query, domain) or math.prod(shape) > 1:
+    shape = query.shape(inquiry.domain)
+    if calibration.total is None or not constant(query, inquiry.domain) or math.prod(shape) > 1:
         return None
-    return Answer(np.full(shape, answers.shop.size), 0.0, "public")
+    return Answer(np.full(shape, calibration.size), 0.0, "public")
 
 
 def proved(inquiry: Inquiry) -> Answer | None:
@@ -89,39 +91,39 @@ def proved(inquiry: Inquiry) -> Answer | None:
 
 def threshold(inquiry: Inquiry) -> Answer | None:
     """The guess, if a threshold is open, or worth opening, and says that the guess is near enough."""
-    answers, query, guess = inquiry.answers, inquiry.query, inquiry.guess
+    answers, query, calibration, guess = inquiry.answers, inquiry.query, inquiry.calibration, inquiry.guess
     # Nothing is asked about a column of which the hypothesis knows nothing.
     if inquiry.planned or guess is None or not inquiry.seen:
         return None
     if answers.transcript.open_run is None and answers.worth_opening():
         inquiry.opened = answers.open_threshold()
     run = answers.transcript.open_run
-    if run is None or (theta := answers.shop.theta(run.conversation, run.number)) <= 0:
+    if run is None or (theta := calibration.theta(run.conversation, run.number)) <= 0:
         return None
     steps = [round(Fraction(float(number)) / query.unit(answers.facts)) for number in np.ravel(guess)]
-    ask = IsFar(query, steps, theta, worth=answers.shop.worth(query))
+    ask = IsFar(query, steps, theta, worth=calibration.worth(query))
     try:
         inquiry.fired = bool(answers.reopened(run.conversation, run.entry).ask(ask))
     except ConversationOver:
-        answers.transcript.forget_run()
+        answers.transcript.open_run = None
         return None
     if inquiry.fired:
         return None
     price, inquiry.opened = inquiry.opened, 0
-    return Answer(guess, answers.shop.wanted(query), "hypothesis", price)
+    return Answer(guess, calibration.wanted(query), "hypothesis", price)
 
 
 def measure(inquiry: Inquiry) -> Answer:
     """Measure the query or the marginal over its scope, and answer from what is known then."""
-    answers, query, price = inquiry.answers, inquiry.query, 0
+    answers, query, calibration, price = inquiry.answers, inquiry.query, inquiry.calibration, 0
     guess = inquiry.guess if inquiry.seen else None  # before anything is bought
     request = answers.request("answer", record(query))
     if request.stored is None:
         purchase = inquiry.purchase()
-        if not covers(purchase.query, query, answers.facts.domain):  # public: found before anything is charged
+        if not covers(purchase.query, query, inquiry.domain):  # public: found before anything is charged
             raise ParameterError("what would be measured does not cover the question: nothing was spent")
         released = answers.release(purchase, query.where.in_words(), request.name)
-        price, inquiry.entry = answers.shop.amount(released.price) or 0, released.entry
+        price, inquiry.entry = calibration.amount(released.price) or 0, released.entry
     else:
         inquiry.entry = request.stored.entry
     (now,) = answers.inquire(query)
@@ -129,9 +131,7 @@ def measure(inquiry: Inquiry) -> Answer:
     # makes this a later measurement; its bound says so.
     answer = now.within(now.needed) or now.within(math.inf)
     assert answer is not None  # a purchase covers its question: checked before the charge
-    missed = None
-    if guess is not None:
-        missed = bool(np.max(np.abs(answer.value - guess)) > answers.shop.wanted(query))
+    missed = None if guess is None else bool(np.max(np.abs(answer.value - guess)) > calibration.wanted(query))
     return replace(answer, source="measurement" if inquiry.fired else "direct", price=price, missed=missed)
 
 
@@ -149,37 +149,37 @@ class Inquiry:
     """
 
     def __init__(self, answers: AdaptiveAnswers, query: Question) -> None:
-        self.answers, self.query = answers, query
+        self.answers, self.query, self.domain = answers, query, answers.facts.domain
+        self.calibration, self.knowledge = answers.calibration, answers.knowledge
         self.opened, self.fired = 0, False
         self.entry: int | None = None
 
     @cached_property
+    def form(self) -> Linear | None:
+        return linear(self.query, self.domain)
+
+    @cached_property
     def earlier(self) -> Answer | None:
         """The answer that was given before, if it was promised with as little doubt."""
-        said = self.answers.transcript.said(meaning(self.query, self.answers.facts.domain))
-        if said is None or said.beta is None or said.beta > self.answers.shop.terms.beta:
-            return None
-        return replace(said, source="cache", price=0)
+        return self.answers.earlier(meaning(self.query, self.domain))
 
     @cached_property
     def seen(self) -> bool:
         """Whether something was measured about every column that the query mentions."""
-        return self.answers.knowledge.columns.issuperset(scope_of(self.query, self.answers.facts.domain))
+        return self.knowledge.columns.issuperset(scope_of(self.query, self.domain))
 
     @cached_property
     def needed(self) -> float:
         """How near the answer must be: a scope that the plan has measured is answered as well as it was measured."""
-        answers = self.answers
-        planned = answers.shop.terms.scopes is not None and answers.knowledge.measured(self.query)
-        return math.inf if planned else answers.shop.wanted(self.query)
+        planned = self.calibration.terms.scopes is not None and self.knowledge.measured(self.query)
+        return math.inf if planned else self.calibration.wanted(self.query)
 
     @cached_property
     def planned(self) -> bool:
         """Whether the per-scope plan buys this query's marginal: its scope is new, and some are left."""
-        form, knowledge = linear(self.query, self.answers.facts.domain), self.answers.knowledge
-        if form is None or self.answers.scopes_left <= 0:
+        if self.form is None or self.answers.scopes_left <= 0:
             return False
-        return not (knowledge.measured(self.query) if form.scope else knowledge.about(self.query))
+        return not (self.knowledge.measured(self.query) if self.form.scope else self.knowledge.about(self.query))
 
     @cached_property
     def guess(self) -> Any:
@@ -188,12 +188,12 @@ class Inquiry:
 
     @cached_property
     def interval(self) -> tuple[Floats, Floats]:
-        return self.answers.knowledge.interval(self.query)
+        return self.knowledge.interval(self.query)
 
     def within(self, wanted: float) -> Answer | None:
         """The answer that what was measured proves to be within the wanted distance, if there is one."""
         (low, high), unit = self.interval, float(self.query.unit(self.answers.facts))
-        if not self.answers.knowledge.about(self.query) or np.max(high - low) > 2 * wanted - unit:
+        if not self.knowledge.about(self.query) or np.max(high - low) > 2 * wanted - unit:
             return None
         # Between these every value is within the wanted distance of both ends, and there is a whole one.
         least, most = low, high
@@ -207,15 +207,89 @@ class Inquiry:
     def purchase(self, place: int = 0, paid: int = 0) -> Gaussian | Laplace:
         """A marginal if the plan or the prices say so, else the query itself; now, or after `place` more measurements
         and `paid` more for single numbers."""
-        shop, transcript = self.answers.shop, self.answers.transcript
+        calibration, transcript = self.calibration, self.answers.transcript
         if self.planned:
-            return shop.share(self.query, self.answers.scopes_left)
+            return calibration.share(self.query, self.answers.scopes_left)
         order = transcript.next_order + place
-        count, marginal = shop.alone(self.query, order), shop.marginal(self.query, order)
-        if marginal is None or not shop.admits(marginal):
+        count, marginal = calibration.alone(self.query, order), calibration.marginal(self.query, order)
+        if marginal is None or not calibration.admits(marginal):
             return count
-        rented = transcript.rented[scope_of(self.query, self.answers.facts.domain)] + paid
-        return marginal if shop.price(marginal) <= rented + _FEW * shop.price(count) else count
+        rented = transcript.rented[scope_of(self.query, self.domain)] + paid
+        return marginal if calibration.price(marginal) <= rented + _FEW * calibration.price(count) else count
+
+
+class Knowledge:
+    """What a transcript teaches, indexed, so that a question looks at few of the measurements and answers before it.
+
+    marginals  the measured marginals with their columns
+    groups     the measured histograms of a part of the rows
+    columns    every column that some measurement mentions
+    """
+
+    def __init__(self, transcript: Transcript, calibration: Calibration) -> None:
+        self.transcript, self.calibration, self.domain = transcript, calibration, transcript.facts.domain
+        self.marginals: list[tuple[frozenset[str], Measured]] = []
+        self.groups: list[Measured] = []
+        self.columns: set[str] = set()
+        self._by_meaning: dict[str, list[Measured]] = defaultdict(list)
+        self._learned = 0
+
+    def catch_up(self) -> bool:
+        """Read what is new in the ledger; whether anything is."""
+        news = self.transcript.catch_up()
+        for one in self.transcript.measured[self._learned :]:
+            self.learn(one)
+        self._learned = len(self.transcript.measured)
+        return news
+
+    def learn(self, measured: Measured) -> None:
+        """Take in one more measurement."""
+        scope = scope_of(measured.query, self.domain)
+        self.columns.update(scope)
+        self._by_meaning[meaning(measured.query, self.domain)].append(measured)
+        if measured.marginal:
+            self.marginals.append((frozenset(scope), measured))
+        elif measured.query.groups:
+            self.groups.append(measured)
+        if isinstance(measured.query, Count) and self.calibration.total is not None:
+            # All rows are public, so a count is also a count of the others, with the same noise.
+            others = Count(Not(measured.query.where))
+            opposite = replace(measured, query=others, value=self.calibration.total - measured.value)
+            self._by_meaning[meaning(others, self.domain)].append(opposite)
+
+    def measured(self, question: Question) -> bool:
+        """Whether the marginal over just the columns that matter to the question was measured."""
+        form = linear(question, self.domain)
+        return form is not None and any(columns == set(form.scope) for columns, _ in self.marginals)
+
+    def about(self, question: Question) -> list[Measured]:
+        """The measurements that say something about a question."""
+        form, same = linear(question, self.domain), self._by_meaning.get(meaning(question, self.domain), [])
+        if form is None:
+            return same
+        covering = [measured for columns, measured in self.marginals if columns >= set(form.scope)]
+        groups = (one for one in self.groups if one not in same and group_cells(one, form, self.domain) is not None)
+        return [*covering, *(one for one in same if not one.marginal), *groups]
+
+    def interval(self, question: Question) -> tuple[Floats, Floats]:
+        """Where the answer is, by everything measured: on the session's good event each interval holds the truth."""
+        # Whatever was measured, a count is not negative, nor more than a public total.
+        shape, most = question.shape(self.domain), self.calibration.most
+        low, high = np.zeros(shape), np.full(shape, most)
+        if not question.counting:
+            form = linear(question, self.domain)
+            weights = np.array((-math.inf, math.inf)) if form is None else form.weight
+            ends = float(weights.min(initial=0.0)), float(weights.max(initial=0.0))
+            low, high = (np.array(weight * most if weight else 0.0) for weight in ends)
+        for measured in sorted(self.about(question), key=lambda one: one.order):
+            failure = self.calibration.failure(measured.order)
+            found = interval(measured, question, self.domain, failure=failure, total=self.calibration.total)
+            if found is not None:
+                # Outside the good event intervals may contradict each other: then the newest one counts alone.
+                together = np.maximum(low, found[0]), np.minimum(high, found[1])
+                apart = together[0] > together[1]
+                low, high = (np.where(apart, mine, both) for mine, both in zip(found, together, strict=True))
+        return low, high
 
 
 class AdaptiveAnswers:
@@ -234,11 +308,12 @@ class AdaptiveAnswers:
         rng: Rng | None = None,
     ) -> None:
         self.table, self.facts, self.rng, self.sources = table, table.facts, rng, SOURCES
-        self.shop = Shop(self.facts, ledger, terms, allowance=allowance)
+        self.charged_to: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
+        self.calibration = Calibration(self.facts, ledger, terms, allowance=allowance)
         if terms.alpha is not None and terms.scopes is None:
-            self.shop.require_one_count()
+            self.calibration.require_one_count()
         self.transcript = Transcript(ledger, self.facts, manner=MANNER, carries=True)
-        self.knowledge = Knowledge(self.transcript, self.shop)
+        self.knowledge = Knowledge(self.transcript, self.calibration)
         self._inquiries: dict[Question, Inquiry] = {}
         self._fitted: tuple[int, FittedHypothesis | None] = (0, None)
 
@@ -248,6 +323,13 @@ class AdaptiveAnswers:
         """Read what is new in the ledger."""
         if self.knowledge.catch_up():
             self._inquiries.clear()
+
+    def earlier(self, name: str) -> Answer | None:
+        """The answer to the question of this meaning that was given before, if it was promised with as little doubt."""
+        said = self.transcript.said(name)
+        if said is None or said.beta is None or said.beta > self.calibration.terms.beta:
+            return None
+        return replace(said, source="cache", price=0)
 
     def inquire(self, *queries: Question) -> list[Inquiry]:
         """What is known about these queries now."""
@@ -281,7 +363,7 @@ class AdaptiveAnswers:
         """The fit to the first `known` measurements: from scratch, so that it depends on the transcript alone."""
         number, fitted = self._fitted
         if fitted is None or number != known:
-            fitted = fit(self.transcript.measured[:known], self.facts.domain, total=self.shop.total)
+            fitted = fit(self.transcript.measured[:known], self.facts.domain, total=self.calibration.total)
             self._fitted = known, fitted
         return fitted
 
@@ -315,7 +397,7 @@ class AdaptiveAnswers:
     @property
     def scopes_left(self) -> int:
         """How many scopes the plan has not measured yet; 0 without a plan."""
-        return (self.shop.terms.scopes or 0) - len(self.knowledge.marginals)
+        return (self.calibration.terms.scopes or 0) - len(self.knowledge.marginals)
 
     # One query after the other.
 
@@ -327,7 +409,7 @@ class AdaptiveAnswers:
         for source in self.sources:
             if (answer := source(inquiry)) is not None:
                 if answer.source not in ("cache", "public"):
-                    name, beta = meaning(query, self.facts.domain), self.shop.terms.beta
+                    name, beta = meaning(query, self.facts.domain), self.calibration.terms.beta
                     self.transcript.say(query, name, beta, answer, made_from=inquiry.entry)
                 return replace(answer, price=answer.price + inquiry.opened)
         raise AssertionError("measuring has an answer")
@@ -343,15 +425,15 @@ class AdaptiveAnswers:
 
     def require(self, queries: Sequence[Question]) -> None:
         """Refuse now if what these queries need together does not fit: half an average is no answer."""
-        needed = self._needed(queries) if len(queries) > 1 else []
+        needed, calibration = self._needed(queries) if len(queries) > 1 else [], self.calibration
         if len(needed) < 2 or any(inquiry.planned for inquiry in needed):
             return
-        order, parts = self.transcript.next_order, [inquiry.query for inquiry in needed]
-        scales = [self.shop.alone(query, order + place).scale for place, query in enumerate(parts)]
-        together = Marginals(parts, scales, self.shop.kind)
-        if not self.shop.admits(together):
-            price = self.shop.ledger.price(together.guarantee(self.facts))
-            left = self.shop.ledger.remaining(allowance=self.shop.allowance)
+        parts, order = [inquiry.query for inquiry in needed], self.transcript.next_order
+        scales = [calibration.alone(query, order + place).scale for place, query in enumerate(parts)]
+        together = Marginals(parts, scales, calibration.kind)
+        if not calibration.admits(together):
+            price = calibration.ledger.price(together.guarantee(self.facts))
+            left = calibration.ledger.remaining(allowance=calibration.allowance)
             raise self._with_advice(BudgetExceeded(str(price), left.amounts(), left.fits(price)))
 
     def price(self, queries: Sequence[Question]) -> int:
@@ -359,53 +441,49 @@ class AdaptiveAnswers:
 
         A later one of them may be answered from what is known now, or find what the earlier ones leave behind.
         """
-        if self.shop.terms.scopes is not None:
+        if self.calibration.terms.scopes is not None:
             raise ParameterError(NO_FORECAST)
         needed, paid = self._needed(queries), 0
         for place, inquiry in enumerate(needed):
-            paid += max(self.shop.price(way) for way in (inquiry.purchase(), inquiry.purchase(place, paid)))
+            paid += max(self.calibration.price(way) for way in (inquiry.purchase(), inquiry.purchase(place, paid)))
         several = len(needed) > 1
         seen = self.transcript.open_run is None and (several or any(inquiry.seen for inquiry in needed))
         opens = seen and self.worth_opening(paid if several else 0)
-        return paid + (self.shop.price(self.shop.threshold(self.transcript.runs + 1)) if opens else 0)
+        return paid + (self.calibration.price(self.calibration.threshold(self.transcript.runs + 1)) if opens else 0)
 
     def worth_opening(self, soon: int = 0) -> bool:
         """Whether a threshold is worth its price now, or when `soon` more was paid for single answers."""
         number = self.transcript.runs + 1
-        conversation = self.shop.threshold(number)
-        price = self.shop.price(conversation)
-        if self.shop.theta(conversation, number) <= 0 or 4 * price > self.shop.left():
-            return False
-        return self.transcript.saved + soon >= price
+        conversation = self.calibration.threshold(number)
+        price = self.calibration.price(conversation)
+        payable = self.calibration.theta(conversation, number) > 0 and 4 * price <= self.calibration.left()
+        return payable and self.transcript.saved + soon >= price
 
     def open_threshold(self) -> int:
         """Open the next threshold; what it cost."""
-        conversation, shop = self.shop.threshold(self.transcript.runs + 1), self.shop
-        converse(conversation, self.table, memo=MANNER, ledger=shop.ledger, allowance=shop.allowance, rng=self.rng)
+        conversation = self.calibration.threshold(self.transcript.runs + 1)
+        converse(conversation, self.table, memo=MANNER, **self.charged_to)
         self.catch_up()
-        return self.shop.price(conversation)
+        return self.calibration.price(conversation)
 
     def reopened(self, conversation: Any, entry: int) -> Open:
         """An open threshold, to be asked."""
-        return reopen(conversation, self.table, charge=entry, ledger=self.shop.ledger, rng=self.rng)
+        return reopen(conversation, self.table, charge=entry, ledger=self.calibration.ledger, rng=self.rng)
 
     def request(self, *what: Json) -> SessionRequest:
         """The request id for releasing this in a session with these terms."""
-        return self.transcript.asked([record(self.shop.terms), self.shop.allowance], list(what))
+        return self.transcript.asked([record(self.calibration.terms), self.calibration.allowance], list(what))
 
     def release(self, mechanism: Mechanism, memo: str, request: str) -> Released:
         """Charge and run; a refusal says for which alpha one more count would fit."""
-        ledger, allowance, rng = self.shop.ledger, self.shop.allowance, self.rng
         try:
-            return release(
-                mechanism, self.table, memo=memo[:200], request=request, ledger=ledger, allowance=allowance, rng=rng
-            )
+            return release(mechanism, self.table, memo=memo[:200], request=request, **self.charged_to)
         except BudgetExceeded as refused:
             raise self._with_advice(refused) from None
 
     def _with_advice(self, refused: BudgetExceeded) -> BudgetExceeded:
         try:
-            alpha = self.shop.alpha_for(self.shop.left(), self.transcript.next_order)
+            alpha = self.calibration.alpha_for(self.calibration.left(), self.transcript.next_order)
         except ParameterError:
             return refused
         more = f" A session with alpha={alpha:g} could still ask for a count." if alpha < 1 else ""
@@ -427,30 +505,30 @@ class AdaptiveAnswers:
         return [answer or released[query] for query, answer in zip(queries, known, strict=True)]
 
     def _workload(self, queries: Sequence[Question], share: Fraction, again: bool) -> dict[Question, Answer]:
-        request = self.request("workload", record(tuple(queries)), record(share))
+        request, calibration = self.request("workload", record(tuple(queries)), record(share)), self.calibration
         if request.stored is not None:
             return self._read_all(queries, request.mechanism, request.value, request.stored.entry, price=0)
-        beta = self.shop.run_failure(self.transcript.runs + 1)
-        listed = methods(queries, self.facts, funds=self.shop.part(share), beta=beta)
+        beta = calibration.run_failure(self.transcript.runs + 1)
+        listed = methods(queries, self.facts, funds=calibration.part(share), beta=beta)
         best = choose(listed, "auto", self.facts.size)
-        if float(best.promise) >= self.shop.size:
+        if float(best.promise) >= calibration.size:
             raise ParameterError(
                 f"for this share of what is left the answers would be off by up to {float(best.promise):,.0f}, with "
-                f"{self.shop.size:,} persons in all: nothing was spent"
+                f"{calibration.size:,} persons in all: nothing was spent"
             )
         said = {inquiry.query: inquiry.earlier for inquiry in self.inquire(*queries)}
         earlier = {query: answer for query, answer in said.items() if answer is not None}
-        parts, measured = additive_parts(record(best.mechanism)), self.transcript.measured
+        parts = additive_parts(record(best.mechanism))
+        measured = [one for one in self.transcript.measured if one.kind == calibration.kind]
         # Whether everything that this would measure was measured before, with no more noise.
         as_well = bool(parts) and all(
-            any((one.query, one.kind) == (part.query, self.shop.kind) and one.scale <= part.scale for one in measured)
-            for part in parts
+            any(one.query == part.query and one.scale <= part.scale for one in measured) for part in parts
         )
         if not again and len(earlier) == len(queries) and as_well:
             return earlier
         got = self.release(best.mechanism, f"a workload of {len(queries)} questions", request.name)
         self.catch_up()
-        price = self.shop.amount(got.price) or 0
+        price = calibration.amount(got.price) or 0
         return self._read_all(queries, best.mechanism, got.value, got.entry, price=price)
 
     def _read_all(
@@ -460,18 +538,18 @@ class AdaptiveAnswers:
 
         If another workload was charged meanwhile this is a later run, which may fail less often: wider bounds.
         """
-        beta = self.shop.run_failure(self.transcript.numbers[entry])
+        beta = self.calibration.run_failure(self.transcript.numbers[entry])
         read = answers(queries, mechanism, value, self.facts, beta=beta)
-        said = [self.read(query, *pair) for query, pair in zip(queries, read, strict=True)]
-        said[0] = replace(said[0], price=price)
-        sayings = [(query, meaning(query, self.facts.domain), one) for query, one in zip(queries, said, strict=True)]
-        self.transcript.say_all(sayings, self.shop.terms.beta, made_from=entry)
-        return dict(zip(queries, said, strict=True))
+        said = {query: self.read(query, *pair) for query, pair in zip(queries, read, strict=True)}
+        said[queries[0]] = replace(said[queries[0]], price=price)
+        sayings = [(query, meaning(query, self.facts.domain), one) for query, one in said.items()]
+        self.transcript.say_all(sayings, self.calibration.terms.beta, made_from=entry)
+        return said
 
     def read(self, query: Question, value: Floats, errors: Floats) -> Answer:
         """A workload's answer in whole units of the query; a count is not negative, nor more than a public total."""
         if query.counting:
-            value = np.clip(value, 0.0, math.inf if self.shop.total is None else self.shop.total)
+            value = np.clip(value, 0.0, self.calibration.most)
         bound = float(np.max(errors)) + float(query.unit(self.facts)) / 2
         return Answer(self.rounded(query, value), bound, "workload")
 
@@ -484,3 +562,47 @@ def last_fit(measured: Sequence[Measured]) -> int:
         if one.marginal or 4 * known >= 5 * fitted:
             fitted = known
     return fitted
+
+
+def quantile(answers: AdaptiveAnswers, table: Dataset, column: str, q: Fraction) -> Answer:
+    """A value of the column's grid that misses the q-quantile by at most A rows, in the words of the session's bound.
+
+    Theorem.   P[it misses by A rows or more] <= points * exp(-rate A); the rate makes this the failure that the session
+               allows its next measurement. If others measured between the question and its charge, this is a later
+               measurement, which may fail less often: the stated bound is then the A for which that holds.
+    """
+    calibration, transcript, name = answers.calibration, answers.transcript, f"quantile:{column}:{q}"
+    declared, window = table.facts.domain.column(column), float(calibration.window)
+    if not declared.bounded:
+        raise ParameterError(f"a quantile is of a Number with bounds; column {column!r} is declared {declared!r}")
+    if calibration.terms.alpha is None:
+        raise ParameterError("a quantile needs a session with alpha=: it is promised within alpha * size ranks")
+
+    def remembered() -> Answer | None:
+        """The answer that was given before, if it is near and sure enough."""
+        transcript.catch_up()
+        said = answers.earlier(name)
+        return None if said is None or said.error_bound > calibration.window else said
+
+    def exponent(order: int) -> float:
+        """rate * A for which points * exp(-rate A) is the failure of this measurement; more, for the rounding."""
+        return math.log((declared.steps + 1) / calibration.failure(order)) * (1 + _ROUNDING)
+
+    if (known := remembered()) is not None:  # what was answered before needs no turn
+        return known
+    with transcript.alone():
+        if (known := remembered()) is not None:
+            return known
+        request = answers.request("quantile", column, record(q))
+        if request.stored is not None:
+            mechanism, value, entry, paid = request.mechanism, request.value, request.stored.entry, 0
+        else:
+            rate = exponent(transcript.next_order) / window
+            mechanism = RankQuantile(column, q, Fraction(math.ceil(rate * _FINE), _FINE))
+            got = release(mechanism, table, request=request.name, **answers.charged_to)
+            value, entry, paid = got.value, got.entry, calibration.amount(got.price) or 0
+            transcript.catch_up()
+        # If others measured meanwhile this is a later measurement, which may fail less often: a wider bound.
+        reached = exponent(transcript.numbers[entry]) / float(mechanism.rate)
+        answer = Answer(float(value), max(window, reached * (1 - _ROUNDING / 2)), "direct", paid)
+        return transcript.say(mechanism, name, calibration.terms.beta, answer, made_from=entry)

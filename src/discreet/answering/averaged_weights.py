@@ -78,14 +78,8 @@ class AveragedWeights:
         times = exact.whole(rounds=rounds)
         if times > MAX_ROUNDS:
             raise ParameterError(f"rounds must be at most {MAX_ROUNDS}, found {times}")
-        exact.freeze(
-            self,
-            queries=asked,
-            rounds=times,
-            step=exact.moderate(step=step),
-            rate=exact.positive(rate=rate),
-            rows=exact.whole(rows=rows),
-        )
+        exact.freeze(self, queries=asked, rounds=times, step=exact.moderate(step=step))
+        exact.freeze(self, rate=exact.positive(rate=rate), rows=exact.whole(rows=rows))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         cells_of(self.queries, facts.domain)
@@ -129,8 +123,9 @@ class AveragedWeights:
     def error(self, beta: Exact, facts: Facts) -> float:
         """The bound of the theorem, without the term for a number of rows that is not `rows`."""
         log_cells, failure = math.log(cells_of(self.queries, facts.domain)), exact.probability(beta=beta)
-        numbers = sum(math.prod(query.shape(facts.domain)) for query in self.queries)
-        return _error(self.rows, log_cells, numbers, self.rounds, float(self.step), float(self.rate), failure)
+        return _error(
+            self.rows, log_cells, self.numbers(facts), self.rounds, float(self.step), float(self.rate), failure
+        )
 
 
 def _error(rows: float, log_cells: float, numbers: int, rounds: int, step: float, rate: float, beta: Fraction) -> float:

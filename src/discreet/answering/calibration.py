@@ -11,6 +11,7 @@ number of measurements and runs. "No" from the i-th threshold means |truth - gue
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +21,7 @@ import numpy as np
 
 from discreet.answering.linear_query import linear
 from discreet.answering.measurement import Layers, Measured, SetErrors, noise_bound
-from discreet.core import Books, Caps, Funds, ParameterError, Price
+from discreet.core import Books, Caps, Funds, ParameterError, Price, exact
 from discreet.data import Facts
 from discreet.ledger import Ledger
 from discreet.mechanisms import (
@@ -62,7 +63,7 @@ class SessionTerms:
     scopes: int | None = None
 
 
-class Shop:
+class Calibration:
     """The goods for one table, one ledger and one analyst's terms."""
 
     def __init__(self, facts: Facts, ledger: Ledger, terms: SessionTerms, *, allowance: str | None = None) -> None:
@@ -81,6 +82,11 @@ class Shop:
         """The number of rows, if it is public."""
         relation = self.facts.neighbours
         return float(self.size) if relation.replace_one and relation.rows == 1 else None
+
+    @property
+    def most(self) -> float:
+        """How many rows there are at the most."""
+        return math.inf if self.total is None else self.total
 
     # How near an answer must be.
 
@@ -226,17 +232,13 @@ def _largest(error: Callable[[float], float], reach: float) -> Fraction:
         raise ParameterError("alpha * size must be more than half a person: ask for a larger alpha")
     inside, outside = _bracket(error, reach)
 
-    def fits(scale: float) -> bool:
-        return scale <= inside or (scale < outside and error(scale) <= reach)
+    def too_much(scale: float) -> bool:
+        return scale > inside and (scale >= outside or error(scale) > reach)
 
-    low, high = 0.0, reach
-    while fits(high):
-        low, high = high, 2 * high
-        if math.isinf(high):
-            raise ParameterError("no noise is too much for this question: its answer does not depend on the rows")
-    while high - low > high / 1000:
-        middle = (low + high) / 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+    ends = exact.bracket(too_much, 0.0, reach, limit=sys.float_info.max)
+    if ends is None:
+        raise ParameterError("no noise is too much for this question: its answer does not depend on the rows")
+    low, _ = exact.narrow(too_much, *ends, lambda low, high: high - low <= high / 1000)
     return Fraction(math.floor(low * 2**20), 2**20)
 
 

@@ -98,8 +98,8 @@ def drift(facts: Facts, told: Disclosure, *, beta: float, failure: float, random
     """
     persons = _sampled(facts, random_sample)
     third = _share(failure) / 3
-    bounds = [(by_privacy(told, beta=beta, failure=third), "privacy")]
-    bounds.append((by_description(told, persons=persons, failure=third), "description"))
+    by_length = by_description(told, persons=persons, failure=third)
+    bounds = [(by_privacy(told, beta=beta, failure=third), "privacy"), (by_length, "description")]
     bound, source = min(bounds, key=lambda pair: pair[0])
     return Drift.of(min(1.0, bound), persons, facts, source)
 

@@ -31,13 +31,14 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from discreet.answering.linear_query import linear, meaning, scope_of
-from discreet.data import Codes, Domain, Floats, IntArray, Mask
+from discreet.data import Codes, Domain, Facts, Floats, IntArray, Mask
 from discreet.hypothesis import Linear
-from discreet.mechanisms import NOISES
+from discreet.mechanisms import NOISES, Gaussian, Laplace
 from discreet.query import Question, is_question
 
 _FEW = 512  # layers of a sum, each by itself; of more, neighbours are bounded together
@@ -60,6 +61,14 @@ class Measured:
     value: Floats
     entry: int = 0
     order: int = 1
+
+    @staticmethod
+    def of(noisy: Gaussian | Laplace, value: Any, facts: Facts, *, entry: int = 0, order: int = 1) -> Measured:
+        """What a mechanism has released about a count, a sum or a histogram, with what is public about its noise."""
+        query: Any = noisy.query
+        kind = "gaussian" if noisy.NAME == Gaussian.NAME else "laplace"
+        numbers = np.asarray(value, dtype=np.float64)
+        return Measured(query, kind, float(noisy.scale), float(query.unit(facts)), numbers, entry, order)
 
     @property
     def variance(self) -> float:

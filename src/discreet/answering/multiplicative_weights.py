@@ -81,18 +81,13 @@ class ClassicAnswers:
     """
 
     def __init__(
-        self,
-        program: Classic,
-        table: Dataset,
-        ledger: Ledger,
-        *,
-        allowance: str | None = None,
-        rng: Rng | None = None,
+        self, program: Classic, table: Dataset, ledger: Ledger, *, allowance: str | None = None, rng: Rng | None = None
     ) -> None:
         problem = posed(table.facts, program.columns)
         if (problem.size, problem.cells) != (program.size, program.cells):
             raise ParameterError("this program was made for a table with other facts")
         self.program, self.table, self.ledger, self.allowance, self.rng = program, table, ledger, allowance, rng
+        self.charged_to: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
         self.facts: Facts = table.facts
         self.transcript = Transcript(ledger, self.facts, manner=program.manner, threshold=type(program.threshold))
         self.weights = Weights(program, self.facts)
@@ -191,7 +186,7 @@ class ClassicAnswers:
             except ConversationOver:  # it ended elsewhere, or its secret is not beside the ledger
                 self._catch_up()
                 if self.transcript.open_run is not None and self.transcript.open_run.entry == talk.charge:
-                    self.transcript.forget_run()
+                    self.transcript.open_run = None
                 self._refuse_if_over()
         if not top:
             return self.say(query, Answer(np.array(guess), float(self.program.near), "hypothesis", paid))
@@ -203,8 +198,7 @@ class ClassicAnswers:
         if run is not None:
             return reopen(run.conversation, self.table, charge=run.entry, ledger=self.ledger, rng=self.rng), 0
         self._refuse_if_over()
-        threshold, memo = self.program.threshold, self.program.manner
-        talk = converse(threshold, self.table, memo=memo, ledger=self.ledger, allowance=self.allowance, rng=self.rng)
+        talk = converse(self.program.threshold, self.table, memo=self.program.manner, **self.charged_to)
         self._catch_up()
         return talk, self._nano(self.ledger.price(talk.guarantee))
 
@@ -214,8 +208,7 @@ class ClassicAnswers:
         if self.transcript.tops > self.program.updates:
             raise ConversationOver("it has made all the updates that its promise leaves room for")
         noisy, memo, request = self.program.measurement(query), self.program.manner, self._request(query).name
-        ledger, allowance, rng = self.ledger, self.allowance, self.rng
-        got = release(noisy, self.table, memo=memo, request=request, ledger=ledger, allowance=allowance, rng=rng)
+        got = release(noisy, self.table, memo=memo, request=request, **self.charged_to)
         self._catch_up()
         # If another process updated meanwhile nothing is proved about the gap any more: this answer updates nothing.
         source = "measurement" if self.weights.updates == updates else "direct"
@@ -257,11 +250,6 @@ class ClassicAnswers:
         left = self.ledger.remaining(allowance=self.allowance)
         threshold = self.ledger.price(program.threshold.guarantee(self.facts))
         answer = self.ledger.price(program.measurement(Count()).guarantee(self.facts))
-        books = ((threshold.renyi, answer.renyi, left.renyi), (threshold.pure, answer.pure, left.pure))
-        return any(
-            one is not None
-            and other is not None
-            and most is not None
-            and program.thresholds * one + program.updates * other <= most
-            for one, other, most in books
-        )
+        books = [[getattr(one, book) for one in (threshold, answer, left)] for book in ("renyi", "pure")]
+        paid = (program.thresholds, program.updates)
+        return any(None not in book and paid[0] * book[0] + paid[1] * book[1] <= book[2] for book in books)

@@ -18,6 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -300,27 +301,18 @@ def _down(scale: float) -> Fraction:
 
 def needed(make: Callable[[int], Classic], fits: Callable[[Classic], bool]) -> int | None:
     """The least number of persons for which the program that `make` builds fits; None if there is none below 2^50."""
-    high = 1
-    while not _fits(make, high, fits):
-        high *= 2
-        if high > _LARGEST:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _fits(make, middle, fits) else (middle, high)
-    return high
+    fitting = partial(_fits, make, fits)
+    ends = exact.bracket(fitting, 0, 1, limit=_LARGEST)
+    return None if ends is None else exact.least(fitting, *ends)
 
 
 def least_alpha(make: Callable[[Fraction], Classic], fits: Callable[[Classic], bool]) -> Fraction | None:
     """About the least alpha for which the program that `make` builds fits, three digits; None if there is none."""
     low, high = -40.0, math.log(0.999)
-    if not _fits(make, _digits(high), fits):
+    if not _fits(make, fits, _digits(high)):
         return None
-    while high - low > 5e-4:
-        middle = (low + high) / 2
-        low, high = (low, middle) if _fits(make, _digits(middle), fits) else (middle, high)
-    return _digits(high)
+    close = lambda low, high: high - low <= 5e-4  # noqa: E731
+    return _digits(exact.least(lambda logarithm: _fits(make, fits, _digits(logarithm)), low, high, close))
 
 
 def _digits(logarithm: float) -> Fraction:
@@ -330,7 +322,7 @@ def _digits(logarithm: float) -> Fraction:
     return min(Fraction(math.ceil(value * digits), digits), Fraction(999, 1000))
 
 
-def _fits(make: Callable[[Any], Classic], number: Any, fits: Callable[[Classic], bool]) -> bool:
+def _fits(make: Callable[[Any], Classic], fits: Callable[[Classic], bool], number: Any) -> bool:
     try:
         return fits(make(number))
     except ParameterError:

@@ -108,7 +108,7 @@ class Transcript:
     saved     what a threshold would have made needless since the hypothesis was last wrong
     heard     how many numbers were said
     answers   everything that was said, in order; without `carries` only
-    open_run  the threshold that is open now, if any
+    open_run  the threshold that is open now, if any; None too once it turned out to be over, its secret lost
     unsaid    the charges that a session made and of which no answer was said
 
     What is counted whatever the rows and the declaration were, so that failures add up to one beta:
@@ -233,16 +233,12 @@ class Transcript:
         """Keeps other sessions from asking through this ledger, so that two which ask the same at once pay once."""
         return self.ledger.store.parts.turns.alone()
 
-    def forget_run(self) -> None:
-        """The open threshold turned out to be over: its secret is not beside the ledger."""
-        self.open_run = None
-
     @property
     def next_order(self) -> int:
         """The number that the next measurement will get."""
         return self.charged + 1
 
-    def _holds(self, facts_hash: str, question: Question | RankQuantile) -> bool:
+    def _holds(self, facts_hash: str, question: Any) -> bool:
         """Whether what was learned about a question under the facts with this hash holds here: the rows are of the same
         edition, and every column that it mentions is declared as it was."""
         if facts_hash == self._hash:
@@ -282,7 +278,7 @@ class Transcript:
         parts = additive_parts(body["mechanism"])
         if parts:
             self._pending[seq] = [
-                PendingPart(noisy, self.charged + place, self._holds(body["facts_hash"], query_of(noisy)))
+                PendingPart(noisy, self.charged + place, self._holds(body["facts_hash"], noisy.query))
                 for place, noisy in enumerate(parts, 1)
             ]
             self.charged += len(parts)
@@ -369,7 +365,7 @@ class Transcript:
         self._seen = self._stored = state["seq"]
 
     def _learn(self, noisy: Gaussian | Laplace, value: Any, *, entry: int, order: int, part: int) -> None:
-        self.measured.append(measured(noisy, value, self.facts, entry=entry, order=order))
+        self.measured.append(Measured.of(noisy, value, self.facts, entry=entry, order=order))
         self._places.append((entry, part, order))
 
 
@@ -392,25 +388,10 @@ def _another_text(body: Body) -> LedgerCorrupt:
     return LedgerCorrupt(body["seq"], "an answer as a session writes it", "another text")
 
 
-def measured(noisy: Gaussian | Laplace, value: Any, facts: Facts, *, entry: int, order: int) -> Measured:
-    """A released answer with what is public about its noise."""
-    kind = "gaussian" if noisy.NAME == Gaussian.NAME else "laplace"
-    query, numbers = query_of(noisy), np.asarray(value, dtype=np.float64)
-    return Measured(query, kind, float(noisy.scale), float(query.unit(facts)), numbers, entry, order)
-
-
-def query_of(noisy: Gaussian | Laplace) -> Question:
-    """The query of one of `additive_parts`."""
-    query: Any = noisy.query
-    return query  # type: ignore[no-any-return]
-
-
 def additive_parts(stored: Any) -> Sequence[Gaussian | Laplace]:
     """The counts, sums and histograms that a charge measured, each with its noise; none if it is another mechanism."""
     if stored["name"] == Marginals.NAME:
-        together = revive(stored, _READ)
-        noisy = Gaussian if together.kind == "gaussian" else Laplace
-        return [noisy(query, scale) for query, scale in zip(together.queries, together.scales, strict=True)]
+        return revive(stored, _READ).parts  # type: ignore[no-any-return]
     if stored["name"] not in (Gaussian.NAME, Laplace.NAME):
         return ()
     known = stored["query"].get("name") in (Count.NAME, Sum.NAME, Histogram.NAME)

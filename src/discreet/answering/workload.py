@@ -48,7 +48,7 @@ from discreet.answering.measurement import Measured, noise_bound
 from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts, Floats
 from discreet.hypothesis import Linear, fit
-from discreet.mechanisms import NOISES, Mechanism, calibrate, in_units
+from discreet.mechanisms import NOISES, Gaussian, Laplace, Mechanism, calibrate, in_units
 from discreet.method import Maker, Method, Methods, Offer, Promise
 from discreet.query import EVERYTHING, MAX_CELLS, Count, Histogram, Question, is_question, numbers
 
@@ -110,15 +110,16 @@ class Marginals:
             start = stop
         return tuple(released)
 
+    @property
+    def parts(self) -> list[Gaussian | Laplace]:
+        """The mechanisms of which it is the composition."""
+        noisy = Gaussian if self.kind == "gaussian" else Laplace
+        return [noisy(query, scale) for query, scale in zip(self.queries, self.scales, strict=True)]
+
     def measured(self, value: Sequence[Any], facts: Facts, *, entry: int = 0, order: int = 1) -> list[Measured]:
         """What was released, as measurements of the ledger's `entry`; `order` is the first one's."""
-        parts = zip(self.queries, self.scales, value, strict=True)
-        return [
-            Measured(
-                query, self.kind, float(scale), float(query.unit(facts)), np.asarray(got, float), entry, order + place
-            )
-            for place, (query, scale, got) in enumerate(parts)
-        ]
+        parts = enumerate(zip(self.parts, value, strict=True), order)
+        return [Measured.of(part, numbers, facts, entry=entry, order=place) for place, (part, numbers) in parts]
 
 
 # Choosing a way.

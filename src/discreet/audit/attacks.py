@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from discreet.audit.divergence import Finding, claims, epsilon_finding
@@ -61,10 +62,9 @@ class Attack:
             p, q = (self.law(rows, mechanism=mechanism) for rows in (self.first, self.second))
             return epsilon_finding(p, q, guarantee)
         claimed, delta = claims(guarantee)[0]
-        worlds = (
-            sample(mechanism, rows, self.setting, runs=self.runs, rng=Rng()) for rows in (self.first, self.second)
-        )
-        bound = epsilon_lower_bound(*(list(map(self.look, world)) for world in worlds), delta=delta, error=ERROR)
+        run = partial(sample, mechanism, setting=self.setting, runs=self.runs, rng=Rng())
+        worlds = (list(map(self.look, run(rows))) for rows in (self.first, self.second))
+        bound = epsilon_lower_bound(*worlds, delta=delta, error=ERROR)
         return Finding(claimed, bound, claimed, "sampled", delta)
 
     def law(self, rows: Sequence[Row], *, mechanism: Any = None, setting: Setting | None = None) -> Law:

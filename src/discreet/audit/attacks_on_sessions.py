@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from discreet.audit.divergence import Finding
 from discreet.audit.laws import Row, Setting, rows
 from discreet.audit.mutants import Mistake, Twin, mistake, never_stops
 from discreet.audit.programs import Program, Visit, program_law, pure_finding
-from discreet.errors import ConversationOver
+from discreet.core import ConversationOver
 from discreet.hypothesis import fit
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, IsFar
 from discreet.query import Question
@@ -31,6 +32,11 @@ _HALF = Fraction(1, 2)
 
 def _truth(answers: Any, question: Question) -> Any:
     return answers.table.exact_sum(question.partial)
+
+
+def _spoiled(talk: Any, wrong: Mistake) -> Any:
+    """An open threshold whose conversation has this mistake."""
+    return replace(talk, conversation=Twin(talk.conversation, wrong))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +56,14 @@ class MultiplicativeWeights:
 
         def threshold() -> tuple[Any, int]:
             talk, paid = honest()
-            return replace(talk, conversation=Twin(talk.conversation, wrong)), paid
+            return _spoiled(talk, wrong), paid
 
         answers.threshold = threshold
 
     def answer_uncharged(self, answers: Any) -> None:
-        def measured(question: Any, updates: int, paid: int) -> Answer:
+        def measured(question: Any, updates: int, paid: int) -> Any:
             noisy = _truth(answers, question) + answers.rng.laplace(Fraction(1, 6))
-            said: Answer = answers.say(question, Answer(np.array(noisy), 1.0, "measurement", paid))
-            return said
+            return answers.say(question, Answer(np.array(noisy), 1.0, "measurement", paid))
 
         answers.measure = measured
 
@@ -105,12 +110,7 @@ class RentOrBuy:
 
     def spoil_threshold(self, answers: Any, wrong: Mistake) -> None:
         honest = answers.reopened
-
-        def reopened(*run: Any) -> Any:
-            talk = honest(*run)
-            return replace(talk, conversation=Twin(talk.conversation, wrong))
-
-        answers.reopened = reopened
+        answers.reopened = lambda *run: _spoiled(honest(*run), wrong)
 
     def answer_uncharged(self, answers: Any) -> None:
         def measure(inquiry: Inquiry) -> Answer:
@@ -122,7 +122,7 @@ class RentOrBuy:
         def fit_truth(known: int) -> Any:
             measured = answers.transcript.measured[:known]
             exact = [replace(one, value=_truth(answers, one.query) * one.unit) for one in measured]
-            return fit(exact, answers.facts.domain, total=answers.shop.total)
+            return fit(exact, answers.facts.domain, total=answers.calibration.total)
 
         answers.fit_to = fit_truth
 
@@ -172,11 +172,8 @@ class SessionAttack:
     def finding(self, mistake: Mistake | None = None) -> Finding:
         """How near the charges come to being refuted: of the honest session, or of one with this mistake."""
         program = asking(self.honest, self.questions, mistake)
-        p, q = (
-            program_law(program, table, self.setting, budget=self.budget, reach=self.reach, least=self.least)
-            for table in (self.first, self.second)
-        )
-        return pure_finding(p, q)
+        listed = partial(program_law, program, setting=self.setting, budget=self.budget)
+        return pure_finding(*(listed(table, reach=self.reach, least=self.least) for table in (self.first, self.second)))
 
 
 # --- mistakes --------------------------------------------------------------------------------------------------------
@@ -229,25 +226,10 @@ def toy(method: str, *, size: int, theta: int = 1, updates: int = 2, kind: str =
     """A program for a handful of persons in three cells: no promise, but every step, and noise of few values."""
     scales = (_HALF, _HALF)
     threshold = AboveThresholdLaplace(*scales) if method == LECTURE else AboveThreshold(*scales)
-    return MultiplicativeWeights(
-        Classic(
-            method=method,
-            size=size,
-            columns=("v",),
-            cells=3,
-            alpha=_HALF,
-            beta=_HALF,
-            questions=5,
-            threshold=threshold,
-            theta=Fraction(theta),
-            kind=kind,
-            scale=_HALF,
-            near=2,
-            error=1,
-            far=Fraction(2),
-            updates=updates,
-        )
-    )
+    asked: dict[str, Any] = {"columns": ("v",), "cells": 3, "alpha": _HALF, "beta": _HALF, "questions": 5}
+    noise: dict[str, Any] = {"threshold": threshold, "theta": Fraction(theta), "kind": kind, "scale": _HALF}
+    bounds: dict[str, Any] = {"near": 2, "error": 1, "far": Fraction(2), "updates": updates}
+    return MultiplicativeWeights(Classic(method=method, size=size, **asked, **noise, **bounds))
 
 
 RENTER = RentOrBuy(SessionTerms(Fraction(49, 100), Fraction(9, 10), 2), (("a", (2, 2)), ("b", (2, 2))), 10**13)

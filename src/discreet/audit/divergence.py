@@ -67,13 +67,9 @@ class Finding:
 
 def compare(p: Law, q: Law, guarantee: Guarantee, *, epsilons: Sequence[float] = EPSILONS) -> Finding:
     """The worst point of delta(epsilon), in either direction: it violates the guarantee, or comes nearest to it."""
-    points = list(epsilons)
-    if guarantee.pure is not None:
-        points.append(float(guarantee.pure))
-    findings = []
-    for epsilon in points:
-        delta = max(hockey_stick(p, q, epsilon)[0], hockey_stick(q, p, epsilon)[0])
-        findings.append(Finding(epsilon, delta, guarantee.delta(epsilon)))
+    points = [*epsilons, *([] if guarantee.pure is None else [float(guarantee.pure)])]
+    found = [(epsilon, max(hockey_stick(*pair, epsilon)[0] for pair in ((p, q), (q, p)))) for epsilon in points]
+    findings = [Finding(epsilon, delta, guarantee.delta(epsilon)) for epsilon, delta in found]
     return max(findings, key=lambda one: (one.violates, one.ratio))
 
 

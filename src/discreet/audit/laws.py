@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.core import Neighbours, Rng
-from discreet.data import Dataset, Domain, Facts, Slice, Table
+from discreet.data import Dataset, Domain, Facts, Table
 from discreet.mechanisms import Conversation, Mechanism
 
 Row = Mapping[str, Any]
@@ -51,14 +51,8 @@ class Setting:
         columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in self.domain}
         if self.unit:
             columns[self.unit] = [row.get(self.unit, place) for place, row in enumerate(rows)]
-        return Table(
-            columns,
-            self.domain,
-            neighbours=self.neighbours.kind,
-            unit=self.unit,
-            rows_per_unit=self.neighbours.rows if self.unit else None,
-            size=size,
-        )
+        kind, most = self.neighbours.kind, self.neighbours.rows if self.unit else None
+        return Table(columns, self.domain, neighbours=kind, unit=self.unit, rows_per_unit=most, size=size)
 
     def facts(self, rows: Sequence[Row]) -> Facts:
         return self.table(rows).facts
@@ -76,10 +70,8 @@ class Branching(Rng):
     private: ClassVar[bool] = False
 
     def __init__(self, path: Sequence[int], reach: int) -> None:
-        self.path = list(path)
+        self.path, self.reach, self.probability = list(path), reach, 1.0
         self.widths: list[int] = []
-        self.reach = reach
-        self.probability = 1.0
 
     def _follow(self, atoms: Sequence[Atom]) -> Any:
         depth = len(self.widths)
@@ -148,7 +140,7 @@ def law(mechanism: Mechanism, rows: Sequence[Row], setting: Setting, *, reach: i
 def run_law(run: Callable[[Dataset, Any], Any], rows: Sequence[Row], setting: Setting, *, reach: int) -> Law:
     """The exact law of what this function of a table and randomness returns."""
     table = setting.table(rows)
-    return _collect((countable(released), p) for released, p in _branches(lambda rng: run(table, rng), reach))
+    return collect((countable(released), p) for released, p in _branches(lambda rng: run(table, rng), reach))
 
 
 def conversation_law(
@@ -160,9 +152,8 @@ def conversation_law(
     number of questions, not exponentially.
     """
     table = _Remembering(setting.table(rows))
-    alive = _merge(
-        ((), countable(state), p) for state, p in _branches(lambda rng: conversation.begin(table, rng), reach)
-    )
+    begun = _branches(functools.partial(conversation.begin, table), reach)
+    alive = _merge(((), countable(state), p) for state, p in begun)
     over: list[tuple[Hashable, float]] = []
     for ask in asks:
         steps: list[tuple[Any, Any, float]] = []
@@ -174,7 +165,7 @@ def conversation_law(
                 else:
                     steps.append(((*answers, countable(answer)), countable(after), p * chance))
         alive = _merge(steps)
-    return _collect([*over, *((answers, p) for (answers, _), p in alive.items())])
+    return collect([*over, *((answers, p) for (answers, _), p in alive.items())])
 
 
 class _Remembering:
@@ -182,6 +173,7 @@ class _Remembering:
 
     def __init__(self, table: Dataset) -> None:
         self.facts, self.identity, self.source = table.facts, table.identity, table.source
+        self.check_source, self.exact_slices = table.check_source, table.exact_slices
         self._table = table
         self._sums: dict[Any, Any] = {}
 
@@ -190,12 +182,6 @@ class _Remembering:
         if query not in self._sums:
             self._sums[query] = self._table.exact_sum(partial)
         return self._sums[query]
-
-    def check_source(self) -> None:
-        self._table.check_source()
-
-    def exact_slices(self, slices: Sequence[Slice], *, where: Any = None, disjoint: bool) -> list[Any]:
-        return self._table.exact_slices(slices, where=where, disjoint=disjoint)
 
 
 def _branches(run: Callable[[Any], Any], reach: int) -> Iterator[tuple[Any, float]]:
@@ -212,7 +198,8 @@ def _branches(run: Callable[[Any], Any], reach: int) -> Iterator[tuple[Any, floa
         path[-1] += 1
 
 
-def _collect(outcomes: Any) -> Law:
+def collect(outcomes: Iterable[tuple[Hashable, float]]) -> Law:
+    """The law of outcomes that came with these probabilities; equal ones are added up."""
     gathered: dict[Hashable, list[float]] = {}
     for outcome, p in outcomes:
         gathered.setdefault(outcome, []).append(p)

@@ -55,8 +55,7 @@ class Twin:
         return {"name": "mutant/1", "mistake": self.mistake.label, "honest": record(self.honest)}
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        price: Guarantee = (self.mistake.price or type(self.honest).guarantee)(self.honest, facts)
-        return price
+        return (self.mistake.price or type(self.honest).guarantee)(self.honest, facts)
 
     def run(self, data: Dataset, rng: Rng) -> Any:
         return (self.mistake.run or type(self.honest).run)(self.honest, data, rng)
@@ -112,9 +111,6 @@ def add_remove_price(honest: Any, facts: Facts) -> Guarantee:
         dataclasses.replace(facts, neighbours=Neighbours("add-remove", facts.neighbours.rows))
     )
     return dataclasses.replace(believed, neighbours=facts.neighbours)
-
-
-# --- selection -------------------------------------------------------------------------------------------------------
 
 
 # --- AboveThreshold: the published wrong variants of [LSL17], and ours ------------------------------------------------
@@ -183,10 +179,8 @@ def truncated_early(honest: Any, data: Dataset, rng: Rng) -> Any:
 
 @mistake("breaks ties by the order of arrival", "run")
 def first_seen_ties(honest: Any, data: Dataset, rng: Rng) -> Any:
-    histogram = honest.histogram
-    arrived = data.exact_sum(
-        lambda batch: Counter(zip(*(batch[name].tolist() for name in histogram.keys.columns), strict=True))
-    )
+    histogram, names = honest.histogram, honest.histogram.keys.columns
+    arrived = data.exact_sum(lambda batch: Counter(zip(*(batch[name].tolist() for name in names), strict=True)))
     noise = rng.truncated_laplace(histogram.scale, histogram.bound, len(arrived))
     noisy = {key: int(count + x) for (key, count), x in zip(arrived.items(), noise, strict=True)}
     passed = [key for key, count in noisy.items() if count > histogram.bound]

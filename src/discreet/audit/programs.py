@@ -25,7 +25,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from discreet.audit.divergence import Finding
-from discreet.audit.laws import Atom, Branching, Law, Row, Setting, countable
+from discreet.audit.laws import Atom, Branching, Law, Row, Setting, collect, countable
 from discreet.core import NANO, NOTHING, Budget, BudgetExceeded, ConversationOver, Price, Rng, canonical
 from discreet.data import Table
 from discreet.ledger import Ledger
@@ -34,9 +34,8 @@ from discreet.release import release
 
 Program = Callable[["Visit"], None]
 
-_NOT_SEEN = frozenset(
-    ("hash", "id", "nonce", "previous", "process", "time", "version", "who", "witness")
-)  # differ in any two runs
+_NOT_SEEN = {"hash", "id", "nonce", "previous", "process", "time", "version", "who", "witness"}
+"""Fields of entries that differ in any two runs."""
 
 
 class Outcome(NamedTuple):
@@ -54,8 +53,7 @@ class Visit:
         self.table, self.ledger, self.rng = table, ledger, rng
         self._noted: list[Hashable] = []
         self._entries: list[str] = []
-        self._last = 0
-        self._before: Price = NOTHING
+        self._last, self._before = 0, NOTHING
 
     def note(self, what: Any) -> None:
         """Something that the analyst sees besides the ledger."""
@@ -122,7 +120,37 @@ def program_law(
     least  paths of smaller probability are cut off, and counted as missing
     merge  False: for programs that keep secrets elsewhere than in the ledger's conversations
     """
-    return _Paths(program, setting.table(rows, size=size), budget, reach, merge).law(least)
+    table = setting.table(rows, size=size)
+
+    def walk(path: tuple[int, ...]) -> _Stop:
+        """Run the program along a path, to its end or to the first draw that the path does not decide."""
+        rng = _Path(path, reach)
+        rng.visit = visit = Visit(table, Ledger.in_memory(budget, table, testing=True), rng)
+        try:
+            program(visit)
+        except (_Undecided, KeyboardInterrupt):  # `release` turns whatever interrupts a mechanism into the latter
+            if rng.next is None:
+                raise
+        if rng.next is None:
+            return _Stop(path, visit.seen(), None)
+        return _Stop(path, rng.stopped if merge else path, rng.next)
+
+    finished: list[tuple[Hashable, float]] = []
+    alive = [(walk(()), 1.0)]
+    while alive:
+        finished += [(stop.key, p) for stop, p in alive if stop.atoms is None]
+        met: dict[Hashable, tuple[_Stop, float]] = {}
+        for stop, p in alive:
+            if stop.atoms is not None:
+                first, so_far = met.get(stop.key, (stop, 0.0))
+                met[stop.key] = (first, so_far + p)
+        alive = [
+            (walk((*stop.path, place)), p * chance)
+            for stop, p in met.values()
+            for place, (_, chance) in enumerate(stop.atoms or ())
+            if p * chance > least
+        ]
+    return collect(finished)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,50 +160,6 @@ class _Stop:
     path: tuple[int, ...]
     key: Hashable
     atoms: Sequence[Atom] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Paths:
-    """All paths of one program on one table."""
-
-    program: Program
-    table: Table
-    budget: Budget
-    reach: int
-    merge: bool
-
-    def law(self, least: float) -> Law:
-        finished: dict[Hashable, list[float]] = {}
-        alive = [(self.walk(()), 1.0)]
-        while alive:
-            met: dict[Hashable, tuple[_Stop, float]] = {}
-            for stop, p in alive:
-                if stop.atoms is None:
-                    finished.setdefault(stop.key, []).append(p)
-                else:
-                    first, so_far = met.get(stop.key, (stop, 0.0))
-                    met[stop.key] = (first, so_far + p)
-            alive = [
-                (self.walk((*stop.path, place)), p * chance)
-                for stop, p in met.values()
-                for place, (_, chance) in enumerate(stop.atoms or ())
-                if p * chance > least
-            ]
-        mass = {seen: math.fsum(parts) for seen, parts in finished.items()}
-        return Law(mass, max(1e-15, 1 - math.fsum(mass.values())))
-
-    def walk(self, path: tuple[int, ...]) -> _Stop:
-        """Run the program along a path, to its end or to the first draw that the path does not decide."""
-        rng = _Path(path, self.reach)
-        rng.visit = visit = Visit(self.table, Ledger.in_memory(self.budget, self.table, testing=True), rng)
-        try:
-            self.program(visit)
-        except (_Undecided, KeyboardInterrupt):  # `release` turns whatever interrupts a mechanism into the latter
-            if rng.next is None:
-                raise
-        if rng.next is None:
-            return _Stop(path, visit.seen(), None)
-        return _Stop(path, rng.stopped if self.merge else path, rng.next)
 
 
 class _Undecided(BaseException):

@@ -7,6 +7,7 @@ the true epsilon that is wrong with probability at most `error`; passing it is e
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -27,17 +28,14 @@ def epsilon_lower_bound(
     first: Sequence[float], second: Sequence[float], *, delta: float = 0.0, error: float = 1e-6
 ) -> float:
     """A lower bound on epsilon from a statistic's values in the two worlds, wrong with probability at most `error`."""
-    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
-    trained_a, tested_a = a[: len(a) // 2], a[len(a) // 2 :]
-    trained_b, tested_b = b[: len(b) // 2], b[len(b) // 2 :]
+    worlds = [np.asarray(values, dtype=float) for values in (first, second)]
+    halves = [(values[: len(values) // 2], values[len(values) // 2 :]) for values in worlds]
     bounds = []
-    for sign in (1.0, -1.0):
-        for p, q, tp, tq in ((trained_a, trained_b, tested_a, tested_b), (trained_b, trained_a, tested_b, tested_a)):
-            cut = _best_cut(sign * p, sign * q, delta)
-            hits_p, hits_q = int((sign * tp >= cut).sum()), int((sign * tq >= cut).sum())
-            low = clopper_pearson(hits_p, len(tp), error / 8)[0]
-            high = clopper_pearson(hits_q, len(tq), error / 8)[1]
-            bounds.append(math.log((low - delta) / high) if low > delta else 0.0)
+    for sign, ((p, tested_p), (q, tested_q)) in itertools.product((1.0, -1.0), itertools.permutations(halves)):
+        cut = _best_cut(sign * p, sign * q, delta)
+        low = clopper_pearson(int((sign * tested_p >= cut).sum()), len(tested_p), error / 8)[0]
+        high = clopper_pearson(int((sign * tested_q >= cut).sum()), len(tested_q), error / 8)[1]
+        bounds.append(math.log((low - delta) / high) if low > delta else 0.0)
     return max(0.0, *bounds)
 
 

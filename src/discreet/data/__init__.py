@@ -22,7 +22,6 @@ Other packages import from here, not from the modules; the array types of `discr
 from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, common_ones, packed, unpacked
 from discreet.data.distinct import DistinctRows
 from discreet.data.domain import (
-    MAX_CODES,
     AnyNumber,
     Bits,
     Category,
@@ -33,11 +32,10 @@ from discreet.data.domain import (
     Vector,
     Whole,
     common_unit,
-    flag,
     near_misses,
     spell,
 )
-from discreet.data.encoding import Frame, encode, grid_rows, quietly, read, shrunk
+from discreet.data.encoding import Frame, encode, grid_rows, read, shrunk
 from discreet.data.files import Scan, parquet_types, write_parquet
 from discreet.data.ingest import FIRST_EDITION, checked_edition, require_columns
 from discreet.data.matrix import BitMatrix, Integers, Matrix

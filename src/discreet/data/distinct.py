@@ -43,8 +43,7 @@ class DistinctRows(PrivateRows):
         if not all(hasattr(table, name) for name in ("facts", "identity", "exact_sum", "exact_slices")):
             raise ParameterError(f"table must be a Table or another dataset, found a {type(table).__name__}")
         self._table, self.facts, self.identity, self.source = table, table.facts, table.identity, table.source
-        self._columns = mixed(table.facts.domain)
-        self._looked = False
+        self._columns, self._looked = mixed(table.facts.domain), False
         self._counted: tuple[Batch, Codes] | None = None
 
     def check_source(self) -> None:
@@ -97,12 +96,10 @@ class _Keys:
     __slots__ = ("_domain", "_names", "_waiting", "counts", "keys", "rows", "too_many")
 
     def __init__(self, domain: Domain, names: tuple[str, ...]) -> None:
-        self._domain, self._names = domain, names
+        self._domain, self._names, self.rows, self.too_many = domain, names, 0, False
         self._waiting: list[tuple[Codes, Codes]] = []
         self.keys: Codes = np.zeros(0, dtype=np.int64)
-        self.counts: Codes = np.zeros(0, dtype=np.int64)
-        self.rows = 0
-        self.too_many = False
+        self.counts: Codes = self.keys
 
     def add(self, batch: Batch) -> None:
         """The rows of a batch. Keys wait until they are as many as those merged, so that each is sorted a few times."""
@@ -128,12 +125,11 @@ class _Keys:
         return Batch(self._domain, len(self.keys), codes.__getitem__), self.counts
 
     def _merge(self) -> None:
-        parts = [(self.keys, self.counts), *self._waiting]
+        keys, counts = np.concatenate([(self.keys, self.counts), *self._waiting], axis=1)
         self._waiting = []
-        self.keys, place = np.unique(np.concatenate([keys for keys, _ in parts]), return_inverse=True)
+        self.keys, place = np.unique(keys, return_inverse=True)
         # Floats, but exact: all counts are at most MAX_ROWS, far below 2^53.
-        counts = np.bincount(place, weights=np.concatenate([each for _, each in parts]), minlength=len(self.keys))
-        self.counts = counts.astype(np.int64)
+        self.counts = np.bincount(place, weights=counts, minlength=len(self.keys)).astype(np.int64)
         if len(self.keys) * (len(self._names) + 1) > KEPT:
             self.too_many = True
             self.keys = self.counts = np.zeros(0, dtype=np.int64)

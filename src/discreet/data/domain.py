@@ -116,6 +116,18 @@ class _AnyColumn:
         raise NotImplementedError
 
 
+class _Features(_AnyColumn):
+    """Several numbers of a row in one column: no table holds it."""
+
+    __slots__ = ()
+    categorical: ClassVar[Literal[False]] = False
+    bounded: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[False]] = False
+    ordered: ClassVar[Literal[False]] = False
+    coded: ClassVar[bool] = False
+    dimension: int
+
+
 class _Ordered(_AnyColumn):
     """A column whose codes are in the order of their values."""
 
@@ -162,11 +174,7 @@ class Category(_AnyColumn):
     missing: Level | None
 
     def __init__(
-        self,
-        *given: Level,
-        other: Level | None = None,
-        missing: Level | None = None,
-        levels: Iterable[Level] = (),
+        self, *given: Level, other: Level | None = None, missing: Level | None = None, levels: Iterable[Level] = ()
     ) -> None:
         declared = [_level(each) for each in (*given, *levels)]
         if not declared:
@@ -198,17 +206,16 @@ class Category(_AnyColumn):
 
     def code(self, level: object) -> int:
         """The code of a declared level; near misses are named if it is not declared."""
-        codes = self.lookup()
-        for key in _matches(level):
-            if key in codes:
-                return codes[key]
+        (code,) = self.codes([level])
+        if code is not None:
+            return code
         near = near_misses(level, self.levels) or f" Declared: {self!r}."
         raise ParameterError(f"{level!r} is not a declared level.{near}")
 
     def codes(self, levels: Iterable[object]) -> list[int | None]:
         """The codes of many levels at once; None for one that is not declared."""
         known = self.lookup()
-        return [next((known[key] for key in _matches(level) if key in known), None) for level in levels]
+        return [next((known[key] for key in matches(level) if key in known), None) for level in levels]
 
     def value(self, code: int) -> Level:
         """The level of a code."""
@@ -272,10 +279,8 @@ class Number(_Ordered):
         width = self.high - self.low
         steps = width / self.step
         if steps.denominator != 1:
-            raise ParameterError(
-                f"(high - low) / step must be a whole number, found {spell(steps)}; the nearest step that works "
-                f"is {spell(width / max(1, round(steps)))}"
-            )
+            near = f"the nearest step that works is {spell(width / max(1, round(steps)))}"
+            raise ParameterError(f"(high - low) / step must be a whole number, found {spell(steps)}; {near}")
         if steps + 1 + self.missing > MAX_CODES:
             raise ParameterError(f"a Number may have at most 2**62 codes; step={spell(self.step)} is too small")
 
@@ -395,19 +400,14 @@ class AnyNumber(_Ordered):
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Vector(_AnyColumn):
+class Vector(_Features):
     """Vectors of `dimension` integers, in units of step, whose sum of squares is at most floor((norm / step)^2).
 
     The step is norm / 2^15 unless it is given.
     """
 
     NAME: ClassVar[str] = "vector/1"
-    categorical: ClassVar[Literal[False]] = False
-    bounded: ClassVar[Literal[False]] = False
-    listed: ClassVar[Literal[False]] = False
-    ordered: ClassVar[Literal[False]] = False
     packed: ClassVar[Literal[False]] = False
-    coded: ClassVar[bool] = False
     dimension: int
     norm: Fraction
     step: Fraction
@@ -420,9 +420,8 @@ class Vector(_AnyColumn):
         if self.step > self.norm:
             raise ParameterError(f"step must be at most norm={spell(length)}, found {spell(self.step)}")
         if self.dimension * self.bound_squared >= MAX_CODES:
-            raise ParameterError(
-                f"dimension * (norm / step)^2 must be below 2**62; step={spell(self.step)} is too small"
-            )
+            too_small = f"step={spell(self.step)} is too small"
+            raise ParameterError(f"dimension * (norm / step)^2 must be below 2**62; {too_small}")
 
     @property
     def unit(self) -> Fraction:
@@ -453,16 +452,11 @@ class Vector(_AnyColumn):
 
 
 @dataclass(frozen=True, slots=True)
-class Bits(_AnyColumn):
+class Bits(_Features):
     """`dimension` booleans, held by column, packed: line i has bit r of word w set if row 64 w + r has 1."""
 
     NAME: ClassVar[str] = "bits/1"
-    categorical: ClassVar[Literal[False]] = False
-    bounded: ClassVar[Literal[False]] = False
-    listed: ClassVar[Literal[False]] = False
-    ordered: ClassVar[Literal[False]] = False
     packed: ClassVar[Literal[True]] = True
-    coded: ClassVar[bool] = False
     dimension: int
 
     def __post_init__(self) -> None:
@@ -518,9 +512,8 @@ class Domain(Mapping[str, Column]):
 
     def __init__(self, declared: Mapping[str, Column] | None = None, /, **named: object) -> None:
         if declared is not None and not isinstance(declared, Mapping):
-            raise ParameterError(
-                f"a Domain is made of names and declarations, found {declared!r}: Domain(age=Number(...))"
-            )
+            usual = "Domain(age=Number(...))"
+            raise ParameterError(f"a Domain is made of names and declarations, found {declared!r}: {usual}")
         pairs: list[tuple[object, object]] = list((declared or {}).items())
         for name, column in named.items():
             # A record calls back with its field `columns`, a tuple of pairs; a user's column of that name is no tuple.
@@ -575,7 +568,7 @@ class Domain(Mapping[str, Column]):
     def __repr__(self) -> str:
         if all(name.isidentifier() for name in self.names):
             return f"Domain({', '.join(f'{name}={column!r}' for name, column in self.columns)})"
-        return f"Domain({{{', '.join(f'{name!r}: {column!r}' for name, column in self.columns)}}})"
+        return f"Domain({dict(self.columns)!r})"
 
 
 def near_misses(found: object, declared: Iterable[object]) -> str:
@@ -614,9 +607,8 @@ def flag(**named: object) -> bool:
 
 def _fits_floats(*values: Fraction) -> None:
     """Floats are compared with these numbers, so they must be numbers of a size that floats have."""
-    for value in values:
-        if value and not Fraction(1, 10**300) <= abs(value) <= 10**300:
-            raise ParameterError("bounds and steps must be 0 or between 1e-300 and 1e300 in absolute value")
+    if any(value and not Fraction(1, 10**300) <= abs(value) <= 10**300 for value in values):
+        raise ParameterError("bounds and steps must be 0 or between 1e-300 and 1e300 in absolute value")
 
 
 def kind_of(value: object) -> str | None:
@@ -643,7 +635,7 @@ def _kinded(level: Level) -> tuple[str, Level]:
     return str(kind_of(level)), level
 
 
-def _matches(value: object) -> list[tuple[str, Level]]:
+def matches(value: object) -> list[tuple[str, Level]]:
     """What a value matches among kinded levels, best first."""
     kind = kind_of(value)
     if kind == "text":

@@ -36,17 +36,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import Codes, DiscreetError, Floats, Ints, Mask, ParameterError, SchemaError, UndeclaredLevels
-from discreet.data.domain import AnyNumber, Category, Column, Number, Vector, kind_of, near_misses
+from discreet.data.domain import AnyNumber, Category, Column, Number, Vector, kind_of, matches, near_misses
 
 Result = TypeVar("Result")
 
-KIND_WORDS = {
-    "text": "text",
-    "whole": "whole numbers",
-    "float": "floats",
-    "decimal": "decimals",
-    "boolean": "booleans",
-}
+KIND_WORDS = {"text": "text", "whole": "whole numbers", "float": "floats", "decimal": "decimals", "boolean": "booleans"}
 _INT64 = np.iinfo(np.int64)
 _SPELLED_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
 _SPELLED_INFINITY = re.compile(r"([+-]?)inf(inity)?\Z", re.IGNORECASE)
@@ -59,7 +53,7 @@ class Values:
     kind     a key of KIND_WORDS, or "nothing" when every entry is null.
     data     int64, uint64 or objects (whole), floats, objects (decimal), booleans, or indices into texts (text).
     null     which entries are missing; their data are meaningless.
-    where    which positions of the column these entries fill; None means all.
+    where    which positions of the column these entries fill, as an index: a mask, or `...` for all.
     spelled  text that may stand for a number or a boolean, because its source knows only text (CSV).
     """
 
@@ -67,7 +61,7 @@ class Values:
     data: npt.NDArray[Any]
     null: Mask
     texts: Sequence[str] = ()
-    where: Mask | None = None
+    where: Any = ...
     spelled: bool = False
 
     def __repr__(self) -> str:
@@ -99,10 +93,8 @@ class Frame:
         if isinstance(source, Mapping):
             self._column, names = source.__getitem__, list(source)
         else:
-            frame: Any = quietly(
-                lambda: nw.from_native(source, eager_only=True, pass_through=True),
-                "the frame cannot be read; its columns must have distinct names",
-            )
+            complaint = "the frame cannot be read; its columns must have distinct names"
+            frame: Any = quietly(lambda: nw.from_native(source, eager_only=True, pass_through=True), complaint)
             if not isinstance(frame, nw.DataFrame):
                 raise ParameterError(
                     "a table is a pandas, polars or pyarrow frame, a dict of sequences, or the path of a .parquet or "
@@ -152,10 +144,8 @@ def _read(column: Any, spelled: bool) -> list[Values]:
         return [_typed(np.asarray(series.fill_null(False).to_numpy(), dtype=bool), null)]
     if dtype in (nw.Int128, nw.UInt128, nw.Decimal, nw.Object):
         return _read_objects(series.to_list())
-    if dtype.is_integer():
-        return [_typed(series.fill_null(0).to_numpy(), null)]
-    if dtype.is_float():
-        return [_typed(series.fill_null(math.nan).to_numpy(), null)]
+    if dtype.is_numeric():
+        return [_typed(series.fill_null(0 if dtype.is_integer() else math.nan).to_numpy(), null)]
     if dtype in (nw.Categorical, nw.Enum):
         if any(not isinstance(level, str) for level in series.drop_nulls().unique().to_list()):
             return _read_objects(series.to_list())
@@ -175,7 +165,7 @@ def _typed(data: npt.NDArray[Any], null: Mask) -> Values:
     return Values("whole", data if data.dtype == np.uint64 else data.astype(np.int64), null)
 
 
-def _nothing(size: int, where: Mask | None = None) -> Values:
+def _nothing(size: int, where: Any = ...) -> Values:
     return Values("nothing", np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool), where=where)
 
 
@@ -191,20 +181,19 @@ def _read_objects(entries: Sequence[Any]) -> list[Values]:
     for kind in sorted({*present, "nothing"}):
         where = np.asarray(kinds == kind, dtype=bool)
         chosen = [entry for entry, here in zip(entries, where, strict=True) if here]
-        texts = list(dict.fromkeys(chosen)) if kind == "text" else []
+        places = {text: place for place, text in enumerate(dict.fromkeys(chosen))} if kind == "text" else {}
         if kind == "nothing":
             parts.append(_nothing(len(chosen), where))
             continue
         if kind == "text":
-            places = {text: place for place, text in enumerate(texts)}
             data = np.array([places[entry] for entry in chosen], dtype=np.int64)
         elif kind == "whole" and all(_INT64.min <= entry <= _INT64.max for entry in chosen):
             data = np.array([int(entry) for entry in chosen], dtype=np.int64)
         elif kind in ("boolean", "float"):
             data = np.array(chosen, dtype=bool if kind == "boolean" else np.float64)
         else:
-            data = _objects(chosen)
-        parts.append(Values(kind, data, np.zeros(len(chosen), dtype=bool), texts, where))
+            data = objects(chosen)
+        parts.append(Values(kind, data, np.zeros(len(chosen), dtype=bool), list(places), where))
     return parts
 
 
@@ -218,7 +207,8 @@ def _kind(entry: Any) -> str:
     return "nothing" if missing else kind
 
 
-def _objects(entries: Sequence[Any]) -> npt.NDArray[Any]:
+def objects(entries: Sequence[Any]) -> npt.NDArray[Any]:
+    """Entries of any kind as an array of Python objects."""
     made = np.empty(len(entries), dtype=object)
     made[:] = entries
     return made
@@ -229,16 +219,13 @@ def _objects(entries: Sequence[Any]) -> npt.NDArray[Any]:
 
 def encode(parts: Sequence[Values], column: Column, name: str) -> Codes:
     """The codes of a column's entries; SchemaError if an entry does not fit the declaration."""
-    if not column.coded:
-        raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
+    require_coded(column, name)
     codes = np.zeros(sum(len(part.data) for part in parts), dtype=np.int64)
     for part in parts:
-        here: Any = slice(None) if part.where is None else part.where
-        if part.kind == "nothing":
-            null = part.null
-        elif column.categorical:
-            codes[here], null = _level_codes(part, column, name), part.null
-        else:
+        here, null = part.where, part.null
+        if part.kind != "nothing" and column.categorical:
+            codes[here] = _level_codes(part, column, name)
+        elif part.kind != "nothing":
             codes[here], null = _number_codes(part, column, name)  # type: ignore[arg-type]
         if null.any():
             if column.missing_code is None:
@@ -246,6 +233,12 @@ def encode(parts: Sequence[Values], column: Column, name: str) -> Codes:
                 raise SchemaError(f"column {name!r} has missing values; {how} in its declaration would take them")
             codes[here] = np.where(null, column.missing_code, codes[here])
     return codes
+
+
+def require_coded(column: Column, name: str) -> None:
+    """Refuse a column whose values have no codes."""
+    if not column.coded:
+        raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
 
 
 def _level_codes(values: Values, column: Category, name: str) -> Codes:
@@ -269,15 +262,11 @@ def _level_codes(values: Values, column: Category, name: str) -> Codes:
 
 
 def _text_level_code(text: str, lookup: Mapping[tuple[str, Any], int], spelled: bool) -> int:
-    keys: list[tuple[str, Any]] = [("text", text)]
-    trimmed = text.strip()
+    keys, trimmed = matches(text), text.strip()
     if spelled and trimmed.lower() in ("true", "false"):
-        truth = trimmed.lower() == "true"
-        keys += [("boolean", truth), ("whole", int(truth))]
+        keys += matches(trimmed.lower() == "true")
     elif spelled and len(trimmed) < 4000 and _SPELLED_NUMBER.match(trimmed):
-        value = Fraction(trimmed)
-        if value.denominator == 1:
-            keys += [("whole", int(value)), *([("boolean", bool(value))] if value in (0, 1) else [])]
+        keys += matches(Fraction(trimmed))
     return next((lookup[key] for key in keys if key in lookup), -1)
 
 
@@ -298,13 +287,10 @@ def _plain_level_codes(values: Values, lookup: Mapping[tuple[str, Any], int]) ->
     if values.kind == "float":
         whole = np.isfinite(data) & (np.floor(data) == data) & (np.abs(data) <= 2.0**53)
         return np.where(whole, search(np.where(whole, data, 0).astype(np.int64)), -1)
+    if data.dtype == np.uint64 and (data > np.uint64(_INT64.max)).any():
+        data = data.astype(object)
     if data.dtype == object:
         return np.array([table.get(entry, -1) for entry in data], dtype=np.int64)
-    if data.dtype == np.uint64:
-        small = data <= np.uint64(_INT64.max)
-        codes = search(np.where(small, data, 0).astype(np.int64))
-        codes[~small] = [table.get(int(entry), -1) for entry in data[~small]]
-        return codes
     return search(np.asarray(data, dtype=np.int64))
 
 
@@ -317,7 +303,7 @@ def _number_codes(values: Values, column: Number | AnyNumber, name: str) -> tupl
         spelled = [_spelled_number(text) for text in values.texts]
         if any(number is None for number in spelled):
             raise SchemaError(f"column {name!r} holds text that is not a number")
-        codes, _ = _number_codes(Values("decimal", _objects([*spelled, Decimal(0)]), missing), column, name)
+        codes, _ = _number_codes(Values("decimal", objects([*spelled, Decimal(0)]), missing), column, name)
         return codes[values.data], values.null | missing[values.data]
     if not column.bounded:
         large = values.data.dtype == object
@@ -378,12 +364,9 @@ def _nearest_float(value: Any) -> float:
 
 def _spelled_number(text: str) -> Decimal | None:
     trimmed = text.strip()
-    infinite = _SPELLED_INFINITY.match(trimmed)
-    if infinite:
-        return Decimal("-Infinity" if infinite[1] == "-" else "Infinity")
     if trimmed.lower() == "nan":
         return Decimal(0)
-    return Decimal(trimmed) if _SPELLED_NUMBER.match(trimmed) else None
+    return Decimal(trimmed) if _SPELLED_NUMBER.match(trimmed) or _SPELLED_INFINITY.match(trimmed) else None
 
 
 # From rows of features to integer vectors.
@@ -417,9 +400,8 @@ def float_rows(source: Any, *, dimension: int, block: int) -> Iterator[Floats]:
 def grid_rows(features: Floats, vector: Vector) -> Ints:
     """Rows of floats as rows of integers of bounded length; NaN and infinities are refused."""
     if np.isnan(features).any():
-        raise SchemaError(
-            "the features hold NaN; fill or drop missing values first, by a rule that looks at one row only"
-        )
+        advice = "fill or drop missing values first, by a rule that looks at one row only"
+        raise SchemaError(f"the features hold NaN; {advice}")
     if np.isinf(features).any():
         raise SchemaError("the features hold infinite numbers")
     # Rows longer than norm are scaled to about norm. Dividing by the largest entry first avoids overflow.
@@ -452,7 +434,4 @@ def shrunk(units: Ints, bound_squared: int) -> Ints:
 
 def _squares(units: Ints) -> Ints:
     """Exact: a Vector's dimension times its bound is below 2^62."""
-    total = np.zeros(len(units), dtype=np.int64)
-    for column in units.T:
-        total += column * column
-    return total
+    return np.asarray(np.einsum("ij,ij->i", units, units))

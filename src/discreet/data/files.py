@@ -8,7 +8,6 @@ scan ends. Messages of duckdb can quote the file's content, so of its errors onl
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import functools
 import importlib
@@ -39,12 +38,9 @@ class Scan:
     threads: int = 2
 
     def __post_init__(self) -> None:
-        there = False
         if self.path.suffix.lower() not in (".parquet", ".csv"):
             raise ParameterError(f"a file of rows ends in .parquet or .csv, found {self.path.name!r}")
-        with contextlib.suppress(OSError, ValueError):  # of a name that no file can have
-            there = self.path.is_file()
-        if not there:
+        if not os.path.isfile(self.path):  # False of a name that no file can have, too
             raise ParameterError(f"there is no file {str(self.path)!r}")
         exact.whole(batch_rows=self.batch_rows)
         exact.whole(threads=self.threads)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from discreet.core import Codes, Mask, Neighbours, ParameterError, SchemaError, Words, exact
 from discreet.data.domain import Column, Domain
-from discreet.data.encoding import Frame, Values, encode
+from discreet.data.encoding import Frame, Values, encode, require_coded
 from discreet.data.files import Scan
 from discreet.data.rows import MAX_ROWS, Batch, Facts, Filter, Identity, Slice, Summed, refuse_to_leave, sum_of
 from discreet.data.slices import slices_of
@@ -126,20 +126,17 @@ def checked_domain(domain: object) -> Domain:
 def require_columns(columns: int) -> None:
     """A table declares at most MAX_COLUMNS columns: the declaration is written into the ledger and searched by name."""
     if columns > MAX_COLUMNS:
-        raise SchemaError(
-            f"a table declares at most {MAX_COLUMNS:,} columns, found {columns:,}: declare those that will be used"
-        )
+        advice = "declare those that will be used"
+        raise SchemaError(f"a table declares at most {MAX_COLUMNS:,} columns, found {columns:,}: {advice}")
 
 
 def checked_edition(edition: object) -> str | None:
     """The label of the rows, if it is one line of text that can be shown; None for rows without one."""
     if edition is None:
         return None
-    label = exact.text(edition=edition)
-    if len(label) > MAX_EDITION or not label.isprintable():
-        raise ParameterError(
-            f"edition must be at most {MAX_EDITION} printable characters, found {label[:MAX_EDITION]!a}"
-        )
+    label, most = exact.text(edition=edition), MAX_EDITION
+    if len(label) > most or not label.isprintable():
+        raise ParameterError(f"edition must be at most {most} printable characters, found {label[:most]!a}")
     return label
 
 
@@ -184,8 +181,7 @@ class EncodedRows:
     def of(frame: Frame, domain: Domain, identity: Identity) -> EncodedRows:
         """The rows of a frame, in the smallest integers that hold the codes."""
         for name, column in domain.columns:
-            if not column.coded:
-                raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
+            require_coded(column, name)
         Frame.require(frame.names, needed(domain, identity))
         codes = {name: encode(frame[name], column, name).astype(stored_type(column)) for name, column in domain.columns}
         ids = None if identity.unit is None else person_ids(frame[identity.unit], identity)
@@ -253,8 +249,7 @@ def person_ids(parts: Sequence[Values], identity: Identity) -> Ids:
     for part in parts:
         if part.null.any():
             raise SchemaError(f"column {unit!r} names the person, and it has missing values")
-        here: Any = slice(None) if part.where is None else part.where
-        data = part.data
+        here, data = part.where, part.data
         if part.kind == "text":
             digests = [_hash(text.encode("utf-8", "surrogatepass"), key) for text in part.texts]
             ids[:, here] = _pairs(digests)[data].T
@@ -294,12 +289,10 @@ def kept_rows(ids: Ids, order: Words, limit: int) -> tuple[Mask, int]:
     high, low = ids
     by_person = np.lexsort((order, low, high))
     high, low = high[by_person], low[by_person]
-    starts = np.ones(len(by_person), dtype=bool)
+    starts, places = np.ones(len(by_person), dtype=bool), np.arange(len(by_person))
     starts[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
-    places = np.arange(len(by_person))
-    rank = places - np.maximum.accumulate(np.where(starts, places, 0))
     keep = np.zeros(len(by_person), dtype=bool)
-    keep[by_person] = rank < limit
+    keep[by_person] = places - np.maximum.accumulate(np.where(starts, places, 0)) < limit
     return keep, int(starts.sum())
 
 

@@ -15,9 +15,11 @@ import numpy.typing as npt
 
 from discreet.core import WORD, Codes, Neighbours, ParameterError, SchemaError, Words, packed
 from discreet.data.domain import Bits, Category, Domain, Number, Vector, Whole
-from discreet.data.encoding import encode, float_rows, grid_rows, read
+from discreet.data.encoding import encode, float_rows, grid_rows, objects, read
 from discreet.data.ingest import PrivateRows, batches_of, checked_rows, facts_of, identity_of, stored_type
 from discreet.data.rows import Batch, Filter, Slice
+
+Target = Category | Number
 
 _BLOCK = 2**20  # rows in a batch: a whole number of words; entries of a matrix in a batch are four times as many
 
@@ -28,19 +30,10 @@ class _Labelled(PrivateRows):
     __slots__ = ("_features", "_labels", "_rows")
 
     def _hold(
-        self,
-        features: npt.NDArray[Any],
-        column: Vector | Bits,
-        y: object,
-        target: Category | Number | None,
-        *,
-        rows: int,
-        neighbours: Neighbours | str,
-        size: int | None,
-        name: str,
+        self, features: Any, rows: int, column: Vector | Bits, y: object, target: Target | None, size: int | None
     ) -> None:
-        self.identity, self.source = identity_of(name, neighbours), None
-        self._features, self._rows = features, checked_rows(rows)
+        """The rows of a dataset whose identity is set."""
+        self._features, self._rows, self.source = features, checked_rows(rows), None
         domain = Domain(x=column)
         if target is not None:
             domain = Domain(x=column, y=target)
@@ -67,7 +60,7 @@ class Matrix(_Labelled):
         y: object = None,
         *,
         features: Vector,
-        target: Category | Number | None = None,
+        target: Target | None = None,
         neighbours: Neighbours | str = "replace-one",
         size: int | None = None,
         name: str = "matrix",
@@ -77,11 +70,10 @@ class Matrix(_Labelled):
         # All rows on the grid, some at a time so that the floats of the whole matrix are never copied.
         blocks = float_rows(X, dimension=features.dimension, block=_rows_at_once(features.dimension))
         width = np.min_scalar_type(-math.isqrt(features.bound_squared) - 1)
-        units = [np.zeros((0, features.dimension), dtype=width)]
-        units += [grid_rows(block, features).astype(width) for block in blocks]
+        units = [features.empty().astype(width), *(grid_rows(block, features).astype(width) for block in blocks)]
         rows = checked_rows(sum(map(len, units)))
-        shared = {"rows": rows, "neighbours": neighbours, "size": size, "name": name}
-        self._hold(np.concatenate(units), features, y, target, **shared)  # type: ignore[arg-type]
+        self.identity = identity_of(name, neighbours)
+        self._hold(np.concatenate(units), rows, features, y, target, size)
 
     def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
         codes = {"x": self._features, **({"y": self._labels} if "y" in self.facts.domain else {})}
@@ -116,32 +108,21 @@ class BitMatrix(_Labelled):
         shape = getattr(X, "shape", None) or np.asarray(X).shape
         if len(shape) != 2 or shape[1] == 0:
             raise ParameterError(f"the features must have at least one column, found the shape {('n', *shape[1:])}")
-        block = max(WORD, 2**22 // shape[1] // WORD * WORD)
-        parts = [np.zeros((shape[1], 0), dtype=np.uint64)]
-        parts += [packed(np.ascontiguousarray(ones.T)) for ones in _boolean_rows(X, shape[1], block)]
-        words = np.concatenate(parts, axis=1)
-        shared = {"rows": shape[0], "neighbours": neighbours, "size": size, "name": name}
-        self._hold(words, Bits(len(words)), y, target, **shared)
+        block, column = max(WORD, 2**22 // shape[1] // WORD * WORD), Bits(shape[1])
+        parts = (packed(np.ascontiguousarray(ones.T)) for ones in _boolean_rows(X, shape[1], block))
+        self.identity = identity_of(name, neighbours)
+        self._hold(np.concatenate([column.empty(), *parts], axis=1), shape[0], column, y, target, size)
 
     @classmethod
-    def of_words(
-        cls,
-        words: Words,
-        y: object,
-        *,
-        rows: int,
-        target: Category,
-        neighbours: Neighbours | str = "replace-one",
-        size: int | None = None,
-        name: str = "matrix",
-    ) -> BitMatrix:
+    def of_words(cls, words: Words, y: object, *, rows: int, target: Category) -> BitMatrix:
         """From packed columns: an array (d, ceil(rows / 64)) of words, bits beyond the last row zero."""
         if words.dtype != np.uint64 or words.ndim != 2 or words.shape[1] != -(-rows // WORD):
             raise ParameterError(f"words must be uint64 of shape (d, {-(-rows // WORD)}), found {words.dtype}")
         if rows % WORD and (words[:, -1] >> np.uint64(rows % WORD)).any():
             raise ParameterError("bits beyond the last row must be zero")
         made = cls.__new__(cls)
-        made._hold(words, Bits(len(words)), y, target, rows=rows, neighbours=neighbours, size=size, name=name)
+        made.identity = identity_of("matrix", "replace-one")
+        made._hold(words, rows, Bits(len(words)), y, target, None)
         return made
 
     def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
@@ -184,9 +165,7 @@ class Integers(PrivateRows):
         self.facts = facts_of(Domain(x=column), self.identity, size=size, persons_found=rows)
 
     def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
-        held = np.empty(len(self._values), dtype=object)
-        held[:] = self._values
-        yield Batch(self.facts.domain, len(held), {"x": held}.__getitem__)
+        yield Batch(self.facts.domain, len(self._values), {"x": objects(self._values)}.__getitem__)
 
     def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
         """Slices are of columns of numbers in a table; these are gathered whole."""

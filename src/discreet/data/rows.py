@@ -64,10 +64,8 @@ class Facts:
     def require_room(self, per_row: int) -> None:
         """A sum of contributions of at most per_row in absolute value fits int64, whatever the rows are."""
         if per_row * self.rows_bound >= 2**62:
-            raise ParameterError(
-                f"a sum over up to {self.rows_bound} rows of contributions up to {per_row} does not fit 62 bits; "
-                "take a coarser grid"
-            )
+            summed = f"a sum over up to {self.rows_bound} rows of contributions up to {per_row}"
+            raise ParameterError(f"{summed} does not fit 62 bits; take a coarser grid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +102,7 @@ class Batch:
     __slots__ = ("_codes", "_load", "_stored", "domain", "rows")
 
     def __init__(self, domain: Domain, rows: int, load: Callable[[str], npt.NDArray[Any]]) -> None:
-        self.domain = domain
-        self.rows = rows
-        self._load = load
+        self.domain, self.rows, self._load = domain, rows, load
         self._codes: dict[str, Codes] = {}
         self._stored: dict[str, npt.NDArray[Any]] = {}
 
@@ -129,10 +125,9 @@ class Batch:
         """No rows at all; `seen` gets the names of the columns that are looked at."""
 
         def nothing(name: str) -> npt.NDArray[Any]:
-            column = domain.column(name)
             if seen is not None:
                 seen.append(name)
-            return column.empty()
+            return domain.column(name).empty()
 
         return Batch(domain, 0, nothing)
 

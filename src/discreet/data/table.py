@@ -123,9 +123,8 @@ class ParquetTable(PrivateRows):
         self._scan = Scan(self.source, batch_rows, memory_limit, threads)
         if self._scan.is_csv:
             raise ParameterError("a ParquetTable reads a .parquet file; Table reads .csv")
-        self._stamp = _stamp(self.source)
+        self._stamp, self._rows = _stamp(self.source), 0
         self._keep: npt.NDArray[np.uint8] | None = None
-        self._rows = 0
         for encoded in EncodedRows.of_file(self._scan, domain, self.identity):
             self._rows = checked_rows(self._rows + encoded.rows)
         persons = self._rows
@@ -137,9 +136,8 @@ class ParquetTable(PrivateRows):
     def check_source(self) -> None:
         """LedgerMismatch if the file changed since this table was made."""
         if _stamp(self.source) != self._stamp:
-            raise LedgerMismatch(
-                f"the file {self.source.name!r} changed since this table was made: it is another table now"
-            )
+            file = f"the file {self.source.name!r}"
+            raise LedgerMismatch(f"{file} changed since this table was made: it is another table now")
 
     def _choose(self, domain: Domain, *, unit_memory: int) -> tuple[npt.NDArray[np.uint8], int]:
         """One bit for each row, set when it is kept, and the number of persons; a part of the persons at a time."""

@@ -4,10 +4,11 @@
                            features        from a row to an integer vector, by public rules
                            feasible_sets   Ball, Box, BallBox: where a solution may lie
                            risk            Risk: loss, features, target, set and regularizer; the constants of theorems
+                           problem         the names of these four in one import
 
     gradient descent       gradient        one pass over the rows: the exact integer sum of their gradients
-                           schedules       how a descent moves, and the theorem about it
-                           descent         Descent: noisy projected gradient descent
+                           descent         Descent: noisy projected gradient descent, and its schedules: how it moves,
+                                           and the theorem about it
                            network         NeuralDescent: the same for a neural network
 
     exponential mechanism  exponential/    LineExponential for one number, GridExponential for up to five

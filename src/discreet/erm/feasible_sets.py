@@ -28,6 +28,8 @@ Corners = tuple[tuple[Fraction, ...], tuple[Fraction, ...]]
 class FeasibleSet:
     """The points within `ball` of the origin, if that is a number, and between the corners of `box`, if it has any.
 
+    A set with a `radius` has a ball, one with `low` and `high` a box.
+
     The projection of u on both is clip(u / (1 + x)) for the least x >= 0 at which it is in the ball: the Lagrange
     condition of the ball scales, that of each side cuts. Its length falls as x grows: x is found to the last bit.
     """
@@ -36,31 +38,29 @@ class FeasibleSet:
 
     @property
     def ball(self) -> Fraction | None:
-        return None
+        return getattr(self, "radius", None)
 
     @property
     def box(self) -> Corners | None:
-        return None
+        return (self.low, self.high) if hasattr(self, "low") and hasattr(self, "high") else None
 
     def project(self, point: Floats) -> Floats:
-        boxed = self._clip(point)
+        boxed = np.clip(point, *self.corners())
         if self.ball is None or _norm(boxed) <= float(self.ball):
             return boxed
         radius = float(self.ball)
         if self.box is not None:
             enough = _norm(point) / radius  # scaled down by this much, the point is in the ball before it is clipped
-            scaling = exact.least(lambda x: _norm(self._clip(point / (1 + x))) <= radius, 0.0, enough)
-            boxed = self._clip(point / (1 + scaling))
+            low, high = self.corners()
+            scaling = exact.least(lambda x: _norm(np.clip(point / (1 + x), low, high)) <= radius, 0.0, enough)
+            boxed = np.clip(point / (1 + scaling), low, high)
         length = _norm(boxed)
         return boxed * (radius / length) if length > radius else boxed
 
     def contains(self, point: Floats, slack: float = 0.0) -> bool:
-        if self.ball is not None and not _norm(point) <= float(self.ball) + slack:
-            return False
-        if self.box is None:
-            return True
-        low, high = self._corners()
-        return bool(np.all(point >= low - slack) and np.all(point <= high + slack))
+        low, high = self.corners()
+        in_ball = self.ball is None or _norm(point) <= float(self.ball) + slack
+        return in_ball and bool(np.all(point >= low - slack) and np.all(point <= high + slack))
 
     def shrink(self, point: Floats, amount: float) -> Floats:
         """The point w that minimises |w - point|^2 / 2 + amount * |w|_1; a box must contain 0 if amount > 0."""
@@ -84,8 +84,7 @@ class FeasibleSet:
         if self.ball is not None:
             return np.zeros(dimension)
         self.sides(dimension)
-        low, high = self._corners()
-        return np.broadcast_to((low + high) / 2, (dimension,)).copy()
+        return np.broadcast_to(np.add(*self.corners()) / 2, (dimension,)).copy()
 
     def span(self, dimension: int) -> float:
         """The largest distance of a point of the set from its centre."""
@@ -110,15 +109,13 @@ class FeasibleSet:
         self.sides(dimension)
         lengths = [] if self.ball is None else [2 * float(self.ball)]
         if self.box is not None:
-            low, high = self._corners()
+            low, high = self.corners()
             lengths.append(_norm(np.broadcast_to(high - low, (dimension,))))
         return min(lengths)
 
-    def _clip(self, point: Floats) -> Floats:
-        return point if self.box is None else np.clip(point, *self._corners())
-
-    def _corners(self) -> tuple[Floats, Floats]:
-        low, high = self.box or ((), ())
+    def corners(self) -> tuple[Floats, Floats]:
+        """The corners of the box, one number for all sides if they are equal; infinite if there is none."""
+        low, high = self.box or ((-math.inf,), (math.inf,))
         return np.array([float(side) for side in low]), np.array([float(side) for side in high])
 
 
@@ -131,10 +128,6 @@ class Ball(FeasibleSet):
 
     def __init__(self, radius: Exact) -> None:
         exact.freeze(self, radius=exact.moderate(radius=radius))
-
-    @property
-    def ball(self) -> Fraction | None:
-        return self.radius
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -153,10 +146,6 @@ class Box(FeasibleSet):
             if not a < b:
                 raise ParameterError(f"low must be below high, found {float(a):g} and {float(b):g}")
         exact.freeze(self, low=lows, high=highs)
-
-    @property
-    def box(self) -> Corners | None:
-        return self.low, self.high
 
 
 def interval(low: Exact, high: Exact) -> Box:
@@ -178,14 +167,6 @@ class BallBox(FeasibleSet):
         if any(a > 0 for a in box.low) or any(b < 0 for b in box.high):
             raise ParameterError("the box of a BallBox must contain the origin")
         exact.freeze(self, radius=exact.moderate(radius=radius), low=box.low, high=box.high)
-
-    @property
-    def ball(self) -> Fraction | None:
-        return self.radius
-
-    @property
-    def box(self) -> Corners | None:
-        return self.low, self.high
 
 
 def _corner(name: str, value: Any) -> tuple[Fraction, ...]:

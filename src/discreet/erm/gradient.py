@@ -32,9 +32,7 @@ import numpy as np
 
 from discreet.core import ParameterError, exact
 from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Vector, grid_rows, shrunk
-from discreet.erm.features import STEPS, blocks
-from discreet.erm.losses import Custom, ScalarLoss
-from discreet.erm.risk import Constants, Risk
+from discreet.erm.problem import STEPS, Constants, Custom, Risk, ScalarLoss, blocks
 from discreet.query import Sensitivity, alone, of_persons
 
 Partial = Callable[[Batch], IntArray]
@@ -275,9 +273,8 @@ class SlopePass(LinearPass):
 
     def misses(self, batch: Batch, part: slice) -> tuple[Floats | float, Floats | float]:
         """(shift, sign) of the rows: u = sign * margin + shift in integers."""
-        if not self.target_steps:
-            return self.scalar.miss(self.labels(batch, part))
-        return self.scalar.miss(self.targets(batch, part) * (self.target_steps // STEPS))
+        scale = self.target_steps // STEPS
+        return self.scalar.miss(self.targets(batch, part) * scale if scale else self.labels(batch, part))
 
     def gradient_error(self) -> float:
         curve = self.risk.loss.curvature()

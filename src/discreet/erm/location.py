@@ -15,14 +15,11 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.core import Funds, Neighbours, ParameterError, Unproven
-from discreet.data import AnyNumber, Facts, Number
+from discreet.data import Facts
 from discreet.erm import solvers
 from discreet.erm.exponential.bounds import RankQuantile
 from discreet.erm.exponential.bounds import promise as rank_promise
-from discreet.erm.feasible_sets import interval
-from discreet.erm.features import Constant
-from discreet.erm.losses import Loss
-from discreet.erm.risk import Risk, public_size
+from discreet.erm.problem import Constant, Loss, Risk, interval, public_size
 from discreet.mechanisms import Gaussian, GaussianNoise, Laplace, LaplaceNoise, calibrate
 from discreet.method import Maker, Method, Methods, Promise, Refused
 from discreet.query import Sum
@@ -61,16 +58,30 @@ def methods(loss: Loss, column: str, facts: Facts, funds: Funds, *, share: Fract
         low, high = bounds_of(column, at)
         kind, noise = SUMS[name]
         mechanism = calibrated(name, lambda scale: kind(Sum(column), scale), at)
-        variance = noise(mechanism.scale).variance()
-        return mechanism, _mean_promise(variance, float(public_size(at) * share), float(high - low) / 2, at)
+        count, theorem = public_size(at), "the variance of the noise on the sum, over the squared number of rows"
+        if not at.neighbours.replace_one:
+            return mechanism, Promise(None, theorem, PRIVATE_COUNT)
+        # The squared error of the mean is that of the noise; the middle of the bounds is never farther from the mean
+        # than half their width.
+        excess = noise(mechanism.scale).variance() / float(count * share) ** 2
+        trivial = (float(high - low) / 2) ** 2
+        if excess >= trivial:
+            reason = f"{excess:.3g} is no better than the middle of the bounds, {trivial:.3g}"
+            return mechanism, Promise(None, theorem, reason)
+        return mechanism, Promise(excess, theorem)
 
     def rank(at: Facts) -> Solved:
         """Its promise is about the pinball loss, of which |u| is twice the median's."""
         q, times = loss.as_pinball() or (Fraction(1, 2), 2)
         mechanism = calibrated("rank", lambda noise: RankQuantile(column, q, 1 / noise), at)
         number = at.domain.column(column)
-        if isinstance(number, AnyNumber):
-            return mechanism, Promise(None, "ranks", _in_rows(mechanism, number))
+        if not number.bounded:
+            missed = math.ceil((math.log(number.size) - math.log(_BETA)) / mechanism.rate)
+            reason = (
+                "the column has no bounds, so nothing about the loss; in ranks, the value misses the quantile by fewer "
+                f"than {missed:,} rows with probability {1 - _BETA:g}"
+            )
+            return mechanism, Promise(None, "ranks", reason)
         if at.size is None:
             return mechanism, Promise(None, "ranks", "the number of rows is private")
         return mechanism, rank_promise(mechanism, at).times(times)
@@ -103,37 +114,14 @@ def methods(loss: Loss, column: str, facts: Facts, funds: Funds, *, share: Fract
 def bounds_of(column: str, facts: Facts) -> tuple[Fraction, Fraction]:
     """The declared bounds; ParameterError if there are none."""
     number = facts.domain.column(column)
-    if isinstance(number, AnyNumber):
+    if not number.bounded:
         raise ParameterError(
             f"column {column!r} is declared {number!r}: without bounds only the ranks of a quantile are "
             'private, method="auto" or "rank"; suggest_bounds finds bounds'
         )
-    assert isinstance(number, Number)
     return number.low, number.high
 
 
 def risk_of(loss: Loss, column: str, facts: Facts) -> Risk:
     """The mean loss of one number between the column's bounds."""
     return Risk(loss, Constant(), column, interval(*bounds_of(column, facts)))
-
-
-def _mean_promise(variance: float, count: float, half: float, facts: Facts) -> Promise:
-    """Of a noisy sum divided by the number of rows: the squared error of the mean is that of the noise.
-
-    half  of the width of the bounds, as far as the middle of them can be from the mean
-    """
-    theorem = "the variance of the noise on the sum, over the squared number of rows"
-    if not facts.neighbours.replace_one:
-        return Promise(None, theorem, PRIVATE_COUNT)
-    excess = variance / count**2
-    if excess >= half**2:
-        return Promise(None, theorem, f"{excess:.3g} is no better than the middle of the bounds, {half**2:.3g}")
-    return Promise(excess, theorem)
-
-
-def _in_rows(mechanism: RankQuantile, number: AnyNumber) -> str:
-    missed = math.ceil((math.log(number.size) - math.log(_BETA)) / mechanism.rate)
-    return (
-        "the column has no bounds, so nothing about the loss; in ranks, the value misses the quantile by fewer than "
-        f"{missed:,} rows with probability {1 - _BETA:g}"
-    )

@@ -47,12 +47,14 @@ class Loss:
     margins      the number of margins of a row that it reads
     convex       it is convex, or its owner states so
     slope_bound  the unit of its slopes in integers: none is larger
+    turning      how fast the slope changes, if that is the same for all losses of this kind; None: it jumps
     """
 
     __slots__ = ()
     NAME: ClassVar[str]
     form: ClassVar[str]
     moments: ClassVar[bool] = False
+    turning: ClassVar[float | None] = None
 
     @property
     def margins(self) -> int:
@@ -121,7 +123,7 @@ class Loss:
 
     def curvature(self) -> float | None:
         """How fast the slope changes; None if it jumps."""
-        return None
+        return self.turning
 
     def as_pinball(self) -> tuple[Fraction, int] | None:
         """(q, k) if the loss is k times Pinball(q), whose minimiser is a quantile."""
@@ -205,6 +207,7 @@ class Squared(DifferenceLoss):
 
     NAME: ClassVar[str] = "squared/1"
     moments: ClassVar[bool] = True
+    turning: ClassVar[float | None] = 2.0
 
     def value(self, u: Floats) -> Floats:
         return u * u
@@ -219,9 +222,6 @@ class Squared(DifferenceLoss):
     def steepest(self, reach: Fraction) -> Fraction:
         return 2 * reach
 
-    def curvature(self) -> float | None:
-        return 2.0
-
     def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
         return IntegerLoss((), ((0, 0, 1),)), number.step**2
 
@@ -231,6 +231,7 @@ class Huber(DifferenceLoss):
     """u^2 up to the threshold, and the line that continues it beyond: the squared loss with bounded slopes."""
 
     NAME: ClassVar[str] = "huber/1"
+    turning: ClassVar[float | None] = 2.0
     threshold: Fraction
 
     def __init__(self, threshold: Exact) -> None:
@@ -250,9 +251,6 @@ class Huber(DifferenceLoss):
     def steepest(self, reach: Fraction) -> Fraction:
         return 2 * min(reach, self.threshold)
 
-    def curvature(self) -> float | None:
-        return 2.0
-
     def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
         p, r = (self.threshold / number.step).as_integer_ratio()  # r^2 u^2 up to |u| = p / r, then p (2 r |u| - p)
         pieces = ((-p * p, -2 * p * r, 0), (0, 0, r * r), (-p * p, 2 * p * r, 0))
@@ -264,16 +262,12 @@ class QuantileLoss(DifferenceLoss):
 
     __slots__ = ()
 
-    def quantile(self) -> tuple[Fraction, int]:
-        """(q, k)."""
+    def as_pinball(self) -> tuple[Fraction, int]:
         raise NotImplementedError
-
-    def as_pinball(self) -> tuple[Fraction, int] | None:
-        return self.quantile()
 
     @property
     def pieces(self) -> tuple[Piece, Piece]:
-        q, times = self.quantile()
+        q, times = self.as_pinball()
         return (float(times * (1 - q)), 0.0), (-float(times * q), 0.0)
 
     def value(self, u: Floats) -> Floats:
@@ -286,11 +280,11 @@ class QuantileLoss(DifferenceLoss):
 
     @property
     def slope_bound(self) -> Fraction:
-        q, times = self.quantile()
+        q, times = self.as_pinball()
         return times * max(q, 1 - q)
 
     def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
-        q, times = self.quantile()
+        q, times = self.as_pinball()
         part, whole = q.numerator, q.denominator
         return IntegerLoss((0,), ((0, -part, 0), (0, whole - part, 0))), times * number.step / whole
 
@@ -301,7 +295,7 @@ class Absolute(QuantileLoss):
 
     NAME: ClassVar[str] = "absolute/1"
 
-    def quantile(self) -> tuple[Fraction, int]:
+    def as_pinball(self) -> tuple[Fraction, int]:
         return Fraction(1, 2), 2
 
 
@@ -315,7 +309,7 @@ class Pinball(QuantileLoss):
     def __init__(self, q: Exact) -> None:
         exact.freeze(self, q=exact.probability(q=q))
 
-    def quantile(self) -> tuple[Fraction, int]:
+    def as_pinball(self) -> tuple[Fraction, int]:
         return self.q, 1
 
 
@@ -324,6 +318,7 @@ class Logistic(MarginLoss):
     """log(1 + exp(-u)), continued by a line of slope -cap where it is steeper than that; cap = 1 is the plain loss."""
 
     NAME: ClassVar[str] = "logistic/1"
+    turning: ClassVar[float | None] = 0.25
     cap: Fraction
 
     def __init__(self, cap: Exact = 1) -> None:
@@ -345,9 +340,6 @@ class Logistic(MarginLoss):
     @property
     def slope_bound(self) -> Fraction:
         return self.cap
-
-    def curvature(self) -> float | None:
-        return 0.25
 
     def probability(self, margin: Floats) -> Floats:
         """The probability of the positive class at which this margin minimises the expected loss.
@@ -384,6 +376,7 @@ class Softmax(Loss):
 
     NAME: ClassVar[str] = "softmax/1"
     form: ClassVar[str] = "classes"
+    turning: ClassVar[float | None] = 0.5
     classes: int
 
     def __init__(self, classes: int) -> None:
@@ -419,9 +412,6 @@ class Softmax(Loss):
     def steepness(self, reach: float) -> float:
         return math.sqrt(2)
 
-    def curvature(self) -> float | None:
-        return 0.5
-
 
 @dataclass(frozen=True, slots=True)
 class Custom(Loss):
@@ -446,12 +436,9 @@ class Custom(Loss):
         if not callable(self.gradient):
             raise ParameterError(f"gradient must be a function of (w, row), found {self.gradient!r}")
         exact.text(label=self.label)
-        exact.freeze(
-            self,
-            bound=exact.moderate(bound=self.bound),
-            dimension=exact.whole(dimension=self.dimension),
-            smooth=None if self.smooth is None else exact.positive(smooth=self.smooth),
-        )
+        bound, dimension = exact.moderate(bound=self.bound), exact.whole(dimension=self.dimension)
+        smooth = None if self.smooth is None else exact.positive(smooth=self.smooth)
+        exact.freeze(self, bound=bound, dimension=dimension, smooth=smooth)
 
     @property
     def slope_bound(self) -> Fraction:

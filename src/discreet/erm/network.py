@@ -38,9 +38,8 @@ import numpy as np
 
 from discreet.core import Funds, Guarantee, ParameterError, Rng, SeededRng, exact
 from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Mask
-from discreet.erm.features import STEPS, Features, blocks
 from discreet.erm.gradient import class_slopes, lengths
-from discreet.erm.risk import public_size
+from discreet.erm.problem import STEPS, Features, blocks, public_size
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.method import Promise
 from discreet.query import Sensitivity, of_persons
@@ -113,10 +112,8 @@ class NeuralDescent:
     def guarantee(self, facts: Facts) -> Guarantee:
         public_size(facts)
         network = Network(self, facts.domain)
-        step = self.noise.guarantee(
-            network.sensitivity(facts), unit=network.unit, dimension=network.dimension, neighbours=facts.neighbours
-        )
-        return self.steps * step
+        moved, size, kind = network.sensitivity(facts), network.dimension, facts.neighbours
+        return self.steps * self.noise.guarantee(moved, unit=network.unit, dimension=size, neighbours=kind)
 
     def run(self, data: Dataset, rng: Rng) -> Floats:
         network = Network(self, data.facts.domain)
@@ -209,7 +206,7 @@ def layout(features: Features, target: str, hidden: tuple[int, ...], domain: Dom
 
 def split(weights: Floats, shapes: Shapes) -> list[Floats]:
     """The flat weights as one matrix for each layer."""
-    ends = np.cumsum([units * inputs for units, inputs in shapes])[:-1]
+    ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
     return [part.reshape(shape) for part, shape in zip(np.split(weights, ends), shapes, strict=True)]
 
 
@@ -242,10 +239,8 @@ def propose(
     fastest = _FASTEST / facts.neighbours.rows
 
     def least(kind: type[Noise], steps: int) -> NeuralDescent:
-        def make(scale: Fraction) -> NeuralDescent:
-            return NeuralDescent(features, target, hidden, _CLIP, kind(scale), steps, fastest, seed)
-
-        return calibrate(make, funds=funds, facts=facts)
+        start = functools.partial(NeuralDescent, features, target, hidden, _CLIP)
+        return calibrate(lambda scale: start(kind(scale), steps, fastest, seed), funds=funds, facts=facts)
 
     def deviation(mechanism: NeuralDescent) -> float:
         """Of the noise on one coordinate of the mean gradient."""
@@ -317,10 +312,8 @@ def _within(signals: list[Floats], inputs: list[Floats]) -> Mask:
     If the float total is at most 2^58, each signal's is at most 2^52 and so exact, and int64 holds the exact total.
     """
     plausible = _total(signals, inputs) <= _LONGEST**2
-    exactly = sum(
-        np.where(plausible, signal, 0.0).astype(np.int64) * given.astype(np.int64)
-        for signal, given in zip(signals, inputs, strict=True)
-    )
+    pairs = zip((np.where(plausible, signal, 0.0) for signal in signals), inputs, strict=True)
+    exactly = sum(signal.astype(np.int64) * given.astype(np.int64) for signal, given in pairs)
     return np.asarray(plausible & (exactly <= _LONGEST**2), dtype=bool)
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: N803
 """Solvers without privacy, on plain arrays: what a private solution is measured against.
 
 For public or made-up data only. Nothing here knows a dataset, a ledger or noise, and nothing here may be told about
@@ -21,34 +22,33 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.core import Floats, exact
-from discreet.erm.feasible_sets import FeasibleSet
-from discreet.erm.losses import Loss, ScalarLoss, Targets
-from discreet.erm.risk import Regularizer
+from discreet.erm.problem import FeasibleSet, Loss, Regularizer, ScalarLoss, Targets
 
 Gradient = Callable[[Floats], Floats]
+Step = Callable[[Floats, Floats], tuple[Floats, Floats]]  # of a point and the gradient there
 
 
-def risk_value(loss: Loss, X: Floats, y: Targets, w: Floats, regularizer: Regularizer | None = None) -> float:  # noqa: N803
+def risk_value(loss: Loss, X: Floats, y: Targets, w: Floats, regularizer: Regularizer | None = None) -> float:
     """The mean loss of the rows at w, plus the regularizer; of no rows the regularizer alone."""
     values = loss.row_values(_margins(X, w), y)
     return (float(values.mean()) if len(X) else 0.0) + (regularizer or Regularizer()).value(w)
 
 
-def risk_gradient(loss: Loss, X: Floats, y: Targets, w: Floats, regularizer: Regularizer | None = None) -> Floats:  # noqa: N803
+def risk_gradient(loss: Loss, X: Floats, y: Targets, w: Floats, regularizer: Regularizer | None = None) -> Floats:
     """The gradient of `risk_value` at w; at a corner one of the subgradients."""
     slopes = loss.row_slopes(_margins(X, w), y)
     penalty = (regularizer or Regularizer()).gradient(w)
     return np.asarray((slopes.T @ X).ravel() / max(1, len(X)) + penalty)
 
 
-def _margins(X: Floats, w: Floats) -> Floats:  # noqa: N803
+def _margins(X: Floats, w: Floats) -> Floats:
     """One column for each margin; w holds their coordinates one after the other."""
     return np.asarray(X @ w.reshape(-1, X.shape[1]).T) if X.shape[1] else np.zeros((len(X), 1))
 
 
 def descend(
     loss: Loss,
-    X: Floats,  # noqa: N803
+    X: Floats,
     y: Targets,
     feasible: FeasibleSet,
     *,
@@ -83,11 +83,7 @@ class Minimum:
 
 
 def minimiser(
-    loss: Loss,
-    X: Floats,  # noqa: N803
-    y: Targets,
-    feasible: FeasibleSet,
-    regularizer: Regularizer | None = None,
+    loss: Loss, X: Floats, y: Targets, feasible: FeasibleSet, regularizer: Regularizer | None = None
 ) -> Minimum:
     """The least value of `risk_value` over the feasible set, to about the last digits of a float.
 
@@ -126,12 +122,7 @@ def _bisected(value: Callable[[Floats], float], gradient: Gradient, feasible: Fe
 
 
 def _smoothly(
-    loss: Loss,
-    X: Floats,  # noqa: N803
-    y: Targets,
-    feasible: FeasibleSet,
-    penalty: Regularizer,
-    start: Floats,
+    loss: Loss, X: Floats, y: Targets, feasible: FeasibleSet, penalty: Regularizer, start: Floats
 ) -> tuple[Floats, float]:
     ridge, lasso = (penalty, 0.0) if penalty.ridge else (Regularizer(), float(penalty.lasso))
     steepest = (loss.curvature() or 0.0) * float(np.linalg.norm(X, 2)) ** 2 / max(1, len(X)) + float(penalty.ridge)
@@ -156,12 +147,7 @@ def _smoothly(
 
 
 def accelerated(
-    gradient: Gradient,
-    step: Callable[[Floats, Floats], tuple[Floats, Floats]],
-    start: Floats,
-    satisfied: Callable[[Floats, Floats], bool],
-    *,
-    limit: int,
+    gradient: Gradient, step: Step, start: Floats, satisfied: Callable[[Floats, Floats], bool], *, limit: int
 ) -> tuple[Floats, bool]:
     """Accelerated descent with restarts: momentum is added to every step, and dropped whenever it points uphill.
 
@@ -215,15 +201,14 @@ class _Pieces:
         return at + float(slope @ w) + self.ridge / 2 * float(w @ w)
 
 
-def _pieces(loss: Loss, X: Floats, y: Targets, penalty: Regularizer) -> _Pieces:  # noqa: N803
+def _pieces(loss: Loss, X: Floats, y: Targets, penalty: Regularizer) -> _Pieces:
     """The mean loss as a sum of maxima; lasso adds one for each coordinate."""
     assert isinstance(loss, ScalarLoss)
     rows, width = X.shape
     shift, sign = (np.broadcast_to(part, (rows,)) for part in loss.miss(y))
     weight, lasso = np.full(rows, 1 / max(1, rows)), float(penalty.lasso)
-    (one, one_at), (two, two_at) = (
-        (slope * sign[:, None] * X, slope * shift + height) for slope, height in loss.pieces
-    )
+    lines = ((slope * sign[:, None] * X, slope * shift + height) for slope, height in loss.pieces)
+    (one, one_at), (two, two_at) = lines
     if lasso:
         weight = np.concatenate([weight, np.full(width, lasso)])
         one, two = np.concatenate([one, np.eye(width)]), np.concatenate([two, -np.eye(width)])
@@ -277,7 +262,7 @@ def _newton_step(
     slope = share @ problem.one + (problem.weight - share) @ problem.two + problem.ridge * w
     curve = (turn * stiffness[:, None]).T @ turn + problem.ridge * eye
     if feasible.box is not None:
-        low, high = _walls(feasible, len(w))
+        low, high = feasible.corners()
         slope = slope + weight * (1 / (high - w) - 1 / (w - low))
         curve += weight * np.diag(1 / (high - w) ** 2 + 1 / (w - low) ** 2)
     if feasible.ball is not None:
@@ -290,7 +275,7 @@ def _newton_step(
 
 
 def _strictly_inside(feasible: FeasibleSet, w: Floats) -> bool:
-    low, high = _walls(feasible, len(w))
+    low, high = feasible.corners()
     in_ball = feasible.ball is None or float(w @ w) < float(feasible.ball) ** 2
     return in_ball and bool(np.all(w > low) and np.all(w < high))
 
@@ -298,7 +283,9 @@ def _strictly_inside(feasible: FeasibleSet, w: Floats) -> bool:
 def _inside(feasible: FeasibleSet, dimension: int) -> Floats:
     """A point of the interior."""
     feasible.span(dimension)  # says what is wrong if the set has another dimension
-    middle = np.zeros(dimension) if feasible.box is None else np.add(*_walls(feasible, dimension)) / 2
+    middle = np.zeros(dimension)
+    if feasible.box is not None:
+        middle = np.broadcast_to(np.add(*feasible.corners()) / 2, (dimension,))
     half = math.inf if feasible.ball is None else float(feasible.ball) / 2
     return np.asarray(middle * min(1.0, half / max(1e-300, float(np.linalg.norm(middle)))))
 
@@ -310,7 +297,7 @@ def _farthest(feasible: FeasibleSet, direction: Floats) -> Floats:
         return feasible.project(direction)
     if feasible.box is None:
         return direction * (float(radius or 0) / length)
-    low, high = _walls(feasible, len(direction))
+    low, high = feasible.corners()
     corner = np.where(direction > 0, high, np.where(direction < 0, low, feasible.project(0 * direction)))
     if radius is None or feasible.contains(corner):
         return np.asarray(corner)
@@ -318,10 +305,3 @@ def _farthest(feasible: FeasibleSet, direction: Floats) -> Floats:
     large = float(np.abs(corner).max() / np.abs(direction[direction != 0]).min())
     times = exact.most(lambda t: float(np.linalg.norm(np.clip(t * direction, low, high))) <= radius, 0.0, large)
     return np.clip(times * direction, low, high)
-
-
-def _walls(feasible: FeasibleSet, dimension: int) -> tuple[Floats, Floats]:
-    """The corners of the box; infinite if there is none."""
-    low, high = feasible.box or ((-math.inf,), (math.inf,))
-    lows, highs = (np.broadcast_to([float(side) for side in corner], dimension) for corner in (low, high))
-    return lows, highs

@@ -23,12 +23,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
+from discreet.core import Funds, Guarantee, ParameterError, Rng, exact
 from discreet.data import Batch, Dataset, Facts, Floats, IntArray
-from discreet.erm.features import blocks
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
-from discreet.erm.risk import Constants, Risk, public_size
+from discreet.erm.problem import Constants, Risk, blocks, public_size
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.method import Promise
 from discreet.query import Sensitivity
@@ -43,7 +42,7 @@ _FAST = 200  # passes of the fast solver
 _MOST_PASSES = 10**7  # of the slow one, for each factor of e
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class OutputPerturbation:
     """Release the minimiser of a risk with ridge added, on an integer grid, plus noise, projected to the feasible set.
 
@@ -71,19 +70,13 @@ class OutputPerturbation:
     step: Fraction
     noise: Noise
 
-    def __init__(self, risk: Risk, ridge: Exact, tolerance: Exact, step: Exact, noise: Noise) -> None:
-        if not isinstance(risk, Risk):
-            raise ParameterError(f"risk must be a Risk, found {risk!r}")
-        if not isinstance(noise, Noise):
-            raise ParameterError(f"noise must be a GaussianNoise or another noise, found {noise!r}")
-        exact.freeze(
-            self,
-            risk=risk,
-            ridge=exact.nonnegative(ridge=ridge),
-            tolerance=exact.positive(tolerance=tolerance),
-            step=exact.positive(step=step),
-            noise=noise,
-        )
+    def __post_init__(self) -> None:
+        if not isinstance(self.risk, Risk):
+            raise ParameterError(f"risk must be a Risk, found {self.risk!r}")
+        if not isinstance(self.noise, Noise):
+            raise ParameterError(f"noise must be a GaussianNoise or another noise, found {self.noise!r}")
+        ridge, tolerance = exact.nonnegative(ridge=self.ridge), exact.positive(tolerance=self.tolerance)
+        exact.freeze(self, ridge=ridge, tolerance=tolerance, step=exact.positive(step=self.step))
 
     def guarantee(self, facts: Facts) -> Guarantee:
         moved, known = self.sensitivity(facts), _Known(self.risk, self.ridge, facts)
@@ -327,21 +320,18 @@ class _FineRows:
         read for it.
         """
         lasso, feasible = self.known.risk.shrinkage(), self.known.risk.feasible
+        tiny = 2.0**-40 * feasible.diameter(self.known.dimension)
         end = peak = point - self._times(self.inverse, slope)
 
         def step(ahead: Floats, slope: Floats) -> tuple[Floats, Floats]:
             nearer = feasible.shrink(ahead - slope / self.smoothness, lasso / self.smoothness)
             return nearer, ahead - nearer
 
+        def close(_: Floats, pull: Floats) -> bool:
+            return float(np.abs(pull).max()) <= tiny
+
         if lasso or not feasible.contains(peak):
-            tiny = 2.0**-40 * feasible.diameter(self.known.dimension)
-            end, _ = accelerated(
-                lambda w: self._times(self.bound, w - peak),
-                step,
-                point,
-                lambda _, pull: float(np.abs(pull).max()) <= tiny,
-                limit=300,
-            )
+            end, _ = accelerated(lambda w: self._times(self.bound, w - peak), step, point, close, limit=300)
         return end, self._times(self.bound, point - end)
 
     def _times(self, matrix: Floats, vector: Floats) -> Floats:

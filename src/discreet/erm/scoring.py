@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from discreet.core import ParameterError
 from discreet.data import Batch, Domain, Facts, Floats, IntArray
 from discreet.erm.features import STEPS, Declared, VectorColumn, blocks
-from discreet.errors import ParameterError
 from discreet.query import Sensitivity, alone, of_persons
 
 _FINE = 2**30  # the longest row of integer weights: times rows of 2^15 every sum of products is below 2^53
@@ -124,10 +124,7 @@ class RightPredictions:
     NAME: ClassVar[str] = "right-predictions/1"
     rules: tuple[Rule, ...]
     target: str
-
-    @property
-    def monotone(self) -> bool:
-        return True
+    monotone: ClassVar[bool] = True
 
     def partial(self, batch: Batch) -> IntArray:
         labels = batch[self.target]
@@ -154,10 +151,7 @@ class SmallMisses:
     rules: tuple[Rule, ...]
     target: str
     largest: Fraction
-
-    @property
-    def monotone(self) -> bool:
-        return False
+    monotone: ClassVar[bool] = False
 
     def partial(self, batch: Batch) -> IntArray:
         column = batch.domain.column(self.target)
@@ -183,7 +177,6 @@ class SmallMisses:
 def _sensitivity(rules: tuple[Rule, ...], most: int, facts: Facts) -> Sensitivity:
     for rule in rules:
         rule.check(facts.domain)
-    several, count = len(rules) > 1, len(rules)
-    added = Sensitivity(count * most, count * most**2, most, most * several)
-    replaced = Sensitivity(count * most, count * most**2, most, 2 * most * several)
+    count, spread = len(rules), most if len(rules) > 1 else 0
+    added, replaced = (Sensitivity(count * most, count * most**2, most, times * spread) for times in (1, 2))
     return of_persons(facts.neighbours, added=added, replaced=replaced)

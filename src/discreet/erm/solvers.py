@@ -19,12 +19,11 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
+from discreet.core import Funds
 from discreet.data import Facts
 from discreet.erm import descent, output_perturbation
 from discreet.erm.exponential import bounds
 from discreet.erm.risk import Risk
-from discreet.erm.schedules import Average
-from discreet.funds import Funds
 from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
 from discreet.method import Maker, Method, Methods, Offer, Promise, Refused
 
@@ -60,10 +59,8 @@ def methods(
         quick = risk.dimension(facts.domain) == 1 or risk.loss.moments
         return ("descent", *(("exponential",) if quick else ()), *others)
 
-    listed = Methods(
-        {name: maker(name, facts, functools.partial(_solved, name, risk, funds, steps), share) for name in SOLVERS},
-        usual=usual,
-    )
+    solved = {name: functools.partial(_solved, name, risk, funds, steps) for name in SOLVERS}
+    listed = Methods({name: maker(name, facts, solved[name], share) for name in SOLVERS}, usual=usual)
     return listed
 
 
@@ -94,6 +91,6 @@ def _solved(name: str, risk: Risk, funds: Funds, steps: int | None, facts: Facts
         perturbed = output_perturbation.propose(risk, facts=facts, funds=funds)
         return perturbed, output_perturbation.promise(perturbed, facts)
     noise = _NOISES.get(name)
-    schedule = Average if noise is not None else descent.SCHEDULES.get(name)
+    schedule = descent.Average if noise is not None else descent.SCHEDULES.get(name)
     descended = descent.propose(risk, facts=facts, funds=funds, noise=noise, schedule=schedule, steps=steps)
     return descended, descent.promise(descended, facts)

@@ -29,7 +29,6 @@ from discreet.core import (
     Exact,
     Funds,
     Guarantee,
-    Json,
     Neighbours,
     ParameterError,
     Share,
@@ -113,7 +112,7 @@ class FitGuarantee:
 class Terms:
     """The checked public parameters that say what a fit may cost and where it is charged.
 
-    problem  all parameters that decide what is released; None: it is not asked for by parameters
+    problem  all parameters that decide what is released
     """
 
     budget: Budget | None
@@ -121,8 +120,8 @@ class Terms:
     ledger: Ledger | None
     neighbours: Neighbours
     size: int | None
-    allowance: str | None = None
-    problem: Any = None
+    allowance: str | None
+    problem: Any
 
     @property
     def name(self) -> str:
@@ -138,10 +137,9 @@ _ELSEWHERE = {"ledger", "allowance", "epsilon", "delta", "neighbours", "size", "
 """Parameters that do not say what is released about a table, or that the checked terms say better."""
 
 
-def terms_of(asked: Any, problem: Any = None) -> Terms:
+def terms_of(asked: PrivateEstimator, problem: Any = None) -> Terms:
     """Check the parameters that every estimator has; an error here costs nothing.
 
-    asked    an estimator, or anything with its parameters
     problem  what is asked, of a function that is no estimator
     """
     ledger, allowance, epsilon = asked.ledger, asked.allowance, asked.epsilon
@@ -163,12 +161,11 @@ def terms_of(asked: Any, problem: Any = None) -> Terms:
         raise ParameterError("epsilon must be given: a number > 0, or with a ledger None for all that is left there")
     elif exact.nonnegative(delta=asked.delta) != 0:
         raise ParameterError("delta goes with a number as epsilon: otherwise the ledger's own budget decides")
-    if hasattr(asked, "get_params"):
+    if problem is None:
         given = asked.get_params(deep=False).items()
         problem = [type(asked).__name__, {name: value for name, value in given if name not in _ELSEWHERE}]
-    if problem is not None:
-        problem = [problem, [share, allowance] if budget is None else [budget.epsilon, budget.delta]]
-    return Terms(budget, share, ledger, Neighbours.of(asked.neighbours), size, allowance, problem)
+    cost = [share, allowance] if budget is None else [budget.epsilon, budget.delta]
+    return Terms(budget, share, ledger, Neighbours.of(asked.neighbours), size, allowance, [problem, cost])
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +194,7 @@ class Task:
     terms: Terms
     data: Dataset
     funds: Funds
-    within: Json = None
+    within: Any = None
     request: Request | None = None
 
     @staticmethod
@@ -218,7 +215,7 @@ class Task:
         if stored is not None and stored.within is not None:
             then = price_from(stored.within)
             funds = Funds(funds.order, Caps(then.renyi, then.pure or 0, then.failure))
-        limits: Json = {"renyi": funds.caps.renyi, "pure": funds.caps.pure, "failure": funds.caps.failure}
+        limits = {"renyi": funds.caps.renyi, "pure": funds.caps.pure, "failure": funds.caps.failure}
         return Task(terms, data, funds, limits, request)
 
     def release(self, mechanism: Mechanism, *, memo: str, what: str = "release") -> Charge:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -189,26 +189,22 @@ def declared_numbers(bounds: Any, step: Any, count: int) -> list[Number]:
             "bounds must be given: one pair (low, high) for all features or a list of pairs, from public knowledge; "
             "values beyond are moved to the bound"
         )
-    several = _is_list(bounds) and any(map(_is_list, bounds))
-    pairs = [bounds_of("bounds", pair) for pair in _repeated("bounds", bounds, count, several=several)]
-    steps = _repeated("step", step, count, several=_is_list(step))
+    several = is_list(bounds) and any(map(is_list, bounds))
+    given = {"bounds": list(bounds) if several else [bounds] * count}
+    given["step"] = list(step) if is_list(step) else [step] * count
+    for name, each in given.items():
+        if len(each) != count:
+            raise ParameterError(f"{name} must be one for all features or one for each of {count}, found {len(each)}")
+    pairs = [bounds_of("bounds", pair) for pair in given["bounds"]]
     return [
         Number(low, high, step=(high - low) / STEPS if step is None else exact.positive(step=step))
-        for (low, high), step in zip(pairs, steps, strict=True)
+        for (low, high), step in zip(pairs, given["step"], strict=True)
     ]
 
 
-def _is_list(value: Any) -> bool:
+def is_list(value: Any) -> bool:
+    """Whether it is a list of values, and not one."""
     return isinstance(value, (list, tuple, np.ndarray))
-
-
-def _repeated(name: str, value: Any, count: int, *, several: bool) -> list[Any]:
-    """One value for each of `count` features."""
-    if not several:
-        return [value] * count
-    if len(value) != count:
-        raise ParameterError(f"{name} must be one for all features or one for each of {count}, found {len(value)}")
-    return list(value)
 
 
 def refuse_features(features: Any) -> None:
@@ -274,10 +270,9 @@ def _features(estimator: Any, rows: Any, *, reset: bool) -> npt.NDArray[Any]:
         raise ParameterError("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
     try:
         validate_data(estimator, rows if named else features, reset=reset, skip_check_array=True)
+        return features
     except ValueError as error:
         complaint = str(error)  # about the width and the names of the columns, which are public
-    else:
-        return features
     raise ParameterError(complaint)
 
 
@@ -292,32 +287,25 @@ def converted(values: Any, name: str, kind: str | None) -> npt.NDArray[Any]:
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
         raise ParameterError(f"Complex data not supported: {name} must hold numbers, found complex ones")
     shape = {"ensure_2d": False, "allow_nd": True, "ensure_min_samples": 0, "ensure_min_features": 0}
-    wrong: type[Exception]
     try:
-        array = check_array(values, dtype=kind, ensure_all_finite=False, **shape)
+        return np.asarray(check_array(values, dtype=kind, ensure_all_finite=False, **shape))
     except TypeError:
-        wrong = TypeError
+        wrong: Exception = TypeError(f"{name} must hold numbers: every argument must be a string or a real number")
     except Exception:
-        wrong = ParameterError
-    else:
-        return np.asarray(array)
-    if wrong is TypeError:
-        raise TypeError(f"{name} must hold numbers: every argument must be a string or a real number")
-    raise ParameterError(f"{name} must hold numbers in rows of equal length, found text or rows of other lengths")
+        wrong = ParameterError(f"{name} must hold numbers in rows of equal length, found text or rows of other lengths")
+    raise wrong
 
 
-def held(terms: Terms, count: int, make: Callable[..., Held], **declared: Any) -> Held | Part:
+def held(terms: Terms, count: int, make: Callable[..., Held]) -> Held | Part:
     """The rows as a dataset; with a ledger and a larger declared size they are a part of its table."""
-    part = terms.ledger is not None and terms.neighbours.replace_one and terms.size is not None and terms.size > count
-    size = None if part else terms.size
+    whole = terms.ledger is None or not terms.neighbours.replace_one or terms.size is None or terms.size <= count
     try:
-        rows = make(neighbours=terms.neighbours, size=size, name=terms.name, **declared)
+        rows = make(neighbours=terms.neighbours, size=terms.size if whole else None, name=terms.name)
+        return rows if whole or terms.size is None else Part(rows, terms.size)
     except UndeclaredLevels as error:
         complaint = f"column {error.column!r} holds levels that are not declared: name them all in classes="
     except SchemaError as error:
         complaint = str(error)
-    else:
-        return Part(rows, terms.size) if part and terms.size is not None else rows
     raise ParameterError(complaint)
 
 
@@ -461,9 +449,6 @@ class Encoding:
         """For each coordinate (a, b): it is a * value + b of the column's own value."""
         return np.array(self.features.scales(self.domain))
 
-    def with_intercept(self, intercept: bool) -> Declared:
-        return Declared(self.features.columns, self.features.norm, intercept)
-
     def rows(self, source: Any) -> Floats:
         """The rows of a frame as numbers."""
         batch = frame_batch(source, self.domain)
@@ -502,7 +487,7 @@ def table_rows(estimator: Any, terms: Terms, table: Any, target: Any, features: 
     data = checked_table(table, terms)
     name, columns = table_columns(data, target, features)
     encoding = Encoding.of(data, columns, estimator.row_norm)
-    vectors = encoding.with_intercept(intercept)
+    vectors = replace(encoding.features, intercept=intercept)
     _name_columns(estimator, columns)
     return Rows(data, vectors, name, vectors.norm, len(encoding.names), encoding)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -204,7 +203,7 @@ def interior_point(
     Fewer values than are needed, or none, are no error: a point is released and nothing is promised about it.
     """
     sure = exact.probability(beta=beta)
-    asked = SimpleNamespace(
+    asked = PrivateEstimator(
         epsilon=epsilon, delta=delta, ledger=ledger, neighbours=neighbours, size=size, allowance=allowance
     )
     terms = terms_of(asked, problem=["interior_point", sure, method])
@@ -213,15 +212,9 @@ def interior_point(
     listed = interior_methods(facts=data.facts, column=name, beta=sure, funds=fit.funds)
     taken = listed.smallest(0) if method == "auto" else listed.named(method)
     charge = fit.release(taken.mechanism(0), memo="interior_point")
-    return Interior(
-        ordered(data.facts.domain, name).label(charge.value),  # type: ignore[arg-type]
-        taken.name,
-        taken.needed(0),
-        _promised(taken, data.facts, name),
-        charge.guarantee,
-        charge.entry,
-        charge.released.replayed,
-    )
+    value: Any = ordered(data.facts.domain, name).label(charge.value)
+    promise, replayed = _promised(taken, data.facts, name), charge.released.replayed
+    return Interior(value, taken.name, taken.needed(0), promise, charge.guarantee, charge.entry, replayed)
 
 
 def _read(terms: Terms, values: Any, bits: int | None, column: str | None) -> tuple[Dataset, str]:
@@ -315,9 +308,7 @@ def suggest_bounds(
     """
     sure = exact.probability(beta=beta)
     share = None if coverage is None else exact.probability(coverage=coverage)
-    asked = SimpleNamespace(
-        epsilon=epsilon, delta=delta, ledger=ledger, neighbours="replace-one", size=None, allowance=allowance
-    )
+    asked = PrivateEstimator(epsilon=epsilon, delta=delta, ledger=ledger, allowance=allowance)
     terms = terms_of(asked, problem=["suggest_bounds", sure, share])
     if not reading.is_table(table):
         raise ParameterError(f"suggest_bounds needs a Table, found a {type(table).__name__}")

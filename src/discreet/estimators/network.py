@@ -48,15 +48,12 @@ class MLPClassifier(PrivateClassifier):
         fit, facts = Task.of(terms, rows.data, about=rows.about), rows.data.facts
         mechanism = network.propose(rows.features, rows.target, hidden, facts=facts, funds=fit.funds, seed=seed)
         got = fit.learn(self, Offer("descent", mechanism, network.promise(mechanism, facts)))
-        self.encoding_, self.norm_ = rows.encoding, float(rows.norm)
-        self.n_iter_ = mechanism.steps
+        self.encoding_, self.norm_, self.n_iter_ = rows.encoding, float(rows.norm), mechanism.steps
         self.shapes_ = network.layout(rows.features, rows.target, hidden, facts.domain)
         self.weights_ = np.asarray(got.value, dtype=np.float64)
         layers = network.split(self.weights_, self.shapes_)
         self.coefs_ = [layer[:, :-1].T for layer in layers]
-        self.intercepts_ = [
-            layer[:, -1] * (self.norm_ / 2 if place == 0 else 1.0) for place, layer in enumerate(layers)
-        ]
+        self.intercepts_ = [layers[0][:, -1] * (self.norm_ / 2), *(layer[:, -1] * 1.0 for layer in layers[1:])]
         return self
 
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
@@ -66,8 +63,7 @@ class MLPClassifier(PrivateClassifier):
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The class of each row: any rows, this is no release about them."""
-        codes = self._margins(X).argmax(axis=1)
-        return self.classes_[codes]
+        return self.classes_[self._margins(X).argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
         """The softmax of the margins."""
@@ -76,9 +72,7 @@ class MLPClassifier(PrivateClassifier):
 
     def _margins(self, x: Any) -> Floats:
         check_is_fitted(self, "weights_")
-        inside = projected(
-            predicted_vectors(self, x), self.norm_
-        )  # as the rows of the fit were: it is not linear beyond
+        inside = projected(predicted_vectors(self, x), self.norm_)  # as in the fit: it is not linear beyond
         whole = np.column_stack([inside, np.full(len(inside), self.norm_ / 2)])
         return network.predict_scores(self.weights_, whole, self.shapes_)
 

@@ -46,18 +46,19 @@ class Untold(Exception):
 
 def told(value: Any) -> Json:
     """A public value as JSON, equal for equal values; Untold if it holds a function or anything unknown."""
-    if value is None or isinstance(value, (bool, int, str, Fraction)):
-        return record(value)
-    if isinstance(value, (float, np.generic)):
-        return f"{type(value).__name__} {value!r}"
-    if isinstance(value, Share):
-        return ["share", record(value.part)]
-    if isinstance(value, (list, tuple)):
-        return [told(each) for each in value]
-    if isinstance(value, np.ndarray):
-        return told(value.tolist())
-    if isinstance(value, Mapping):
-        return [[told(key), told(each)] for key, each in value.items()]
+    match value:
+        case None | bool() | int() | str() | Fraction():
+            return record(value)
+        case float() | np.generic():
+            return f"{type(value).__name__} {value!r}"
+        case Share(part=part):
+            return ["share", record(part)]
+        case list() | tuple():
+            return [told(each) for each in value]
+        case np.ndarray():
+            return told(value.tolist())
+        case Mapping():
+            return [[told(key), told(each)] for key, each in value.items()]
     if dataclasses.is_dataclass(value) and not hasattr(value, "stated_record") and hasattr(type(value), "NAME"):
         fields = {each.name: told(getattr(value, each.name)) for each in dataclasses.fields(value)}
         return {"name": type(value).NAME, "fields": fields}  # type: ignore[union-attr]

@@ -30,10 +30,8 @@ class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     def fit(self, X: Any, y: Any = None) -> DeclaredScaler:  # noqa: N803
         """Match the bounds with the columns; the rows are only checked to be finite numbers."""
         reading.predicted_floats(self, X, reset=True)
-        names = getattr(self, "feature_names_in_", None)
-        pairs = _pairs(self.bounds, self.n_features_in_, names)
-        self.low_ = np.array([float(low) for low, _ in pairs])
-        self.high_ = np.array([float(high) for _, high in pairs])
+        pairs = _pairs(self.bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        self.low_, self.high_ = np.array(pairs, dtype=np.float64).T
         return self
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
@@ -54,21 +52,15 @@ def _pairs(bounds: Any, count: int, names: Any) -> list[tuple[Fraction, Fraction
     if bounds is None:
         raise ParameterError("bounds must be given: a pair (low, high), a list of pairs, or a dict by column name")
     if isinstance(bounds, Mapping):
-        return _named_pairs(bounds, names)
-    listed = list(bounds) if isinstance(bounds, (list, tuple, np.ndarray)) else None
-    if listed is None:
+        if names is None:
+            raise ParameterError("bounds by column name need a frame with column names")
+        if missing := [name for name in names if name not in bounds]:
+            raise ParameterError(f"bounds have no pair for the columns {missing!r}")
+        return [reading.bounds_of(f"bounds of {name}", bounds[name]) for name in names]
+    if not reading.is_list(bounds):
         raise ParameterError(f"bounds must be a pair, a list of pairs or a dict, found {bounds!r}")
-    if len(listed) == 2 and not any(isinstance(each, (list, tuple, np.ndarray)) for each in listed):
-        return [reading.bounds_of("bounds", listed)] * count
-    if len(listed) != count:
-        raise ParameterError(f"bounds must have a pair for each of {count} features, found {len(listed)}")
-    return [reading.bounds_of("bounds", each) for each in listed]
-
-
-def _named_pairs(bounds: Mapping[Any, Any], names: Any) -> list[tuple[Fraction, Fraction]]:
-    if names is None:
-        raise ParameterError("bounds by column name need a frame with column names")
-    missing = [name for name in names if name not in bounds]
-    if missing:
-        raise ParameterError(f"bounds have no pair for the columns {missing!r}")
-    return [reading.bounds_of(f"bounds of {name}", bounds[name]) for name in names]
+    if len(bounds) == 2 and not any(map(reading.is_list, bounds)):
+        return [reading.bounds_of("bounds", list(bounds))] * count
+    if len(bounds) != count:
+        raise ParameterError(f"bounds must have a pair for each of {count} features, found {len(bounds)}")
+    return [reading.bounds_of("bounds", each) for each in bounds]

@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from discreet.data import Dataset, Domain, Number
 from discreet.erm.features import VectorColumn
 from discreet.erm.scoring import LinearRule, ModelRule, RightPredictions, Rule, SmallMisses
 from discreet.estimators import input as reading
-from discreet.estimators.base import FitGuarantee, Task, Terms, release_fixed, terms_of
+from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, release_fixed, terms_of
 from discreet.mechanisms import Exponential, Laplace, calibrate
 
 
@@ -70,7 +69,7 @@ def select_model(
 
     epsilon, delta, ledger, allowance, neighbours and size are those of the estimators.
     """
-    asked = SimpleNamespace(
+    asked = PrivateEstimator(
         epsilon=epsilon, delta=delta, ledger=ledger, neighbours=neighbours, size=size, allowance=allowance
     )
     terms = terms_of(asked, problem="select")
@@ -103,9 +102,8 @@ def charged_accuracy(model: Any, x: Any, y: Any) -> float:
             "right predictions, score on public rows with sklearn.metrics, or choose with discreet.select_model"
         )
     epsilon = exact.positive(score_epsilon=model.score_epsilon)
-    asked = SimpleNamespace(epsilon=epsilon, delta=0, ledger=model.ledger, neighbours=model.neighbours)
-    asked.size, asked.allowance = model.size, model.allowance
-    terms = terms_of(asked)
+    paid = {name: getattr(model, name) for name in ("ledger", "neighbours", "size", "allowance")}
+    terms = terms_of(PrivateEstimator(epsilon=epsilon, **paid))
     data, target, count = _class_data([model], terms, x, y, None)
     if count is None:
         raise ParameterError("a charged score needs a public number of rows: replace-one, with one row a person")
@@ -120,10 +118,9 @@ def _candidates(models: Any) -> dict[str, Any]:
         named = {exact.text(name=name): model for name, model in models.items()}
     else:
         try:
-            listed = list(models)
+            named = {f"{place} {type(model).__name__}": model for place, model in enumerate(models)}
         except TypeError:
             raise ParameterError(f"models must be a list or a dict of fitted models, found {models!r}") from None
-        named = {f"{place} {type(model).__name__}": model for place, model in enumerate(listed)}
     if len(named) < 2:
         raise ParameterError(f"models must be at least two, found {len(named)}")
     for model in named.values():
@@ -169,14 +166,11 @@ def _number_data(
         if not column.bounded:
             raise ParameterError(f"the target {target!r} is declared {column!r}: regression needs a Number")
         return data, target, column.high - column.low
-    bounds = [getattr(model, "target_bound", None) for model in models] if target_bound is None else [target_bound]
-    pairs = [
-        bound if isinstance(bound, (tuple, list)) else (-exact.positive(target_bound=bound), bound)
-        for bound in bounds
-        if bound is not None
-    ]
-    if not pairs:
+    stated = [getattr(model, "target_bound", None) for model in models] if target_bound is None else [target_bound]
+    bounds = [bound for bound in stated if bound is not None]
+    if not bounds:
         raise ParameterError("target_bound must be given: these models have none")
+    pairs = [pair if isinstance(pair, (tuple, list)) else (-exact.positive(target_bound=pair), pair) for pair in bounds]
     lows, highs = zip(*(reading.bounds_of("target_bound", pair) for pair in pairs), strict=True)
     low, high = min(lows), max(highs)
     features, numbers = _judged(models, terms, x, y, numeric=True)
@@ -201,8 +195,7 @@ def _judged(models: list[Any], terms: Terms, x: Any, y: Any, *, numeric: bool) -
 def _norm(models: list[Any], row_norm: Any) -> Fraction:
     if row_norm is not None:
         return exact.positive(row_norm=row_norm)
-    found = [getattr(model, "row_norm", None) for model in models]
-    known = [exact.positive(row_norm=each) for each in found if each is not None]
+    known = [norm for model in models if (norm := getattr(model, "row_norm", None)) is not None]
     if not known:
         raise ParameterError("row_norm must be given: these models have none")
-    return max(known)
+    return max(exact.positive(row_norm=norm) for norm in known)

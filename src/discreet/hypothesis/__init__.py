@@ -13,7 +13,7 @@ and the same calls give the same bytes.
     tensor.py            tables over scopes: linear forms, checks, sums over large tensors
     dense.py             one weight for every cell
     graphical_model.py   tables over scopes, summed through a junction tree (junction_tree.py); start, the uniform guess
-    max_entropy.py       the hypothesis that agrees with everything measured; marginal_oracles.py is its arithmetic
+    max_entropy.py       the hypothesis that agrees with everything measured
 """
 
 from discreet.hypothesis.dense import MAX_DENSE, Dense

@@ -9,7 +9,7 @@
     stable      counts over a domain too large to list: StableHistogram, StableMode
 
 Other packages import from here, not from the modules. What a mechanism is written with is here too: Guarantee,
-Neighbours, Rng and the checks of what the samplers can draw.
+Neighbours, Rng, Sensitivity and the checks of what the samplers can draw.
 """
 
 from discreet.core import Guarantee, Neighbours, Rng, checked_rate, checked_scale, checked_variance
@@ -28,4 +28,4 @@ from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimod
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableHistogram, StableMode
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, IsAbove, IsFar
-from discreet.query import KeyCount, VectorSum
+from discreet.query import KeyCount, Sensitivity, VectorSum, of_persons, person_range

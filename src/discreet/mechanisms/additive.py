@@ -23,13 +23,7 @@ import numpy as np
 
 from discreet.core import Exact, Guarantee, Rng, exact
 from discreet.data import Dataset, Facts, IntArray
-from discreet.mechanisms.noise import (
-    CoordinateLaplaceNoise,
-    GaussianNoise,
-    LaplaceNoise,
-    Noise,
-    ProductLaplaceNoise,
-)
+from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, LaplaceNoise, Noise, ProductLaplaceNoise
 from discreet.query import Query, listed, numbers
 
 

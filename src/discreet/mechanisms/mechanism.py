@@ -8,10 +8,11 @@ Neither knows a ledger, and nothing in the library but `release` and `converse` 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from discreet.core import Funds, Guarantee, NothingFits, OutOfRange, ParameterError, Rng
+from discreet.core import Funds, Guarantee, NothingFits, OutOfRange, ParameterError, Rng, exact
 from discreet.data import Dataset, Facts
 
 
@@ -84,37 +85,20 @@ def calibrate(
         except OutOfRange as error:
             return error.too_much
 
-    low, high = _bracket(fits)
-    while high - low > high / 2**precision:
-        middle = (low + high) / 2
-        low, high = (low, middle) if fits(middle) else (middle, high)
-    mechanism = make(high)
-    try:
-        admitted = funds.admits(times * mechanism.guarantee(facts))
-    except OutOfRange:
-        admitted = False
-    if not admitted:
-        raise NothingFits(_NOTHING_FITS)
-    return mechanism
-
-
-_NOTHING_FITS = (
-    "no amount of noise fits: nothing is left of the budget, or it is too small for this mechanism, or the mechanism "
-    "has no such guarantee at all (a Gaussian needs delta > 0)"
-)
+    mechanism = make(exact.least(fits, *_bracket(fits), lambda low, high: high - low <= high / 2**precision))
+    with suppress(OutOfRange):
+        if funds.admits(times * mechanism.guarantee(facts)):
+            return mechanism
+    raise NothingFits(
+        "no amount of noise fits: nothing is left of the budget, or it is too small for this mechanism, or the "
+        "mechanism has no such guarantee at all (a Gaussian needs delta > 0)"
+    )
 
 
 def _bracket(fits: Callable[[Fraction], bool]) -> tuple[Fraction, Fraction]:
-    """Noises (low, high), high twice low, of which high fits and low does not; low = high if the least still fits."""
-    noise, end = Fraction(1), 2**400
-    if fits(noise):
-        while noise > Fraction(1, end):
-            if not fits(noise / 2):
-                return noise / 2, noise
-            noise /= 2
-        return noise, noise
-    while noise < end:
-        if fits(noise * 2):
-            return noise, noise * 2
-        noise *= 2
-    raise NothingFits(_NOTHING_FITS)
+    """Noises (low, high), high twice low, of which high fits and low does not; low = high if all fit, or none does."""
+    one, two, end = Fraction(1), Fraction(2), Fraction(2**400)
+    if not fits(one):
+        return exact.bracket(fits, one, two, limit=end) or (end, end)
+    parts = exact.bracket(lambda times: not fits(1 / times), one, two, limit=end) or (end, end)
+    return 1 / parts[1], 1 / parts[0]

@@ -178,12 +178,8 @@ class _LaplaceLaw(_AnyNoise):
     @staticmethod
     def scale_for(steps: int, failure: float) -> float:
         """About the largest scale, in steps, of which a noise exceeds `steps` with probability at most failure."""
-        too_far = exact.narrow(
-            lambda scale: _laplace_log_tail(scale, steps + 1) > math.log(failure / 2),
-            0.0,
-            (steps + 1) / -math.log(failure),
-        )
-        return too_far[0]
+        end, log_failure = (steps + 1) / -math.log(failure), math.log(failure / 2)
+        return exact.most(lambda scale: _laplace_log_tail(scale, steps + 1) <= log_failure, 0.0, end)
 
 
 _AT_ONCE = 2**12  # bounds that are minimised at once
@@ -243,11 +239,7 @@ class ProductLaplaceNoise(_LaplaceLaw):
 
     def guarantee(self, moved: Sensitivity, *, unit: Fraction, dimension: int, neighbours: Neighbours) -> Guarantee:
         return Guarantee.of_product_laplace(
-            moved.l2_squared,
-            l1=moved.l1,
-            scale=self.steps(unit),
-            dimension=dimension,
-            neighbours=neighbours,
+            moved.l2_squared, l1=moved.l1, scale=self.steps(unit), dimension=dimension, neighbours=neighbours
         )
 
 

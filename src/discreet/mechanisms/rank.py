@@ -117,12 +117,8 @@ class ColumnSums:
         return total
 
     def _joined(self, sums: list[int]) -> PowerSums:
-        if self.degree == 0:
-            return sums[0], 0, 0
-        total = sums[1] + (sums[2] << _HALF_WORD)
-        if self.degree == 1:
-            return sums[0], total, 0
-        low, both, high = (sums[place] + (sums[place + 1] << _HALF_WORD) for place in (3, 5, 7))
+        sums = [*sums, *[0] * (max(_LINES) - len(sums))]
+        total, low, both, high = (sums[place] + (sums[place + 1] << _HALF_WORD) for place in (1, 3, 5, 7))
         return sums[0], total, low + (both << (_HALF_WORD + 1)) + (high << (2 * _HALF_WORD))
 
 

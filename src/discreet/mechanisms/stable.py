@@ -49,8 +49,7 @@ class StableHistogram:
     def __init__(self, keys: KeyCount, scale: Exact, bound: int) -> None:
         if not isinstance(keys, KeyCount):
             raise ParameterError(f"keys must be a KeyCount of columns, found {type(keys).__name__}")
-        width = checked_scale(exact.positive(scale=scale))
-        reach = exact.whole(bound=bound)
+        width, reach = checked_scale(exact.positive(scale=scale)), exact.whole(bound=bound)
         if reach > _LARGEST_BOUND:
             raise ParameterError(f"bound must be at most 2**62, found {bound!r}")
         exact.freeze(self, keys=keys, scale=width, bound=reach)
@@ -106,9 +105,7 @@ class StableMode:
         return self.histogram.guarantee(facts)
 
     def run(self, data: Dataset, rng: Rng) -> Label | None:
-        shown = self.histogram.run(data, rng)
-        fullest = max((count for _, count in shown), default=None)
-        return next((label for label, count in shown if count == fullest), None)
+        return max(self.histogram.run(data, rng), key=lambda shown: shown[1], default=(None, 0))[0]
 
 
 # The bounded noise, for every mechanism that shows a bin only if its noisy count passes the bound.
@@ -119,9 +116,8 @@ def price(scale: Fraction, bound: int, neighbours: Neighbours) -> Guarantee:
     rows = neighbours.rows
     if bound < rows:
         raise ParameterError(f"bound must be at least the {rows} rows a person may hold, found {bound}")
-    block = Guarantee.of_approximate(
-        rows / checked_scale(scale), delta=lone_mass(scale, bound, rows), neighbours=neighbours
-    )
+    epsilon, mass = rows / checked_scale(scale), lone_mass(scale, bound, rows)
+    block = Guarantee.of_approximate(epsilon, delta=mass, neighbours=neighbours)
     return block * 2 if neighbours.replace_one else block
 
 

@@ -66,6 +66,7 @@ class IsFar:
     """
 
     NAME: ClassVar[str] = "far/1"
+    monotone: ClassVar[bool] = False
     query: Count | Sum | Histogram
     guess: tuple[int, ...]
     threshold: Fraction
@@ -74,25 +75,14 @@ class IsFar:
     def __init__(self, query: Count | Sum | Histogram, guess: Iterable[int], threshold: Exact, worth: int = 1) -> None:
         if not is_question(query):
             raise ParameterError(f"a question is about a Count, a Sum or a Histogram, found {type(query).__name__}")
-        exact.freeze(
-            self,
-            query=query,
-            guess=tuple(int(each) for each in guess),
-            threshold=exact.number(threshold=threshold),
-            worth=exact.whole(worth=worth),
-        )
-
-    @property
-    def monotone(self) -> bool:
-        return False
+        far = {"threshold": exact.number(threshold=threshold), "worth": exact.whole(worth=worth)}
+        exact.freeze(self, query=query, guess=tuple(map(int, guess)), **far)
 
     def moved(self, facts: Facts) -> Fraction:
         """The sensitivity: how far one person can move the margin."""
-        moved, wanted = self.query.sensitivity(facts), numbers(self.query, facts)
-        if len(self.guess) != wanted:
-            raise ParameterError(
-                f"guess must have {wanted} numbers, one for each of the query's; found {len(self.guess)}"
-            )
+        moved, wanted, found = self.query.sensitivity(facts), numbers(self.query, facts), len(self.guess)
+        if found != wanted:
+            raise ParameterError(f"guess must have {wanted} numbers, one for each of the query's; found {found}")
         return Fraction(moved.linf, self.worth)
 
     def margin(self, data: Dataset) -> Fraction:
@@ -126,35 +116,26 @@ class _Conversation:
     ) -> None:
         if not isinstance(monotone, bool):
             raise ParameterError(f"monotone must be True or False, found {monotone!r}")
-        exact.freeze(
-            self,
-            threshold_scale=exact.positive(threshold_scale=threshold_scale),
-            question_scale=exact.positive(question_scale=question_scale),
-            sensitivity=exact.positive(sensitivity=sensitivity),
-            monotone=monotone,
-        )
+        given = {"threshold_scale": threshold_scale, "question_scale": question_scale, "sensitivity": sensitivity}
+        exact.freeze(self, monotone=monotone, **{name: exact.positive(**{name: each}) for name, each in given.items()})
         for scale in (self.threshold_scale, self.question_scale):
             checked_scale(scale / self.sensitivity)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         if self.monotone and facts.neighbours.replace_one:
-            raise ParameterError(
-                "monotone questions are cheaper under add-remove only; under replace-one leave it False"
-            )
+            cheaper = "monotone questions are cheaper under add-remove only"
+            raise ParameterError(f"{cheaper}; under replace-one leave it False")
         times = 1 if self.monotone else 2
         epsilon = self.sensitivity / self.threshold_scale + times * self.sensitivity / self.question_scale
         return Guarantee.of_pure(epsilon, neighbours=facts.neighbours)
 
     def check(self, ask: IsAbove | IsFar, facts: Facts) -> None:
         if not isinstance(ask, (IsAbove, IsFar)):
-            raise ParameterError(
-                f"a question is an IsAbove(query, threshold) or an IsFar(...), found {type(ask).__name__}"
-            )
-        moved = ask.moved(facts)
-        if moved > self.sensitivity:
-            raise ParameterError(
-                f"this question has sensitivity {moved}; the conversation was paid for {self.sensitivity}"
-            )
+            found = type(ask).__name__
+            raise ParameterError(f"a question is an IsAbove(query, threshold) or an IsFar(...), found {found}")
+        moved, paid = ask.moved(facts), self.sensitivity
+        if moved > paid:
+            raise ParameterError(f"this question has sensitivity {moved}; the conversation was paid for {paid}")
         require_numbers(numbers(ask.query, facts))
         if self.monotone and not ask.monotone:
             raise ParameterError("this conversation was paid for monotone questions: counts, without a center")

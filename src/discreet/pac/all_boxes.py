@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.core import Exact, Funds, ParameterError, exact
+from discreet.core import Funds, ParameterError, exact
 from discreet.data import Batch, Codes, Dataset, Facts
 from discreet.mechanisms import Guarantee, Rng, calibrate
 from discreet.method import Method, Methods, wrong_rows
@@ -38,7 +38,7 @@ MOST = 2**25
 _MERGE = 2**22
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class AllBoxes:
     """Learn a box by the exponential mechanism over all boxes of a coarse grid, and the empty one.
 
@@ -59,11 +59,11 @@ class AllBoxes:
     cuts: int
     rate: Fraction
 
-    def __init__(self, columns: Sequence[str], labels: Labels, cuts: int, rate: Exact) -> None:
-        names = named_columns(columns, labels)
-        if len(names) > 2:
-            raise ParameterError(f"all boxes can be gone through in one or two columns, found {len(names)}")
-        exact.freeze(self, columns=names, labels=labels, cuts=exact.whole(cuts=cuts), rate=exact.positive(rate=rate))
+    def __post_init__(self) -> None:
+        exact.freeze(self, columns=named_columns(self.columns, self.labels))
+        if len(self.columns) > 2:
+            raise ParameterError(f"all boxes can be gone through in one or two columns, found {len(self.columns)}")
+        exact.convert(self, cuts=exact.whole, rate=exact.positive)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         self.labels.check(facts.domain)

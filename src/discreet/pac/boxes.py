@@ -47,6 +47,7 @@ ASSUMING = "if a box of the declared grid labels every row right"
 FEW = Fraction(1, 8)
 """The share of beta for the noisy count of positives."""
 
+_counted = functools.partial(exact.whole, 0)
 _DIGITS = 100
 _FINE = 10**40  # failures are rounded up to a multiple of one over this
 _LEAST, _MOST = Fraction(1, 2**60), Fraction(64)
@@ -79,8 +80,7 @@ class SlicedBox:
 
     def __post_init__(self) -> None:
         exact.freeze(self, routine=checked_routine(self.routine), columns=named_columns(self.columns, self.labels))
-        exact.freeze(self, count=exact.whole(count=self.count), few_scale=exact.positive(few_scale=self.few_scale))
-        exact.freeze(self, margin=exact.whole(minimum=0, margin=self.margin))
+        exact.convert(self, count=exact.whole, few_scale=exact.positive, margin=_counted)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         sizes = grid_sizes(facts.domain, self.columns)
@@ -133,10 +133,8 @@ class ReorderSlice:
 
     def __post_init__(self) -> None:
         exact.freeze(self, routine=checked_routine(self.routine), columns=named_columns(self.columns, self.labels))
-        exact.freeze(self, count=exact.whole(minimum=0, count=self.count), rounds=exact.whole(rounds=self.rounds))
-        exact.freeze(self, spread=exact.positive(spread=self.spread), slack=exact.positive(slack=self.slack))
-        exact.freeze(self, few_scale=exact.positive(few_scale=self.few_scale))
-        exact.freeze(self, threshold=exact.whole(minimum=0, threshold=self.threshold))
+        exact.convert(self, count=_counted, rounds=exact.whole, spread=exact.positive, slack=exact.positive)
+        exact.convert(self, few_scale=exact.positive, threshold=_counted)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         checked_scale(self.spread)

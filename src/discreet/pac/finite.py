@@ -18,12 +18,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.core import Exact, Funds, ParameterError, exact
+from discreet.core import Funds, ParameterError, exact
 from discreet.data import Batch, Dataset, Domain, Facts, IntArray, common_ones, packed
-from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate
+from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, person_range
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.rules import FunctionRule, Labels, Rule
-from discreet.query import person_range
 
 NAME = "exponential"
 CHECKED = 1e-9  # the sizes are raised by this factor, which is more than their floats lose
@@ -39,39 +38,12 @@ class Predictions:
     def __post_init__(self) -> None:
         exact.text(column=self.column)
 
-    def check(self, domain: Domain) -> None:
+    def check(self, domain: Domain) -> int:
+        """The number of hypotheses, if the column holds Bits."""
         column = domain.column(self.column)
         if not column.packed:
             raise ParameterError(f"column {self.column!r} is declared {column!r}: predictions are Bits of a BitMatrix")
-
-    def size(self, domain: Domain) -> int:
-        column = domain.column(self.column)
-        assert column.packed
         return column.dimension
-
-    def mistakes(self, batch: Batch, labels: Labels) -> IntArray:
-        positive = labels.mask(batch)
-        lines = batch.stored(self.column)
-        wrong = common_ones(lines, packed(~positive)) - common_ones(lines, packed(positive))
-        return np.asarray(wrong + np.count_nonzero(positive), dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class _RuleList:
-    """A list of rules that answers as `Predictions` does."""
-
-    rules: tuple[Rule, ...]
-
-    def check(self, domain: Domain) -> None:
-        for rule in self.rules:
-            rule.check(domain)
-
-    def size(self, domain: Domain) -> int:
-        return len(self.rules)
-
-    def mistakes(self, batch: Batch, labels: Labels) -> IntArray:
-        positive = labels.mask(batch)
-        return np.array([np.count_nonzero(rule.mask(batch) != positive) for rule in self.rules], dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,22 +57,25 @@ class ClassMistakes:
     hypotheses: tuple[Rule, ...] | Predictions
     labels: Labels
 
-    @property
-    def _listing(self) -> Predictions | _RuleList:
-        return self.hypotheses if isinstance(self.hypotheses, Predictions) else _RuleList(self.hypotheses)
-
-    def check(self, domain: Domain) -> None:
+    def check(self, domain: Domain) -> int:
+        """The number of hypotheses, if they and the labels fit the domain."""
         self.labels.check(domain)
-        self._listing.check(domain)
-
-    def size(self, domain: Domain) -> int:
-        return self._listing.size(domain)
+        if isinstance(self.hypotheses, Predictions):
+            return self.hypotheses.check(domain)
+        for rule in self.hypotheses:
+            rule.check(domain)
+        return len(self.hypotheses)
 
     def partial(self, batch: Batch) -> IntArray:
-        return self._listing.mistakes(batch, self.labels)
+        positive = self.labels.mask(batch)
+        if isinstance(self.hypotheses, Predictions):
+            lines = batch.stored(self.hypotheses.column)
+            wrong = common_ones(lines, packed(~positive)) - common_ones(lines, packed(positive))
+            return np.asarray(wrong + np.count_nonzero(positive), dtype=np.int64)
+        return np.array([np.count_nonzero(rule.mask(batch) != positive) for rule in self.hypotheses], dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class FiniteClass:
     """Release the number of a hypothesis, with probability proportional to exp(-rate * its mistakes on the rows).
 
@@ -119,13 +94,12 @@ class FiniteClass:
     labels: Labels
     rate: Fraction
 
-    def __init__(self, hypotheses: Iterable[Rule] | Predictions, labels: Labels, rate: Exact) -> None:
-        exact.freeze(self, hypotheses=listed_rules(hypotheses), labels=labels, rate=exact.positive(rate=rate))
+    def __post_init__(self) -> None:
+        exact.convert(self, hypotheses=listed_rules, rate=exact.positive)
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        scores = ClassMistakes(self.hypotheses, self.labels)
-        scores.check(facts.domain)
-        return selection_price(self.rate, facts, candidates=scores.size(facts.domain))
+        candidates = ClassMistakes(self.hypotheses, self.labels).check(facts.domain)
+        return selection_price(self.rate, facts, candidates=candidates)
 
     def run(self, data: Dataset, rng: Rng) -> int:
         mistakes = data.exact_sum(ClassMistakes(self.hypotheses, self.labels).partial)
@@ -211,9 +185,8 @@ def methods(
     for rule in rules if isinstance(rules, tuple) else ():
         if isinstance(rule, FunctionRule) and rule.function is None:
             raise ParameterError(f"the rule {rule.label!r} needs its function: FunctionRule(label, function)")
-    scores = ClassMistakes(rules, labels)
-    scores.check(facts.domain)
-    log_class, sure = math.log(scores.size(facts.domain)), float(exact.probability(beta=beta))
+    log_class = math.log(ClassMistakes(rules, labels).check(facts.domain))
+    sure = float(exact.probability(beta=beta))
 
     def exponential() -> Method:
         made = calibrate(lambda noise: FiniteClass(rules, labels, 1 / noise), funds=funds, facts=facts)

@@ -29,13 +29,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.core import FAILING, Exact, Funds, ParameterError, exact
+from discreet.core import FAILING, Funds, ParameterError, exact
 from discreet.data import Batch, Dataset, Facts, IntArray
-from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, checked_scale
+from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, checked_scale, person_range
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac import hazard_lemma
 from discreet.pac.rules import Conditions, Labels, Literals, Thresholds
-from discreet.query import person_range
 
 Draws = tuple[int | None, ...]
 """Everything that is drawn: numbers of conditions, and None for "none"."""
@@ -98,7 +97,7 @@ def _check(conditions: object, labels: object, facts: Facts) -> None:
         raise ParameterError(f"the target {labels.column!r} is also among the columns of the conditions")
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class GreedySelection:
     """Release conditions chosen, round after round, by the exponential mechanism among the rows that are left.
 
@@ -124,9 +123,8 @@ class GreedySelection:
     rounds: int
     rate: Fraction
 
-    def __init__(self, conditions: Conditions, labels: Labels, k: int, rounds: int, rate: Exact) -> None:
-        exact.freeze(self, conditions=conditions, labels=labels, k=exact.whole(k=k))
-        exact.freeze(self, rounds=exact.whole(rounds=rounds), rate=exact.positive(rate=rate))
+    def __post_init__(self) -> None:
+        exact.convert(self, k=exact.whole, rounds=exact.whole, rate=exact.positive)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         _check(self.conditions, self.labels, facts)
@@ -187,9 +185,9 @@ class SelfDeleting:
         exact.freeze(self, thresholds=levels, null=exact.whole(-_LARGEST_SCORE, null=self.null))
         if max((self.null, *levels)) > _LARGEST_SCORE:
             raise ParameterError("thresholds and null must be at most 2**61")
-        exact.freeze(self, repeats=exact.whole(repeats=self.repeats), rate=exact.positive(rate=self.rate))
-        exact.freeze(self, failure=exact.probability(failure=self.failure))
-        exact.freeze(self, most=None if self.most is None else exact.whole(most=self.most))
+        exact.convert(self, repeats=exact.whole, rate=exact.positive, failure=exact.probability)
+        if self.most is not None:
+            exact.convert(self, most=exact.whole)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         _check(self.conditions, self.labels, facts)
@@ -216,7 +214,7 @@ class SelfDeleting:
         return np.append(np.minimum(negative - threshold, -positive), -self.null)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class WeighedGreedy:
     """Release at most `rounds` conditions, each chosen by the exponential mechanism for the mistakes that it repairs.
 
@@ -241,9 +239,8 @@ class WeighedGreedy:
     rate: Fraction
     scale: Fraction
 
-    def __init__(self, conditions: Conditions, labels: Labels, rounds: int, rate: Exact, scale: Exact) -> None:
-        exact.freeze(self, conditions=conditions, labels=labels, rounds=exact.whole(rounds=rounds))
-        exact.freeze(self, rate=exact.positive(rate=rate), scale=exact.positive(scale=scale))
+    def __post_init__(self) -> None:
+        exact.convert(self, rounds=exact.whole, rate=exact.positive, scale=exact.positive)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         _check(self.conditions, self.labels, facts)
@@ -319,10 +316,8 @@ class GreedyProblem:
 
         @functools.cache
         def rate(count: int) -> Fraction:
-            mechanism: GreedySelection = calibrate(
-                lambda noise: self._selection(count, noise), funds=self.funds, facts=self.facts, precision=14
-            )
-            return mechanism.rate
+            make = functools.partial(self._selection, count)
+            return calibrate(make, funds=self.funds, facts=self.facts, precision=14).rate
 
         rate(1)  # what cannot be afforded is refused now
         return self._selecting("greedy", "greedy selection, zCDP", rate, _ladder)
@@ -449,19 +444,7 @@ def practical(conditions: Conditions, labels: Labels, k: int, *, facts: Facts, f
     """
     _check(conditions, labels, facts)
 
-    mechanism: WeighedGreedy = calibrate(
-        lambda noise: WeighedGreedy(conditions, labels, k, 1 / noise, _COUNTING * noise), funds=funds, facts=facts
-    )
-    return mechanism
+    def make(noise: Fraction) -> WeighedGreedy:
+        return WeighedGreedy(conditions, labels, k, 1 / noise, _COUNTING * noise)
 
-
-def lecture_needed(alpha: float, *, choices: int, k: int, beta: float, epsilon: float) -> int:
-    """The rows that take 2 needs as the lecture runs it: J = 2 k ln n rounds, replace-one, basic composition.
-
-    n >= (2 J / alpha) D with D = (2 J / epsilon) ln(choices J / beta): the lecture's D lacks the J of its composition.
-    """
-    rows = 1.0
-    for _ in range(200):  # the right side grows like ln^2 n ln ln n: iterating it from below converges
-        rounds = max(1.0, 2 * k * math.log(rows))
-        rows = max(2.0, 4 * rounds**2 / (alpha * epsilon) * math.log(choices * rounds / beta))
-    return math.ceil(rows)
+    return calibrate(make, funds=funds, facts=facts)

@@ -31,11 +31,10 @@ import numpy as np
 
 from discreet.core import Exact, Funds, ParameterError, exact
 from discreet.data import Batch, Codes, Dataset, Facts, Mask
-from discreet.mechanisms import Guarantee, Neighbours, Rng, calibrate, checked_rate, checked_scale
+from discreet.mechanisms import Guarantee, Neighbours, Rng, calibrate, checked_rate, checked_scale, person_range
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.boxes import ASSUMING, Box, empty_box, grid_sizes, named_columns
 from discreet.pac.rules import Labels, gathered
-from discreet.query import person_range
 
 NAME, PROVEN = "faces", "faces-proven"
 
@@ -52,7 +51,7 @@ EIGHTHS = 8
 """Weights are whole multiples of one eighth, so that costs are small whole numbers."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class FaceByFace:
     """Learn a box by the exponential mechanism, face by face, with one public weight W >= 1.
 
@@ -76,12 +75,11 @@ class FaceByFace:
     weight: Fraction
     rate: Fraction
 
-    def __init__(self, columns: Sequence[str], labels: Labels, weight: Exact, rate: Exact) -> None:
-        heavy = exact.number(weight=weight)
-        if heavy < 1:
-            raise ParameterError(f"weight must be >= 1, found {weight!r}")
-        exact.freeze(self, columns=named_columns(columns, labels), labels=labels)
-        exact.freeze(self, weight=heavy, rate=exact.positive(rate=rate))
+    def __post_init__(self) -> None:
+        if exact.number(weight=self.weight) < 1:
+            raise ParameterError(f"weight must be >= 1, found {self.weight!r}")
+        exact.freeze(self, columns=named_columns(self.columns, self.labels))
+        exact.convert(self, weight=exact.number, rate=exact.positive)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         _check(self.columns, self.labels, facts)
@@ -95,7 +93,7 @@ class FaceByFace:
         return learn_faces(data, self.columns, self.labels, lambda _: (cost, self.rate / cost.positive), rng)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class CountedFaces:
     """Learn a box face by face; the weights of the classes follow from a noisy count of them.
 
@@ -118,9 +116,9 @@ class CountedFaces:
     scale: Fraction
     rate: Fraction
 
-    def __init__(self, columns: Sequence[str], labels: Labels, scale: Exact, rate: Exact) -> None:
-        exact.freeze(self, columns=named_columns(columns, labels), labels=labels)
-        exact.freeze(self, scale=exact.positive(scale=scale), rate=exact.positive(rate=rate))
+    def __post_init__(self) -> None:
+        exact.freeze(self, columns=named_columns(self.columns, self.labels))
+        exact.convert(self, scale=exact.positive, rate=exact.positive)
 
     def guarantee(self, facts: Facts) -> Guarantee:
         _check(self.columns, self.labels, facts)
@@ -312,14 +310,13 @@ def methods(
 
         @functools.cache
         def made() -> CountedFaces:
-            mechanism: CountedFaces = calibrate(lambda noise: counted(names, labels, noise), funds=funds, facts=facts)
-            return mechanism
+            return calibrate(lambda noise: counted(names, labels, noise), funds=funds, facts=facts)
 
         return Method.unproven(NAME, sure, made)
 
     def proven() -> Method:
         # The price of a face is its range, whatever the weight: the rate at weight 1 gives those of all others.
-        plain = calibrate(lambda noise: FaceByFace(names, labels, 1, 1 / noise), funds=funds, facts=facts)
+        plain = calibrate(lambda noise: FaceByFace(names, labels, Fraction(1), 1 / noise), funds=funds, facts=facts)
         positions = sum(grid_sizes(facts.domain, names)) + len(names)
         size = Size(len(names), math.log(2 * positions) - math.log(sure), plain.rate, facts.neighbours, float(share))
 
@@ -333,7 +330,7 @@ def methods(
     return Methods({NAME: practical, PROVEN: proven})
 
 
-def counted(columns: Sequence[str], labels: Labels, noise: Fraction) -> CountedFaces:
+def counted(columns: tuple[str, ...], labels: Labels, noise: Fraction) -> CountedFaces:
     """Faces of rate 1/noise, and a count of the classes that takes about 6 % of the whole price (replace-one)."""
     ratio = Fraction(exact.ceil_sqrt(Fraction(192**2, len(columns))), 16)
     return CountedFaces(columns, labels, noise * ratio, 1 / noise)

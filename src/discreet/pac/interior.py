@@ -51,14 +51,15 @@ from discreet.mechanisms import (
     LaplaceNoise,
     Neighbours,
     Rng,
+    Sensitivity,
     calibrate,
     checked_rate,
     checked_scale,
+    of_persons,
     stable,
 )
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.rules import Ordered, ordered, sorted_column
-from discreet.query import Sensitivity, of_persons
 
 Values = npt.NDArray[Any]
 """Sorted integers: int64, or Python integers as objects."""
@@ -69,6 +70,7 @@ USUAL = ("exponential", "binary-search", "prefix")
 NOWHERE = 0
 """The point that is released when no prefix passes: a constant, so that it says nothing more."""
 
+_counted = functools.partial(exact.whole, 0)
 _MOST_COMPARISONS = 2**40
 _HALF_WORD = 31
 _LARGEST = 2**62
@@ -84,7 +86,7 @@ class TwoTo:
     bits: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", exact.whole(minimum=0, bits=self.bits))
+        exact.convert(self, bits=_counted)
 
 
 Size = int | TwoTo
@@ -131,7 +133,7 @@ def moved(neighbours: Neighbours) -> Sensitivity:
     return of_persons(neighbours, added=one, replaced=two)
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class MinRank:
     """Release p with probability proportional to exp(rate * min(#{x <= p}, #{x >= p})).
 
@@ -148,8 +150,8 @@ class MinRank:
     NAME: ClassVar[str] = "min-rank/1"
     rate: Fraction
 
-    def __init__(self, rate: Exact) -> None:
-        exact.freeze(self, rate=exact.positive(rate=rate))
+    def __post_init__(self) -> None:
+        exact.convert(self, rate=exact.positive)
 
     def guarantee(self, neighbours: Neighbours, size: Size) -> Guarantee:
         checked_rate(self.rate * MAX_ROWS)
@@ -339,12 +341,11 @@ class _Prefixes:
     bound: int
     side_scale: Fraction
 
-    def _end(self, scale: Exact, bound: int, side_scale: Exact) -> None:
-        """Sets the parameters of the last two steps."""
-        if exact.whole(bound=bound) > _LARGEST:
-            raise ParameterError(f"bound must be at most 2**62, found {bound!r}")
-        ends = {"scale": exact.positive(scale=scale), "side_scale": exact.positive(side_scale=side_scale)}
-        exact.freeze(self, bound=bound, **ends)
+    def _check_end(self) -> None:
+        """The parameters of the last two steps."""
+        if exact.whole(bound=self.bound) > _LARGEST:
+            raise ParameterError(f"bound must be at most 2**62, found {self.bound!r}")
+        exact.convert(self, scale=exact.positive, side_scale=exact.positive)
 
     @property
     def ending(self) -> Ending:
@@ -362,7 +363,7 @@ class _Prefixes:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class PrefixSearch(_Prefixes):
     """An interior point in three steps, of L digits.
 
@@ -390,11 +391,11 @@ class PrefixSearch(_Prefixes):
     heavy: int
     light: int
 
-    def __init__(self, rate: Exact, scale: Exact, bound: int, side_scale: Exact, heavy: int, light: int) -> None:
-        if max(exact.whole(minimum=0, heavy=heavy), exact.whole(minimum=0, light=light)) > _LARGEST:
+    def __post_init__(self) -> None:
+        if max(_counted(heavy=self.heavy), _counted(light=self.light)) > _LARGEST:
             raise ParameterError("heavy and light must be at most 2**62")
-        self._end(scale, bound, side_scale)
-        exact.freeze(self, rate=exact.positive(rate=rate), heavy=heavy, light=light)
+        self._check_end()
+        exact.convert(self, rate=exact.positive)
 
     def guarantee(self, neighbours: Neighbours, size: Size) -> Guarantee:
         checked_rate(self.rate * (MAX_ROWS + self.heavy + self.light))
@@ -421,7 +422,7 @@ class PrefixSearch(_Prefixes):
         return self.heavy + self.light + 2 * (wanted + spare) - 1
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class PairPrefix(_Prefixes):
     """An interior point whose number of digits comes from random pairs of values.
 
@@ -449,10 +450,10 @@ class PairPrefix(_Prefixes):
     bound: int
     side_scale: Fraction
 
-    def __init__(self, inner: Routine, top: int, bottom: int, scale: Exact, bound: int, side_scale: Exact) -> None:
-        self._end(scale, bound, side_scale)
-        exact.freeze(self, inner=checked_routine(inner), top=exact.whole(minimum=0, top=top))
-        exact.freeze(self, bottom=exact.whole(minimum=0, bottom=bottom))
+    def __post_init__(self) -> None:
+        self._check_end()
+        checked_routine(self.inner)
+        exact.convert(self, top=_counted, bottom=_counted)
 
     def guarantee(self, neighbours: Neighbours, size: Size) -> Guarantee:
         replaced = self.inner.guarantee(Neighbours("replace-one", neighbours.rows), code_bits(size) + 1)
@@ -690,13 +691,8 @@ def methods(*, facts: Facts, column: str, beta: Exact, funds: Funds) -> Methods:
     """
     size, sure = size_of(ordered(facts.domain, column)), float(exact.probability(beta=beta))
     problem = InteriorProblem(facts, column, size, sure, funds)
-    makers = {
-        "exponential": problem.exponential,
-        "binary-search": problem.binary_search,
-        "prefix": problem.prefix,
-        "pair-prefix": problem.pair_prefix,
-    }
-    return Methods(makers, usual=lambda: USUAL)
+    makers = dict(zip(USUAL, (problem.exponential, problem.binary_search, problem.prefix), strict=True))
+    return Methods({**makers, "pair-prefix": problem.pair_prefix}, usual=lambda: USUAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -742,8 +738,7 @@ class InteriorProblem:
         return self._calibrated(split.routine, funds)
 
     def _calibrated(self, make: Callable[[Fraction], Routine], funds: Funds) -> Routine:
-        mechanism = calibrate(lambda noise: InteriorPoint(self.column, make(noise)), funds=funds, facts=self.facts)
-        return mechanism.routine
+        return calibrate(lambda noise: InteriorPoint(self.column, make(noise)), funds=funds, facts=self.facts).routine
 
     def _method(self, name: str, theorem: str, routine: Routine) -> Method:
         mechanism, needed = InteriorPoint(self.column, routine), routine.needed(self.size, self.beta)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from discreet import exact
+from discreet.core import exact
 from discreet.data import AnyNumber, Dataset, Facts, Number
-from discreet.exact import Exact
 from discreet.mechanisms import Guarantee, RankQuantile, Rng
 from discreet.pac.rules import ordered
 
@@ -19,7 +18,7 @@ _STEPS = 1000
 """The suggested step is one over this of the power of ten that bounds are multiples of."""
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True)
 class RankBounds:
     """Release a low and a high quantile of a column by ranks: the (1 - coverage) / 2 one and its mirror.
 
@@ -35,13 +34,8 @@ class RankBounds:
     coverage: Fraction
     rate: Fraction
 
-    def __init__(self, column: str, coverage: Exact, rate: Exact) -> None:
-        exact.freeze(
-            self,
-            column=exact.text(column=column),
-            coverage=exact.probability(coverage=coverage),
-            rate=exact.positive(rate=rate),
-        )
+    def __post_init__(self) -> None:
+        exact.convert(self, column=exact.text, coverage=exact.probability, rate=exact.positive)
 
     @property
     def parts(self) -> tuple[RankQuantile, RankQuantile]:

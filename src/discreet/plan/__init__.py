@@ -14,12 +14,12 @@ in the units of the target. Without them it is that of d features in units where
 What is left in a ledger is not an (epsilon, delta) but an amount in each of its books. So rows of such a plan are
 calibrated by the test that a charge would meet, "within this share of every book", and by no (epsilon, delta).
 
-    problems    what is asked: public numbers, columns, what may be spent
-    releases    methods for single releases: counts, sums, histograms, selections, thresholds
+    problems    what is asked: public numbers, columns, what may be spent; methods for single releases: counts, sums,
+                histograms, selections, thresholds
     models      the problems of the estimators and their methods (`erm.solvers`, `erm.location`), and their units
     questions   ways to answer counting questions: sessions, workloads, made-up rows
 
-The methods for rules are those of `pac.learners`. KINDS is the list of kinds; a plan prints the list of methods that a
+The methods for rules are those of `pac`. KINDS is the list of kinds; a plan prints the list of methods that a
 fit chooses from.
 """
 
@@ -36,8 +36,7 @@ from discreet.core import Budget, Funds, Neighbours, ParameterError, Share, exac
 from discreet.data import Domain
 from discreet.ledger import Ledger
 from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Offer, Refused
-from discreet.plan import releases
-from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell
+from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell, release_methods
 
 __all__ = ["KINDS", "MODELS", "RULES", "Kind", "Left", "Model", "Plan", "PlanRow", "plan"]
 
@@ -264,17 +263,17 @@ def _methods(problem: Problem) -> Methods:
 
             return questions.methods(problem)
         case "release":
-            return releases.methods(problem)
-    from discreet.pac import learners
+            return release_methods(problem)
+    from discreet import pac
 
     given = problem.neighbours, problem.size, problem.beta, problem.funds
     if problem.kind == "bounds":
-        return learners.bounds_methods(problem.number("bits") if "bits" in problem.numbers else None, *given)
+        return pac.bounds_methods(problem.number("bits") if "bits" in problem.numbers else None, *given)
     if problem.kind == "interior" and problem.alpha is not None:
         raise ParameterError("an interior point is found or not: a plan for it takes no alpha")
     if problem.kind != "interior" and problem.size is None and problem.alpha is None:
         raise ParameterError("a plan for a learner needs size=, or alpha= to find the size", argument="size")
-    return learners.methods(problem.kind, problem.number, *given)
+    return pac.methods(problem.kind, problem.number, *given)
 
 
 def _row(problem: Problem, method: Method | Refused, methods: Methods) -> PlanRow:
@@ -364,53 +363,42 @@ class Kind:
         return self.family == "model"
 
 
-def _release(about: str, *needs: str, shared: bool = True) -> Kind:
-    return Kind("release", about, needs, shared=shared)
-
-
-def _model(about: str, *needs: str) -> Kind:
-    return Kind("model", about, needs, error="excess risk", shared=False)
-
-
-def _rule(about: str, *needs: str) -> Kind:
-    return Kind("rule", about, needs, error="wrong rows")
-
-
-def _questions(about: str, *may: str, shared: bool = True) -> Kind:
-    return Kind("questions", about, ("questions",), may, shared=shared)
-
+_release = functools.partial(Kind, "release")
+_model = functools.partial(Kind, "model", error="excess risk", shared=False)
+_rule = functools.partial(Kind, "rule", error="wrong rows")
+_questions = functools.partial(Kind, "questions", needs=("questions",))
 
 KINDS: dict[str, Kind] = {
     "count": _release("how many rows satisfy a condition"),
     "sum": _release("the sum of a column whose values lie in [0, 1]"),
     "average": _release("the mean of such a column, its error with probability 1 - beta", shared=False),
-    "histogram": _release("how many rows there are in each of so many cells", "cells"),
+    "histogram": _release("how many rows there are in each of so many cells", ("cells",)),
     "keys": _release("the same for cells that nobody can list: only those of many people appear"),
-    "vector": _release("the sum of vectors of norm 1 in d dimensions", "d"),
-    "select": _release("the best of so many candidates, by a count", "candidates"),
-    "threshold": _release("yes or no to so many questions, until the first yes", "questions"),
+    "vector": _release("the sum of vectors of norm 1 in d dimensions", ("d",)),
+    "select": _release("the best of so many candidates, by a count", ("candidates",)),
+    "threshold": _release("yes or no to so many questions, until the first yes", ("questions",)),
     "mean": _model("the mean of values in [0, 1], by its squared error"),
     "median": _model("the median of values in [0, 1], by the absolute loss"),
-    "quantile": _model("the percent % quantile of values in [0, 1]", "percent"),
-    "linear": _model("linear regression, d features of norm 1, targets in [-1, 1]", "d"),
-    "logistic": _model("logistic regression on d features of norm 1", "d"),
-    "network": _model("a neural network on d features: private, but no bound is proved", "d"),
+    "quantile": _model("the percent % quantile of values in [0, 1]", ("percent",)),
+    "linear": _model("linear regression, d features of norm 1, targets in [-1, 1]", ("d",)),
+    "logistic": _model("logistic regression on d features of norm 1", ("d",)),
+    "network": _model("a neural network on d features: private, but no bound is proved", ("d",)),
     "bounds": Kind(
         "rule", "bounds for a column without any (or of so many bits)", (), ("bits",), "rows beyond", always=True
     ),
     "interior": Kind(
         "rule", "a point between the smallest and the largest value of so many bits", ("bits",), always=True
     ),
-    "box": _rule("a box in d columns of 2^bits values", "d", "bits"),
-    "conjunction": _rule("at most k of d booleans or their opposites, joined by and", "d", "k"),
-    "rule": _rule("at most k of so many conditions, joined by and", "conditions", "k"),
-    "finite": _rule("the best of so many hypotheses", "hypotheses"),
-    "questions": _questions("counts, each chosen after the answers before it", "bits", "cells"),
+    "box": _rule("a box in d columns of 2^bits values", ("d", "bits")),
+    "conjunction": _rule("at most k of d booleans or their opposites, joined by and", ("d", "k")),
+    "rule": _rule("at most k of so many conditions, joined by and", ("conditions", "k")),
+    "finite": _rule("the best of so many hypotheses", ("hypotheses",)),
+    "questions": _questions("counts, each chosen after the answers before it", may=("bits", "cells")),
     "workload": _questions(
         "counts that are all known beforehand; also so many marginals of `each` cells",
-        *("bits", "cells", "marginals", "each"),
+        may=("bits", "cells", "marginals", "each"),
     ),
-    "synthetic": _questions("made-up rows: so many counts of them", "rows", shared=False),
+    "synthetic": _questions("made-up rows: so many counts of them", may=("rows",), shared=False),
 }
 """Every kind of plan."""
 

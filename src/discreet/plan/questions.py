@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.answering.averaged_weights import MAX_CELLS as MAX_AVERAGED
-from discreet.answering.calibration import SessionTerms, Shop
+from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.measurement import noise_bound
 from discreet.answering.multiplicative_weights_parameters import (
     BETTER,
@@ -34,7 +34,7 @@ from discreet.answering.multiplicative_weights_parameters import (
     lecture_for,
     needed,
 )
-from discreet.core import Budget, Funds, Guarantee, Neighbours, NothingFits, ParameterError, exact
+from discreet.core import Funds, Guarantee, NothingFits, ParameterError, exact
 from discreet.data import Category, Domain, Facts, Identity
 from discreet.hypothesis import MAX_DENSE
 from discreet.ledger import Ledger
@@ -207,7 +207,7 @@ def _classic(problem: Problem, name: str, questions: int, cells: int) -> Method 
     fits = functools.partial(_fits, problem)
     imagined = condition = _TOO_LARGE.format(MAX_DENSE) if cells > MAX_DENSE else ""
     if name == BETTER and not imagined:
-        first = _crossing(problem, cells, problem.size if problem.alpha is None else None)
+        first = crossover(problem, cells, problem.size if problem.alpha is None else None)
         worst = f"better than noise for each question from about {first or 0:.1e} questions on"
         never = "no better than noise for each question, however many there are"
         condition = f"in the worst case {never if first is None else worst}"
@@ -248,27 +248,12 @@ def _program(name: str, cells: int, beta: Fraction, questions: int, pure: bool) 
     return make
 
 
-def crossover(
-    cells: int,
-    *,
-    beta: exact.Exact,
-    budget: Budget,
-    alpha: exact.Exact | None = None,
-    size: int | None = None,
-) -> int | None:
+def crossover(problem: Problem, cells: int, size: int | None) -> int | None:
     """From about how many questions on pmw promises more than noise for each question; None if never.
 
-    alpha   both promise it: pmw needs fewer persons            size   pmw promises a smaller alpha
+    problem.alpha given   both promise it: pmw needs fewer persons       size   pmw promises a smaller alpha
     Two digits; replace-one, one row per person.
     """
-    wanted = None if alpha is None else exact.probability(alpha=alpha)
-    sure, funds = exact.probability(beta=beta), Funds.of(budget)
-    return _crossing(
-        Problem("questions", budget, Neighbours("replace-one"), None, wanted, sure, funds, {}), cells, size
-    )
-
-
-def _crossing(problem: Problem, cells: int, size: int | None) -> int | None:
     facts, pure, alpha = problem.facts(), problem.funds.pure, problem.alpha
     one = repeated(Laplace if pure else Gaussian, Count(), 1, problem.funds, facts)
     if one is None:
@@ -339,10 +324,10 @@ class _Session:
         if left is not None:
             self._left = math.floor(self._left * left.share.part)
 
-    def shop(self, window: float) -> Shop:
+    def shop(self, window: float) -> Calibration:
         assert self._facts.size is not None
         terms = SessionTerms(Fraction(window) / self._facts.size, self._beta)
-        return Shop(self._facts, self._ledger, terms, allowance=self._allowance)
+        return Calibration(self._facts, self._ledger, terms, allowance=self._allowance)
 
     def counts(self, window: float, most: int) -> int:
         shop = self.shop(window)

@@ -16,8 +16,8 @@ declared grid or among the declared levels; nothing is rounded and nothing is gu
 anything is charged and looks at public things only.
 
     source.py      length, characters, words           parser.py    the only file that knows sqlglot
-    tokens.py      tokens that may be there            names.py     names and numbers of the one table
-    conditions.py  three-valued logic to predicates    render.py    predicates back to SQL
+    tokens.py      tokens that may be there            render.py    predicates back to SQL
+    conditions.py  names of the one table, three-valued logic to predicates
     select.py      the statement
 """
 

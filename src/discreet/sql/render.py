@@ -45,9 +45,16 @@ def where_text(predicate: Predicate, domain: Domain) -> str:
     """The condition; empty if it always holds."""
     predicate.check(domain)
     form = _form(predicate, domain, wanted=True, present=frozenset())
-    if form is False:
-        form = _never(domain)
-    return "" if form is True else _text(form, inner=False)
+    if form is not False:
+        return "" if form is True else _text(form, inner=False)
+    for name, column in domain.columns:  # no row satisfies it; the language has no such condition without a column
+        if column.bounded and (low := _decimal(column.low)) is not None:
+            return f"{name_text(name)} < {low}"
+        if column.categorical and column.points:
+            code = next(code for code in range(column.size) if code != column.missing_code)
+            value = _literal(column.value(code))
+            return f"{name_text(name)} = {value} AND {name_text(name)} <> {value}"
+    raise ParameterError("no condition that never holds can be written in SQL over this domain")
 
 
 def _text(form: Form, *, inner: bool) -> str:
@@ -95,10 +102,7 @@ def _joined(word: str, inner: Iterable[Predicate], domain: Domain, *, wanted: bo
 
 def _present(part: Predicate) -> str | None:
     """The column that a part says has a value."""
-    match part:
-        case Not(part=Missing(column=name)):
-            return name
-    return None
+    return part.part.column if type(part) is Not and type(part.part) is Missing else None
 
 
 def _join(word: str, forms: Iterable[Form]) -> Form:
@@ -153,19 +157,15 @@ def _cut(said: str, column: Number, code: int, sign: str) -> str:
     before = _decimal(column.value(code - 1)) if code > 0 else None
     if before is not None and (sign == "<" or here is None):
         return f"{said} {'<=' if sign == '<' else '>'} {before}"
-    if here is not None:
-        return f"{said} {sign} {here}"
     return f"{said} {sign} {_written(column.value(code))}"
 
 
 def _literal(value: Level | Fraction) -> str:
     match value:
-        case bool():
-            return "TRUE" if value else "FALSE"
         case str():
             return "'" + value.replace("'", "''") + "'"
         case int():
-            return str(value)
+            return str(value).upper()  # TRUE and FALSE are integers too
     return _written(value)
 
 
@@ -186,15 +186,3 @@ def _written(value: Fraction) -> str:
     if text is None:
         raise ParameterError(f"{spell(value)} has no finite decimal, so SQL cannot write it")
     return text
-
-
-def _never(domain: Domain) -> Form:
-    """A condition that no row satisfies; the language has none without a column."""
-    for name, column in domain.columns:
-        if column.bounded and (low := _decimal(column.low)) is not None:
-            return f"{name_text(name)} < {low}"
-        if column.categorical and column.points:
-            code = next(code for code in range(column.size) if code != column.missing_code)
-            value = _literal(column.value(code))
-            return "AND", [f"{name_text(name)} = {value}", f"{name_text(name)} <> {value}"]
-    raise ParameterError("no condition that never holds can be written in SQL over this domain")

@@ -8,12 +8,11 @@ from fractions import Fraction
 from typing import Literal
 
 from discreet.data import Domain
-from discreet.query import EVERYTHING, MAX_CELLS, Predicate
-from discreet.sql.conditions import all_of, condition, present
-from discreet.sql.names import Scope, number
+from discreet.query import EVERYTHING, MAX_CELLS, And, Predicate
+from discreet.sql.conditions import Scope, combined, condition, number, present
 from discreet.sql.parser import Node, tree
 from discreet.sql.render import aggregate_text, name_text, where_text
-from discreet.sql.source import Source, folded, shown, source
+from discreet.sql.source import source
 
 Kind = Literal["count", "sum", "average", "quantile"]
 
@@ -45,7 +44,7 @@ def parse(text: str, domain: Domain, *, table: str) -> Select:
     """What a question asks; UnsupportedQuery, with the reason, if that is not understood in full."""
     asked = source(text, domain, table)
     root = tree(asked)
-    scope = _scope(asked, root)
+    scope = Scope.of(asked, root)
     scope.only(root, "expressions", "from_", "where", "group")
     aggregate, listed = _selected(scope, root)
     where = root.args.get("where")
@@ -63,25 +62,6 @@ def spelled(select: Select, domain: Domain, table: str) -> str:
     return f"{text} GROUP BY {', '.join(map(name_text, select.groups))}" if select.groups else text
 
 
-def _scope(asked: Source, root: Node) -> Scope:
-    """The table, which must be the one that is asked about, and its alias."""
-    plain = Scope(asked, asked.table)
-    if root.args.get("from_") is None:
-        plain.refuse(root, "the question names no table", f"Write FROM {asked.table}.")
-    found = root.args["from_"].this
-    if type(found).__name__ != "Table" or type(found.this).__name__ != "Identifier":
-        plain.refuse(found, "one table is expected after FROM", f"The table is {shown(asked.table)}.")
-    plain.only(found, "this", "alias")
-    if folded(found.this.this) != folded(asked.table):
-        plain.refuse(found, f"there is no table {shown(found.this.this)}", f"The table is {shown(asked.table)}.")
-    alias = found.args.get("alias")
-    if alias is None:
-        return plain
-    plain.only(alias, "this")
-    _check_alias(plain, alias.this, None)
-    return Scope(asked, alias.this.this)
-
-
 def _selected(scope: Scope, root: Node) -> tuple[Node, tuple[str, ...]]:
     """The one aggregate of the select list, and the columns beside it."""
     aggregates: list[Node] = []
@@ -96,7 +76,7 @@ def _selected(scope: Scope, root: Node) -> tuple[Node, tuple[str, ...]]:
         else:
             scope.refuse(inner, "COUNT, SUM, AVG or a quantile is expected here, or a grouped column", _SHAPES)
         if inner is not each:
-            _check_alias(scope, each.args["alias"], columns[-1] if kind == "Column" else None)
+            scope.check_alias(each.args["alias"], columns[-1] if kind == "Column" else None)
     if not aggregates:
         reason = "a question without COUNT, SUM, AVG or a quantile is not answered: rows are not shown"
         scope.refuse(root, reason, _SHAPES)
@@ -106,12 +86,6 @@ def _selected(scope: Scope, root: Node) -> tuple[Node, tuple[str, ...]]:
 
 
 _SHAPES = "For example SELECT COUNT(*) FROM t, or SELECT a, COUNT(*) FROM t GROUP BY a, or SELECT AVG(x) FROM t."
-
-
-def _check_alias(scope: Scope, alias: Node, own: str | None) -> None:
-    """A new name must not be the name of another column: answers carry the columns' own names."""
-    if scope.asked.declared(alias.this) not in (None, own):
-        scope.refuse(alias, f"the new name {shown(alias.this)} is also the name of a column", "Choose another name.")
 
 
 def _aggregated(scope: Scope, node: Node, where: Predicate) -> Select:
@@ -129,13 +103,13 @@ def _aggregated(scope: Scope, node: Node, where: Predicate) -> Select:
     if not column.coded:
         scope.refuse(node, f"column {name!r} is declared {column!r}: SQL cannot ask about it", _SHAPES)
     if kind == "Count":
-        return Select("count", all_of([where, present(name, column)]))
+        return Select("count", combined(And, [where, present(name, column)]))
     if not column.bounded:
         hint = "Declare it Number(low, high, step): sums need bounds."
         scope.refuse(node, f"column {name!r} is declared {column!r}: it has no bounded sum", hint)
     if kind == "Sum":
         return Select("sum", where, (), name)
-    return Select("average", all_of([where, present(name, column)]), (), name)
+    return Select("average", combined(And, [where, present(name, column)]), (), name)
 
 
 def _quantile(scope: Scope, node: Node, kind: str) -> tuple[str, Fraction]:

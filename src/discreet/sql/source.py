@@ -62,11 +62,7 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     ("EXISTS ANY SOME", "a subquery is not answered", PLAIN),
     ("ALL", "ALL is not read", "Leave it out."),
-    (
-        "ROLLUP CUBE GROUPING SETS",
-        "several groupings at once are not answered",
-        "Ask them one at a time.",
-    ),
+    ("ROLLUP CUBE GROUPING SETS", "several groupings at once are not answered", "Ask them one at a time."),
     ("TABLESAMPLE SAMPLE", "sampling is not answered", "Leave it out: the answer is about all rows."),
     (
         "ISNULL NOTNULL UNKNOWN",
@@ -101,7 +97,7 @@ _REASONS = {word: (reason, hint) for words, reason, hint in _TOPICS for word in 
 # Text and names in quotes, whole; then what may not be outside them.
 _OUTSIDE = re.compile(
     r"""(?P<prefix>(?<=\w)['"])|'(?:[^']|'')*'|"(?:[^"]|"")*"|(?P<open>['"])|(?P<comment>--|/\*|\#)"""
-    r"""|(?P<odd>[^\w \t\r\n(),.*=<>!;-]|(?![\x00-\x7f])\w)""",
+    r"""|(?P<odd>[^\w \t\r\n(),.*=<>!;-]|(?![\x00-\x7f])\w)"""
 )
 
 
@@ -152,8 +148,17 @@ def source(text: object, domain: object, table: object) -> Source:
         sign = match[0]
         # Letters of other alphabets may be in names; digits of others, marks and invisible ones may not.
         letter = match.lastgroup == "odd" and not sign.isascii() and sign.isalpha()
-        if match.lastgroup is not None and not letter:
-            raise _odd(found, match)
+        if match.lastgroup is None or letter:
+            continue
+        at = match.start()
+        if match.lastgroup == "prefix":
+            raise found.refused(at, "a quotation mark directly after a word is not read", "Texts look like 'F'.")
+        if match.lastgroup == "open":
+            hint = "Close it by the same mark; inside a text write the mark twice: 'it''s'."
+            raise found.refused(at, f"the quotation mark {sign} is opened and never closed", hint)
+        known = found.not_answered(at, sign)
+        hint = "Outside quotes a question holds letters, digits and the signs ( ) , . * = < > ! - ; only."
+        raise known or found.refused(at, f"the character {character(sign)} is not read outside quotes", hint)
     return found
 
 
@@ -175,18 +180,6 @@ def shown(part: str) -> str:
 def character(sign: str) -> str:
     """A character by its name."""
     return f"{unicodedata.name(sign, 'a control character')} (U+{ord(sign):04X})"
-
-
-def _odd(asked: Source, found: re.Match[str]) -> UnsupportedQuery:
-    at, sign = found.start(), found[0]
-    if found.lastgroup == "prefix":
-        return asked.refused(at, "a quotation mark directly after a word is not read", "Texts look like 'F'.")
-    if found.lastgroup == "open":
-        hint = "Close it by the same mark; inside a text write the mark twice: 'it''s'."
-        return asked.refused(at, f"the quotation mark {sign} is opened and never closed", hint)
-    known = asked.not_answered(at, sign)
-    hint = "Outside quotes a question holds letters, digits and the signs ( ) , . * = < > ! - ; only."
-    return known or asked.refused(at, f"the character {character(sign)} is not read outside quotes", hint)
 
 
 def _cut(text: str, size: int) -> str:

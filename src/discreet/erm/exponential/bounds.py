@@ -1,7 +1,7 @@
 """The exponential mechanism as a solver of empirical risk minimisation (lecture 9): what it promises, and the choice.
 
     LineExponential, RankQuantile    one number: mean, median, quantile, on the column's own grid      `line`
-    GridExponential, CustomLoss      up to 5 dimensions; any bounded loss in up to 3                  `grid`, `custom`
+    GridExponential, CustomLoss      up to 5 dimensions; any bounded loss in up to 3                  `grid`
 
 A release w has P[w] proportional to exp(-rate * F(w)), F the sum of the losses plus n times the regularizer. Three
 theorems bound its excess L(w) - min L, L = F / n, for tables of at most k n rows, k rows per person; the best that
@@ -25,10 +25,9 @@ from dataclasses import dataclass
 
 from discreet.core import Funds, ParameterError
 from discreet.data import Facts
-from discreet.erm.exponential.custom import MOST_LISTED, CustomLoss
-from discreet.erm.exponential.grid import GridExponential, LinearProblem
-from discreet.erm.exponential.grid_points import Cover
+from discreet.erm.exponential.grid import MOST_LISTED, CustomLoss, GridExponential, LinearProblem
 from discreet.erm.exponential.line import Line, LineExponential
+from discreet.erm.exponential.samplers import Cover
 from discreet.erm.risk import Risk, public_size
 from discreet.mechanisms import RankQuantile, calibrate
 from discreet.method import Promise
@@ -78,9 +77,7 @@ class Tail:
 def lecture_tail(slope: float, dimension: int, diameter: float, rate: float) -> Tail | None:
     """Lecture 9's theorem with its constants: any F that is `slope`-Lipschitz; None where it says nothing."""
     ratio = rate * slope * diameter / dimension
-    if ratio < 1:
-        return None
-    return Tail("lecture 9: Lipschitz losses", 1, dimension * (1 + math.log(ratio)))
+    return Tail("lecture 9: Lipschitz losses", 1, dimension * (1 + math.log(ratio))) if ratio >= 1 else None
 
 
 def convex_tail(dimension: int) -> Tail:

@@ -5,7 +5,7 @@
 
 The grid's points are the centres of equal cells that fill the box; of a ball those that lie in it. What a row adds to
 the height of a point is an integer that depends on the row and on public numbers alone. For a loss of a user's own the
-grid is listed. For a linear model it is not (`cell_sampler`): it may have 2^22 points on an axis. The regularizer,
+grid is listed. For a linear model it is not (`samplers.Cells`): it may have 2^22 points on an axis. The regularizer,
 times the public size, is a base measure, which costs nothing.
 
 Heights of a linear model are convex in exact integers. A point w has integer coordinates on the grid of a
@@ -22,22 +22,19 @@ Outside the feasible set the slopes at the ends of the table go on, so T is conv
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact
+from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact, record
 from discreet.data import Batch, Dataset, Facts, Floats, Ints, common_unit
-from discreet.erm.exponential.cell_sampler import Cells, Oracle, Tangent
-from discreet.erm.exponential.custom import CustomLoss, CustomProblem
-from discreet.erm.exponential.grid_points import Cover, Lattice, Mesh, Point, dot
-from discreet.erm.features import STEPS, blocks
+from discreet.erm.exponential.samplers import Cells, Cover, Lattice, Mesh, Oracle, Point, Tangent, dot
 from discreet.erm.gradient import MomentPass, SlopePass, pass_over, slope_table
-from discreet.erm.risk import Risk
-from discreet.query import person_range
+from discreet.erm.problem import STEPS, FeasibleSet, Risk, blocks, public_size
+from discreet.query import alone, person_range
 
 MOST_AXES = 5
 MOST_POINTS = 2**22  # on an axis
@@ -47,6 +44,55 @@ _ENTRIES = 2**18  # of a table of slopes
 _SLOPE_BITS = 20  # a slope is an integer of at most this many bits, or fewer if sums would not be exact
 _HALF_WORD = 31
 _BLOCK_ROWS = 2**17  # no block of rows is longer
+MOST_LISTED = 2**22  # points of a grid that is listed
+MOST_WORK = 2**36  # losses that are computed for it
+_LOSS_STEPS = 2**20  # integers between 0 and the bound of a loss of a user's own
+
+
+@dataclass(frozen=True, slots=True)
+class CustomLoss:
+    """Any bounded loss: loss(points, row) -> one number for each of the points, an (N, dimension) array.
+
+    Each row {column: value} is shown alone; numbers are cut to [0, bound], and a row for which the function fails, or
+    does not return N numbers, counts as 0; so does a NaN. The function must keep no memory of rows.
+
+    regularizer  any function of the points, regularizer(points) -> N numbers
+    lipschitz    the owner states how steep the loss is; only a promise about the excess risk rests on it
+    label        what the ledger calls it: a function cannot be recorded, its bound and its label are
+    """
+
+    NAME: ClassVar[str] = "custom-loss/1"
+    loss: Callable[[Floats, dict[str, Any]], Any]
+    bound: Fraction
+    label: str
+    feasible: FeasibleSet
+    dimension: int = 1
+    regularizer: Callable[[Floats], Any] | None = None
+    lipschitz: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.loss):
+            raise ParameterError(f"loss must be a function of (points, row), found {self.loss!r}")
+        if self.regularizer is not None and not callable(self.regularizer):
+            raise ParameterError(f"regularizer must be a function of the points, found {self.regularizer!r}")
+        exact.text(label=self.label)
+        bound, dimension = exact.moderate(bound=self.bound), exact.whole(dimension=self.dimension)
+        lipschitz = None if self.lipschitz is None else exact.positive(lipschitz=self.lipschitz)
+        exact.freeze(self, bound=bound, dimension=dimension, lipschitz=lipschitz)
+
+    def centre_excess(self, facts: Facts) -> float:
+        """What any point can be worse than the best, at most."""
+        return float(self.bound) * facts.neighbours.rows
+
+    def sum_slope(self, facts: Facts, beyond: float) -> float | None:
+        """How steep the sum of the losses is, if the owner states it."""
+        if self.lipschitz is None or self.regularizer is not None:
+            return None
+        return public_size(facts) * facts.neighbours.rows * float(self.lipschitz)
+
+    def stated_record(self) -> dict[str, Any]:
+        stated = {"label": record(self.label), "bound": record(self.bound), "dimension": self.dimension}
+        return {"name": self.NAME, **stated, "feasible": record(self.feasible)}
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -77,10 +123,8 @@ class GridExponential:
     def guarantee(self, facts: Facts) -> Guarantee:
         problem = self.problem(facts)
         checked_rate(self.rate * problem.unit * problem.highest)
-        span = checked_rate(self.rate * problem.unit) * person_range(
-            facts.neighbours, added=problem.range, replaced=2 * problem.range
-        )
-        return Guarantee.of_bounded_range(span, neighbours=facts.neighbours)
+        moved = person_range(facts.neighbours, added=problem.range, replaced=2 * problem.range)
+        return Guarantee.of_bounded_range(checked_rate(self.rate * problem.unit) * moved, neighbours=facts.neighbours)
 
     def problem(self, facts: Facts) -> Problem:
         return problem_of(self.risk, self.points, facts)
@@ -114,11 +158,10 @@ class SquaredHeights:
         linear = [-2 * steps * moment for moment in moments[-1]]
 
         def tangents(points: Sequence[Point]) -> list[Tangent]:
-            turned = [[dot(row, w) for row in matrix] for w in points]
-            return [
-                (dot(image, w) + dot(linear, w), tuple(2 * a + b for a, b in zip(image, linear, strict=True)))
-                for image, w in zip(turned, points, strict=True)
-            ]
+            images = [[dot(row, w) for row in matrix] for w in points]
+            slopes = [tuple(2 * a + b for a, b in zip(image, linear, strict=True)) for image in images]
+            values = [dot(image, w) + dot(linear, w) for image, w in zip(images, points, strict=True)]
+            return list(zip(values, slopes, strict=True))
 
         return tangents
 
@@ -247,11 +290,70 @@ class LinearProblem:
         return self.lattice.mesh(self.grid)
 
 
+class CustomProblem:
+    """A user's own loss on a grid that is listed; the attributes are those of LinearProblem."""
+
+    convex = False
+
+    def __init__(self, risk: CustomLoss, points: int, facts: Facts) -> None:
+        if risk.dimension > 3:
+            raise ParameterError(f"a grid of any loss is for at most 3 dimensions, found {risk.dimension}")
+        work = points**risk.dimension * max(1, facts.size or 1) * facts.neighbours.rows
+        if points**risk.dimension > MOST_LISTED or work > MOST_WORK:
+            raise ParameterError(
+                f"{points} points on each of {risk.dimension} axes are more than 2**22, or more than 2**36 losses of "
+                "all rows: take fewer"
+            )
+        self.risk, self.dimension = risk, risk.dimension
+        self.lattice = Lattice.of(risk.feasible, risk.dimension, points)
+        self.unit = risk.bound / _LOSS_STEPS
+        self.range, self.row_error, self.highest = _LOSS_STEPS, float(self.unit), 2**62
+        self.base = np.zeros(1, dtype=np.int64)
+        if risk.regularizer is not None:
+            self.base = self._penalty(risk.regularizer, public_size(facts) / self.unit)
+
+    def cover(self) -> Cover:
+        return Cover.of(self.lattice, self.risk.feasible)
+
+    def draw(self, data: Dataset, rate: Fraction, rng: Rng) -> Floats:
+        points = self.points()
+        heights = data.exact_sum(lambda batch: self.summed(batch, points))
+        return np.asarray(points[rng.select(-(heights + self.base), rate)]).copy()
+
+    def points(self) -> Floats:
+        """All points of the grid; a user's function cannot change them."""
+        points = self.lattice.listed()
+        points.flags.writeable = False
+        return points
+
+    def summed(self, batch: Batch, points: Floats) -> Ints:
+        """The sums over a batch of the integers of its rows, each computed alone."""
+
+        def losses(row: dict[str, Any]) -> Floats:
+            return np.array(self.risk.loss(points, row), float).reshape(len(points))
+
+        total, bound = np.zeros(len(points), dtype=np.int64), float(self.risk.bound)
+        for row in batch.plain_rows():
+            values = alone(losses, row, np.nan)
+            cut = np.clip(np.where(np.isnan(values), 0.0, values) * np.ones(len(points)), 0.0, bound)
+            total += np.floor(cut / bound * _LOSS_STEPS).astype(np.int64)
+        return total
+
+    def _penalty(self, regularizer: Callable[[Floats], Any], steps: Fraction) -> Ints:
+        """A user's regularizer in integers: public, so whatever is wrong with it is said."""
+        points = self.points()
+        try:
+            values = np.array(regularizer(points), dtype=np.float64).reshape(len(points)) * float(steps)
+        except Exception as error:
+            raise ParameterError(f"the regularizer failed on the grid's {len(points)} points: {error}") from None
+        if not np.isfinite(values).all() or float(np.abs(values).max(initial=0.0)) >= 2**61:
+            raise ParameterError("the regularizer must give finite numbers that do not dwarf the bound of the loss")
+        return np.rint(values).astype(np.int64)
+
+
 Problem = LinearProblem | CustomProblem
 
 
 def problem_of(risk: Risk | CustomLoss, points: int, facts: Facts) -> Problem:
     """What a grid with this many points on each axis makes of a risk; ParameterError if it is too much."""
-    if isinstance(risk, CustomLoss):
-        return CustomProblem(risk, points, facts)
-    return LinearProblem(risk, points, facts)
+    return CustomProblem(risk, points, facts) if isinstance(risk, CustomLoss) else LinearProblem(risk, points, facts)

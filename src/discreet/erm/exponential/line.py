@@ -17,9 +17,8 @@ from typing import ClassVar
 
 from discreet.core import Exact, Guarantee, Neighbours, ParameterError, Rng, checked_rate, exact
 from discreet.data import Dataset, Facts, Number, common_unit
-from discreet.erm.exponential.grid_points import Cover
-from discreet.erm.losses import Below, IntegerLoss
-from discreet.erm.risk import Risk
+from discreet.erm.exponential.samplers import Cover
+from discreet.erm.problem import Below, IntegerLoss, Risk
 from discreet.mechanisms import ColumnSums, Unimodal, first
 from discreet.query import person_range
 
