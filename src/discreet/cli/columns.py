@@ -8,7 +8,6 @@ from typing import Any
 
 import discreet as dp
 from discreet.cli.kit import ParameterError, one_line
-from discreet.data import Column, spell
 from discreet.schema import kind_of
 
 LEVELS_OR_BOUNDS = "levels, or a number with bounds"
@@ -42,7 +41,7 @@ def in_words(column: Any) -> tuple[str, str]:
     missing = ", or missing" if column.missing else ""
     if kind == "any number":
         return kind, f"without bounds{missing}"
-    low, high, step = map(spell, (column.low, column.high, column.step))
+    low, high, step = map(dp.data.spell, (column.low, column.high, column.step))
     return kind, f"{low} to {high} in steps of {step}{missing}"
 
 
@@ -71,7 +70,7 @@ def clipping(question: str, domain: dp.Domain, table: str) -> dict[str, Any] | N
 
 
 def chosen_columns(
-    domain: dp.Domain, target: str, features: str | None, serves: Callable[[Column], bool], words: str
+    domain: dp.Domain, target: str, features: str | None, serves: Callable[[dp.data.Column], bool], words: str
 ) -> list[str]:
     """The features: those that are named, or all but the target that can serve; words say what that takes."""
     domain.column(target)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import discreet as dp
 from discreet.cli.kit import OpenTable, one_line
-from discreet.funds import NOTHING, Books, Price
 
 if TYPE_CHECKING:
     from discreet.estimators.base import FitGuarantee
@@ -57,8 +56,8 @@ class Payment:
     unit: str | None
     entry: int
     hash: str
-    price: Price
-    left: Books
+    price: dp.funds.Price
+    left: dp.funds.Books
     part: Fraction | None
     more: int
     whose: str | None = None
@@ -103,6 +102,6 @@ def receipt(at: OpenTable, guarantee: FitGuarantee, entry: int, *, replayed: boo
     """The receipt of an entry that was just charged, or whose stored release was given back."""
     left, price = at.ledger.remaining(allowance=at.allowance), at.ledger.price(guarantee.guarantee)
     again: Any = SimpleNamespace(guarantee=lambda facts: guarantee.guarantee)  # another release with the same price
-    paid, more = NOTHING if replayed else price, left.how_many(again, facts=at.table.facts)
+    paid, more = dp.funds.NOTHING if replayed else price, left.how_many(again, facts=at.table.facts)
     found = (at.ledger.identity.unit, entry, at.ledger.entry(entry)["hash"], paid)
     return Payment(guarantee, *found, left, left.part_of(paid), more, at.allowance, replayed)

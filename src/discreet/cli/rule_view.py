@@ -6,15 +6,12 @@ import shlex
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import discreet as dp
 from discreet.cli.columns import categories, declaration, plain
 from discreet.cli.kit import Lines, OpenTable, ParameterError, one_line
 from discreet.cli.price_view import Payment
-
-if TYPE_CHECKING:
-    from discreet.query import Predicate
 
 READING = (
     "A row is labelled positive where the sentence holds. A number is moved into low .. high and rounded down to a "
@@ -22,7 +19,7 @@ READING = (
 )
 
 
-def condition(learned: Any) -> Predicate:
+def condition(learned: Any) -> dp.query.Predicate:
     """A learned rule (a `LearnedRule`, as in all functions here) as a condition that can be asked about. Two intervals
     of one column are joined."""
     intervals = learned.rule.intervals(learned.domain)
@@ -38,11 +35,11 @@ def condition(learned: Any) -> Predicate:
     return dp.And(*(_codes(learned.domain, *each) for each in joined))
 
 
-def _codes(domain: dp.Domain, name: str, first: int, last: int, inside: bool) -> Predicate:
+def _codes(domain: dp.Domain, name: str, first: int, last: int, inside: bool) -> dp.query.Predicate:
     """The column's code is in first .. last, or it is not."""
     column: Any = domain.column(name)
     if first > last:
-        holds: Predicate = dp.Or()
+        holds: dp.query.Predicate = dp.Or()
     elif not column.ordered:
         holds = dp.Missing(name) if first == column.missing_code else dp.Equals(name, column.value(first))
     elif first == 0 and last == column.steps and not column.missing:
