@@ -263,7 +263,7 @@ class Methods(Sequence[Method | Refused]):
 
     def find(self, name: str) -> Method | Refused:
         """This method, or why it does not apply."""
-        if exact.text(method=name) not in self.names:
+        if name not in self.names:
             raise ParameterError(f"method must be one of auto, {', '.join(self.names)}; found {name!r}")
         if name not in self._made:
             try:

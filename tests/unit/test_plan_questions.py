@@ -154,7 +154,7 @@ def test_a_noisy_histogram_is_for_small_domains(bits, size):
     by_hand = math.sqrt(2**bits / (4 * RHO)) * norm.isf(0.05 / (2 * 10**6)) / 0.05
     assert by_hand == pytest.approx(size, rel=0.02)
     assert 1.07 < found.needed / by_hand < 1.1
-    assert "beforehand" in found.assuming
+    assert "in advance" in found.assuming
 
 
 def test_a_noisy_histogram_beats_averaged_weights_up_to_some_domain():
