@@ -32,6 +32,7 @@ Proof.     The weights exp(-k^2 / (2 s^2)) add up to at least sqrt(2 pi) s (Pois
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -47,7 +48,7 @@ ONE = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class _AnyNoise:
+class _AnyNoise(ABC):
     """What all laws have in common."""
 
     scale: Fraction
@@ -61,11 +62,13 @@ class _AnyNoise:
             raise ParameterError("floats cannot hold sums in the units of this column: declare it in other units")
         return self.scale / unit
 
+    @abstractmethod
     def reach(self, log_failure: float, *, unit: Fraction = ONE) -> int:
-        raise NotImplementedError
+        """A number of steps, at least 1, that the noise reaches with probability at most exp(log_failure)."""
 
+    @abstractmethod
     def sum_reach(self, spent: Floats, copies: Floats, *, unit: Fraction = ONE) -> Floats:
-        raise NotImplementedError
+        """A bound on sums of `copies` noises, each exceeded with probability at most exp(-spent)."""
 
     def quantile(self, failure: float, *, copies: float = 1, log_sets: float = 0.0, unit: Fraction = ONE) -> float:
         """None of exp(log_sets) fixed sums of `copies` noises exceeds this but with probability failure."""

@@ -14,6 +14,7 @@ lie anywhere, and are compared as exact fractions.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -103,7 +104,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class _Conversation:
+class _Conversation(ABC):
     """What the two versions have in common: all but the law of the noise."""
 
     threshold_scale: Fraction
@@ -143,8 +144,9 @@ class _Conversation:
     def look(self, ask: IsAbove | IsFar, data: Dataset) -> Looked:
         return Looked(ask.margin(data))
 
+    @abstractmethod
     def _noise(self, scale: Fraction, rng: Rng) -> int:
-        raise NotImplementedError
+        """One draw of the law whose price `guarantee` states."""
 
     def begin(self, data: Dataset, rng: Rng) -> int:
         return self._noise(self.threshold_scale / self.sensitivity, rng)

@@ -34,6 +34,7 @@ import contextlib
 import functools
 import itertools
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -333,7 +334,7 @@ class Ending:
         return LaplaceNoise(self.side_scale).tail(outside)
 
 
-class _Prefixes:
+class _Prefixes(ABC):
     """What the two prefix routines share: the last two steps, and the way to the point."""
 
     __slots__ = ()
@@ -358,9 +359,9 @@ class _Prefixes:
         shared = self.shared(values, size, rng)
         return self.ending.transcript(values, digits_apart(values[:-1], values[1:]), shared, size, rng)
 
+    @abstractmethod
     def shared(self, values: Values, size: int, rng: Rng) -> int:
         """Step 1: the number of digits."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
