@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import click
 
 from discreet.cli.kit import Command
-
-_NAME = "discreet_tour"
+from discreet.cli.shipped import load
 
 
 @click.command(cls=Command)
@@ -44,16 +39,4 @@ def tour(folder: Path, no_report: bool, files: Path | None) -> None:
 
         click.echo(f"{example.write(files)}: {', '.join(example.FILES)} are here to try things on")
         return
-    load_tour().tour(folder, report=not no_report)
-
-
-def load_tour() -> ModuleType:
-    """The package of the tour: `examples/tour` of the checkout that discreet is run from, or the installed one."""
-    checkout = Path(__file__).parents[3] / "examples" / "tour" / "__init__.py"
-    if _NAME not in sys.modules and checkout.is_file():
-        spec = importlib.util.spec_from_file_location(_NAME, checkout)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[_NAME] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[_NAME])
-    return importlib.import_module(_NAME)
+    load("tour").tour(folder, report=not no_report)
