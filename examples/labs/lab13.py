@@ -491,18 +491,23 @@ def falling(here: Settings) -> Shown:
                 "a twin that steps away from the answer",
             )
         )
-    picture = over(
+    y = Scale("KL(table || hypothesis)", (-0.1, 1.15 * bound))
+    every, few = (max(x for line in part for x, _ in line.points) for part in (lines, lines[2:4]))
+    names = [line.label for line in lines]
+    tables = [dict(line.points) for line in lines]
+    picture = plot(
         "KL falls with every update",
         f"KL starts at {number(start)} of at most ln|D| = {number(bound)}. The lecture's program made "
-        f"{len(game(here, LECTURE).updates)} updates, "
-        f"pmw {len(game(here, BETTER).updates)}.",
-        "Each point is an update. The dotted lines are what the updates prove: ln|D| minus all guaranteed falls. "
-        "KL cannot be "
-        "negative, so the dotted line can cross 0 at most once: that bounds the number of updates, whatever is asked.",
-        Scale("update", (-0.5, max(x for line in lines for x, _ in line.points) + 0.5)),
-        Scale("KL(table || hypothesis)", log=False),
-        lines,
-        columns=2,
+        f"{len(game(here, LECTURE).updates)} updates, pmw {len(game(here, BETTER).updates)}.",
+        "Each point is an update; below, the first ones once more. The dotted lines are what the updates prove: "
+        "ln|D| minus "
+        "all guaranteed falls. KL is never negative, and it is below the dotted line: so there are only as many "
+        "updates "
+        "as the dotted line needs to reach 0, whatever is asked.",
+        ["update", *names],
+        [(turn, *(each.get(turn) for each in tables)) for turn in range(int(every) + 1)],
+        Panel(Scale("update", (-0.5, every + 0.5)), y, lines, 3.0),
+        Panel(Scale("update", (-0.3, few + 2.3)), y, [dataclasses.replace(line, label="") for line in lines], 2.6),
     )
     return Shown([picture], checks)
 
@@ -652,7 +657,7 @@ def sizes(here: Settings) -> Shown:
         "it outside, "
         "and the computed sizes of the lecture's own program grow like that, once k is above the largest number "
         "of updates.",
-        Scale("k, questions"),
+        Scale("k, questions", ticks=[10, counts[2], counts[-1]]),
         Scale("persons needed"),
         lines,
     )
