@@ -133,7 +133,7 @@ def setting(default: Any, says: str, *, least: float = 1, most: float = float("i
 
 
 class Checked:
-    """Settings that refuse values outside their range."""
+    """Settings that refuse values outside their range, and show themselves with their meaning."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
@@ -142,6 +142,9 @@ class Checked:
                 raise ParameterError(
                     f"{field.name} must be from {least:g} to {most:g}, found {value!r}", argument=field.name
                 )
+
+    def _repr_html_(self) -> str:
+        return _html(settings_grid(self))
 
 
 def check_grid(checks: Iterable[Check]) -> report.Grid:
