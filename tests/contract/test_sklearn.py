@@ -19,6 +19,8 @@ NO_NOISE = 10**40
 
 def _signs(rows):
     """What the checks bring, as the booleans that conjunctions are about: column 1 holds where all numbers are > 0."""
+    if hasattr(rows, "toarray"):
+        rows = rows.toarray()
     if hasattr(rows, "columns"):
         above = rows > 0
         above.isetitem(0, above.all(axis=1))

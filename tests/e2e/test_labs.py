@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -71,6 +72,19 @@ def test_statements_and_algorithms_come_first_and_the_attack_last(number):
     assert "statement" in shown(number)[0][1].parts[0].columns
     assert "line" in shown(number)[0][1].parts[1].columns
     assert "ttack" in sections[-1].title
+
+
+def test_the_course_map_names_sections_that_the_labs_have():
+    text = (Path(__file__).parents[2] / "docs" / "course.md").read_text()
+    parts = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    lectures = {int(found[1]): part for part in parts if (found := re.match(r"Lecture (\d+):", part))}
+    assert sorted(lectures) == list(labs.NUMBERS)
+    for number, part in lectures.items():
+        titles = {section.title for section in labs.lab(number).sections}
+        rows = [re.split(r"(?<!\\) \| ", row.strip("| ")) for row in part.splitlines() if row.startswith("| ")]
+        named = {each for row in rows[1:] for each in row[2].split("; ") if each != "-"}
+        assert named <= titles
+        assert len(named) >= 6
 
 
 def test_the_same_settings_give_the_same_pictures():

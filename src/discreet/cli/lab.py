@@ -43,13 +43,13 @@ def lab(number: str, out: Path | None, force: bool, **given: Any) -> None:
     """
     from discreet import report
 
+    chosen = load("labs").lab(int(number))
+    settings = chosen.settle(**{name: value for name, value in given.items() if value is not None})
     where = out or Path(f"lab{int(number):02d}.html")
     if where.suffix.lower() not in (".html", ".htm"):
         raise ParameterError(f"the page is HTML, so its name ends in .html; found {where.name}")
     if where.exists() and not force:
         raise ParameterError(f"{where.name} is there already: choose another name, or overwrite it with --force")
-    chosen = load("labs").lab(int(number))
-    settings = chosen.settle(**{name: value for name, value in given.items() if value is not None})
     output = Output()
     with output.working(f"lab {number}"):
         text = chosen.page(settings)
