@@ -11,6 +11,7 @@ behind.
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -135,6 +136,7 @@ def _signature(thing: Any) -> str:
         return ""
     bare = [each.replace(annotation=inspect.Parameter.empty) for each in found.parameters.values()]
     shown = str(found.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    shown = re.sub(r"<(?:function|class) '?([\w.]+)[^>]*>", r"\1", shown)  # no addresses
     return "" if isinstance(thing, type) and shown == "(*args, **kwds)" else shown
 
 

@@ -293,7 +293,7 @@ def _plane_density(here: Settings) -> list[Any]:
     """The same in two dimensions, as a map, with draws."""
     data, x, y = points(min(here.n, 100), 2, here.seed)
     mechanism = proposed(plane_risk(), data.facts, here.epsilon)
-    drawn = [tuple(map(float, w)) for w in released(mechanism, data, runs=60, seed=here.seed)]
+    drawn = [(float(a), float(b)) for a, b in released(mechanism, data, runs=60, seed=here.seed)]
     grid, rate = np.linspace(-1, 1, 25), float(mechanism.rate)
     value = np.array([[risk_value(Squared(), x, y, np.array([a, b])) for a in grid] for b in grid]) * len(x)
     inside = grid[None, :] ** 2 + grid[:, None] ** 2 <= 1
@@ -579,7 +579,8 @@ def few_people(here: Settings) -> Shown:
 
 def twenty_four(here: Settings) -> Shown:
     """Slip 3: the exponent epsilon n / 24 is private for small Delta only; exact epsilons over Delta."""
-    right, wrong = [], []
+    right: list[tuple[float, float]] = []
+    wrong: list[tuple[float, float]] = []
     for wide in (1, 2, 4, 8, 12, 16, 24, 48):
         for rate, into in ((Fraction(1, 2 * wide), right), (Fraction(1, 24), wrong)):
             domain = dp.Domain(x=dp.Number(0, wide, step=Fraction(wide, 2)))

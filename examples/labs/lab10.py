@@ -235,7 +235,7 @@ def iterates(here: Settings) -> Shown:
         slope = risk_gradient(loss, those.x, those.y, exact_path[t])
         u = exact_path[t] - rate * slope
         before_projection.append(u)
-        nearer.append(np.linalg.norm(feasible.project(u) - best.w) / max(1e-12, np.linalg.norm(u - best.w)))
+        nearer.append(np.linalg.norm(feasible.project(u) - best.w) / max(1e-12, float(np.linalg.norm(u - best.w))))
         apart = [float((each - best.w) @ (each - best.w)) for each in exact_path[t : t + 2]]
         progress.append(
             those.excess(exact_path[t]) / (rate / 2 * float(slope @ slope) + (apart[0] - apart[1]) / (2 * rate))
@@ -254,8 +254,10 @@ def iterates(here: Settings) -> Shown:
         axes.set_aspect("equal")
 
     lines = [
-        Series("PGD: w_0, w_1, ...", [tuple(map(float, w)) for w in exact_path], {"markersize": 3.5, "linewidth": 1.2}),
-        Series("Noisy PGD", [tuple(map(float, w)) for w in noisy_path], {"markersize": 3.5, "linewidth": 1.0}),
+        Series(
+            "PGD: w_0, w_1, ...", [(float(a), float(b)) for a, b in exact_path], {"markersize": 3.5, "linewidth": 1.2}
+        ),
+        Series("Noisy PGD", [(float(a), float(b)) for a, b in noisy_path], {"markersize": 3.5, "linewidth": 1.0}),
         Series("u_t before its projection", outside, {**DOTS, "markersize": 4, "marker": "x", "color": SERIES[3]}),
     ]
     finding = (
@@ -462,7 +464,7 @@ def noises(here: Settings) -> Shown:
         points = []
         for d in dimensions:
             facts = dp.Matrix(np.zeros((1, d)), [0], features=dp.Vector(d, norm=1), target=dp.Category(0, 1)).facts
-            mechanism = calibrate(lambda scale, kind=kind: kind(query, scale), funds=pot, facts=facts, precision=10)
+            mechanism = calibrate(functools.partial(kind, query), funds=pot, facts=facts, precision=10)
             points.append((d, math.sqrt(mechanism.noise.variance())))
             last[name] = mechanism
         lines.append(Series(name, points))
@@ -669,7 +671,7 @@ def _edge_subgradient() -> float:
 
 def _cut_length() -> float:
     """The length of one row's gradient of a million, as a descent with bound 1 adds it up."""
-    steep = Custom(lambda w, row: [1e6], bound=1, dimension=1, label="a subgradient at the edge")
+    steep = Custom(lambda w, row: [1e6], bound=Fraction(1), dimension=1, label="a subgradient at the edge")
     domain = dp.Domain(it=dp.Number(0, 1, step=1))
     passed = pass_over(Risk(steep, Constant(), "it", Ball(1)), domain)
     summed = passed.oracle(dp.Table({"it": [1]}, domain))(np.ones(1))

@@ -573,7 +573,9 @@ def _named(literals: Sequence[int] | set[int]) -> str:
 
 def lost_logarithm(here: Settings) -> Shown:
     """Slips 3 and 4: the exact failure of the exponential mechanism at the lecture's n and at the right one."""
-    lecture, right, class_sizes = [], [], []
+    lecture: list[tuple[int, float]] = []
+    right: list[tuple[int, float]] = []
+    class_sizes = []
     dims = [d for d in (3, 4, 5, 6, 8, 10) if d <= max(here.d, 6)]
     rate = Fraction(str(here.epsilon)) / 2
     for d in dims:

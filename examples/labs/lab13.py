@@ -297,7 +297,7 @@ def statements(here: Settings) -> Shown:
     """The statements, the algorithm, and the parameters of both programs."""
     both = [made(here, method) for method in (LECTURE, BETTER)]
     facts = people(here.n, here.d, here.seed).table.facts
-    rows_ = [
+    rows_: list[tuple[Any, ...]] = [
         ("threshold asked for, persons", *(float(each.theta) for each in both)),
         ("noise of the threshold, scale", *(float(each.threshold.threshold_scale) for each in both)),
         ("noise of a question, scale", *(float(each.threshold.question_scale) for each in both)),
@@ -324,7 +324,10 @@ def statements(here: Settings) -> Shown:
 def window(here: Settings) -> Shown:
     """How often a threshold says yes, over the distance of the value from it, for both noises at one price."""
     scale, price, runs = Fraction(20), Fraction(3, 20), 60
-    kinds = {"two-sided (lecture)": AboveThresholdLaplace(scale, scale), "one-sided": AboveThreshold(scale, scale)}
+    kinds: dict[str, AboveThresholdLaplace | AboveThreshold] = {
+        "two-sided (lecture)": AboveThresholdLaplace(scale, scale),
+        "one-sided": AboveThreshold(scale, scale),
+    }
     domain = dp.Domain(x=dp.Number(0, 999, step=1))
     table = dp.Table({"x": np.arange(1000)}, domain, name="a thousand")
     offsets = list(range(-200, 201, 25))
@@ -393,7 +396,10 @@ def three_times(here: Settings) -> Shown:
     first, second = rows("v", "a", "b", "b"), rows("v", "a", "a", "b")
     a, b = (dp.Count(dp.Equals("v", level)) for level in "ab")
     honest = AboveThresholdLaplace(2, 2)
-    kinds = {"the lecture's threshold": honest, "a twin without noise on it": Twin(honest, no_threshold_noise)}
+    kinds: dict[str, Any] = {
+        "the lecture's threshold": honest,
+        "a twin without noise on it": Twin(honest, no_threshold_noise),
+    }
     counts, lines, worst = [0, 1, 2, 4, 6, 8, 10], [], {}
     for name, talk in kinds.items():
         points = []
