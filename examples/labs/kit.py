@@ -30,6 +30,13 @@ from discreet.rng import SeededRng
 GENEROUS = dp.Budget(10**6, "1/10")
 """The budget of a testing ledger: each lab prices its mechanisms itself, before it runs them."""
 
+READING = (
+    "The people of this lab are invented, and its randomness is seeded: the same settings give the same page. Below each "
+    "picture stand its checks, each a bound of a theorem beside the number that was measured. A verdict that begins with "
+    "above and gives a reason means that a hypothesis was dropped on purpose. Words such as epsilon, delta, sensitivity "
+    "or ledger are in the glossary of the documentation (docs/glossary.md)."
+)
+
 DOTS: dict[str, Any] = {"linestyle": "", "markersize": 6}
 LINE: dict[str, Any] = {"marker": None}
 BOUND: dict[str, Any] = {"marker": None, "color": INK, "linestyle": "-", "linewidth": 1.4}
@@ -105,7 +112,7 @@ class Lab:
     def page(self, settings: Any = None, progress: Callable[[str], None] = lambda title: None) -> str:
         """The whole lab as one HTML page that needs nothing else."""
         here = self.settings if settings is None else settings
-        parts: list[report.Part] = [report.Heading("Settings"), settings_grid(here)]
+        parts: list[report.Part] = [READING, report.Heading("Settings"), settings_grid(here)]
         for section in self.sections:
             progress(section.title)
             parts += [report.Heading(section.title), section.words]

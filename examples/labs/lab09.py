@@ -109,7 +109,7 @@ def proposed(risk: Risk, facts: Any, epsilon: float) -> LineExponential | GridEx
 # --- words ------------------------------------------------------------------------------------------------------------
 
 LINES = report.Grid(
-    ("line", "the lecture", "discreet, erm.exponential"),
+    ("line", "lecture", "discreet"),
     [
         (
             "given",
@@ -133,7 +133,7 @@ LINES = report.Grid(
             "one dimension: milliseconds; up to five: seconds for convex losses",
         ),
     ],
-    "The lecture's algorithm, line by line, and ours beside it.",
+    "The lecture's algorithm, line by line, and ours beside it: erm.exponential.",
 )
 
 THEOREMS = report.Grid(

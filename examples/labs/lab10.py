@@ -140,7 +140,7 @@ def proposed(
 # --- words ------------------------------------------------------------------------------------------------------------
 
 LINES = report.Grid(
-    ("line", "PGD of the lecture", "Noisy PGD of the lecture", "discreet, erm.descent.Descent"),
+    ("line", "PGD", "Noisy PGD", "discreet"),
     [
         ("1", "w_0 <- any point of C", "the same", "w_0 <- the centre of C (public)"),
         (
@@ -175,7 +175,7 @@ LINES = report.Grid(
             "T Gaussian mechanisms on vectors, Renyi composition; charged before line 1",
         ),
     ],
-    "The lecture's algorithm, line by line, and ours beside it.",
+    "The lecture's two algorithms, line by line, and ours beside them: erm.descent.Descent.",
 )
 
 THEOREMS = report.Grid(
@@ -235,7 +235,9 @@ def iterates(here: Settings) -> Shown:
         slope = risk_gradient(loss, those.x, those.y, exact_path[t])
         u = exact_path[t] - rate * slope
         before_projection.append(u)
-        nearer.append(np.linalg.norm(feasible.project(u) - best.w) / max(1e-12, float(np.linalg.norm(u - best.w))))
+        nearer.append(
+            float(np.linalg.norm(feasible.project(u) - best.w)) / max(1e-12, float(np.linalg.norm(u - best.w)))
+        )
         apart = [float((each - best.w) @ (each - best.w)) for each in exact_path[t : t + 2]]
         progress.append(
             those.excess(exact_path[t]) / (rate / 2 * float(slope @ slope) + (apart[0] - apart[1]) / (2 * rate))

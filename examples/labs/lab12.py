@@ -122,7 +122,7 @@ def in_box(box: Any, codes: Ints) -> Mask:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 BOX_LINES = report.Grid(
-    ("line", "the lecture's box learner", "discreet, pac.boxes.SlicedBox"),
+    ("line", "lecture", "discreet"),
     [
         (
             "1",
@@ -139,11 +139,11 @@ BOX_LINES = report.Grid(
         ("5", "the same for the second axis", "for every axis"),
         ("6", "answer with [a_1, b_1] x [a_2, b_2]", "the same"),
     ],
-    "The lecture's box learner, line by line, and ours beside it.",
+    "The lecture's box learner, line by line, and ours beside it: pac.boxes.SlicedBox.",
 )
 
 CONJ_LINES = report.Grid(
-    ("line", "take 1: noisy counts", "take 2: one literal at a time", "discreet"),
+    ("line", "take 1", "take 2", "discreet"),
     [
         (
             "start",

@@ -66,7 +66,7 @@ Box = tuple[int, int, int, int]  # first low, first high, second low, second hig
 class Settings(Checked):
     """The numbers of lab 13."""
 
-    n: int = setting(60_000, "invented persons, replace-one", least=1_000, most=10**7)
+    n: int = setting(90_000, "invented persons, replace-one", least=1_000, most=10**7)
     d: int = setting(12, "values of each of the two columns: |D| = d^2 cells", least=3, most=64)
     epsilon: float = setting(1.0, "privacy: the largest log-ratio of probabilities", least=0.01, most=50)
     delta: float = setting(1e-6, "privacy: the probability left aside", least=1e-12, most=0.1)
@@ -223,7 +223,7 @@ def _worst(those: People, weights: Weights, waiting: list[Box], rng: np.random.G
 # --- words ------------------------------------------------------------------------------------------------------------
 
 LINES = report.Grid(
-    ("line", "the lecture, method=lecture", "discreet, method=pmw"),
+    ("line", "lecture", "discreet"),
     [
         ("1", "X^ <- the uniform distribution on D", "the same"),
         (
@@ -255,7 +255,7 @@ LINES = report.Grid(
             "each threshold and each noisy answer is charged before it is opened",
         ),
     ],
-    "The lecture's algorithm, line by line, and ours beside it.",
+    'The lecture\'s algorithm, line by line (method="lecture"), and ours beside it (method="pmw").',
 )
 
 THEOREMS = report.Grid(
@@ -859,7 +859,8 @@ LAB = Lab(
             "set? The next question may depend on "
             "all answers so far. The curator must be within alpha every time, and may not spend more than "
             "(epsilon, delta) in all.\n\n"
-            "The curator keeps a hypothesis X^, a public guess of the whole table, and answers from it where it "
+            "D is the set of all possible rows, here d^2 cells. The curator keeps a hypothesis X^, a public "
+            "guess of the whole table, and answers from it where it "
             "is good enough. Whether it is good "
             "enough is asked of a noisy threshold, and a no costs nothing. Only where the guess is far off is "
             "the table measured, "
@@ -877,7 +878,9 @@ LAB = Lab(
             "The price of a threshold",
             "Any number of no and the first yes cost one price together. The lecture says e0 for noise of scale "
             "1/(e0 n). The law "
-            "of all answers can be listed for a small table, so the true price can be looked at.",
+            "of all answers can be listed for a small table, so the true price can be looked at. (e0 is the "
+            "epsilon that one "
+            "noise of this scale gives: on counts its scale is 1/e0 persons.)",
             three_times,
         ),
         Section(
