@@ -31,9 +31,12 @@ GENEROUS = dp.Budget(10**6, "1/10")
 """The budget of a testing ledger: each lab prices its mechanisms itself, before it runs them."""
 
 READING = (
-    "The people of this lab are invented, and its randomness is seeded: the same settings give the same page. Below each "
-    "picture stand its checks, each a bound of a theorem beside the number that was measured. A verdict that begins with "
-    "above and gives a reason means that a hypothesis was dropped on purpose. Words such as epsilon, delta, sensitivity "
+    "The people of this lab are invented, and its randomness is seeded: the same settings give the same page. "
+    "Below each "
+    "picture stand its checks, each a bound of a theorem beside the number that was measured. A verdict that "
+    "begins with "
+    "above and gives a reason means that a hypothesis was dropped on purpose. Words such as epsilon, delta, "
+    "sensitivity "
     "or ledger are in the glossary of the documentation (docs/glossary.md)."
 )
 

@@ -379,7 +379,7 @@ def over_n(here: Settings) -> Shown:
 def over_d(here: Settings) -> Shown:
     """Mean excess of a regression over d and n, in units of d G R / (epsilon n)."""
     lines, checks = [], []
-    sizes = [n for n in (100, 300, 1000, 3000) if n <= 3 * here.n]
+    sizes = [n for n in (100, 300, 1000, 3000) if n <= 3 * here.n] or [here.n]
     for d in range(1, here.d + 1):
         seen, stated = [], []
         for n in sizes:

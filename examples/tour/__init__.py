@@ -261,7 +261,7 @@ def _report(
     fitted: dict[str, Fitted],
     answered: Answered,
     *,
-    heading: bool,
+    heading: bool = True,
 ) -> None:
     if heading:
         screen.heading("The report")
