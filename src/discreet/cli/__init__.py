@@ -52,6 +52,8 @@ def commands() -> None:
              ask, fit, learn, synth, suggest-bounds      use it; --rehearse tries all of them on made-up rows
              ledger show, report                         look at it
              lab            the lectures behind it, as experiments
+
+    Each word (epsilon, alpha, unit, ledger, book, ...) is explained in docs/glossary.md.
     """
 
 
