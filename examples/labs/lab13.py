@@ -864,7 +864,8 @@ LAB = Lab(
             "is good enough. Whether it is good "
             "enough is asked of a noisy threshold, and a no costs nothing. Only where the guess is far off is "
             "the table measured, "
-            "with noise, and the guess corrected.",
+            "with noise, and the guess corrected.\n\n"
+            "Two programs play this game: the lecture's, and pmw, ours, which has the same idea and better constants.",
             statements,
         ),
         Section(
@@ -885,7 +886,8 @@ LAB = Lab(
         ),
         Section(
             "KL falls with every update",
-            "KL(X || X^) measures how far the hypothesis is from the table. It starts at no more than ln|D| and "
+            "KL(X || X^), the sum over all cells c of X(c) ln(X(c) / X^(c)), measures how far the hypothesis is "
+            "from the table. It starts at no more than ln|D| and "
             "is never negative. If every update "
             "makes it fall by a fixed amount, there are few updates. That is the whole proof of accuracy.",
             falling,
