@@ -1,4 +1,4 @@
-"""Adds the tour and the labs to the packages: they live in examples, and an installed `discreet tour` or `lab` imports them."""
+"""Adds the tour and the labs to the packages: they live in examples, and installed commands import them."""
 
 from setuptools import find_packages, setup
 

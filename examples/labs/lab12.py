@@ -371,8 +371,8 @@ def dimensions(here: Settings) -> Shown:
         + ", ".join(f"d^{power:.2f} ({name})" for name, power in grown.items() if power)
         + ".",
         f"Rows for alpha = {here.alpha:g} at ({here.epsilon:g}, {here.delta:g}), columns of {SIDE} values. The "
-        "class exercise asks why d^1.5; reorder-slice is a learner whose price does not depend on d. 2d interior "
-        "points cost sqrt(2d) times one of them by strong composition, and each may miss m rows.",
+        "class exercise asks why d^1.5: 2d interior points cost sqrt(2d) times one of them by strong composition, and "
+        "each may miss m rows. reorder-slice is a learner whose price does not depend on d.",
         Scale("d, columns", ticks=counts),
         Scale("rows needed"),
         lines,

@@ -132,6 +132,7 @@ def test_the_vector_of_products_is_never_longer_than_it_is_priced_for():
     [
         ({"n_components": None}, "n_components must be given"),
         ({"n_components": 4}, "at most the number of features, 3"),
+        ({"n_components": 0}, "n_components"),
         ({"row_norm": -1}, "row_norm"),
         ({"bounds": None}, "bounds must be given"),
         ({"epsilon": None}, "epsilon must be given"),
@@ -199,6 +200,17 @@ def test_a_private_pipeline_spends_shares_of_one_ledger_and_learns():
     assert ledger.spent().renyi > 0.98 * ledger.spent().caps.renyi
     with pytest.raises(BudgetExceeded):
         scaler(epsilon=1, delta=1e-6, ledger=ledger).fit(X)
+
+
+def test_a_part_of_the_table_is_divided_by_its_own_size():
+    """Fewer rows than the ledger's table has: a training set, under replace-one."""
+    table = dp.Matrix(X, LABELS, features=dp.Vector(3, norm=30), target=dp.Category(0, 1), name="people")
+    ledger = dp.Ledger.in_memory(dp.Budget(NO_NOISE, 1e-6), table)
+    half = scaler(epsilon=NO_NOISE / 4, delta=1e-9, ledger=ledger, size=len(X)).fit(X[: len(X) // 2])
+    assert half.mean_ == pytest.approx(INSIDE[: len(X) // 2].mean(axis=0), abs=1e-3)
+    two = projection(epsilon=NO_NOISE / 4, delta=1e-9, ledger=ledger, size=len(X)).fit(X[: len(X) // 2])
+    scaled = dp.DeclaredScaler(BOUNDS).fit(X).transform(X[: len(X) // 2])
+    assert two.mean_ == pytest.approx(scaled.mean(axis=0), abs=1e-3)
 
 
 # --- sparse -----------------------------------------------------------------------------------------------------------

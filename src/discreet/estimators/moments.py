@@ -30,6 +30,7 @@ from discreet.mechanisms import Gaussian, Laplace, Mechanism, calibrate
 from discreet.query import VectorSum
 
 _STEP = Fraction(1, 2**16)
+MOST_FEATURES = 200
 _ALONE = 3  # deviations of the noise that a variance must exceed to be believed
 
 
@@ -94,7 +95,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, _Moments):  # type:
             columns["rows"], declared["rows"] = np.ones(len(scaled)), Number(0, 1, step=1)
         data = reading.table_of(terms, columns, Domain(declared), len(scaled))
         sums = self._charge(terms, data, VectorSum(tuple(columns)))
-        size = float(data.facts.size or 1) if terms.neighbours.replace_one else max(1.0, float(sums[-1]))
+        size = max(1.0, float(sums[-1])) if "rows" in columns else _public_size(data)
         d = self.n_features_in_
         mean, square = np.clip(sums[:d] / size, -1, 1), np.clip(sums[d : 2 * d] / size, 0, 1)
         variance = square - mean**2
@@ -132,7 +133,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Moments):  # type:
                over the rows, on an integer grid, is one release, priced by `VectorSum` of a `Vector` of that norm.
     Accuracy.  Each entry of the second moment is off by about noise_ row_norm^2 / n.
     Edges.     Directions whose variance is below the noise are random ones. Signs are fixed so that the largest
-               coordinate of a component is positive.
+               coordinate of a component is positive. d (d + 3) / 2 numbers for each row are held in memory; at most 200
+               features.
     Reference. [DTTZ14].
 
     Learned: components_ (one row for each), explained_variance_, explained_variance_ratio_, mean_ (of scaled features),
@@ -150,6 +152,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Moments):  # type:
         kept = exact.whole(n_components=self.n_components)
         scaled = self._scaled(terms, X)
         d = self.n_features_in_
+        if d > MOST_FEATURES:
+            raise ParameterError(f"PCA takes at most {MOST_FEATURES} features, found {d}")
         if kept > d:
             raise ParameterError(f"n_components must be at most the number of features, {d}; found {kept}")
         norm = float(np.sqrt(d)) if self.row_norm is None else float(exact.positive(row_norm=self.row_norm))
@@ -158,7 +162,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Moments):  # type:
         features = Vector(moments.shape[1], norm=Fraction(1733 if counted else 1415, 1000))
         data = reading.held(terms, len(moments), lambda **how: Matrix(moments, features=features, **how))
         sums = self._charge(terms, data, VectorSum("x"))
-        size = max(1.0, float(sums[-1])) if counted else float(data.facts.size or 1)
+        size = max(1.0, float(sums[-1])) if counted else _public_size(data)
         self.mean_ = sums[:d] / size * norm
         second = _symmetric(sums[d : d + d * (d + 1) // 2] / size, d) * norm**2
         values, vectors = np.linalg.eigh(second - np.outer(self.mean_, self.mean_))
@@ -176,6 +180,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Moments):  # type:
         """The coordinates of scaled rows along the components."""
         check_is_fitted(self, "components_")
         return np.asarray((self._inside(reading.predicted_floats(self, X)) - self.mean_) @ self.components_.T)
+
+
+def _public_size(data: Dataset) -> float:
+    """How many rows were added up, under replace-one: all of the table, or the part of it that is here."""
+    return max(1.0, float((data.facts.size or 1) * reading.share_of(data)))
 
 
 def _products(rows: Floats, counted: bool) -> Floats:
