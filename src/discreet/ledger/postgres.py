@@ -173,37 +173,26 @@ class PostgresPlace:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[PostgresRows]:
-        """One transaction; what its block has not committed is undone."""
-        connection = self._begun(begin)
+        """One transaction; what its block has not committed is undone. A session that ended while idle is replaced."""
+        connection = self._connected()
+        _undo(connection)  # what an interrupt may have left open
         try:
+            try:
+                connection.execute(begin)
+            except _psycopg().OperationalError:
+                if not connection.closed:
+                    raise
+                connection = self._connected()
+                connection.execute(begin)
             yield PostgresRows(connection, self.address.name, self._home().unsafe)
         finally:
-            if not connection.closed and connection.info.transaction_status:  # anything but idle
-                try:
-                    connection.execute("ROLLBACK")
-                except BaseException:  # a session in an unknown state is not used again
-                    connection.close()
-                    raise
-
-    def _begun(self, begin: str) -> psycopg.Connection[Any]:
-        """The connection, with a new transaction; a session that ended while it was idle is replaced."""
-        connection = self._connected()
-        if connection.info.transaction_status:  # what an interrupt may have left open
-            connection.close()
-            connection = self._connected()
-        try:
-            connection.execute(begin)
-        except _psycopg().OperationalError:
-            if not connection.closed:
-                raise
-            connection = self._connected()
-            connection.execute(begin)
-        return connection
+            _undo(connection)
 
     def _commit(self, rows: PostgresRows) -> None:
         try:
             done = rows.connection.execute("COMMIT").statusmessage
         except _psycopg().OperationalError:
+            rows.connection.close()  # so that the transaction ends, and its own view of the entries is not asked
             if rows.last is None or not self._arrived(rows.last):
                 raise
         else:
@@ -235,7 +224,7 @@ class PostgresPlace:
                 raise LedgerCorrupt(None, "the triggers that refuse changes of entries", "none, or disabled ones")
             where = "FROM discreet.entries WHERE ledger = %s AND kind = 'said'"
             for seq, meaning, body in connection.execute(f"SELECT seq, meaning, body {where}", (self.address.name,)):
-                if meaning != _meaning(body):
+                if meaning != _meaning_hash(json.loads(body)["meaning"]).encode("ascii"):
                     raise LedgerCorrupt(seq, "columns equal to the body", "columns that differ from it")
 
     # Connections.
@@ -313,8 +302,7 @@ class PostgresRows:
         return next(iter(self._rows("charge = %s", charge)), None)  # entries that name a charge end it
 
     def said(self, meaning: str) -> list[int]:
-        named = hashlib.sha256(meaning.encode("utf-8")).hexdigest()
-        return [row.seq for row in self._rows("meaning = %s ORDER BY seq DESC", named)]
+        return [row.seq for row in self._rows("meaning = %s ORDER BY seq DESC", _meaning_hash(meaning))]
 
     def latest(self, kind: str, limit: int) -> list[Row]:
         return self._rows("kind = %s ORDER BY seq DESC LIMIT %s", kind, limit)
@@ -332,7 +320,7 @@ class PostgresRows:
     def append(self, row: Row) -> None:
         if row.seq == 1:
             self.require_safe(row)
-        meaning = _meaning(row.body) if row.kind == b"said" else None
+        meaning = _meaning_hash(json.loads(row.body)["meaning"]) if row.kind == b"said" else None
         texts = [each.decode("ascii") for each in (row.kind, row.body, row.hash)]
         columns = (self._ledger, row.seq, texts[0], row.request, row.charge, texts[1], texts[2], meaning)
         into = f"discreet.entries(ledger, {_COLUMNS}, meaning)"
@@ -363,9 +351,9 @@ class PostgresRows:
         return list(map(Row._make, self.connection.execute(wanted, (self._ledger, *arguments))))
 
 
-def _meaning(body: bytes) -> bytes:
-    """What stands for a saying's meaning in its column."""
-    return hashlib.sha256(json.loads(body)["meaning"].encode("utf-8")).hexdigest().encode("ascii")
+def _meaning_hash(meaning: str) -> str:
+    """What stands for a saying's meaning in its column, which has an index: a meaning may be long."""
+    return hashlib.sha256(meaning.encode("utf-8")).hexdigest()
 
 
 # The ledger as a whole.
@@ -453,6 +441,16 @@ def _one(connection: psycopg.Connection[Any], query: str, *arguments: object) ->
     """The first column of the first row; None if there is no row."""
     found = connection.execute(query, arguments).fetchone()
     return None if found is None else found[0]
+
+
+def _undo(connection: psycopg.Connection[Any]) -> None:
+    """End what is open of a transaction, with its locks; a session in an unknown state is not used again."""
+    if not connection.closed and connection.info.transaction_status:  # anything but idle
+        try:
+            connection.execute("ROLLBACK")
+        except BaseException:
+            connection.close()
+            raise
 
 
 def _let_go(homes: dict[int, _Session]) -> None:
