@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from discreet.core import ParameterError
 
@@ -38,7 +38,8 @@ class Address:
             raise ParameterError(f"a ledger is a file, or in PostgreSQL at {_SCHEME}HOST/DATABASE?ledger=NAME")
         base, _, query = text.partition("?")
         words = [each.partition("=") for each in query.split("&") if each]
-        if urlsplit(base).password is not None or any(unquote(key).lower() in _SECRET for key, _, _ in words):
+        account = base.removeprefix(_SCHEME).partition("/")[0].rpartition("@")[0]
+        if ":" in account or any(unquote(key).lower() in _SECRET for key, _, _ in words):
             raise ParameterError(
                 "the address of a ledger holds a password, and addresses are stored and shown: put the password into "
                 "~/.pgpass (or PGPASSFILE, PGPASSWORD, a service file) and leave it out of the address"
