@@ -99,7 +99,7 @@ SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0; SELEC
 """
 _SERVER = """
 SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('full_page_writes'),
-    (SELECT relpersistence FROM pg_class WHERE oid = to_regclass('discreet.entries')), pg_is_in_recovery()
+    (SELECT relpersistence FROM pg_class WHERE oid = to_regclass('discreet.entries'))
 """
 _TRIGGER = "SELECT count(*) FROM pg_trigger WHERE tgname = 'append_only' AND tgenabled = 'A' AND tgrelid = ANY(%s)"
 _LOOK = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -404,13 +404,13 @@ def _psycopg() -> Any:
 
 
 def _connect(server: str) -> psycopg.Connection[Any]:
-    psycopg = _psycopg()
+    library = _psycopg()
     try:
-        given = psycopg.conninfo.conninfo_to_dict(server)
-    except psycopg.ProgrammingError as error:
+        given = library.conninfo.conninfo_to_dict(server)
+    except library.ProgrammingError as error:
         raise ParameterError(f"the address of the ledger cannot be read: {_first_line(error)}") from None
     wanted = {"connect_timeout": 10, "application_name": "discreet", **given, "client_encoding": "UTF8"}
-    connection = psycopg.connect(**wanted, autocommit=True)
+    connection: psycopg.Connection[Any] = library.connect(**wanted, autocommit=True)
     connection.adapters.register_loader("text", _text_as_bytes())  # a damaged table may hold what is not ours
     return connection
 
@@ -425,7 +425,7 @@ def _text_as_bytes() -> type:
 
 def _unsafe(connection: psycopg.Connection[Any]) -> str:
     """What the server does not wait for, or nothing; errors if it has no tables of ours, or is too old."""
-    version, fsync, pages, persistence, _ = connection.execute(_SERVER).fetchone() or ()
+    ((version, fsync, pages, persistence),) = connection.execute(_SERVER).fetchall()
     if version < _OLDEST:
         raise LedgerUnavailable(f"this is PostgreSQL {version // 10000}; a ledger needs {_OLDEST // 10000} or later")
     if persistence is None:
