@@ -125,7 +125,7 @@ def init_postgres(server: str) -> None:
 
 
 @dataclass(slots=True)
-class _Session:
+class _ServerSession:
     """What one process holds of a place.
 
     instance  the random name under which this process is known to others
@@ -143,7 +143,7 @@ class PostgresPlace:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._lock = lock_key("ledger", address.name)
-        self._homes: dict[int, _Session] = {}
+        self._homes: dict[int, _ServerSession] = {}
         weakref.finalize(self, _let_go, self._homes)
 
     @property
@@ -239,8 +239,8 @@ class PostgresPlace:
         if home is not None and home.connection is not None and not home.connection.info.transaction_status:
             _let_go(self._homes)
 
-    def _home(self) -> _Session:
-        return self._homes.setdefault(os.getpid(), _Session())
+    def _home(self) -> _ServerSession:
+        return self._homes.setdefault(os.getpid(), _ServerSession())
 
     def _connected(self) -> psycopg.Connection[Any]:
         home = self._home()
@@ -453,7 +453,7 @@ def _undo(connection: psycopg.Connection[Any]) -> None:
             raise
 
 
-def _let_go(homes: dict[int, _Session]) -> None:
+def _let_go(homes: dict[int, _ServerSession]) -> None:
     """Close what this process opened; after a fork the parent's connection is not ours to close."""
     home = homes.get(os.getpid())
     if home is not None and home.connection is not None:

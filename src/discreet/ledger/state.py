@@ -32,7 +32,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -247,7 +247,7 @@ def printable(value: object) -> str:
 
 
 def price_record(price: Price | Caps) -> Body:
-    return asdict(price)
+    return {"renyi": price.renyi, "pure": price.pure, "failure": price.failure}
 
 
 def price_from(stored: Any) -> Price:
@@ -276,9 +276,9 @@ def _fraction(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _require(right: object, seq: int, expected: str, found: str = "another") -> None:
+def _require(right: object, seq: int, expected: str, found: object = "another") -> None:
     if not right:
-        raise LedgerCorrupt(seq, expected, found)
+        raise LedgerCorrupt(seq, expected, str(found))
 
 
 def fold_open(state: State, row: Row, body: Body) -> None:
@@ -327,7 +327,7 @@ def fold_charge(state: State, row: Row, body: Body) -> None:
     fresh = request is None or request not in state.requests
     _require(fresh, row.seq, "a new request id", "one that was charged already")
     _require(allowance is None or allowance in state.allowances, row.seq, "an allowance that an earlier entry made")
-    _require(state.admits(price, allowance), row.seq, "a charge within the caps", str(price))
+    _require(state.admits(price, allowance), row.seq, "a charge within the caps", price)
     state.spent = state.spent + price
     if allowance is not None:
         named = state.allowances[allowance]
