@@ -105,11 +105,15 @@ class Cluster:
     def database(self, name: str = "") -> str:
         """A new database with the tables for ledgers; its address, without a ledger's name."""
         name = name or f"d{secrets.token_hex(6)}"
-        with psycopg.connect(self.dsn("postgres"), autocommit=True) as owner:
-            owner.execute(f"CREATE DATABASE {name}")
+        self.empty_database(name)
         server = self.server(name)
         init_postgres(server)
         return server
+
+    def empty_database(self, name: str) -> None:
+        with psycopg.connect(self.dsn("postgres"), autocommit=True) as owner:
+            owner.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            owner.execute(f"CREATE DATABASE {name}")
 
     def server(self, database: str, user: str = "owner") -> str:
         return f"postgresql://{user}@/{database}?host={self.home}"
