@@ -38,7 +38,8 @@ def binaries() -> list[Path]:
 class Cluster:
     """One server with its data directory; databases in it are made by `database`."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, copy_of: Path | None = None, **settings: str) -> None:
+        """copy_of: the data directory of a server that was stopped, which becomes a standby of nobody."""
         self.bin, self.settings = binaries()[0], settings
         self.user = "nobody" if os.geteuid() == 0 else None
         self.home = Path(tempfile.mkdtemp(prefix="pg-"))  # short: a socket's path is at most 107 bytes
@@ -46,7 +47,11 @@ class Cluster:
         self._process: subprocess.Popen[bytes] | None = None
         if self.user:
             self._give_away()
-        self.run("initdb", "-D", self.data, "-U", "owner", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        if copy_of is None:
+            self.run("initdb", "-D", self.data, "-U", "owner", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        else:
+            self.restore(copy_of)
+            (self.data / "standby.signal").touch()
         self.start()
 
     def _give_away(self) -> None:
@@ -83,6 +88,15 @@ class Cluster:
                 break
             time.sleep(0.05)
         raise RuntimeError((self.home / "log").read_text()[-2000:])
+
+    def restore(self, data: Path) -> None:
+        """Put this data directory in the place of the server's own."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        shutil.copytree(data, self.data, symlinks=True)
+        if self.user:
+            for each in (self.data, *self.data.rglob("*")):
+                shutil.chown(each, self.user)
+        self.data.chmod(0o700)
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """SIGINT: a fast shutdown; SIGQUIT: at once, with recovery at the next start."""

@@ -133,8 +133,7 @@ def test_a_role_without_rights_and_a_missing_ledger_are_said(run, charged, addre
 
 
 def test_the_tables_are_made_by_a_command(run, cluster):
-    with psycopg.connect(cluster.dsn("postgres"), autocommit=True) as owner:
-        owner.execute("CREATE DATABASE fresh")
+    cluster.empty_database("fresh")
     server = cluster.server("fresh")
     code, out, err = run("ledger", "show", f"{server}&ledger=people")
     assert (code, out) == (2, "")

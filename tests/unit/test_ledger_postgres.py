@@ -31,6 +31,7 @@ from discreet.ledger.address import Address
 from discreet.ledger.charging import turn
 from discreet.release import converse, release, reopen
 from tests.ledger_doubles import CATALOGUE, DOMAIN, PURE, TENTH, Guess, Pure, edited, made, people, secret_of
+from tests.postgres import Cluster
 
 YES = 10**18  # at least every secret
 INSERT = "INSERT INTO discreet.entries(ledger, seq, kind, body, hash) VALUES (%s, %s, %s, %s, %s)"
@@ -137,8 +138,7 @@ def test_request_ids_and_memos_may_hold_any_text(address):
 
 
 def test_a_database_without_our_tables_is_refused_with_the_command_that_makes_them(cluster):
-    with psycopg.connect(cluster.dsn("postgres"), autocommit=True) as owner:
-        owner.execute("CREATE DATABASE bare")
+    cluster.empty_database("bare")
     with pytest.raises(ParameterError, match="discreet ledger init-postgres"):
         made(Address(cluster.server("bare"), "people"))
 
@@ -497,58 +497,58 @@ def test_entries_that_a_superuser_deleted_are_missed_and_counted(address):
         reopen(Guess(bound=YES), people(), charge=talk.charge, ledger=back).ask(YES)
 
 
-def test_a_failover_to_a_stale_copy_is_refused(cluster):
-    """The copy is a database made of the first; an asynchronous replica that was promoted is the same thing."""
-    server = cluster.database()
-    address = Address(server, "people")
+@pytest.fixture
+def frail() -> Iterator[Cluster]:
+    """A server of this test alone, since it will be stopped."""
+    made = Cluster()
+    yield made
+    made.close()
+
+
+def test_a_failover_to_a_stale_standby_is_refused(frail):
+    address = Address(frail.database("db"), "people")
     ledger = made(address)
     release(TENTH, people(), ledger=ledger)
-    ledger.close()
-    name = server.split("/")[3].partition("?")[0]
-    with psycopg.connect(cluster.dsn("postgres"), autocommit=True) as owner:
-        owner.execute(f"CREATE DATABASE {name}stale TEMPLATE {name}")
-    stale = Address(cluster.server(f"{name}stale"), "people")
-    second = release(TENTH, people(), ledger=ledger, request="r")
-    copied = Ledger.open(stale)
-    assert copied.rolled_back()
-    with pytest.raises(LedgerRolledBack):
-        release(TENTH, people(), ledger=copied, request="r")
-    assert release(TENTH, people(), ledger=ledger, request="r").value == second.value
-    copied.reconcile()  # the first database is lost; its spending is not
-    assert copied.spent().pure == 2 * 10**8
-    with pytest.raises(LedgerRolledBack):
-        release(TENTH, people(), ledger=ledger)
-
-
-def test_an_older_data_directory_put_back_is_refused(tmp_path):
-    from tests.postgres import Cluster
-
-    cluster = Cluster()
+    frail.stop()
+    stale = Cluster(copy_of=frail.data)
     try:
-        address = Address(cluster.database(), "people")
-        ledger = made(address)
-        release(TENTH, people(), ledger=ledger)
-        cluster.stop()
-        shutil.copytree(cluster.data, tmp_path / "yesterday", symlinks=True)
-        cluster.start()
-        release(TENTH, people(), ledger=ledger)
-        cluster.stop(signal.SIGQUIT)
-        shutil.rmtree(cluster.data)
-        shutil.copytree(tmp_path / "yesterday", cluster.data, symlinks=True)
-        if cluster.user:
-            shutil.chown(cluster.data, cluster.user)
-            for each in cluster.data.rglob("*"):
-                shutil.chown(each, cluster.user)
-        cluster.data.chmod(0o700)
-        cluster.start()
-        for each in (ledger, Ledger.open(address)):
+        frail.start()
+        second = release(TENTH, people(), ledger=ledger, request="r")  # which the standby never gets
+        standby = Ledger.open(Address(stale.server("db"), "people"))
+        assert standby.spent().pure == 10**8
+        with pytest.raises(LedgerUnavailable, match="standby"):
+            standby.allow("ana", share=1)
+        with psycopg.connect(stale.dsn("postgres"), autocommit=True) as owner:
+            owner.execute("SELECT pg_promote()")
+        for each in (standby, Ledger.open(Address(stale.server("db"), "people"))):
             with pytest.raises(LedgerRolledBack):
-                release(TENTH, people(), ledger=each)
-        back = Ledger.open(address)
-        back.reconcile()
-        assert back.spent().pure == 2 * 10**8
+                release(TENTH, people(), ledger=each, request="r")
+        assert release(TENTH, people(), ledger=ledger, request="r").value == second.value
+        standby.reconcile()  # the first server is lost; its spending is not
+        assert standby.spent().pure == 2 * 10**8
+        with pytest.raises(LedgerRolledBack):
+            release(TENTH, people(), ledger=ledger)
     finally:
-        cluster.close()
+        stale.close()
+
+
+def test_an_older_data_directory_put_back_is_refused(frail, tmp_path):
+    address = Address(frail.database(), "people")
+    ledger = made(address)
+    release(TENTH, people(), ledger=ledger)
+    frail.stop()
+    shutil.copytree(frail.data, tmp_path / "yesterday", symlinks=True)
+    frail.start()
+    release(TENTH, people(), ledger=ledger)
+    frail.stop(signal.SIGQUIT)
+    frail.restore(tmp_path / "yesterday")
+    frail.start()
+    for each in (ledger, Ledger.open(address)):
+        with pytest.raises(LedgerRolledBack):
+            release(TENTH, people(), ledger=each)
+    back = Ledger.open(address)
+    back.reconcile()
+    assert back.spent().pure == 2 * 10**8
 
 
 # Several hosts.

@@ -98,14 +98,21 @@ SET synchronous_commit = on; SET lock_timeout = '60s'; SET statement_timeout = 0
 SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0; SELECT pg_advisory_lock_shared({instance})
 """
 _SERVER = """
-SELECT current_setting('server_version_num')::int, current_setting('fsync'), current_setting('full_page_writes'),
+SELECT current_setting('fsync'), current_setting('full_page_writes'),
     (SELECT relpersistence FROM pg_class WHERE oid = to_regclass('discreet.entries'))
 """
 _TRIGGER = "SELECT count(*) FROM pg_trigger WHERE tgname = 'append_only' AND tgenabled = 'A' AND tgrelid = ANY(%s)"
+_MEANINGS = """
+SELECT seq, meaning, body FROM discreet.entries WHERE ledger = %s AND kind = 'said' AND seq > %s ORDER BY seq LIMIT 1000
+"""
 _LOOK = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SELECT pg_advisory_xact_lock({lock})"
 _COLUMNS = "seq, kind, request, charge, body, hash"
 _OLDEST = 140000
+_PATIENT = {
+    **{"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3},
+    "tcp_user_timeout": 60_000,
+}  # libpq's options unless the address has others: a server that vanished without a word is noticed in about a minute
 _PATIENCE = 10.0  # seconds in which a lost connection must be replaced to learn whether its commit arrived
 
 
@@ -222,10 +229,11 @@ class PostgresPlace:
             tables = [_one(connection, f"SELECT 'discreet.{name}'::regclass::oid") for name in ("entries", "held")]
             if _one(connection, _TRIGGER, tables) != len(tables):
                 raise LedgerCorrupt(None, "the triggers that refuse changes of entries", "none, or disabled ones")
-            where = "FROM discreet.entries WHERE ledger = %s AND kind = 'said'"
-            for seq, meaning, body in connection.execute(f"SELECT seq, meaning, body {where}", (self.address.name,)):
-                if meaning != _meaning_hash(json.loads(body)["meaning"]).encode("ascii"):
-                    raise LedgerCorrupt(seq, "columns equal to the body", "columns that differ from it")
+            last = 0
+            while found := connection.execute(_MEANINGS, (self.address.name, last)).fetchall():
+                for last, meaning, body in found:
+                    if meaning != _meaning_hash(json.loads(body)["meaning"]).encode("ascii"):
+                        raise LedgerCorrupt(last, "columns equal to the body", "columns that differ from it")
 
     # Connections.
 
@@ -367,8 +375,12 @@ class PostgresSite:
     state_dir: Path
 
     def exists(self) -> bool:
-        with PostgresPlace(self.where).look() as rows:
-            return rows.first() is not None
+        place = PostgresPlace(self.where)
+        try:
+            with place.look() as rows:
+                return rows.first() is not None
+        finally:
+            place.close()
 
     def parts(self, *, look: bool = False) -> Parts:
         place = PostgresPlace(self.where)
@@ -409,8 +421,11 @@ def _connect(server: str) -> psycopg.Connection[Any]:
         given = library.conninfo.conninfo_to_dict(server)
     except library.ProgrammingError as error:
         raise ParameterError(f"the address of the ledger cannot be read: {_first_line(error)}") from None
-    wanted = {"connect_timeout": 10, "application_name": "discreet", **given, "client_encoding": "UTF8"}
+    wanted = {**_PATIENT, "application_name": "discreet", **given, "client_encoding": "UTF8"}
     connection: psycopg.Connection[Any] = library.connect(**wanted, autocommit=True)
+    if connection.info.server_version < _OLDEST:
+        connection.close()
+        raise LedgerUnavailable(f"a ledger needs PostgreSQL {_OLDEST // 10000} or later")
     connection.adapters.register_loader("text", _text_as_bytes())  # a damaged table may hold what is not ours
     return connection
 
@@ -424,10 +439,8 @@ def _text_as_bytes() -> type:
 
 
 def _unsafe(connection: psycopg.Connection[Any]) -> str:
-    """What the server does not wait for, or nothing; errors if it has no tables of ours, or is too old."""
-    ((version, fsync, pages, persistence),) = connection.execute(_SERVER).fetchall()
-    if version < _OLDEST:
-        raise LedgerUnavailable(f"this is PostgreSQL {version // 10000}; a ledger needs {_OLDEST // 10000} or later")
+    """What the server does not wait for, or nothing; ParameterError if it has no tables of ours."""
+    ((fsync, pages, persistence),) = connection.execute(_SERVER).fetchall()
     if persistence is None:
         raise ParameterError(
             "this database has no tables for ledgers: `discreet ledger init-postgres ADDRESS` makes them, by its owner"
@@ -477,8 +490,10 @@ def _postgres_errors() -> Iterator[None]:
             trouble = "another program writes to it without its lock"
         elif isinstance(error, errors.LockNotAvailable):
             trouble = "another process holds its lock"
-        elif isinstance(error, (psycopg.OperationalError, errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)):
+        elif isinstance(error, (psycopg.OperationalError, errors.InsufficientPrivilege)):
             trouble = why
+        elif isinstance(error, (errors.ReadOnlySqlTransaction, errors.FeatureNotSupported)):
+            trouble = "this server is a standby, which is only read"
         else:
             raise LedgerCorrupt(None, "the tables of a ledger", why) from None
         raise LedgerUnavailable(f"the ledger cannot be used now: {trouble}; nothing was released") from None
