@@ -482,18 +482,18 @@ def _first_line(error: Exception) -> str:
 def _postgres_errors() -> Iterator[None]:
     """An error of PostgreSQL's as ours: the ledger cannot be used now, or its tables are not what we made."""
     psycopg = _psycopg()
+    errors = psycopg.errors
     try:
         yield
+        return
+    except (errors.UniqueViolation, errors.RaiseException):
+        trouble = "another program writes to it without its lock"
+    except errors.LockNotAvailable:
+        trouble = "another process holds its lock"
+    except (errors.ReadOnlySqlTransaction, errors.FeatureNotSupported):
+        trouble = "this server is a standby, which is only read"
+    except (psycopg.OperationalError, errors.InsufficientPrivilege) as error:
+        trouble = _first_line(error)
     except psycopg.Error as error:
-        errors, why = psycopg.errors, _first_line(error)
-        if isinstance(error, (errors.UniqueViolation, errors.RaiseException)):
-            trouble = "another program writes to it without its lock"
-        elif isinstance(error, errors.LockNotAvailable):
-            trouble = "another process holds its lock"
-        elif isinstance(error, (psycopg.OperationalError, errors.InsufficientPrivilege)):
-            trouble = why
-        elif isinstance(error, (errors.ReadOnlySqlTransaction, errors.FeatureNotSupported)):
-            trouble = "this server is a standby, which is only read"
-        else:
-            raise LedgerCorrupt(None, "the tables of a ledger", why) from None
-        raise LedgerUnavailable(f"the ledger cannot be used now: {trouble}; nothing was released") from None
+        raise LedgerCorrupt(None, "the tables of a ledger", _first_line(error)) from None
+    raise LedgerUnavailable(f"the ledger cannot be used now: {trouble}; nothing was released")
