@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def frail() -> Iterator[Cluster]:
+def frail(cluster) -> Iterator[Cluster]:
     """A server of this test alone, since it will be killed."""
     made = Cluster()
     yield made

@@ -498,7 +498,7 @@ def test_entries_that_a_superuser_deleted_are_missed_and_counted(address):
 
 
 @pytest.fixture
-def frail() -> Iterator[Cluster]:
+def frail(cluster) -> Iterator[Cluster]:
     """A server of this test alone, since it will be stopped."""
     made = Cluster()
     yield made

@@ -443,7 +443,7 @@ def _unsafe(connection: psycopg.Connection[Any]) -> str:
     ((fsync, pages, persistence),) = connection.execute(_SERVER).fetchall()
     if persistence is None:
         raise ParameterError(
-            "this database has no tables for ledgers: `discreet ledger init-postgres ADDRESS` makes them, by its owner"
+            "this database has no tables for ledgers: its owner makes them by `discreet ledger init-postgres ADDRESS`"
         )
     wrong = [f"{name} = off" for name, held in (("fsync", fsync), ("full_page_writes", pages)) if held != b"on"]
     wrong += [] if persistence in (b"p", "p") else ["an unlogged table of entries"]
