@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("data",),
     ("predicate", "rehearsal"),
     ("query",),
+    ("persons",),
     ("mechanisms",),
     ("ledger",),
     ("release",),
