@@ -1,4 +1,4 @@
-"""Counting persons instead of rows: COUNT(DISTINCT person), in all or in each cell of some columns."""
+"""Counting persons instead of rows: COUNT(DISTINCT person), in all or in each group."""
 
 from __future__ import annotations
 
@@ -10,81 +10,80 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from discreet.core import ParameterError, exact
+from discreet.core import exact
 from discreet.data import Batch, Domain, Facts, IntArray
-from discreet.query import EVERYTHING, Histogram, Predicate, Sensitivity, predicates
+from discreet.query import EVERYTHING, GroupCount, GroupKey, Predicate, Sensitivity
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Persons:
-    """How many persons have at least one row that satisfies a predicate, in each cell of the columns if there are any.
+    """How many persons have at least one row that satisfies a predicate, in each group if there are keys.
 
-    A person with rows in several cells is counted once in each of them. The result has one axis for each column, as
-    that of a Histogram; without columns it is one number.
+    A person with rows in several groups is counted once in each of them. The keys are those of a GroupCount: names of
+    columns, Bins or Cases. The result has one axis for each key; without keys it is one number.
 
-    Theorem.   A person has at most k rows, so with g cells their rows lie in at most m = min(k, g) of them. add-remove:
+    Theorem.   A person has at most k rows, so with g groups their rows lie in at most m = min(k, g) of them. add-remove:
                |d|_1 = |d|_2^2 = m, |d|_inf = range = 1. replace-one: |d|_1 = |d|_2^2 = min(2 m, g), |d|_inf = 1,
-               range = 2, or 1 if g is 1. Without columns: 1 in both, range 0. Tight when rows may be in any cell.
-    Proof.     docs/proofs/persons.md. What one person adds is a vector of zeros and ones with at most m ones; a removal
-               subtracts one such vector, a replacement is the difference of two.
-    Edges.     Every row is one person's in a table without a unit: the count of rows. Under replace-one the number of
-               all persons of the only table is public; of several tables a person may have no row in one.
+               range = 2. One group, or no keys: 1 in both relations, range 0. Tight when rows may be in any group.
+    Proof.     docs/proofs/joined_rows.md. What one person adds is a vector of zeros and ones with at most m ones; a
+               removal subtracts one such vector, a replacement is the difference of two.
+    Edges.     In a table without a unit every row is a person: it counts rows. Under replace-one the number of all
+               persons of the only table is public (`public`); of several tables a person may have no row in one.
     """
 
     NAME: ClassVar[str] = "persons/1"
     counting: ClassVar[Literal[True]] = True
     monotone: ClassVar[bool] = True
-    columns: tuple[str, ...]
+    keys: tuple[GroupKey, ...]
     where: Predicate
 
-    def __init__(self, columns: str | Iterable[str] = (), where: Predicate = EVERYTHING) -> None:
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
-        for name in names:
-            exact.text(columns=name)
-        if len(set(names)) < len(names):
-            raise ParameterError(f"columns must be distinct, found {', '.join(map(repr, names))}")
-        exact.freeze(self, columns=names, where=predicates((where,))[0])
+    def __init__(self, keys: str | Iterable[GroupKey] = (), where: Predicate = EVERYTHING) -> None:
+        counted = GroupCount((keys,) if isinstance(keys, str) else keys, where)
+        exact.freeze(self, keys=counted.keys, where=counted.where)
+
+    @property
+    def _rows(self) -> GroupCount:
+        """The same count of rows."""
+        return GroupCount(self.keys, self.where)
+
+    @property
+    def grouped(self) -> bool:
+        return bool(self.keys)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        return self.columns
+        return self._rows.groups
 
     @property
     def scope(self) -> frozenset[str]:
-        return frozenset((*self.columns, *self.where.columns))
+        return self._rows.scope
 
     def shape(self, domain: Domain) -> tuple[int, ...]:
-        return Histogram(self.columns, self.where).shape(domain) if self.columns else ()
-
-    def labels(self, facts: Facts) -> list[tuple[str | int | bool | float | None, ...]]:
-        """What each cell stands for, in the order of the flattened result."""
-        return Histogram(self.columns, self.where).labels(facts) if self.columns else [()]
+        return self._rows.shape(domain)
 
     def partial(self, batch: Batch) -> IntArray:
         """The persons of one batch: a dataset cuts its batches between persons for a function that looks at them."""
-        shape, mask, persons = self.shape(batch.domain), self.where.mask(batch), batch.persons
-        cells = math.prod(shape)
-        cell = Histogram(self.columns).cells(batch) if self.columns else np.zeros(batch.rows, dtype=np.int64)
-        # Persons of a batch have numbers below the number of rows, and cells are at most 2^26: below 2^62.
-        persons = np.unique(persons[mask], return_inverse=True)[1]
-        once = np.unique(persons * cells + cell[mask])
+        shape, mask = self.shape(batch.domain), self.where.mask(batch)
+        persons, place, cells = batch.persons[mask], self._rows.places(batch)[mask], math.prod(shape)
+        # Persons are numbered below the number of rows, 2^31, and there are at most 2^26 groups: below 2^62.
+        once = np.unique(np.unique(persons, return_inverse=True)[1] * cells + place)
         return np.bincount(once % cells, minlength=cells).astype(np.int64).reshape(shape)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
-        cells = math.prod(self.shape(facts.domain))
-        if not self.columns:
+        groups = math.prod(self.shape(facts.domain))
+        if groups == 1:
             return Sensitivity(l1=1, l2_squared=1, linf=1, range=0)
-        most = min(facts.neighbours.rows, cells)
-        if not facts.neighbours.replace_one:
-            return Sensitivity(l1=most, l2_squared=most, linf=1, range=1)
-        moved = min(2 * most, cells)
-        return Sensitivity(l1=moved, l2_squared=moved, linf=1, range=min(2, cells))
+        most = min(facts.neighbours.rows, groups)
+        if facts.neighbours.replace_one:
+            moved = min(2 * most, groups)
+            return Sensitivity(l1=moved, l2_squared=moved, linf=1, range=2)
+        return Sensitivity(l1=most, l2_squared=most, linf=1, range=1)
 
     def unit(self, facts: Facts) -> Fraction:
         return Fraction(1)
 
     def public(self, facts: Facts) -> int | None:
         """The number of persons, where it is public: of all, under replace-one, in a table that has them all."""
-        whole = not self.columns and self.where == EVERYTHING and facts.neighbours.replace_one
+        whole = not self.keys and self.where == EVERYTHING and facts.neighbours.replace_one
         return facts.size if whole and (facts.table is None or facts.neighbours.rows == 1) else None

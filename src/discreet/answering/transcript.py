@@ -42,13 +42,37 @@ from discreet.data import Facts
 from discreet.hypothesis import Scope
 from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
 from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace, RankQuantile
-from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Question, Sum, is_question
+from discreet.query import (
+    Among,
+    And,
+    Between,
+    Bins,
+    Cases,
+    Choose,
+    Count,
+    Equals,
+    Fixed,
+    GroupCount,
+    GroupSum,
+    Histogram,
+    Missing,
+    Not,
+    Of,
+    Or,
+    Plus,
+    Power,
+    Question,
+    Sum,
+    Times,
+    is_question,
+)
 
 _READ: dict[str, type] = {
     kind.NAME: kind
     for kind in (
         *(AboveThreshold, AboveThresholdLaplace, AveragedWeights, Gaussian, Laplace, Marginals, RankQuantile),
         *(Count, Histogram, Sum, Among, And, Between, Equals, Missing, Not, Or),
+        *(GroupCount, GroupSum, Bins, Cases, Choose, Fixed, Of, Plus, Power, Times),
     )
 }
 _REQUEST = "session:"
@@ -395,5 +419,5 @@ def additive_parts(stored: Any) -> Sequence[Gaussian | Laplace]:
         return revive(stored, _READ).parts  # type: ignore[no-any-return]
     if stored["name"] not in (Gaussian.NAME, Laplace.NAME):
         return ()
-    known = stored["query"].get("name") in (Count.NAME, Sum.NAME, Histogram.NAME)
+    known = stored["query"].get("name") in (Count.NAME, Sum.NAME, Histogram.NAME, GroupCount.NAME, GroupSum.NAME)
     return (revive(stored, _READ),) if known else ()
