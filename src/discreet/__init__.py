@@ -31,7 +31,7 @@ from discreet.persons import Persons
 from discreet.plan import plan
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
 from discreet.release import Released, converse, release, reopen
-from discreet.schema import Schema
+from discreet.schema import DatabaseSchema, Schema
 from discreet.session import Session
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ __all__ = [
     "ConjunctionClassifier",
     "Count",
     "Database",
+    "DatabaseSchema",
     "Date",
     "DeclaredScaler",
     "DiscreetError",

@@ -22,9 +22,10 @@ class Persons:
     A person with rows in several groups is counted once in each of them. The keys are those of a GroupCount: names of
     columns, Bins or Cases. The result has one axis for each key; without keys it is one number.
 
-    Theorem.   A person has at most k rows, so with g groups their rows lie in at most m = min(k, g) of them. add-remove:
-               |d|_1 = |d|_2^2 = m, |d|_inf = range = 1. replace-one: |d|_1 = |d|_2^2 = min(2 m, g), |d|_inf = 1,
-               range = 2. One group, or no keys: 1 in both relations, range 0. Tight when rows may be in any group.
+    Theorem.   A person has at most k rows, so with g groups their rows lie in at most m = min(k, g) of them.
+               add-remove: |d|_1 = |d|_2^2 = m, |d|_inf = range = 1. replace-one: |d|_1 = |d|_2^2 = min(2 m, g),
+               |d|_inf = 1, range = 2. One group, or no keys: 1 in both relations, range 0. Tight when rows may be in
+               any group.
     Proof.     docs/proofs/joined_rows.md. What one person adds is a vector of zeros and ones with at most m ones; a
                removal subtracts one such vector, a replacement is the difference of two.
     Edges.     In a table without a unit every row is a person: it counts rows. Under replace-one the number of all

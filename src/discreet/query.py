@@ -316,8 +316,7 @@ class KeyCount(_OverColumns, _Counting):
         parts = [column[first].tolist() for column in codes]
         for place, name in enumerate(self.columns):
             if batch.domain.column(name).free:
-                texts = batch.texts(name)
-                parts[place] = [texts[code] for code in parts[place]]
+                parts[place] = list(map(batch.texts(name).__getitem__, parts[place]))
         keys = zip(*parts, strict=True)
         return Counter(dict(zip(keys, counts.tolist(), strict=True)))
 

@@ -13,13 +13,14 @@ are about the edition of the rows that the table declares.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
 from discreet.core import BudgetExceeded, Exact, ParameterError, Rng, Unproven, UnsupportedQuery, exact
-from discreet.data import Dataset, DistinctRows, Domain
+from discreet.data import Database, Dataset, DistinctRows, Domain
 from discreet.ledger import Ledger, check_table
 from discreet.query import EVERYTHING, Count, Histogram, Question, Sum, is_question
 
@@ -54,7 +55,7 @@ class Strategy(Protocol):
 
 
 class Session:
-    """A table of people and the ledger that counts what is released about them.
+    """A table of people, or a database of several tables, and the ledger that counts what is released about them.
 
     alpha      how near every answer shall be, as a fraction of the persons; needed to ask, unless scopes are declared
     beta       the probability that any bound of the whole session fails
@@ -73,12 +74,12 @@ class Session:
 
     __slots__ = (
         *("_allowance", "_answers", "_disclosures", "_most", "_rng", "_rows", "_sample", "_terms"),
-        *("ledger", "method", "table"),
+        *("_given", "_sessions", "database", "ledger", "method", "table"),
     )
 
     def __init__(
         self,
-        table: Dataset,
+        table: Dataset | Database,
         ledger: Ledger,
         *,
         alpha: Exact | None = None,
@@ -93,6 +94,13 @@ class Session:
     ) -> None:
         from discreet.answering import SessionTerms
 
+        self.database, self._sessions = None, dict[tuple[str, ...], Session]()
+        if isinstance(table, Database):
+            self.database, table = table, table.view(table.persons or table.tables[0])
+        self._given: dict[str, Any] = {
+            **{"alpha": alpha, "beta": beta, "questions": questions, "scopes": scopes, "method": method},
+            **{"sample": sample, "allowance": allowance, "max_price": max_price, "rng": rng},
+        }
         if not isinstance(ledger, Ledger):
             raise ParameterError(f"ledger must be a Ledger, found a {type(ledger).__name__}")
         if not all(hasattr(table, name) for name in ("facts", "identity", "exact_sum")):
@@ -127,10 +135,36 @@ class Session:
         if alpha is not None or scopes is not None:
             self._answering()
 
+    # Several tables.
+
+    def on(self, *tables: str) -> Session:
+        """The session about one table of the database, or about tables that are joined by the person."""
+        if self.database is None:
+            raise ParameterError("this session is about one table; Session(database, ledger) is about several")
+        view = self.database.view(tables)
+        if tables not in self._sessions:
+            self._sessions[tables] = Session(view, self.ledger, **self._given)
+        return self._sessions[tables]
+
+    def about(self, question: object) -> Session:
+        """The session of the tables that a question names; without a database it is this one."""
+        if self.database is None:
+            return self
+        if not isinstance(question, str):
+            raise ParameterError(f"which table is it about? session.on({self.database.tables[0]!r}).ask(...)")
+        return self.on(*_tables_named(question, self.database.tables))
+
+    def _require_one_table(self, what: str) -> None:
+        if self.database is not None:
+            table = self.database.tables[0]
+            raise ParameterError(f"of several tables, {what} for one, or for a join: session.on({table!r})")
+
     # Asking.
 
     def ask(self, question: str | Count | Sum | Histogram) -> Answer:
         """One answer. Everything that can be wrong with the question is found before anything is spent."""
+        if self.database is not None:
+            return self.about(question).ask(question)
         select = self._read(question)
         answering = self._answering()
         if _is_quantile(select):
@@ -157,6 +191,11 @@ class Session:
 
         again  release them once more, even if what was released before answers them as well
         """
+        if self.database is not None and questions and not isinstance(questions, str):
+            about = {self.about(question) for question in questions}
+            if len(about) > 1:
+                raise ParameterError("questions that are answered together are about one table, or one join")
+            return about.pop().answer_all(questions, share=share, again=again)
         answering = self._adaptive("a workload is answered")
         if isinstance(questions, str) or is_question(questions) or not isinstance(questions, Iterable):
             raise ParameterError(f"answer_all takes several questions in a list, found a {type(questions).__name__}")
@@ -176,6 +215,8 @@ class Session:
 
     def check(self, question: str | Count | Sum | Histogram) -> None:
         """Refuse, with the reason, what cannot be asked. Looks at public things only and spends nothing."""
+        if self.database is not None:
+            return self.about(question).check(question)
         select = self._read(question)
         if not _is_quantile(select):
             self._parts(select, question)
@@ -185,6 +226,8 @@ class Session:
 
         Free, and nothing is written: it follows from the question, the declaration and what was released before.
         """
+        if self.database is not None:
+            return self.about(question).price(question)
         select = self._read(question)
         if _is_quantile(select):
             raise _no_forecast()
@@ -234,6 +277,7 @@ class Session:
         """
         from discreet.answering import frame_of
 
+        self._require_one_table("rows are drawn")
         domain = self.table.facts.domain
         wanted, hypothesis = synthetic_rows(rows, domain), self._answering().hypothesis()
         if hypothesis is None:
@@ -252,6 +296,7 @@ class Session:
         Features are scaled by their declared bounds, categories become 0/1 coordinates; all declared columns but the
         target unless they are named. The estimator's ledger parameter becomes the session's, and so does its allowance.
         """
+        self._require_one_table("a model is fitted")
         if not (hasattr(estimator, "set_params") and "ledger" in estimator.get_params(deep=False)):
             raise ParameterError(f"estimator must be one of discreet's, found a {type(estimator).__name__}")
         if estimator.ledger is not None and estimator.ledger.id != self.ledger.id:
@@ -299,7 +344,7 @@ class Session:
             raise ParameterError(f"a question is SQL, a Count, a Sum or a Histogram; found {type(question).__name__}")
         from discreet.sql import parse
 
-        return parse(question, self.table.facts.domain, table=self.table.identity.name)
+        return parse(question, self.table.facts.domain, table=self.table.facts.table or self.table.identity.name)
 
     def _parts(self, select: Select | Question, question: object) -> tuple[list[Question], Make]:
         """The linear queries that a question consists of, and what makes its answer of theirs."""
@@ -369,3 +414,14 @@ def _no_forecast() -> ParameterError:
 
 def _is_quantile(select: Select | Question) -> TypeGuard[Select]:
     return getattr(select, "kind", "") == "quantile"
+
+
+_NAMED = re.compile(r"""'(?:[^']|'')*'|\b(?:FROM|JOIN)\s+(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<bare>\w+))""", re.IGNORECASE)
+
+
+def _tables_named(text: str, tables: Sequence[str]) -> tuple[str, ...]:
+    """The tables of a database that a question names after FROM and JOIN; the first one if it names none of them, so
+    that the question itself is refused."""
+    declared = {name.lower(): name for name in tables}
+    written = ((found["quoted"] or found["bare"] or "").lower() for found in _NAMED.finditer(text))
+    return tuple(declared[name] for name in written if name in declared) or (tables[0],)

@@ -28,9 +28,11 @@ from discreet.answering.linear_query import meaning
 from discreet.answering.multiplicative_weights import ClassicAnswers
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Classic, program
 from discreet.answering.transcript import Transcript
+from discreet.answering.unknown_keys import KeysPrice, keys_price, stable_keys, unknown_keys
 from discreet.answering.workload import Marginals
 from discreet.hypothesis import Hypothesis
 
 __all__ = ["BETTER", "FAILURE", "LECTURE", "NO_FORECAST", "AdaptiveAnswers", "Answer", "AveragedWeights", "Calibration"]
 __all__ += ["Classic", "ClassicAnswers", "Disclosures", "Hypothesis", "Make", "Marginals", "SessionTerms", "Transcript"]
+__all__ += ["KeysPrice", "keys_price", "stable_keys", "unknown_keys"]
 __all__ += ["drift", "frame_of", "meaning", "program", "put_together", "quantile"]

@@ -16,13 +16,13 @@ import discreet as dp
 from discreet.cli.ask_prompt import talk
 from discreet.cli.ask_session import AnswerView, AskSession, bare, caret
 from discreet.cli.files import read_text
-from discreet.cli.kit import FILE, Command, OpenTable, ParameterError, allowance_option, table_options
+from discreet.cli.kit import FILE, Command, OpenTable, ParameterError, allowance_option, database_options
 
 ALPHA = "0.02"
 
 
 @click.command(cls=Command)
-@table_options
+@database_options
 @click.argument("question", required=False)
 @click.option(
     "--alpha", help=f"Error bound, as a fraction of the people.  [default: {ALPHA}, unless --scopes is given]"
@@ -67,7 +67,7 @@ def ask(
     options["max_price"] = None if options["max_price"] is None else part_of(options["max_price"])
     if options["alpha"] is None and options["scopes"] is None:
         options["alpha"] = ALPHA
-    asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"]), options)
+    asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"], several=True), options)
     try:
         if listed is not None:
             _ask_all(asking, listed, share)

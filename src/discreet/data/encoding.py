@@ -361,7 +361,7 @@ def _column_instants(values: Values, name: str) -> Codes:
         return np.array([*spelled, 0], dtype=np.int64)[values.data]
     if values.kind != "moment":
         raise SchemaError(f"column {name!r} holds {KIND_WORDS[values.kind]}, but dates are declared")
-    return values.data
+    return np.asarray(values.data)
 
 
 def _number_codes(values: Values, column: Number | AnyNumber, name: str) -> tuple[Codes, Mask]:
