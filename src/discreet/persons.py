@@ -22,7 +22,9 @@ class Persons:
     A person with rows in several groups is counted once in each of them. The keys are those of a GroupCount: names of
     columns, Bins or Cases. The result has one axis for each key; without keys it is one number.
 
-    Theorem.   A person has at most k rows, so with g groups their rows lie in at most m = min(k, g) of them.
+    Theorem.   A person has at most k rows. Let g be the number of groups, and g' the number of groups by those keys
+               alone that look at a column which differs between rows of a person (all columns, unless `Facts.personal`
+               names them). The rows of a person lie in at most m = min(k, g') groups.
                add-remove: |d|_1 = |d|_2^2 = m, |d|_inf = range = 1. replace-one: |d|_1 = |d|_2^2 = min(2 m, g),
                |d|_inf = 1, range = 2. One group, or no keys: 1 in both relations, range 0. Tight when rows may be in
                any group.
@@ -75,7 +77,12 @@ class Persons:
         groups = math.prod(self.shape(facts.domain))
         if groups == 1:
             return Sensitivity(l1=1, l2_squared=1, linf=1, range=0)
-        most = min(facts.neighbours.rows, groups)
+        own = [
+            size
+            for key, size in zip(self.keys, self.shape(facts.domain), strict=True)
+            if not {*((key,) if isinstance(key, str) else key.columns)} <= {*facts.personal}
+        ]
+        most = min(facts.neighbours.rows, math.prod(own))
         if facts.neighbours.replace_one:
             moved = min(2 * most, groups)
             return Sensitivity(l1=moved, l2_squared=moved, linf=1, range=2)

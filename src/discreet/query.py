@@ -314,9 +314,9 @@ class KeyCount(_OverColumns, _Counting):
             rank = np.unique(rank * len(levels) + place, return_inverse=True)[1]
         _, first, counts = np.unique(rank, return_index=True, return_counts=True)
         parts = [column[first].tolist() for column in codes]
-        for place, name in enumerate(self.columns):
+        for at, name in enumerate(self.columns):
             if batch.domain.column(name).free:
-                parts[place] = list(map(batch.texts(name).__getitem__, parts[place]))
+                parts[at] = list(map(batch.texts(name).__getitem__, parts[at]))
         keys = zip(*parts, strict=True)
         return Counter(dict(zip(keys, counts.tolist(), strict=True)))
 

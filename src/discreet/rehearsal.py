@@ -37,7 +37,7 @@ def made_up_tables(declared: Iterable[tuple[Domain, dict[str, Any]]], *, people:
         most = given["rows_per_unit"]
         times = [1] * people if most == 1 else rng.integers(most + 1, people).tolist()
         persons = [person for person, count in enumerate(times) for _ in range(count)]
-        made.append(_table(domain, persons, rng, **{**given, "size": None}))
+        made.append(_table(domain, persons, rng, **{**given, "size": None, "neighbours": "add-remove"}))
     return made
 
 

@@ -83,6 +83,7 @@ from discreet.data import (
     checked_edition,
     near_misses,
     parquet_types,
+    priced_relation,
     require_columns,
 )
 from discreet.describe import one_line
@@ -177,9 +178,21 @@ class Schema:
         return made_up(self.domain, people=people, **self.declared())
 
     @property
+    def tables(self) -> tuple[Schema, ...]:
+        """The tables that it declares: this one."""
+        return (self,)
+
+    @property
     def sources(self) -> tuple[Path, ...]:
         """The files of rows that the schema names."""
         return () if self.data is None else (self.data,)
+
+    @property
+    def relation(self) -> Neighbours:
+        """The relation by which releases about this table are priced."""
+        several, rows = self.within, self.rows_per_unit or 1
+        surely = several is None or several.persons == self.name or len(several.tables) == 1
+        return priced_relation(self.neighbours, rows, surely=surely)
 
     def declared(self) -> dict[str, Any]:
         """What a table takes besides its rows and its columns."""
@@ -260,15 +273,16 @@ class DatabaseSchema:
         for each in self.tables:
             if each.data is None:
                 raise ParameterError(f'where are the rows? Add data = "{each.name}.parquet" to [tables.{each.name}]')
-            tables.append(Table(each.data, each.domain, **each.declared()))
-        return Database(tables, name=self.name, persons=self.persons, size=self.size)
+            # A table may be empty where the database is not, so the relation is that of the database alone.
+            tables.append(Table(each.data, each.domain, **{**each.declared(), "neighbours": "add-remove"}))
+        declared = {"neighbours": self.neighbours, "persons": self.persons, "size": self.size}
+        return Database(tables, name=self.name, **declared)  # type: ignore[arg-type]
 
     def rehearsal(self, people: int = PEOPLE) -> Database:
         """Made-up people with this declaration, with made-up rows in every table."""
-        declared = [(each.domain, each.declared()) for each in self.tables]
-        made = made_up_tables(declared, people=people)
+        made = made_up_tables([(each.domain, each.declared()) for each in self.tables], people=people)
         size = None if self.neighbours == "replace-one" else self.size
-        return Database(made, name=self.name, persons=self.persons, size=size)
+        return Database(made, neighbours=self.neighbours, name=self.name, persons=self.persons, size=size)
 
     def protects(self) -> str:
         """What is protected and what is not, in words, for those whose rows these are."""
@@ -403,7 +417,7 @@ def _database_schema(declared: dict[str, Any], folder: Path) -> DatabaseSchema:
     tables = declared["tables"]
     if not isinstance(tables, dict) or not tables or not all(isinstance(each, dict) for each in tables.values()):
         raise SchemaError("no table is declared: add [tables.NAME] and [tables.NAME.columns.COLUMN]")
-    shared = {key: declared[key] for key in ("neighbours", "size") if key in declared}
+    shared: dict[str, Any] = {key: each for key, each in declared.items() if key in ("neighbours", "size")}
     for name, each in tables.items():
         _known(each, _TABLE_KEYS, f"[tables.{_key(name)}]")
         _check_filled(each.get("columns"), f"[tables.{_key(name)}.columns.")

@@ -117,6 +117,17 @@ class OpenTable:
     output: Output
     allowance: str | None = None
 
+    @property
+    def domains(self) -> dict[str, dp.Domain]:
+        """The declared columns of each table."""
+        return {each.name: each.domain for each in self.schema.tables}
+
+    @property
+    def size(self) -> int | None:
+        """The public number of persons."""
+        found: int | None = getattr(self.table, "facts", self.table).size
+        return found
+
     @staticmethod
     def open(
         path: Path,

@@ -58,7 +58,7 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
 def _protects(path: Path, book: dp.Ledger) -> str:
     """Who is protected from what: as the schema says, or as the ledger knows it."""
     if path.suffix.lower() == ".toml":
-        return schema_at(path)[0].protects()
+        return str(schema_at(path)[0].protects())
     who, facts = book.identity, book.facts
     if facts is None:
         return f"Nothing was released yet; the relation is {who.neighbours}."
