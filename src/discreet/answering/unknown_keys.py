@@ -79,6 +79,7 @@ def stable_keys(keys: KeyCount, facts: Facts, ledger: Ledger, *, part: Fraction 
 
 def keys_price(answers: AdaptiveAnswers, keys: KeyCount, *, part: Fraction = PART) -> KeysPrice:
     """What `unknown_keys` would charge now, and what it would show. Free, and nothing is written."""
+    answers.catch_up()
     mechanism, request = _asked(answers, keys, part)
     guarantee = mechanism.guarantee(answers.facts)
     price = NOTHING if request.stored else answers.calibration.ledger.price(guarantee)

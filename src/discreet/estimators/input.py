@@ -47,6 +47,7 @@ from discreet.data import (
     Summed,
     Table,
     Vector,
+    View,
     encode,
     packed,
     read,
@@ -78,7 +79,7 @@ class Part:
 
     def __init__(self, rows: Matrix | Table | BitMatrix, size: int) -> None:
         self._rows = rows
-        self.facts = Facts(rows.facts.domain, rows.facts.neighbours, size)
+        self.facts = Facts(rows.facts.domain, rows.facts.neighbours, size, table=rows.facts.table)
         self.identity, self.source = rows.identity, rows.source
 
     @property
@@ -388,10 +389,10 @@ def _level(label: Any) -> Any:
 
 
 def is_table(rows: object) -> bool:
-    return isinstance(rows, (Table, ParquetTable))
+    return isinstance(rows, (Table, ParquetTable, View))
 
 
-def checked_table(rows: Table | ParquetTable, terms: Terms) -> Table | ParquetTable:
+def checked_table(rows: Table | ParquetTable | View, terms: Terms) -> Table | ParquetTable | View:
     """A table, if there is a ledger for it; it brings its own relation and size."""
     if terms.ledger is None:
         raise ParameterError("a table is fitted with its ledger: give ledger=..., or use Session(table, ledger)")
