@@ -30,6 +30,7 @@ c = SimpleNamespace(**{kind.__name__: kind for kind in CATALOGUE.values()})
 """The classes of the catalogue by their names: the attacks are on what a ledger may hold."""
 
 _LETTERS = c.Domain(v=c.Category("a", "b"))
+_TEXTS = c.Domain(v=c.Text())
 _VALUE = c.Domain(value=c.Number(-1, 1, step=2))
 _QUARTERS = c.Domain(value=c.Number(0, 3, step=1))
 _SLOPES = c.Domain(a=c.Number(0, 1, step=1), y=c.Number(-4, 4, step=1))
@@ -73,6 +74,10 @@ def _primitives() -> tuple[Attack, ...]:
         _replace(_LETTERS, c.PermuteAndFlip(histogram, 1), quartet, mutants.add_remove_price),
         _add(_LETTERS, stable, ("a", ""), mutants.passes_at_bound),
         _replace(_LETTERS, stable, pair, mutants.truncated_early),
+        _add(_TEXTS, stable, ("a", ""), mutants.passes_at_bound),
+        _replace(_TEXTS, stable, pair, mutants.truncated_early),
+        _replace(_LETTERS, c.Laplace(c.Persons("v"), _HALF), pair, mutants.add_remove_price),
+        _add(_LETTERS, c.Gaussian(c.Persons("v"), 1), ("ab", "b"), mutants.halved_noise),
         _add(_LETTERS, c.StableMode(stable), ("abbbbaaa", "bbbbaaa"), mutants.first_seen_ties),
     )
 
