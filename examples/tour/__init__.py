@@ -209,7 +209,8 @@ def _several_rows(screen: Screen, where: Path) -> None:
         f"tells whose a row is, and rows_per_unit = {rows}. Then all rows of a person are protected together, and a "
         f"count with the same noise costs epsilon {together:g} instead of {alone:g}. The tour asks nothing of it: "
         "these are the same people, so what years.ledger would spend adds to what people.ledger has spent, and "
-        "neither knows of the other. Whoever holds two tables about the same people divides one budget between them."
+        "neither knows of the other. Two tables about the same people belong in one schema, with one ledger "
+        "(docs/tables.md): then one budget counts for both, and questions may join them by the person."
     )
 
 

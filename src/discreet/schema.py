@@ -261,7 +261,7 @@ class DatabaseSchema:
         if name not in names:
             near = near_misses(name, names) or f" Tables: {', '.join(names)}"
             raise SchemaError(f"there is no table {name!r} in the schema.{near}")
-        return replace(self.tables[names.index(name)], within=self)
+        return replace(self.tables[names.index(name)], ledger=self.ledger, within=self)
 
     def with_table(self, schema: Schema) -> DatabaseSchema:
         """The same with this declaration of a table."""
@@ -287,8 +287,8 @@ class DatabaseSchema:
     def protects(self) -> str:
         """What is protected and what is not, in words, for those whose rows these are."""
         tables = "; ".join(
-            f"{each.name}: {one_line(', '.join(each.domain.names))}, with at most {each.rows_per_unit} "
-            f"row{'' if each.rows_per_unit == 1 else 's'} per person that are used"
+            f"{each.name}, at most {each.rows_per_unit} row{'' if each.rows_per_unit == 1 else 's'} per person: "
+            f"{one_line(', '.join(each.domain.names))}"
             for each in self.tables
         )
         who = f"whoever has a row in {self.persons}" if self.persons else "whoever has a row in one of the tables"
@@ -373,7 +373,9 @@ _WHO = (
     '# unit = "person"                   # the column that names a person',
     "# rows_per_unit = 5                 # this many rows per person are used, chosen at random",
 )
-_WHO_OF_SEVERAL = (f'persons = "{FILL_IN}"                # the table with one row for each person, if there is one',)
+_WHO_OF_SEVERAL = (
+    f'persons = "{FILL_IN}"                # the table with one row for each person; or remove the line',
+)
 _WHOSE = (
     f'unit = "{FILL_IN}"                   # the column that names a person',
     f'rows_per_unit = "{FILL_IN}"          # 1; or 5: this many rows per person are used, chosen at random',

@@ -76,8 +76,7 @@ def _primitives() -> tuple[Attack, ...]:
         _replace(_LETTERS, stable, pair, mutants.truncated_early),
         _add(_TEXTS, stable, ("a", ""), mutants.passes_at_bound),
         _replace(_TEXTS, stable, pair, mutants.truncated_early),
-        _replace(_LETTERS, c.Laplace(c.Persons("v"), _HALF), pair, mutants.add_remove_price),
-        _add(_LETTERS, c.Gaussian(c.Persons("v"), 1), ("ab", "b"), mutants.halved_noise),
+        _replace(_QUARTERS, c.Laplace(c.Persons("value"), _HALF), ("02", "32"), mutants.add_remove_price),
         _add(_LETTERS, c.StableMode(stable), ("abbbbaaa", "bbbbaaa"), mutants.first_seen_ties),
     )
 

@@ -50,7 +50,7 @@ def summary(book: dp.Ledger, *, last: int | None = None) -> dict[str, Any]:
         "neighbours": str(book.identity.neighbours),
         "unit": book.identity.unit,
         "size": None if book.facts is None else book.facts.size,
-        "edition": None if book.facts is None else book.facts.edition,
+        "edition": None if book.facts is None or book.identity.tables else book.facts.edition,
         "epsilon": str(book.budget.epsilon),
         "delta": str(book.budget.delta),
         "order": None if spent.order is None else str(spent.order),
@@ -89,6 +89,7 @@ def display(book: dp.Ledger, shown: dict[str, Any], output: Output) -> None:
     if not shown["agrees_with_its_mark"]:
         output.say("NOT AS ITS MARK SAYS: an older copy, or a moved one; nothing is released until `ledger reconcile`")
     unit = "a row is a person" if shown["unit"] is None else f"a person is a {one_line(shown['unit'])}"
+    unit = f"persons are named by {one_line(shown['unit'])}" if shown["tables"] else unit
     size = "" if shown["size"] is None else f", {shown['size']:,} persons"
     kept = [
         f"{one_line(name)}, {rows} row{'' if rows == 1 else 's'} per person" for name, rows in shown["tables"].items()
