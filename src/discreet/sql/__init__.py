@@ -21,7 +21,10 @@ anything is charged and looks at public things only.
     select.py      the statement
 """
 
+from discreet.sql.expressions import Estimate, Expression, Group, KeyOf, QuantileOf
 from discreet.sql.render import name_text, where_text
-from discreet.sql.select import Select, parse, spelled
+from discreet.sql.select import Output, Statement, key_order, parse
+from discreet.sql.source import Known
 
-__all__ = ["Select", "name_text", "parse", "spelled", "where_text"]
+__all__ = ["Estimate", "Expression", "Group", "KeyOf", "Known", "Output", "QuantileOf", "Statement", "key_order"]
+__all__ += ["name_text", "parse", "where_text"]
