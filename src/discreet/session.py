@@ -30,33 +30,42 @@ if TYPE_CHECKING:
 MAX_SYNTHETIC = 2**25
 """Values, rows times columns, that are drawn at a time: they are held in memory as Python objects."""
 
+Weights = Sequence[Exact] | None
+_NO_PRICE = 'only method="auto" answers for a price: the others need alpha='
 _LEAST_BETA = Fraction(1, 10**100)
 
 METHODS = ("auto", "pmw", "lecture")
+
+PRICE = Fraction(1, 100)
+"""What a question costs if nobody says: this part of the budget."""
+
+MAX_PRICE = Fraction(1, 10)
+"""What costs more than this part of the budget is refused, unless a larger max_price says that it may."""
 
 
 class Strategy(Protocol):
     """How a session answers linear queries: the default one, or a classic program.
 
-    remembered  the answers, if all of these were given before or are public; free, and waits for no other session
-    require     refuses now if what the queries need together does not fit
-    price       what answering them could cost, at most
-    hypothesis  what synthetic rows are drawn from; None before anything was measured
+    remembered    the answers, if all of these were given before or are public; free, and waits for no other session
+    answer_parts  the answers to the parts of one question, by at most one charge; the first has the price
+    price         what answering them could cost, at most
+    hypothesis    what synthetic rows are drawn from; None before anything was measured
     """
 
     @property
     def transcript(self) -> Transcript: ...
-    def remembered(self, queries: Sequence[Question]) -> list[Answer] | None: ...
-    def require(self, queries: Sequence[Question]) -> None: ...
-    def answer(self, query: Question) -> Answer: ...
-    def price(self, queries: Sequence[Question]) -> int: ...
+    def remembered(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer] | None: ...
+    def answer_parts(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer]: ...
+    def price(self, queries: Sequence[Question], weights: Weights = None) -> int: ...
     def hypothesis(self) -> Hypothesis | None: ...
 
 
 class Session:
     """A table of people and the ledger that counts what is released about them.
 
-    alpha      how near every answer shall be, as a fraction of the persons; needed to ask, unless scopes are declared
+    price      what a question may cost, as a part of the budget: "1%", 0.01 or 1/100. Its bound is what this buys. The
+               default, 1 %, holds unless alpha or scopes are given
+    alpha      the other way to say it: how near every answer shall be, as a fraction of the persons
     beta       the probability that any bound of the whole session fails
     questions  how many questions are planned: a guide for thresholds, the limit of "pmw" and "lecture" (10,000 there)
     scopes     how many different sets of columns will be asked about, if that is known: each gets an equal share of
@@ -67,7 +76,7 @@ class Session:
                probability 1 - beta - 0.05; replace-one only. A small beta makes that bound smaller
     allowance  the name under which the ledger counts these charges, those of `fit` too: its share is the limit then;
                None: the whole budget is
-    max_price  a part of the budget: a question that could cost more is refused, by `ask`; "auto" without scopes only
+    max_price  a part of the budget: what could cost more is refused, whatever it is
     rng        for testing ledgers only
     """
 
@@ -81,6 +90,7 @@ class Session:
         table: Dataset,
         ledger: Ledger,
         *,
+        price: Exact | None = None,
         alpha: Exact | None = None,
         beta: Exact = 0.05,
         questions: int | None = None,
@@ -88,7 +98,7 @@ class Session:
         method: str = "auto",
         sample: bool = False,
         allowance: str | None = None,
-        max_price: Exact | None = None,
+        max_price: Exact = MAX_PRICE,
         rng: Rng | None = None,
     ) -> None:
         from discreet.answering import SessionTerms
@@ -103,8 +113,8 @@ class Session:
             raise ParameterError(f"sample must be True or False, found {sample!r}")
         if sample and not table.facts.neighbours.replace_one:
             raise Unproven("a bound for the population needs the number of persons, which add-remove keeps private")
-        if max_price is not None and (method != "auto" or scopes is not None):
-            raise ParameterError('max_price needs method="auto" without scopes: only there is a price known before')
+        if price is not None and (alpha is not None or method != "auto"):
+            raise ParameterError("a session has a price or an alpha, not both" if alpha is not None else _NO_PRICE)
         if allowance is not None:
             ledger.remaining(allowance=exact.text(allowance=allowance))  # refuses unknown names
         with ledger.store.reading() as state:
@@ -118,14 +128,24 @@ class Session:
             sure,
             None if questions is None else exact.whole(questions=questions),
             None if scopes is None else exact.whole(scopes=scopes),
+            self._price_of(price, alpha, scopes),
         )
-        self._most = None if max_price is None else exact.positive(max_price=max_price)
+        self._most = part_of_budget(max_price=max_price)
         self._sample, self._allowance, self._rng = sample, allowance, rng
         self._rows = DistinctRows(table)
         self._answers: Strategy | None = None
         self._disclosures: Disclosures | None = None
         if alpha is not None or scopes is not None:
             self._answering()
+
+    def _price_of(self, price: Exact | None, alpha: Exact | None, scopes: int | None) -> Fraction | None:
+        """The part of the budget that a question may cost, if the session is not told otherwise how to answer."""
+        if price is not None:
+            part = part_of_budget(price=price)
+            if part > 1:
+                raise ParameterError(f"price must be at most the whole budget, found {price!r}", argument="price")
+            return part
+        return PRICE if alpha is None and scopes is None and self.method == "auto" else None
 
     # Asking.
 
@@ -134,18 +154,14 @@ class Session:
         select = self._read(question)
         answering = self._answering()
         if _is_quantile(select):
-            if self._most is not None:
-                raise _no_forecast()
             return self._finished(self._quantile(select, str(question)))
         parts, make = self._parts(select, question)
         known = answering.remembered(parts)
         if known is not None:  # nobody has to wait for what was answered before
             return self._finished(make(known))
         with answering.transcript.alone():
-            answering.require(parts)
-            if self._most is not None:
-                self._refuse_above(self._most, answering.price(parts))
-            return self._finished(make([answering.answer(part) for part in parts]))
+            self._refuse_above(answering.price(parts))
+            return self._finished(make(answering.answer_parts(parts)))
 
     def answer_all(
         self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1, again: bool = False
@@ -186,21 +202,22 @@ class Session:
         Free, and nothing is written: it follows from the question, the declaration and what was released before.
         """
         select = self._read(question)
-        if _is_quantile(select):
-            raise _no_forecast()
-        return self._answering().price(self._parts(select, question)[0])
+        if not _is_quantile(select):
+            return self._answering().price(self._parts(select, question)[0])
+        from discreet.answering import known_quantile, quantile_rank
+
+        answering, asked = self._adaptive("quantiles are answered"), self._quantile_of(select, str(question))
+        if known_quantile(answering, *asked) is not None:
+            return 0
+        return answering.calibration.price(quantile_rank(answering, *asked)[0])
 
     def more_like(self, answer: Answer) -> int | None:
         """About how many more answers at this price fit into what is left; after a free one, how many counts of
         something new. None where the next price is not known."""
-        left, _ = self.budget()
-        if answer.price:
-            return left // answer.price
-        if self.method != "auto" or self._terms.alpha is None:
-            return None
+        if self.method != "auto" or self._terms.scopes is not None:
+            return self.budget()[0] // answer.price if answer.price else None
         answering = self._adaptive("a price is known")
-        count = answering.calibration.alone(Count(), answering.transcript.next_order)
-        return left // answering.calibration.price(count)
+        return answering.forecast(answer.price or answering.count_price())
 
     def budget(self) -> tuple[int, int]:
         """What is left for this session and what the whole budget was, in nano-units of the ledger's first book."""
@@ -275,13 +292,13 @@ class Session:
         if self._answers is not None:
             return self._answers
         alpha, beta, rows, facts = self._terms.alpha, self._terms.beta, self._rows, self.table.facts
-        if alpha is None and self._terms.scopes is None:
-            raise ParameterError("to ask questions give the session alpha=, the fraction that answers may be off by")
         if self.method == "auto":
             self._answers = AdaptiveAnswers(rows, self.ledger, self._terms, allowance=self._allowance, rng=self._rng)
         else:
+            if alpha is None:
+                raise ParameterError(f'method="{self.method}" needs alpha=, the fraction that answers may be off by')
             questions, delta = self._terms.questions or 10_000, self.ledger.budget.delta
-            made = program(self.method, facts, alpha=alpha, beta=beta, questions=questions, delta=delta)  # type: ignore[arg-type]
+            made = program(self.method, facts, alpha=alpha, beta=beta, questions=questions, delta=delta)
             self._answers = ClassicAnswers(made, rows, self.ledger, allowance=self._allowance, rng=self._rng)
         return self._answers
 
@@ -307,10 +324,8 @@ class Session:
 
         return put_together(select, self.table.facts, question if isinstance(question, str) else "")
 
-    def _quantile(self, select: Select, text: str) -> Answer:
-        """A quantile of a whole column, by the exponential mechanism on ranks, within alpha * size ranks."""
-        from discreet.answering import quantile
-
+    def _quantile_of(self, select: Select, text: str) -> tuple[str, Fraction]:
+        """The column and the probability of a quantile, if it is one of a whole column."""
         if select.where != EVERYTHING:
             raise UnsupportedQuery(
                 text,
@@ -318,16 +333,30 @@ class Session:
                 "a quantile is answered for a whole column, without WHERE",
                 "Leave WHERE out, or ask how many rows lie below some values: COUNT(*) ... AND column <= 40.",
             )
-        answering, column = self._adaptive("quantiles are answered"), str(select.column)
-        answer = quantile(answering, self.table, column, select.probability or Fraction(1, 2))
+        return str(select.column), select.probability or Fraction(1, 2)
+
+    def _quantile(self, select: Select, text: str) -> Answer:
+        """A quantile of a whole column, by the exponential mechanism on ranks."""
+        from discreet.answering import known_quantile, quantile, quantile_rank
+
+        column, q = self._quantile_of(select, text)
+        answering = self._adaptive("quantiles are answered")
+        answer = known_quantile(answering, column, q)
+        if answer is None:  # what was answered before needs no turn
+            with answering.transcript.alone():
+                answer = known_quantile(answering, column, q)
+                if answer is None:
+                    self._refuse_above(answering.calibration.price(quantile_rank(answering, column, q)[0]))
+                    answer = quantile(answering, self.table, column, q)
         return replace(answer, value=float(answer.value), unit=f"{column}; the bound in ranks", ranks=True)
 
-    def _refuse_above(self, part: Fraction, price: int) -> None:
+    def _refuse_above(self, price: int) -> None:
+        """Refuse what could cost more than was allowed."""
         _, cap = self.budget()
-        if price > part * cap:
+        if price > self._most * cap:
             left = self.ledger.remaining(allowance=self._allowance)
             book = "pure epsilon" if left.caps.renyi is None else "Renyi"
-            more = f"{100 * price / cap:.3g} % of the budget, and {float(100 * part):.3g} % was allowed"
+            more = f"{100 * price / cap:.3g} % of the budget, and {float(100 * self._most):.3g} % was allowed"
             asked = f"up to {book} {exact.shown(Fraction(price, 10**9))}"
             raise BudgetExceeded(asked, left.amounts(), f"The answer could cost up to {more}: nothing was spent.")
 
@@ -361,10 +390,12 @@ def _largest(scopes: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return [one for one in dict.fromkeys(scopes) if one and not any(set(one) < set(other) for other in scopes)]
 
 
-def _no_forecast() -> ParameterError:
-    from discreet.answering import NO_FORECAST
-
-    return ParameterError(NO_FORECAST)
+def part_of_budget(**named: object) -> Fraction:
+    """The one keyword argument as a part of the budget: "1%", 0.01 or "1/100"."""
+    ((name, value),) = named.items()
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return exact.positive(**{name: value.strip().removesuffix("%").strip()}) / 100
+    return exact.positive(**named)
 
 
 def _is_quantile(select: Select | Question) -> TypeGuard[Select]:

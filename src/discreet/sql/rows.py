@@ -330,8 +330,8 @@ def _cast(scope: Scope, node: Node) -> Run:
     return run
 
 
-NUMERIC = frozenset("DOUBLE FLOAT REAL DECIMAL NUMERIC INTEGER INT BIGINT SMALLINT".split())
-WHOLE = frozenset("INTEGER INT BIGINT SMALLINT".split())
+NUMERIC = frozenset(["DOUBLE", "FLOAT", "REAL", "DECIMAL", "NUMERIC", "INTEGER", "INT", "BIGINT", "SMALLINT"])
+WHOLE = frozenset(["INTEGER", "INT", "BIGINT", "SMALLINT"])
 
 
 def minus(scope: Scope, node: Node, value: Any) -> Any:

@@ -733,7 +733,7 @@ class _Outer(_Sentences):
         self.scope = Scope(asked, (), table.domain, {})
 
     def named(self, node: Node) -> Expression | None:
-        if node.kind == "call" and node.value[0] in AGGREGATES or node.kind in ("filter", "within"):
+        if (node.kind == "call" and node.value[0] in AGGREGATES) or node.kind in ("filter", "within"):
             hint = "Ask the inner question alone; its groups can be added up."
             self.scope.refuse(node, "an aggregate of the groups of another question is not answered", hint)
         if node.kind != "name":
