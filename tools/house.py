@@ -31,6 +31,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("predicate", "rehearsal"),
     ("row_functions",),
     ("query",),
+    ("persons",),
     ("mechanisms",),
     ("ledger",),
     ("release",),

@@ -9,12 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import composition, data, errors, mechanisms
 from discreet.certificate import Certificate, certificate
-from discreet.data import Category, Domain, Matrix, Number, ParquetTable, Table, Vector
+from discreet.data import (
+    Category,
+    Database,
+    Date,
+    Domain,
+    Matrix,
+    Number,
+    ParquetTable,
+    Table,
+    Text,
+    Timestamp,
+    Vector,
+)
 from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.mechanisms import Exponential, Gaussian, Laplace, calibrate
+from discreet.persons import Persons
 from discreet.plan import plan
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
 from discreet.release import Released, converse, release, reopen
@@ -72,6 +85,8 @@ __all__ = [
     "Certificate",
     "ConjunctionClassifier",
     "Count",
+    "Database",
+    "Date",
     "DeclaredScaler",
     "DiscreetError",
     "Domain",
@@ -96,6 +111,7 @@ __all__ = [
     "Number",
     "Or",
     "ParquetTable",
+    "Persons",
     "Quantile",
     "Released",
     "RuleClassifier",
@@ -104,6 +120,8 @@ __all__ = [
     "Share",
     "Sum",
     "Table",
+    "Text",
+    "Timestamp",
     "Vector",
     "calibrate",
     "certificate",

@@ -6,7 +6,7 @@ keep the old one readable.
 
 from __future__ import annotations
 
-from discreet import answering, data, guarantee, mechanisms, pac, query
+from discreet import answering, data, guarantee, mechanisms, pac, persons, query
 from discreet.erm import descent, network, output_perturbation, problem, scoring
 from discreet.erm.exponential import grid, line
 
@@ -41,6 +41,7 @@ CATALOGUE: dict[str, type] = {
     "coordinate-laplace/1": mechanisms.CoordinateLaplace,
     "count/1": query.Count,
     "counted-faces/1": pac.CountedFaces,
+    "date/1": data.Date,
     "declared-features/1": problem.Declared,
     "descent/1": descent.Descent,
     "domain/1": data.Domain,
@@ -89,6 +90,7 @@ CATALOGUE: dict[str, type] = {
     "output-perturbation/1": output_perturbation.OutputPerturbation,
     "pair-prefix/1": pac.PairPrefix,
     "permute-and-flip/1": mechanisms.PermuteAndFlip,
+    "persons/1": persons.Persons,
     "pinball/1": problem.Pinball,
     "plus/1": query.Plus,
     "power/1": query.Power,
@@ -111,8 +113,10 @@ CATALOGUE: dict[str, type] = {
     "stable-mode/1": mechanisms.StableMode,
     "strongly-convex-descent/1": descent.StronglyConvex,
     "sum/1": query.Sum,
+    "text/1": data.Text,
     "thresholds/1": pac.Thresholds,
     "times/1": query.Times,
+    "timestamp/1": data.Timestamp,
     "vector-feature/1": problem.VectorColumn,
     "vector-sum/1": query.VectorSum,
     "vector/1": data.Vector,

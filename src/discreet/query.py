@@ -295,7 +295,8 @@ class Histogram(_OverColumns, _Counting):
 class KeyCount(_OverColumns, _Counting):
     """How many rows have each combination of codes that occurs: a Counter of tuples, for domains of any size.
 
-    Which keys occur is itself private: only a mechanism that hides rare keys may release from it.
+    Which keys occur is itself private: only a mechanism that hides rare keys may release from it. A Text has no public
+    codes: its part of a key is the text itself, or None where it is missing.
 
     Theorem.   As for Histogram, over all keys of the domain.
     """
@@ -312,12 +313,17 @@ class KeyCount(_OverColumns, _Counting):
             levels, place = np.unique(column, return_inverse=True)
             rank = np.unique(rank * len(levels) + place, return_inverse=True)[1]
         _, first, counts = np.unique(rank, return_index=True, return_counts=True)
-        keys = zip(*(column[first].tolist() for column in codes), strict=True)
+        parts = [column[first].tolist() for column in codes]
+        for place, name in enumerate(self.columns):
+            if batch.domain.column(name).free:
+                texts = batch.texts(name)
+                parts[place] = [texts[code] for code in parts[place]]
+        keys = zip(*parts, strict=True)
         return Counter(dict(zip(keys, counts.tolist(), strict=True)))
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         for name in self.columns:
-            if not facts.domain.column(name).coded:
+            if not facts.domain.column(name).keyed:
                 raise ParameterError(f"column {name!r} is declared {facts.domain.column(name)!r}: it has no keys")
         self.where.check(facts.domain)
         return of_persons(facts.neighbours, added=_CELL_ADDED, replaced=_CELL_REPLACED)

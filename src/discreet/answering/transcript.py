@@ -280,7 +280,8 @@ class Transcript:
         if facts_hash not in self._kept:
             before, now = self.ledger.facts_with(facts_hash), self.facts
             same = frozenset(name for name in now.domain if now.domain[name] == before.domain.get(name))
-            self._kept[facts_hash] = same if before.edition == now.edition else None
+            about = (before.edition, before.table) == (now.edition, now.table)
+            self._kept[facts_hash] = same if about else None
         kept = self._kept[facts_hash]
         names = (question.column,) if isinstance(question, RankQuantile) else question.scope
         return kept is not None and kept.issuperset(names)
