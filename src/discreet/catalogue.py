@@ -59,6 +59,7 @@ CATALOGUE: dict[str, type] = {
     "greedy-selection/1": pac.GreedySelection,
     "grid-exponential/1": grid.GridExponential,
     "group-count/1": query.GroupCount,
+    "group-quantiles/1": mechanisms.GroupQuantiles,
     "group-sum/1": query.GroupSum,
     "hinge/1": problem.Hinge,
     "histogram/1": query.Histogram,

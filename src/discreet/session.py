@@ -16,16 +16,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from discreet.core import BudgetExceeded, Exact, ParameterError, Rng, Unproven, UnsupportedQuery, exact
+from discreet.core import BudgetExceeded, Exact, ParameterError, Rng, Unproven, exact
 from discreet.data import Dataset, DistinctRows, Domain
 from discreet.ledger import Ledger, check_table
-from discreet.query import EVERYTHING, Count, Histogram, Question, Sum, is_question
+from discreet.query import Count, Histogram, Question, Sum, is_question
 
 if TYPE_CHECKING:
-    from discreet.answering import AdaptiveAnswers, Answer, Disclosures, Hypothesis, Make, Transcript
-    from discreet.sql import Select
+    from discreet.answering import AdaptiveAnswers, Answer, Assembly, Disclosures, Hypothesis, Ranked, Transcript
 
 MAX_SYNTHETIC = 2**25
 """Values, rows times columns, that are drawn at a time: they are held in memory as Python objects."""
@@ -151,17 +150,19 @@ class Session:
 
     def ask(self, question: str | Count | Sum | Histogram) -> Answer:
         """One answer. Everything that can be wrong with the question is found before anything is spent."""
-        select = self._read(question)
-        answering = self._answering()
-        if _is_quantile(select):
-            return self._finished(self._quantile(select, str(question)))
-        parts, make = self._parts(select, question)
-        known = answering.remembered(parts)
-        if known is not None:  # nobody has to wait for what was answered before
-            return self._finished(make(known))
+        from discreet.answering import drawn
+
+        asked = self._assembly(question)
+        answering, ranked = self._answering(), self._ranked(asked)
+        known = answering.remembered(asked.questions) if asked.questions else []
+        draws = drawn(self._adaptive("quantiles are answered"), ranked, buy=False) if ranked else []
+        if known is not None and None not in draws:  # nobody has to wait for what was answered before
+            return self._finished(asked.answer(known, draws))
         with answering.transcript.alone():
-            self._refuse_above(answering.price(parts))
-            return self._finished(make(answering.answer_parts(parts)))
+            self._refuse_above(self._price(asked, ranked))
+            parts = answering.answer_parts(asked.questions) if asked.questions else []
+            draws = drawn(self._adaptive("quantiles are answered"), ranked) if ranked else []
+            return self._finished(asked.answer(parts, draws))
 
     def answer_all(
         self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1, again: bool = False
@@ -176,40 +177,34 @@ class Session:
         answering = self._adaptive("a workload is answered")
         if isinstance(questions, str) or is_question(questions) or not isinstance(questions, Iterable):
             raise ParameterError(f"answer_all takes several questions in a list, found a {type(questions).__name__}")
-        parts = []
-        for question in questions:
-            select = self._read(question)
-            if _is_quantile(select):
-                raise ParameterError("a workload is made of counts, sums and averages; ask for quantiles one by one")
-            parts.append(self._parts(select, question))
+        asked = [self._assembly(question) for question in questions]
+        if any(each.quantiles for each in asked):
+            raise ParameterError("a workload is made of counts, sums and averages; ask for quantiles one by one")
         part = exact.positive(share=share)
         if part > 1:
             raise ParameterError(f"share must be at most 1, found {share!r}")
-        queries = [query for needed, _ in parts for query in needed]
+        queries = [query for each in asked for query in each.questions]
         with answering.transcript.alone():
             answers = iter(answering.answer_all(queries, share=part, again=again))
-        return [self._finished(make([next(answers) for _ in needed])) for needed, make in parts]
+        return [self._finished(each.answer([next(answers) for _ in each.questions])) for each in asked]
 
     def check(self, question: str | Count | Sum | Histogram) -> None:
         """Refuse, with the reason, what cannot be asked. Looks at public things only and spends nothing."""
-        select = self._read(question)
-        if not _is_quantile(select):
-            self._parts(select, question)
+        self._assembly(question)
 
     def price(self, question: str | Count | Sum | Histogram) -> int:
         """What `ask` would charge for this question now, at most, in nano-units of the ledger's first book.
 
         Free, and nothing is written: it follows from the question, the declaration and what was released before.
         """
-        select = self._read(question)
-        if not _is_quantile(select):
-            return self._answering().price(self._parts(select, question)[0])
-        from discreet.answering import known_quantile, quantile_rank
+        asked = self._assembly(question)
+        return self._price(asked, self._ranked(asked))
 
-        answering, asked = self._adaptive("quantiles are answered"), self._quantile_of(select, str(question))
-        if known_quantile(answering, *asked) is not None:
-            return 0
-        return answering.calibration.price(quantile_rank(answering, *asked)[0])
+    def _price(self, asked: Assembly, ranked: Sequence[Ranked]) -> int:
+        from discreet.answering import price_of
+
+        price = self._answering().price(asked.questions) if asked.questions else 0
+        return price + (price_of(self._adaptive("quantiles are answered"), ranked) if ranked else 0)
 
     def more_like(self, answer: Answer) -> int | None:
         """About how many more answers at this price fit into what is left; after a free one, how many counts of
@@ -308,47 +303,25 @@ class Session:
             raise ParameterError(f'{what} by a session with method="auto"')
         return cast("AdaptiveAnswers", self._answering())
 
-    def _read(self, question: object) -> Select | Question:
-        """What is asked: a query as it is, a text as SQL."""
+    def _assembly(self, question: object) -> Assembly:
+        """What is asked, by a query or in SQL, as the parts that its answer is made of."""
+        from discreet.answering import Assembly, asked_directly
+
+        facts = self.table.facts
         if is_question(question):
-            return question
+            return Assembly(asked_directly(question, facts), facts)
         if not isinstance(question, str):
             raise ParameterError(f"a question is SQL, a Count, a Sum or a Histogram; found {type(question).__name__}")
         from discreet.sql import parse
 
-        return parse(question, self.table.facts.domain, table=self.table.identity.name)
+        identity = self.table.identity
+        return Assembly(parse(question, facts.domain, table=identity.name, unit=identity.unit), facts, question)
 
-    def _parts(self, select: Select | Question, question: object) -> tuple[list[Question], Make]:
-        """The linear queries that a question consists of, and what makes its answer of theirs."""
-        from discreet.answering import put_together
+    def _ranked(self, asked: Assembly) -> list[Ranked]:
+        """The quantiles that a question asks for."""
+        from discreet.answering import Ranked
 
-        return put_together(select, self.table.facts, question if isinstance(question, str) else "")
-
-    def _quantile_of(self, select: Select, text: str) -> tuple[str, Fraction]:
-        """The column and the probability of a quantile, if it is one of a whole column."""
-        if select.where != EVERYTHING:
-            raise UnsupportedQuery(
-                text,
-                max(0, text.upper().find("WHERE")),
-                "a quantile is answered for a whole column, without WHERE",
-                "Leave WHERE out, or ask how many rows lie below some values: COUNT(*) ... AND column <= 40.",
-            )
-        return str(select.column), select.probability or Fraction(1, 2)
-
-    def _quantile(self, select: Select, text: str) -> Answer:
-        """A quantile of a whole column, by the exponential mechanism on ranks."""
-        from discreet.answering import known_quantile, quantile, quantile_rank
-
-        column, q = self._quantile_of(select, text)
-        answering = self._adaptive("quantiles are answered")
-        answer = known_quantile(answering, column, q)
-        if answer is None:  # what was answered before needs no turn
-            with answering.transcript.alone():
-                answer = known_quantile(answering, column, q)
-                if answer is None:
-                    self._refuse_above(answering.calibration.price(quantile_rank(answering, column, q)[0]))
-                    answer = quantile(answering, self.table, column, q)
-        return replace(answer, value=float(answer.value), unit=f"{column}; the bound in ranks", ranks=True)
+        return [Ranked(each.column, each.probability, asked.keys, each.where) for each in asked.quantiles]
 
     def _refuse_above(self, price: int) -> None:
         """Refuse what could cost more than was allowed."""
@@ -396,7 +369,3 @@ def part_of_budget(**named: object) -> Fraction:
     if isinstance(value, str) and value.strip().endswith("%"):
         return exact.positive(**{name: value.strip().removesuffix("%").strip()}) / 100
     return exact.positive(**named)
-
-
-def _is_quantile(select: Select | Question) -> TypeGuard[Select]:
-    return getattr(select, "kind", "") == "quantile"

@@ -6,7 +6,8 @@ the *hypothesis* (`discreet.hypothesis`). Everything here but the releases thems
 released: the ledger's entries are the state, and a session that was killed goes on where it stopped.
 
     linear_query.py       a query as a tensor over its scope; when two queries mean the same
-    answer.py             an answer; SQL's aggregates put together from linear queries
+    answer.py             an answer, assembled from the linear queries that a question in SQL is made of
+    quantiles.py          quantiles of a column, in all or in groups
     measurement.py        a noisy answer that was released, and what it proves about every other answer
     transcript.py         what the ledger says was measured, asked and answered
     calibration.py        what can be bought, with just enough noise, and its price
@@ -19,18 +20,28 @@ released: the ledger's entries are the state, and a session that was killed goes
     generalization.py     from the rows to the population they were drawn from
 """
 
-from discreet.answering.adaptive import AdaptiveAnswers, known_quantile, quantile, quantile_rank
-from discreet.answering.answer import Answer, Make, frame_of, put_together
+from discreet.answering.adaptive import AdaptiveAnswers
+from discreet.answering.answer import Answer, Assembly, asked_directly, frame_of
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.generalization import FAILURE, Disclosures, drift
 from discreet.answering.linear_query import meaning
 from discreet.answering.multiplicative_weights import ClassicAnswers
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Classic, program
+from discreet.answering.quantiles import Ranked, drawn, price_of
 from discreet.answering.transcript import Transcript
 from discreet.answering.workload import Marginals
 from discreet.hypothesis import Hypothesis
 
-__all__ = ["BETTER", "FAILURE", "LECTURE", "AdaptiveAnswers", "Answer", "AveragedWeights", "Calibration"]
-__all__ += ["Classic", "ClassicAnswers", "Disclosures", "Hypothesis", "Make", "Marginals", "SessionTerms", "Transcript"]
-__all__ += ["drift", "frame_of", "known_quantile", "meaning", "program", "put_together", "quantile", "quantile_rank"]
+__all__ = ["BETTER", "FAILURE", "LECTURE", "AdaptiveAnswers", "Answer", "Assembly", "AveragedWeights", "Calibration"]
+__all__ += [
+    "Classic",
+    "ClassicAnswers",
+    "Disclosures",
+    "Hypothesis",
+    "Marginals",
+    "Ranked",
+    "SessionTerms",
+    "Transcript",
+]
+__all__ += ["asked_directly", "drawn", "drift", "frame_of", "meaning", "price_of", "program"]

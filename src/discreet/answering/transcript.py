@@ -41,7 +41,7 @@ from discreet.core import Json, LedgerCorrupt, ParameterError, canonical, digest
 from discreet.data import Facts
 from discreet.hypothesis import Scope
 from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
-from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace, RankQuantile
+from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, GroupQuantiles, Laplace, RankQuantile
 from discreet.query import (
     Among,
     And,
@@ -66,6 +66,7 @@ _READ: dict[str, type] = {
     kind.NAME: kind
     for kind in (
         *(AboveThreshold, AboveThresholdLaplace, AveragedWeights, Gaussian, Laplace, Marginals, RankQuantile),
+        GroupQuantiles,
         *get_args(Question),
         *(Among, And, Between, Equals, Missing, Not, Or),
         *(Bins, Cases, Choose, Fixed, Of, Plus, Power, Times),
@@ -212,7 +213,7 @@ class Transcript:
 
     def say(
         self,
-        question: Question | RankQuantile,
+        question: Question | RankQuantile | GroupQuantiles,
         meaning: str,
         beta: Fraction,
         answer: Answer,
@@ -225,7 +226,7 @@ class Transcript:
 
     def say_all(
         self,
-        answers: Iterable[tuple[Question | RankQuantile, str, Answer]],
+        answers: Iterable[tuple[Question | RankQuantile | GroupQuantiles, str, Answer]],
         beta: Fraction,
         *,
         made_from: int | None = None,
@@ -303,8 +304,8 @@ class Transcript:
                 if body["facts_hash"] == self._hash:
                     self.open_run = Run(seq, conversation, number)
             return
-        if name == RankQuantile.NAME:
-            self.numbers[seq] = self._take(1)
+        if name in (RankQuantile.NAME, GroupQuantiles.NAME):
+            self.numbers[seq] = self._take(1 if name == RankQuantile.NAME else SEVERAL)
         parts = additive_parts(body["mechanism"])
         if parts:
             places = places_of(parts, self.next_order)
@@ -409,7 +410,7 @@ def _values(answer: Body) -> Sequence[Any]:
     return released if isinstance(released, tuple) else (released,)
 
 
-def _spoken(body: Body, question: Question | RankQuantile | None = None) -> Answer:
+def _spoken(body: Body, question: Question | RankQuantile | GroupQuantiles | None = None) -> Answer:
     """The answer of a saying."""
     try:
         beta, value, bound, source, price, missed, *apart = decode(answer_text(body))
