@@ -27,7 +27,7 @@ from discreet.errors import ParameterError
 from discreet.predicate import Among, And, Equals, Missing, Not, Or, Predicate
 from discreet.sql.dates import read_date
 from discreet.sql.grammar import Node
-from discreet.sql.rows import Table, columns_of, combined, span
+from discreet.sql.rows import Table, columns_of, combined, own_value, span
 from discreet.sql.scope import Scope
 from discreet.sql.source import PLAIN, shown
 
@@ -84,6 +84,8 @@ def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
         if column.categorical:
             reason = f"column {name!r} has no order, so {sign} is not answered"
             scope.refuse(node, reason, f"List the levels that are meant: {name} IN (...).")
+        if column.calendar:
+            return _dated(scope, right, name, column, sign, wanted)
         code = value_of(scope, right, name, column)[0]
         below, cut = sign in ("<", "<="), code + (sign in ("<=", ">"))  # the codes below cut, or those from cut on
         ends = (0, cut - 1) if below == wanted else (cut, column.points - 1)
@@ -92,13 +94,31 @@ def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
     return _either(name, column, equal, wanted == (sign == "="))
 
 
+def _dated(scope: Scope, node: Node, name: str, column: Any, sign: str, wanted: bool) -> Predicate:
+    """A comparison with a date, which need not be one of the declared grid: every period is its first moment."""
+    day = moment(scope, node, name)
+    cut = column.after(day) if sign in ("<=", ">") else column.at_least(day)
+    ends = (0, cut - 1) if (sign in ("<", "<=")) == wanted else (cut, column.points - 1)
+    return span(name, column, *ends)
+
+
+def moment(scope: Scope, node: Node, name: str) -> Any:
+    """A date that is compared with a column."""
+    if node.kind not in ("text", "date"):
+        scope.refuse(
+            node, f"column {name!r} holds dates, found {shown(str(node.value))}", "Dates look like '2024-01-31'."
+        )
+    return read_date(scope, Node("date", node.start, (), node.value))
+
+
 def _check_names(scope: Scope, node: Node) -> None:
     """Beside a declared column, a name that is not declared is most likely a text without its quotes."""
-    for part in node.parts:
-        qualifier, name = part.value if part.kind == "name" else ("", "")
-        if qualifier is None and scope.column(node.parts[1 - node.parts.index(part)]) is not None:
-            if not scope.asked.declared(name) and name.lower() not in scope.aliases and scope.known(name) is None:
-                scope.refuse(part, f"{shown(name)} is not a column", "Texts are written in single quotes: 'F'.")
+    for part, other in (node.parts, node.parts[::-1]):
+        if part.kind == "name" and part.value[0] is None and not scope.understood(part.value[1]):
+            if scope.column(other) is not None:
+                scope.refuse(
+                    part, f"{shown(part.value[1])} is not a column", "Texts are written in single quotes: 'F'."
+                )
 
 
 def solved(scope: Scope, node: Node, wanted: bool) -> Predicate | None:
@@ -160,7 +180,10 @@ def between(scope: Scope, node: Node, wanted: bool) -> Predicate:
     name, column = found
     if column.categorical:
         scope.refuse(node, f"column {name!r} has no order, so BETWEEN is not answered", f"Use {name} IN (...).")
-    first, last = (value_of(scope, each, name, column)[0] for each in (low, high))
+    if column.calendar:
+        first, last = column.at_least(moment(scope, low, name)), column.after(moment(scope, high, name)) - 1
+    else:
+        first, last = (value_of(scope, each, name, column)[0] for each in (low, high))
     inside, wanted = span(name, column, first, last), wanted != node.value
     if inside == Or() and not wanted:
         return span(name, column, 0, column.points - 1)
@@ -248,7 +271,7 @@ def _on_grid(scope: Scope, node: Node, name: str, column: Any, given: Any) -> tu
         code = column.code(given)
     except ParameterError as error:
         scope.refuse(node, f"column {name!r}: {error}", "Nothing is rounded: ask with a value on the grid.")
-    return code, column.value(code)
+    return code, own_value(column, code)
 
 
 def _level(scope: Scope, node: Node, name: str, column: Any, given: Any) -> tuple[int, Any]:

@@ -32,12 +32,15 @@ PARTS: dict[str, Callable[[datetime.date], int | str]] = {
 _SAME = {"DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR", "YEARS": "YEAR", "MONTHS": "MONTH", "DAYS": "DAY"}
 
 
+def read_moment(text: str) -> datetime.date:
+    """A date, or a date and a time of day."""
+    return datetime.date.fromisoformat(text) if len(text) <= 10 else datetime.datetime.fromisoformat(text)
+
+
 def read_date(scope: Scope, node: Node) -> datetime.date:
     """A date as it is written: 2024-01-31, or with a time of day."""
     try:
-        if len(node.value) <= 10:
-            return datetime.date.fromisoformat(node.value)
-        return datetime.datetime.fromisoformat(node.value)
+        return read_moment(node.value)
     except ValueError:
         scope.refuse(node, f"{shown(node.value)} is not a date", "Dates look like '2024-01-31'.")
 

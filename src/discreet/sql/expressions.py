@@ -282,7 +282,7 @@ class Together(Expression):
         spreads = [each.spread(group) for each in (self.one, self.other)]
         roots = [math.sqrt(max(0.0, each.value or 0.0)) for each in spreads]
         if not math.prod(roots):
-            return Estimate(None) if people[1] == people[2] else Estimate(0.0, -1.0, 1.0)
+            return Estimate(None) if not all(each.ends[1] for each in spreads) else Estimate(0.0, -1.0, 1.0)
         value = found.value / math.prod(roots)
         least = math.prod(math.sqrt(each.ends[0]) for each in spreads)
         most = math.prod(math.sqrt(each.ends[1]) for each in spreads)

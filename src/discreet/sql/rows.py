@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet.data import Column
 from discreet.predicate import Among, And, Between, Equals, Missing, Or, Predicate
-from discreet.sql.dates import PARTS, date_part, date_trunc, read_date, shifted
+from discreet.sql.dates import PARTS, date_part, date_trunc, read_date, read_moment, shifted
 from discreet.sql.grammar import Node
 from discreet.sql.scope import Scope
 from discreet.sql.source import shown
@@ -44,6 +44,8 @@ def plain_value(column: Column, code: int) -> Any:
     """What a code stands for in an expression: a level, an exact number, a date, or None."""
     if code == column.missing_code:
         return None
+    if column.calendar:
+        return read_moment(str(column.label(code)))
     value: Any = column.value(code)  # type: ignore[union-attr]
     return Fraction(value) if type(value) is int else value
 
@@ -112,15 +114,20 @@ def of_codes(name: str, column: Column, codes: Sequence[int]) -> Predicate:
         return combined(Or, ways)
     runs = np.split(np.array(present), np.flatnonzero(np.diff(present) > 1) + 1) if present else []
     if len(runs) > 2 and len(present) <= 4 * len(runs):
-        return combined(Or, [*ways, Among(name, [column.value(code) for code in present])])  # type: ignore[union-attr]
+        return combined(Or, [*ways, Among(name, [own_value(column, code) for code in present])])
     return combined(Or, [*ways, *(span(name, column, int(run[0]), int(run[-1])) for run in runs)])
+
+
+def own_value(column: Any, code: int) -> Any:
+    """What predicates call a code: a level, a number, a date as text."""
+    return column.label(code) if column.calendar else column.value(code)
 
 
 def span(name: str, column: Any, first: int, last: int) -> Predicate:
     """The column has one of the codes first .. last."""
     if first > last:
         return Or()
-    low, high = column.value(first), column.value(last)
+    low, high = own_value(column, first), own_value(column, last)
     return Equals(name, low) if first == last else Between(name, low, high)
 
 

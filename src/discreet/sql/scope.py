@@ -95,10 +95,13 @@ class Scope:
             return None
         return found[0] if found else None
 
-    def known(self, name: str) -> Meaning | None:
-        """What a name without a qualifier stands for, if it is known."""
-        names = (written for each in self.names.values() for written in each)
-        return name if folded(name) in map(folded, names) else None
+    def known(self, name: str) -> bool:
+        """Whether a column has this name."""
+        return folded(name) in {folded(written) for each in self.names.values() for written in each}
+
+    def understood(self, name: str) -> bool:
+        """Whether a column has this name, or a part of the select list was given it."""
+        return self.known(name) or folded(name) in self.aliases or folded(name) in self.units
 
     def column(self, node: Node) -> tuple[str, Column] | None:
         """The declared column that a node names, if it names one and not an expression."""

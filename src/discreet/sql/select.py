@@ -334,22 +334,21 @@ def aggregated(scope: Scope, node: Node) -> bool:
 
 def _followed(scope: Scope, node: Node) -> tuple[Scope, Node]:
     qualifier, name = node.value
-    if qualifier is None and scope.known(name) is None and folded(name) not in scope.aliases:
+    if qualifier is None and not scope.understood(name):
         return scope, node  # refused where it is used
     return scope.through(node)
 
 
 def signature(scope: Scope, node: Node) -> Any:
     """What makes two expressions the same, however they are written."""
-    if node.kind == "name":
-        inner, meant = _followed(scope, node)
-        if meant.kind == "name":
-            known = inner is not scope or inner.known(meant.value[1]) is not None
-            return "name", inner.meaning(meant) if known and meant.value[0] is None else tuple(
-                folded(part or "") for part in meant.value
-            ) if not known else inner.meaning(meant)
+    if node.kind != "name":
+        return node.kind, node.value, tuple(signature(scope, part) for part in node.parts)
+    inner, meant = _followed(scope, node)
+    if meant.kind != "name":
         return signature(inner, meant)
-    return node.kind, node.value, tuple(signature(scope, part) for part in node.parts)
+    if meant.value[0] is None and not inner.known(meant.value[1]):
+        return "name", folded(meant.value[1])
+    return "column", inner.meaning(meant)
 
 
 class _Sentences:
@@ -393,15 +392,13 @@ class _Sentences:
         if node.kind == "/":
             factor, top = _scaled(left)
             if isinstance(top, Total) and isinstance(right, Total) and right.question.counting:
-                return self.ratio(node, left, top, factor, right)
+                return self.ratio(left, top.question, factor, right)
         return Arithmetic(node.kind, left, right)
 
-    def ratio(self, node: Node, left: Expression, top: Total, factor: Fraction, below: Total) -> Expression:
-        part, whole = top.question, below.question
-        inside = {*_conjuncts(part.where)} >= {*_conjuncts(whole.where)}
-        if part.counting and inside:
-            return Arithmetic("/", left, below, factor)
-        return Arithmetic("/", left, below)
+    def ratio(self, left: Expression, part: Question, factor: Fraction, below: Total) -> Expression:
+        """A part of the rows over the whole is between 0 and 1."""
+        inside = {*_conjuncts(part.where)} >= {*_conjuncts(below.question.where)}
+        return Arithmetic("/", left, below, factor if part.counting and inside else None)
 
     def call(self, node: Node) -> Expression:
         name, distinct = node.value
@@ -502,12 +499,18 @@ class _Outputs(_Sentences):
         scope, meant = (self.scope, node) if node.kind != "name" else self.scope.through(node)
         if meant.kind == "name":
             column = scope.meaning(meant)
-            if self.keys or True:
-                hint = f"Add GROUP BY {column}, or write an aggregate of it."
-                scope.refuse(node, f"column {column!r} is selected but not grouped by", hint)
+            hint = f"Add GROUP BY {column}, or write an aggregate of it."
+            scope.refuse(node, f"column {column!r} is selected but not grouped by", hint)
         if meant is not node:
             return _Outputs(scope, self.where, self.keys, self.signatures).expression(meant)
         return self.aggregate(node)
+
+    def ratio(self, left: Expression, part: Question, factor: Fraction, below: Total) -> Expression:
+        """A sum over the number of its rows is an average."""
+        if part.counting or part.where != below.question.where:
+            return _Sentences.ratio(self, left, part, factor, below)
+        mean = Mean(self.moments(_summand(part), part.where))
+        return mean if factor == 1 else Arithmetic("*", Exactly(factor), mean)
 
     def aggregate(self, node: Node) -> Expression | None:
         where = self.where

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -260,10 +259,9 @@ def _ordered(values: Any) -> list[Any]:
 
 
 def label(value: Any) -> Any:
-    """A value as answers show it."""
+    """A value as answers show it; dates as ISO text, like the labels of a Date."""
+    if isinstance(value, datetime.date):
+        return value.isoformat(" ") if isinstance(value, datetime.datetime) else value.isoformat()
     if type(value) is not Fraction:
         return value
     return int(value) if value.denominator == 1 else float(value)
-
-
-Describe = Callable[[Node], str]
