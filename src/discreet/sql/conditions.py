@@ -27,7 +27,7 @@ from discreet.errors import ParameterError
 from discreet.predicate import Among, And, Equals, Missing, Not, Or, Predicate
 from discreet.sql.dates import read_date
 from discreet.sql.grammar import Node
-from discreet.sql.rows import Table, columns_of, combined, own_value, span
+from discreet.sql.rows import Table, combined, own_value, span
 from discreet.sql.scope import Scope
 from discreet.sql.source import PLAIN, shown
 
@@ -56,8 +56,6 @@ def tabled(scope: Scope, node: Node, wanted: bool) -> Predicate:
     """A condition looked up in every cell."""
     if node.kind in ("number", "text", "date", "star", "+", "-", "*", "/", "//", "%", "minus", "interval"):
         scope.refuse(node, "this is no condition on a column", PLAIN)
-    if not columns_of(scope, node):
-        scope.refuse(node, "a condition without a column is not answered", PLAIN)
     truths = Table(scope, node)
     odd = next((value for value in truths.values if type(value) not in (bool, type(None))), None)
     if odd is not None:
@@ -72,11 +70,12 @@ def literal(node: Node) -> bool:
 
 def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
     sign, (left, right) = node.kind, node.parts
+    if left.kind == right.kind == "name":
+        _check_names(scope, node)
     if scope.column(left) is None or not literal(right):
         sign, left, right = _MIRRORED[sign], right, left
     found = scope.column(left)
     if found is None or not literal(right):
-        _check_names(scope, node)
         linear = solved(scope, node, wanted)
         return tabled(scope, node, wanted) if linear is None else linear
     name, column = found

@@ -156,7 +156,7 @@ class _Reader:
 
     def deeper(self, start: int) -> None:
         self.depth += 1
-        if self.depth > MAX_DEPTH + 1:
+        if self.depth > MAX_DEPTH:
             raise self.asked.too_deep(start, MAX_DEPTH)
 
     # Statements.
@@ -374,6 +374,8 @@ class _Reader:
                 raise self.asked.refused(self.here.start, "NOT is in the wrong place", hint)
             self.place += against
             if self.take("BETWEEN"):
+                if self.at("SYMMETRIC", "ASYMMETRIC") and not self.asked.declared(self.here.text):
+                    self.wrong()
                 low = self.added()
                 self.need("AND", "BETWEEN needs two values with AND between them", "For example age BETWEEN 1 AND 3.")
                 found = Node("between", found.start, (found, low, self.added()), against)
@@ -461,6 +463,8 @@ class _Reader:
             case "INTERVAL":
                 return self.interval(piece.start)
         self.place -= 1
+        if piece.kind == ".":
+            self.wrong("a point stands in numbers and in table.column only", "Write 0.5, not .5")
         if piece.kind == "*":
             known = self.asked.not_answered(piece.start, "*")
             raise known or self.asked.refused(piece.start, "* is not read here", self.asked.example)

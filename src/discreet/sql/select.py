@@ -122,8 +122,8 @@ def parse(text: str, domain: Domain, *, table: str, unit: str | None = None, oth
     others  more tables that it may be about
     """
     asked = source(text, (Known(table, domain, unit), *others))
-    query = tree(asked)
     try:
+        query = tree(asked)
         return _Binder(asked, query.named).statement(query)
     except RecursionError:
         raise asked.refused(0, "the question cannot be parsed", asked.example) from None

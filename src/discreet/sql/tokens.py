@@ -16,6 +16,7 @@ _SHAPES = re.compile(
     r'|(?P<quoted>"(?:[^"]|"")+")'
     r"|(?P<number>[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?(?![\w.]))"
     r"|(?P<word>[^\W\d]\w*)"
+    r"|(?P<foreign>==|<=>|\*\*)"
     r"|(?P<sign><=|>=|<>|!=|//|::|[(),.*=<>;+/%-])"
 )
 _PLAIN = "Numbers are plain decimals such as 3, -0.25 or 1e3; texts look like 'F', names like \"my column\"."
@@ -39,7 +40,7 @@ def pieces(asked: Source) -> list[Piece]:
     found, place = list[Piece](), 0
     while place < len(asked.text):
         match = _SHAPES.match(asked.text, place)
-        if match is None:
+        if match is None or match.lastgroup == "foreign":
             raise _unread(asked, place)
         if match.lastgroup != "space":
             found.append(_piece(match))
@@ -66,8 +67,8 @@ def _piece(match: re.Match[str]) -> Piece:
 
 def _unread(asked: Source, place: int) -> Exception:
     written = re.match(r"[\w.]*", asked.text[place:])
-    word = written[0] if written and written[0] else asked.text[place : place + 2]
-    known = asked.not_answered(place, word) or asked.not_answered(place, word[:1])
+    word = written[0] if written and written[0] else asked.text[place : place + 3]
+    known = asked.not_answered(place, word) or asked.not_answered(place, word[:2]) or asked.not_answered(place, word[:1])
     return known or asked.refused(place, f"{shown(word)} is not read", _PLAIN)
 
 
