@@ -292,7 +292,7 @@ def test_what_others_measure_between_a_median_and_its_charge_widens_its_bound(mo
 
 def test_a_workload_charged_before_this_one_widens_its_bounds(monkeypatch):
     table = people([1] * 1000)
-    quiet = asking(table, book(table)).answer_all([ONE], share=Fraction(1, 9))
+    quiet = asking(table, book(table)).answer_all([ONE], share=Fraction(1, 10**6))
     ledger = book(table)
     session = asking(table, ledger)
     charge = charging.charge
@@ -305,5 +305,5 @@ def test_a_workload_charged_before_this_one_widens_its_bounds(monkeypatch):
         return charge(book, purchase, **more)
 
     monkeypatch.setattr(charging, "charge", raced)
-    raced_bound = session.answer_all([ONE], share=Fraction(1, 9))[0].error_bound
+    raced_bound = session.answer_all([ONE], share=Fraction(1, 10**6))[0].error_bound
     assert raced_bound > quiet[0].error_bound

@@ -223,8 +223,7 @@ class Inquiry:
         marginal = calibration.marginal(self.query, order, wanted)
         if marginal is None or not calibration.admits(marginal) or calibration.terms.price is not None:
             return marginal
-        (count,) = calibration.purchase([self.query], order).scales
-        alone = calibration.price(calibration.noisy(self.query, count))
+        alone = calibration.price(calibration.alone(self.query, order))
         # So that all that is paid about a scope stays below one and a half times what its questions cost alone.
         return marginal if 2 * calibration.price(marginal) <= rented + 3 * alone else None
 
@@ -567,7 +566,7 @@ class AdaptiveAnswers:
         return self._count_price(self.transcript.next_order)
 
     def _count_price(self, order: int) -> int:
-        return self.calibration.price(self.calibration.purchase([Count()], order).of([Count()]))
+        return self.calibration.price(self.calibration.alone(Count(), order))
 
     def _threshold_payable(self) -> bool:
         """Whether a threshold could be bought at all: a quarter of what is left pays for it."""

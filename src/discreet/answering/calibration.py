@@ -172,6 +172,10 @@ class Calibration:
             raise ParameterError("the declared scopes are used up; a session with alpha= or price= answers more")
         return Purchase(asked, measured, tuple(scales), wanted, self.kind)
 
+    def alone(self, question: Question, order: int) -> Gaussian | Laplace:
+        """One question by itself."""
+        return self.purchase([question], order).of([question])  # type: ignore[return-value]  # of one part
+
     def counted(self, question: Question) -> Question:
         """What is measured for a question: of two groups that make up all rows, whose number is public, the first."""
         if self.total is None or not question.marginal or question.shape(self.facts.domain) != (2,):

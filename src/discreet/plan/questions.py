@@ -24,6 +24,7 @@ from typing import Any
 from discreet.answering.averaged_weights import MAX_CELLS as MAX_AVERAGED
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.measurement import noise_bound
+from discreet.answering.transcript import SEVERAL
 from discreet.answering.multiplicative_weights_parameters import (
     BETTER,
     LECTURE,
@@ -335,7 +336,7 @@ class _Session:
 
     def tables(self, window: float, most: int) -> int:
         shop, table = self.shop(window), Histogram("group")
-        return self._fitting(lambda order: shop.price(shop.marginal(table, order) or shop.alone(table, order)), most)
+        return self._fitting(lambda number: shop.price(shop.alone(table, SEVERAL * (number - 1) + 1)), most)
 
     def _fitting(self, price: Callable[[int], int], most: int) -> int:
         """At least how many fit: in blocks, each priced as its last and dearest."""
