@@ -24,7 +24,6 @@ from typing import Any
 from discreet.answering.averaged_weights import MAX_CELLS as MAX_AVERAGED
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.measurement import noise_bound
-from discreet.answering.transcript import SEVERAL
 from discreet.answering.multiplicative_weights_parameters import (
     BETTER,
     LECTURE,
@@ -35,6 +34,7 @@ from discreet.answering.multiplicative_weights_parameters import (
     lecture_for,
     needed,
 )
+from discreet.answering.transcript import SEVERAL
 from discreet.core import Funds, Guarantee, NothingFits, ParameterError, exact
 from discreet.data import Category, Domain, Facts, Identity
 from discreet.hypothesis import MAX_DENSE
