@@ -46,7 +46,7 @@ import numpy as np
 
 from discreet.answering.answer import Answer
 from discreet.answering.calibration import Calibration, SessionTerms
-from discreet.answering.linear_query import constant, group_meanings, linear, meaning, scope_of
+from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
 from discreet.answering.measurement import Measured, group_cells, interval, own_error
 from discreet.answering.transcript import SEVERAL, SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods
@@ -54,7 +54,7 @@ from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, Paramet
 from discreet.data import Dataset, Floats
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
-from discreet.mechanisms import Gaussian, IsFar, Laplace, Mechanism, RankQuantile
+from discreet.mechanisms import Conversation, Gaussian, IsFar, Laplace, Mechanism, RankQuantile
 from discreet.method import choose
 from discreet.query import Count, Histogram, Not, Question
 from discreet.release import Open, Released, converse, release, reopen
@@ -77,17 +77,8 @@ def cache(inquiry: Inquiry) -> Answer | None:
 
 def public(inquiry: Inquiry) -> Answer | None:
     """0 for a sum of zeros; the number of all rows, in one group, where it is public."""
-    query, form, calibration = inquiry.query, inquiry.form, inquiry.calibration
-    shape = query.shape(inquiry.domain)
-    if not query.counting:
-        return _known(np.zeros(shape)) if form is not None and not form.weight.any() else None
-    if calibration.total is None or not constant(query, inquiry.domain) or math.prod(shape) > 1:
-        return None
-    return _known(np.full(shape, calibration.size))
-
-
-def _known(value: Any) -> Answer:
-    return Answer(value, 0.0, "public", errors=np.zeros(np.shape(value)))
+    value = inquiry.calibration.public(inquiry.query)
+    return None if value is None else Answer(value, 0.0, "public", errors=np.zeros(np.shape(value)))
 
 
 def proved(inquiry: Inquiry) -> Answer | None:
@@ -220,8 +211,10 @@ class Inquiry:
         order = transcript.next_order + later
         wanted = self.needed if calibration.terms.price is not None else self.wanted
         marginal = calibration.marginal(self.query, order, wanted)
-        if marginal is None or not calibration.admits(marginal) or calibration.terms.price is not None:
+        if calibration.terms.price is not None or marginal is None:
             return marginal
+        if not calibration.admits(marginal):
+            return None
         alone = calibration.price(calibration.alone(self.query, order))
         # So that all that is paid about a scope stays below one and a half times what its questions cost alone.
         return marginal if 2 * calibration.price(marginal) <= rented + 3 * alone else None
@@ -352,8 +345,8 @@ class Knowledge:
         if not question.counting:
             form = linear(question, self.domain)
             weights = np.array((-math.inf, math.inf)) if form is None else form.weight
-            ends = float(weights.min(initial=0.0)), float(weights.max(initial=0.0))
-            low, high = (np.full(shape, weight * most if weight else 0.0) for weight in ends)
+            sides = float(weights.min(initial=0.0)), float(weights.max(initial=0.0))
+            low, high = (np.full(shape, weight * most if weight else 0.0) for weight in sides)
         known = Confined(low, high, np.zeros(shape), np.zeros(shape))
         for measured in sorted(self.about(question), key=lambda one: one.place.order):
             failure = self.calibration.may_fail(measured.place)
@@ -426,12 +419,20 @@ class AdaptiveAnswers:
         key = tuple(queries), None if weights is None else tuple(weights)
         if key not in self._wanted:
             terms, order = self.calibration.terms, self.transcript.next_order
-            named = queries and (terms.alpha is not None or terms.price is not None)
-            wanted = self.calibration.purchase(queries, order, weights).wanted if named else [math.inf] * len(queries)
-            self._wanted[key] = tuple(wanted)
+            paid, sure = self._paid(queries, weights)
+            named = paid and (terms.alpha is not None or terms.price is not None)
+            near = dict(zip(paid, self.calibration.purchase(paid, order, sure).wanted, strict=True)) if named else {}
+            self._wanted[key] = tuple(near.get(query, math.inf) for query in queries)
         here = weakref.proxy(self)  # not in a cycle: the ledger is closed as soon as its session is gone
         pairs = zip(queries, self._wanted[key], strict=True)
         return [self._inquiries.setdefault(pair, Inquiry(here, *pair)) for pair in pairs]
+
+    def _paid(self, queries: Sequence[Question], weights: Weights) -> tuple[list[Question], Weights]:
+        """Those of a question's parts that are not public, with their weights: these share its price."""
+        sure = [Fraction(1)] * len(queries) if weights is None else weights
+        known = [self.calibration.public(query) is not None for query in queries]
+        kept = [pair for pair, free in zip(zip(queries, sure, strict=True), known, strict=True) if not free]
+        return [query for query, _ in kept], None if weights is None else [weight for _, weight in kept]
 
     def guess(self, query: Question) -> Any:
         """The hypothesis's answer, in whole units of the query; None if it has none."""
@@ -564,8 +565,7 @@ class AdaptiveAnswers:
         if len(needed) == 1 and (marginal := needed[0].marginal(later)) is not None:
             return marginal
         # For a price the parts share it whether all are needed or not, so that the others are as good as they were.
-        whole = parts if terms.price is not None else queries
-        sure = weights if terms.price is not None else None
+        whole, sure = self._paid(parts, weights) if terms.price is not None else (queries, None)
         return self.calibration.purchase(whole, self.transcript.next_order + later, sure).of(queries)
 
     def remembered(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer] | None:
@@ -573,22 +573,20 @@ class AdaptiveAnswers:
         known = [cache(inquiry) or public(inquiry) for inquiry in self.inquire(queries, weights)]
         return [answer for answer in known if answer is not None] if None not in known else None
 
-    def price(self, queries: Sequence[Question], weights: Weights = None) -> int:
-        """What answering these parts of a question could cost, at most, in nano-units of the first book. Buys nothing,
-        reads no rows."""
+    def bill(self, queries: Sequence[Question], weights: Weights = None) -> list[Mechanism | Conversation]:
+        """What answering these parts of a question could buy, at most. Buys nothing, reads no rows."""
         distinct = list(dict.fromkeys(queries))
         inquiries = self.inquire(distinct, weights)
         needed = [inquiry for inquiry in inquiries if not any(source(inquiry) for source in FREE)]
         if not needed:
-            return 0
+            return []
         if any(inquiry.planned for inquiry in needed):
-            return sum(self.calibration.price(self._purchase([each], distinct, weights)) for each in needed)
-        price, seen = self.calibration.price, any(inquiry.seen for inquiry in needed)
-        paid = price(self._purchase(needed, distinct, weights))
+            return [self._purchase([each], distinct, weights) for each in needed]
+        seen = any(inquiry.seen for inquiry in needed)
         if not (seen and self.transcript.open_run is None and self.worth_opening()):
-            return paid
-        opened = price(self.calibration.threshold(self.transcript.next_order))
-        return opened + max(paid, price(self._purchase(needed, distinct, weights, later=1)))
+            return [self._purchase(needed, distinct, weights)]
+        ways = [self._purchase(needed, distinct, weights, later) for later in (0, 1)]
+        return [self.calibration.threshold(self.transcript.next_order), max(ways, key=self.calibration.price)]
 
     def forecast(self, price: int) -> int:
         """About how many more questions like one that cost this fit into what is left; a later one has a smaller part
@@ -773,8 +771,9 @@ def quantile(answers: AdaptiveAnswers, table: Dataset, column: str, q: Fraction)
         got = release(mechanism, table, request=request.name, **answers.charged_to)
         value, entry, paid = got.value, got.entry, calibration.amount(got.price) or 0
         transcript.catch_up()
-    failure = calibration.failure(transcript.numbers[entry])
-    reached = _exponent(table.facts.domain.column(column).steps, failure) / float(mechanism.rate)
+    declared, failure = table.facts.domain.column(column), calibration.failure(transcript.numbers[entry])
+    assert declared.bounded  # or it would have no such mechanism
+    reached = _exponent(declared.steps, failure) / float(mechanism.rate)
     answer = Answer(float(value), max(window, reached * (1 - _ROUNDING / 2)), "direct", paid)
     name, beta = _quantile_name(column, q), calibration.terms.beta
     return transcript.say(mechanism, name, beta, answer, made_from=entry)
