@@ -13,12 +13,14 @@ are about the edition of the rows that the table declares.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from discreet.core import BudgetExceeded, Exact, ParameterError, Rng, Unproven, exact
+from discreet.core import AboveMaxPrice, Cost, Exact, ParameterError, Priced, Rng, Unproven, exact
 from discreet.data import Dataset, DistinctRows, Domain
 from discreet.ledger import Ledger, check_table
 from discreet.query import Count, Histogram, Question, Sum, is_question
@@ -47,7 +49,7 @@ class Strategy(Protocol):
 
     remembered    the answers, if all of these were given before or are public; free, and waits for no other session
     answer_parts  the answers to the parts of one question, by at most one charge; the first has the price
-    price         what answering them could cost, at most
+    bill          what answering them could buy, at most
     hypothesis    what synthetic rows are drawn from; None before anything was measured
     """
 
@@ -55,7 +57,7 @@ class Strategy(Protocol):
     def transcript(self) -> Transcript: ...
     def remembered(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer] | None: ...
     def answer_parts(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer]: ...
-    def price(self, queries: Sequence[Question], weights: Weights = None) -> int: ...
+    def bill(self, queries: Sequence[Question], weights: Weights = None) -> Sequence[Priced]: ...
     def hypothesis(self) -> Hypothesis | None: ...
 
 
@@ -148,26 +150,31 @@ class Session:
 
     # Asking.
 
-    def ask(self, question: str | Count | Sum | Histogram) -> Answer:
-        """One answer. Everything that can be wrong with the question is found before anything is spent."""
+    def ask(self, question: str | Count | Sum | Histogram, *, max_price: Exact | None = None) -> Answer:
+        """One answer. Everything that can be wrong with the question is found before anything is spent.
+
+        max_price  the session's, unless it is given here
+        """
         from discreet.answering import drawn
 
-        asked = self._assembly(question)
+        asked, most = self._assembly(question), self._max(max_price)
         answering, ranked = self._answering(), self._ranked(asked)
         known = answering.remembered(asked.questions) if asked.questions else []
         draws = drawn(self._adaptive("quantiles are answered"), ranked, buy=False) if ranked else []
         if known is not None and None not in draws:  # nobody has to wait for what was answered before
             return self._finished(asked.answer(known, draws))
         with answering.transcript.alone():
-            self._refuse_above(self._price(asked, ranked))
+            cost = self._cost(self._bill(asked))
+            self._refuse_above(most, cost, () if ranked else asked.questions)
             parts = answering.answer_parts(asked.questions) if asked.questions else []
             draws = drawn(self._adaptive("quantiles are answered"), ranked) if ranked else []
-            return self._finished(asked.answer(parts, draws))
+            return self._finished(asked.answer(parts, draws), cost)
 
     def answer_all(
-        self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1, again: bool = False
+        self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact | None = None, again: bool = False
     ) -> list[Answer]:
-        """Answers to questions that are all known now: one release and one charge, for this share of what is left.
+        """Answers to questions that are all known now: one release and one charge, for this share of what is left; a
+        tenth, or max_price if that is less, unless it is said.
 
         Noisy marginals, a noisy histogram of everything, the questions themselves or averaged multiplicative weights:
         whichever has the least proven bound at the public sizes. Later questions of the session profit from it too.
@@ -180,7 +187,7 @@ class Session:
         asked = [self._assembly(question) for question in questions]
         if any(each.quantiles for each in asked):
             raise ParameterError("a workload is made of counts, sums and averages; ask for quantiles one by one")
-        part = exact.positive(share=share)
+        part = min(MAX_PRICE, self._most) if share is None else exact.positive(share=share)
         if part > 1:
             raise ParameterError(f"share must be at most 1, found {share!r}")
         queries = [query for each in asked for query in each.questions]
@@ -192,19 +199,32 @@ class Session:
         """Refuse, with the reason, what cannot be asked. Looks at public things only and spends nothing."""
         self._assembly(question)
 
-    def price(self, question: str | Count | Sum | Histogram) -> int:
-        """What `ask` would charge for this question now, at most, in nano-units of the ledger's first book.
+    def price(self, question: str | Count | Sum | Histogram) -> Cost:
+        """What `ask` would charge for this question now, at most: printed, which part of the budget that is and the
+        epsilon that it would be by itself; as a number, nano-units of the ledger's first book.
 
         Free, and nothing is written: it follows from the question, the declaration and what was released before.
         """
-        asked = self._assembly(question)
-        return self._price(asked, self._ranked(asked))
+        return self._cost(self._bill(self._assembly(question)))
 
-    def _price(self, asked: Assembly, ranked: Sequence[Ranked]) -> int:
-        from discreet.answering import price_of
+    def _bill(self, asked: Assembly) -> list[Priced]:
+        """What would be bought to answer a question."""
+        from discreet.answering import needed_draws
 
-        price = self._answering().price(asked.questions) if asked.questions else 0
-        return price + (price_of(self._adaptive("quantiles are answered"), ranked) if ranked else 0)
+        ranked, bill = self._ranked(asked), list[Priced]()
+        if asked.questions:
+            bill += self._answering().bill(asked.questions)
+        return [*bill, *(needed_draws(self._adaptive("quantiles are answered"), ranked) if ranked else ())]
+
+    def _cost(self, bill: Sequence[Priced]) -> Cost:
+        """What these cost together."""
+        guarantees = [each.guarantee(self.table.facts) for each in bill]
+        prices = [self.ledger.price(each) for each in guarantees]
+        _, cap = self.budget()
+        pure = self.ledger.spent().caps.renyi is None
+        nano = sum((each.pure if pure else each.renyi) or 10**30 for each in prices)
+        delta, whole = self.ledger.budget.delta, functools.reduce(operator.add, guarantees) if guarantees else None
+        return Cost(nano, cap=cap, delta=delta, guarantee=whole)
 
     def more_like(self, answer: Answer) -> int | None:
         """About how many more answers at this price fit into what is left; after a free one, how many counts of
@@ -261,6 +281,9 @@ class Session:
     def fit(self, estimator: Any, *, target: str, features: Sequence[str] | None = None) -> Any:
         """Fit an estimator to columns of the table, charge the ledger, and return the estimator.
 
+        An estimator that says what it may spend (epsilon, a number or a Share) spends that; one that does not would
+        spend all that is left, which is refused if it is more than max_price.
+
         Features are scaled by their declared bounds, categories become 0/1 coordinates; all declared columns but the
         target unless they are named. The estimator's ledger parameter becomes the session's, and so does its allowance.
         """
@@ -271,9 +294,20 @@ class Session:
         theirs, ours = estimator.get_params(deep=False).get("allowance"), self._allowance
         if ours is not None and theirs not in (None, ours):
             raise ParameterError(f"this estimator has the allowance {theirs!r}: a session charges its own, {ours!r}")
+        if estimator.epsilon is None:
+            self._refuse_all_that_is_left()
         estimator.set_params(ledger=self.ledger, **({} if ours is None else {"allowance": ours}))
         named = {} if features is None else {"features": features}
         return estimator.fit(self.table, target, **named)
+
+    def _refuse_all_that_is_left(self) -> None:
+        """Refuse a fit of which nobody said what it may cost, if what is left is more than max_price."""
+        left, cap = self.budget()
+        if left > self._most * cap:
+            part = exact.percent(Fraction(left, cap))
+            words = f"This would spend all that is left, {part} of the budget: nothing was spent. Say what it may cost"
+            words += f': epsilon=Share("1/10") or a number; or max_price="{part.replace(" ", "")}" for the session.'
+            raise AboveMaxPrice(part, self.ledger.remaining(allowance=self._allowance).amounts(), words)
 
     def __repr__(self) -> str:
         return f"Session({self.table!r}, {self.ledger!r})"
@@ -323,19 +357,45 @@ class Session:
 
         return [Ranked(each.column, each.probability, asked.keys, each.where) for each in asked.quantiles]
 
-    def _refuse_above(self, price: int) -> None:
-        """Refuse what could cost more than was allowed."""
-        _, cap = self.budget()
-        if price > self._most * cap:
-            left = self.ledger.remaining(allowance=self._allowance)
-            book = "pure epsilon" if left.caps.renyi is None else "Renyi"
-            more = f"{100 * price / cap:.3g} % of the budget, and {float(100 * self._most):.3g} % was allowed"
-            asked = f"up to {book} {exact.shown(Fraction(price, 10**9))}"
-            raise BudgetExceeded(asked, left.amounts(), f"The answer could cost up to {more}: nothing was spent.")
+    def _max(self, max_price: Exact | None) -> Fraction:
+        return self._most if max_price is None else part_of_budget(max_price=max_price)
 
-    def _finished(self, answer: Answer) -> Answer:
-        """The answer with the bound for the population: its own, and how far the rows may be from the population."""
-        answer = replace(answer, testing=self.ledger.testing)
+    def _refuse_above(self, most: Fraction, cost: Cost, parts: Sequence[Question] = ()) -> None:
+        """Refuse what could cost more than this part of the budget, with what would be had for that."""
+        if cost <= most * cost.cap:
+            return
+        left = self.ledger.remaining(allowance=self._allowance)
+        limit = exact.percent(most)
+        less = ""
+        if self.method == "auto" and self._terms.scopes is None:
+            less = (
+                f' A session with price="{limit.replace(" ", "")}" answers it for that{self._bound_for(most, parts)}.'
+            )
+        words = f"This could cost up to {cost}, more than max_price, which is {limit}: nothing was spent.{less}"
+        raise AboveMaxPrice(str(cost), left.amounts(), words)
+
+    def _bound_for(self, part: Fraction, parts: Sequence[Question]) -> str:
+        """How near the numbers of a question would be for this part of the budget."""
+        from discreet.answering import Calibration
+
+        if len(parts) != 1:
+            return ""
+        terms = replace(self._terms, alpha=None, price=min(part, Fraction(1)))
+        shop = Calibration(self.table.facts, self.ledger, terms, allowance=self._allowance)
+        order = self._answering().transcript.next_order
+        (near,) = shop.purchase(parts, order).wanted
+        return f", within ± {near:,.4g}"
+
+    def _finished(self, answer: Answer, cost: Cost | None = None) -> Answer:
+        """The answer with its cost and with the bound for the population: its own, and how far the rows may be from the
+        population.
+
+        cost  what was expected; if another price was charged, its epsilon is not known
+        """
+        told = cost if cost is not None and cost == answer.price else self._cost([])
+        if told != answer.price:
+            told = Cost(answer.price, cap=told.cap, delta=told.delta)
+        answer = replace(answer, testing=self.ledger.testing, price=told)
         if not self._sample or answer.fraction is None:
             return answer
         from discreet.answering import FAILURE, Disclosures, drift

@@ -28,7 +28,7 @@ from discreet.answering.generalization import FAILURE, Disclosures, drift
 from discreet.answering.linear_query import meaning
 from discreet.answering.multiplicative_weights import ClassicAnswers
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Classic, program
-from discreet.answering.quantiles import Ranked, drawn, price_of
+from discreet.answering.quantiles import Ranked, drawn, needed_draws
 from discreet.answering.transcript import Transcript
 from discreet.answering.workload import Marginals
 from discreet.hypothesis import Hypothesis
@@ -44,4 +44,4 @@ __all__ += [
     "SessionTerms",
     "Transcript",
 ]
-__all__ += ["asked_directly", "drawn", "drift", "frame_of", "meaning", "price_of", "program"]
+__all__ += ["asked_directly", "drawn", "drift", "frame_of", "meaning", "needed_draws", "program"]

@@ -32,11 +32,12 @@ Quantiles of a column are answered within alpha * size ranks, and remembered lik
 
 from __future__ import annotations
 
+import itertools
 import math
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -45,7 +46,7 @@ import numpy as np
 
 from discreet.answering.answer import Answer
 from discreet.answering.calibration import Calibration, SessionTerms
-from discreet.answering.linear_query import constant, group_meanings, linear, meaning, scope_of
+from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
 from discreet.answering.measurement import Measured, group_cells, interval, own_error
 from discreet.answering.transcript import SEVERAL, SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods
@@ -53,7 +54,7 @@ from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, Paramet
 from discreet.data import Dataset, Floats
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
-from discreet.mechanisms import Gaussian, IsFar, Laplace, Mechanism
+from discreet.mechanisms import Conversation, Gaussian, IsFar, Laplace, Mechanism
 from discreet.method import choose
 from discreet.query import Count, Histogram, Not, Question
 from discreet.release import Open, Released, converse, release, reopen
@@ -74,17 +75,8 @@ def cache(inquiry: Inquiry) -> Answer | None:
 
 def public(inquiry: Inquiry) -> Answer | None:
     """0 for a sum of zeros; the number of all rows, in one group, where it is public."""
-    query, form, calibration = inquiry.query, inquiry.form, inquiry.calibration
-    shape = query.shape(inquiry.domain)
-    if not query.counting:
-        return _known(np.zeros(shape)) if form is not None and not form.weight.any() else None
-    if calibration.total is None or not constant(query, inquiry.domain) or math.prod(shape) > 1:
-        return None
-    return _known(np.full(shape, calibration.size))
-
-
-def _known(value: Any) -> Answer:
-    return Answer(value, 0.0, "public", errors=np.zeros(np.shape(value)))
+    value = inquiry.calibration.public(inquiry.query)
+    return None if value is None else Answer(value, 0.0, "public", errors=np.zeros(np.shape(value)))
 
 
 def proved(inquiry: Inquiry) -> Answer | None:
@@ -176,12 +168,12 @@ class Inquiry:
         return self.answers.guess(self.query)
 
     @cached_property
-    def interval(self) -> tuple[Floats, Floats]:
-        return self.knowledge.interval(self.query)
+    def known(self) -> Confined:
+        return self.knowledge.confined(self.query)
 
     def within(self, wanted: float) -> Answer | None:
         """The answer that what was measured proves to be within the wanted distance, if there is one."""
-        (low, high), unit = self.interval, float(self.query.unit(self.answers.facts))
+        low, high, unit = self.known.low, self.known.high, float(self.query.unit(self.answers.facts))
         if not np.isfinite(high - low).all() or np.max(high - low) > 2 * wanted - unit:
             return None
         if not self.knowledge.teaches(self.query):
@@ -191,17 +183,15 @@ class Inquiry:
         if math.isfinite(wanted):
             least, most = np.maximum(low, high - wanted), np.minimum(high, low + wanted)
         least, most = np.ceil(least / unit), np.floor(most / unit)
-        middle = (low + high) / 2
-        if np.max(most - least) > 0 and self.guess is not None:
-            middle = self.guess
-        value = self.answers.rounded(self.query, np.clip(middle / unit, least, np.maximum(least, most)) * unit)
+        near = np.clip(self.known.estimate / unit, least, np.maximum(least, most)) * unit
+        value = self.answers.rounded(self.query, near)
         errors = np.maximum(high - value, value - low)
         return Answer(value, float(np.max(errors)), "hypothesis", errors=errors)
 
     def read(self, wanted: float) -> Answer:
         """The answer right after it was measured: a little further off than wanted if the plan's share gave no more, or
         if others measured meanwhile, which makes this a later measurement; its bound says so."""
-        low, high = self.interval
+        low, high = self.known.low, self.known.high
         widest = (float(np.max(high - low)) + float(self.query.unit(self.answers.facts))) / 2
         answer = self.within(wanted) or self.within(widest * (1 + 2**-40))
         assert answer is not None  # what was bought says something about every part
@@ -219,26 +209,68 @@ class Inquiry:
         order = transcript.next_order + later
         wanted = self.needed if calibration.terms.price is not None else self.wanted
         marginal = calibration.marginal(self.query, order, wanted)
-        if marginal is None or not calibration.admits(marginal) or calibration.terms.price is not None:
+        if calibration.terms.price is not None or marginal is None:
             return marginal
-        (count,) = calibration.purchase([self.query], order).scales
-        alone = calibration.price(calibration.noisy(self.query, count))
+        if not calibration.admits(marginal):
+            return None
+        alone = calibration.price(calibration.alone(self.query, order))
         # So that all that is paid about a scope stays below one and a half times what its questions cost alone.
         return marginal if 2 * calibration.price(marginal) <= rented + 3 * alone else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confined:
+    """Where numbers are: intervals, and the sums of what was measured of each over its squared error, and of one over
+    that."""
+
+    low: Floats
+    high: Floats
+    weighed: Floats
+    weight: Floats
+
+    def within(self, low: Floats, high: Floats) -> Confined:
+        """By a newer interval too. Outside the good event intervals may contradict each other: then the newer one
+        counts alone. An infinite one says nothing."""
+        both = np.maximum(self.low, low), np.minimum(self.high, high)
+        apart = both[0] > both[1]
+        says = np.isfinite(low) & np.isfinite(high)
+        least, most = np.where(says, low, 0.0), np.where(says, high, 0.0)
+        weight = np.where(says, 1 / np.square(np.maximum((most - least) / 2, 0.25)), 0.0)
+        weighed = weight * (least + most) / 2
+        return Confined(
+            np.where(apart, low, both[0]),
+            np.where(apart, high, both[1]),
+            np.where(apart, weighed, self.weighed + weighed),
+            np.where(apart, weight, self.weight + weight),
+        )
+
+    def adding_up_to(self, total: float) -> Confined:
+        """The same numbers, which add up to this."""
+        low, high = total - (self.high.sum() - self.high), total - (self.low.sum() - self.low)
+        low, high = np.maximum(self.low, low), np.minimum(self.high, high)
+        kept = low <= high
+        return replace(self, low=np.where(kept, low, self.low), high=np.where(kept, high, self.high))
+
+    @property
+    def estimate(self) -> Floats:
+        """The average of what was measured; the middle of the interval where nothing was."""
+        known = self.weight > 0
+        middle = (self.low + self.high) / 2
+        return np.where(known, self.weighed / np.where(known, self.weight, 1.0), middle)
 
 
 class Knowledge:
     """What a transcript teaches, indexed, so that a question looks at few of the measurements and answers before it.
 
     marginals  the measured marginals with their columns
-    groups     the measured histograms of a part of the rows
+    groups     the measured histograms of a part of the rows, by their columns
     columns    every column that some measurement mentions        single  how many of them are single numbers
     """
 
     def __init__(self, transcript: Transcript, calibration: Calibration) -> None:
         self.transcript, self.calibration, self.domain = transcript, calibration, transcript.facts.domain
         self.marginals: list[tuple[frozenset[str], Measured]] = []
-        self.groups: list[Measured] = []
+        self.groups: dict[frozenset[str], list[Measured]] = defaultdict(list)
         self.columns: set[str] = set()
         self.single = 0
         self._by_meaning: dict[str, list[Measured]] = defaultdict(list)
@@ -260,7 +292,7 @@ class Knowledge:
         if measured.marginal:
             self.marginals.append((frozenset(scope), measured))
         elif measured.query.groups:
-            self.groups.append(measured)
+            self.groups[frozenset(scope)].append(measured)
         else:
             self.single += 1
         if isinstance(measured.query, Count) and self.calibration.total is not None:
@@ -291,32 +323,43 @@ class Knowledge:
         if form is None:
             return same
         covering = [measured for columns, measured in self.marginals if columns >= set(form.scope)]
-        groups = (one for one in self.groups if one not in same and group_cells(one, form, self.domain) is not None)
-        return [*covering, *(one for one in same if not one.marginal), *groups]
+        if form.outputs != ():
+            return [*covering, *(one for one in same if not one.marginal)]
+        near = (held for columns, held in self.groups.items() if columns >= set(form.scope))
+        groups = (one for one in itertools.chain.from_iterable(near) if one not in same)
+        whole = (one for one in groups if group_cells(one, form, self.domain) is not None)
+        return [*covering, *(one for one in same if not one.marginal), *whole]
 
     def interval(self, question: Question) -> tuple[Floats, Floats]:
         """Where the answer is, by everything measured: on the session's good event each interval holds the truth."""
+        confined = self.confined(question)
+        return confined.low, confined.high
+
+    def confined(self, question: Question) -> Confined:
+        """The same with an estimate: the average of what the measurements say, the more certain ones counting more."""
         # Whatever was measured, a count is not negative, nor more than a public total.
         shape, most = question.shape(self.domain), self.calibration.most
         low, high = np.zeros(shape), np.full(shape, most)
         if not question.counting:
             form = linear(question, self.domain)
             weights = np.array((-math.inf, math.inf)) if form is None else form.weight
-            ends = float(weights.min(initial=0.0)), float(weights.max(initial=0.0))
-            low, high = (np.array(weight * most if weight else 0.0) for weight in ends)
+            sides = float(weights.min(initial=0.0)), float(weights.max(initial=0.0))
+            low, high = (np.full(shape, weight * most if weight else 0.0) for weight in sides)
+        known = Confined(low, high, np.zeros(shape), np.zeros(shape))
         for measured in sorted(self.about(question), key=lambda one: one.place.order):
             failure = self.calibration.may_fail(measured.place)
             found = interval(measured, question, self.domain, failure=failure, total=self.calibration.total)
             if found is not None:
-                low, high = _both(low, high, *found)
+                known = known.within(*found)
         alone = self.alone(question)
-        for at, known in alone.items():
-            for measured in known:
-                low.flat[at], high.flat[at] = _both(low.flat[at], high.flat[at], *self._own(measured))
+        for at, several in alone.items():
+            for measured in several:
+                ends = np.full(shape, -math.inf), np.full(shape, math.inf)
+                ends[0].flat[at], ends[1].flat[at] = self._own(measured)
+                known = known.within(*ends)
         if alone and question.marginal and self.calibration.total is not None:
-            rest = self.calibration.total - (low.sum() - low), self.calibration.total - (high.sum() - high)
-            low, high = _both(low, high, rest[1], rest[0])
-        return low, high
+            known = known.adding_up_to(self.calibration.total)
+        return known
 
     def _own(self, measured: Measured) -> tuple[float, float]:
         """Where a number that was measured by itself is."""
@@ -325,14 +368,6 @@ class Knowledge:
             *(measured.query, measured.kind, measured.scale, measured.unit, 1), failure=failure, levelled=False
         )
         return float(measured.value) - error, float(measured.value) + error
-
-
-def _both(low: Any, high: Any, least: Any, most: Any) -> tuple[Any, Any]:
-    """Where a number is by both of two intervals; outside the good event they may contradict each other: then the newer
-    one, the second, counts alone."""
-    together = np.maximum(low, least), np.minimum(high, most)
-    apart = together[0] > together[1]
-    return np.where(apart, least, together[0]), np.where(apart, most, together[1])
 
 
 class AdaptiveAnswers:
@@ -382,12 +417,20 @@ class AdaptiveAnswers:
         key = tuple(queries), None if weights is None else tuple(weights)
         if key not in self._wanted:
             terms, order = self.calibration.terms, self.transcript.next_order
-            named = queries and (terms.alpha is not None or terms.price is not None)
-            wanted = self.calibration.purchase(queries, order, weights).wanted if named else [math.inf] * len(queries)
-            self._wanted[key] = tuple(wanted)
+            paid, sure = self._paid(queries, weights)
+            named = paid and (terms.alpha is not None or terms.price is not None)
+            near = dict(zip(paid, self.calibration.purchase(paid, order, sure).wanted, strict=True)) if named else {}
+            self._wanted[key] = tuple(near.get(query, math.inf) for query in queries)
         here = weakref.proxy(self)  # not in a cycle: the ledger is closed as soon as its session is gone
         pairs = zip(queries, self._wanted[key], strict=True)
         return [self._inquiries.setdefault(pair, Inquiry(here, *pair)) for pair in pairs]
+
+    def _paid(self, queries: Sequence[Question], weights: Weights) -> tuple[list[Question], Weights]:
+        """Those of a question's parts that are not public, with their weights: these share its price."""
+        sure = [Fraction(1)] * len(queries) if weights is None else weights
+        known = [self.calibration.public(query) is not None for query in queries]
+        kept = [pair for pair, free in zip(zip(queries, sure, strict=True), known, strict=True) if not free]
+        return [query for query, _ in kept], None if weights is None else [weight for _, weight in kept]
 
     def guess(self, query: Question) -> Any:
         """The hypothesis's answer, in whole units of the query; None if it has none."""
@@ -520,8 +563,7 @@ class AdaptiveAnswers:
         if len(needed) == 1 and (marginal := needed[0].marginal(later)) is not None:
             return marginal
         # For a price the parts share it whether all are needed or not, so that the others are as good as they were.
-        whole = parts if terms.price is not None else queries
-        sure = weights if terms.price is not None else None
+        whole, sure = self._paid(parts, weights) if terms.price is not None else (queries, None)
         return self.calibration.purchase(whole, self.transcript.next_order + later, sure).of(queries)
 
     def remembered(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer] | None:
@@ -529,22 +571,20 @@ class AdaptiveAnswers:
         known = [cache(inquiry) or public(inquiry) for inquiry in self.inquire(queries, weights)]
         return [answer for answer in known if answer is not None] if None not in known else None
 
-    def price(self, queries: Sequence[Question], weights: Weights = None) -> int:
-        """What answering these parts of a question could cost, at most, in nano-units of the first book. Buys nothing,
-        reads no rows."""
+    def bill(self, queries: Sequence[Question], weights: Weights = None) -> list[Mechanism | Conversation]:
+        """What answering these parts of a question could buy, at most. Buys nothing, reads no rows."""
         distinct = list(dict.fromkeys(queries))
         inquiries = self.inquire(distinct, weights)
         needed = [inquiry for inquiry in inquiries if not any(source(inquiry) for source in FREE)]
         if not needed:
-            return 0
+            return []
         if any(inquiry.planned for inquiry in needed):
-            return sum(self.calibration.price(self._purchase([each], distinct, weights)) for each in needed)
-        price, seen = self.calibration.price, any(inquiry.seen for inquiry in needed)
-        paid = price(self._purchase(needed, distinct, weights))
+            return [self._purchase([each], distinct, weights) for each in needed]
+        seen = any(inquiry.seen for inquiry in needed)
         if not (seen and self.transcript.open_run is None and self.worth_opening()):
-            return paid
-        opened = price(self.calibration.threshold(self.transcript.next_order))
-        return opened + max(paid, price(self._purchase(needed, distinct, weights, later=1)))
+            return [self._purchase(needed, distinct, weights)]
+        ways = [self._purchase(needed, distinct, weights, later) for later in (0, 1)]
+        return [self.calibration.threshold(self.transcript.next_order), max(ways, key=self.calibration.price)]
 
     def forecast(self, price: int) -> int:
         """About how many more questions like one that cost this fit into what is left; a later one has a smaller part
@@ -565,7 +605,7 @@ class AdaptiveAnswers:
         return self._count_price(self.transcript.next_order)
 
     def _count_price(self, order: int) -> int:
-        return self.calibration.price(self.calibration.purchase([Count()], order).of([Count()]))
+        return self.calibration.price(self.calibration.alone(Count(), order))
 
     def _threshold_payable(self) -> bool:
         """Whether a threshold could be bought at all: a quarter of what is left pays for it."""

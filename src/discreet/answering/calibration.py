@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.answering.linear_query import linear
+from discreet.answering.linear_query import constant, linear
 from discreet.answering.measurement import Measured, Place, interval, noise_bound, own_error
 from discreet.answering.transcript import SEVERAL
 from discreet.answering.workload import Marginals
@@ -120,6 +120,17 @@ class Calibration:
         """How many rows there are at the most."""
         return math.inf if self.total is None else self.total
 
+    def public(self, question: Question) -> Any:
+        """The answer that is public, or None: 0 for a sum of zeros; the number of all rows, in one group, where it is
+        known."""
+        domain, shape = self.facts.domain, question.shape(self.facts.domain)
+        if not question.counting:
+            form = linear(question, domain)
+            return np.zeros(shape) if form is not None and not form.weight.any() else None
+        if self.total is None or math.prod(shape) > 1 or not constant(question, domain):
+            return None
+        return np.full(shape, self.size)
+
     # How near an answer must be.
 
     @property
@@ -171,6 +182,10 @@ class Calibration:
         else:
             raise ParameterError("the declared scopes are used up; a session with alpha= or price= answers more")
         return Purchase(asked, measured, tuple(scales), wanted, self.kind)
+
+    def alone(self, question: Question, order: int) -> Gaussian | Laplace:
+        """One question by itself."""
+        return self.purchase([question], order).of([question])  # type: ignore[return-value]  # of one part
 
     def counted(self, question: Question) -> Question:
         """What is measured for a question: of two groups that make up all rows, whose number is public, the first."""

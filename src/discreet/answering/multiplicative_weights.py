@@ -25,7 +25,7 @@ from discreet.core import ConversationOver, Exact, ParameterError, Price, Rng, e
 from discreet.data import Dataset, Facts
 from discreet.hypothesis import MAX_DENSE, Dense, Linear
 from discreet.ledger import Ledger
-from discreet.mechanisms import IsFar
+from discreet.mechanisms import Conversation, IsFar, Mechanism
 from discreet.query import Count, Question
 from discreet.release import Open, converse, release, reopen
 
@@ -135,14 +135,12 @@ class ClassicAnswers:
         told = [replace(one, errors=np.full(np.shape(one.value), one.error_bound), price=0) for one in found]
         return [replace(told[0], price=sum(one.price for one in found)), *told[1:]]
 
-    def price(self, queries: Sequence[Question], weights: Sequence[Exact] | None = None) -> int:
-        """At most, in nano-units: a threshold, unless one is open, and a noisy count, for each that is not known."""
+    def bill(self, queries: Sequence[Question], weights: object = None) -> list[Mechanism | Conversation]:
+        """At most a threshold, unless one is open, and a noisy count, for each that is not known."""
         if self.remembered(queries) is not None:
-            return 0
-        price = self._nano(self.ledger.price(self.program.measurement(Count()).guarantee(self.facts)))
-        if self.transcript.open_run is None:
-            price += self._nano(self.ledger.price(self.program.threshold.guarantee(self.facts)))
-        return price * len(queries)
+            return []
+        opened = [] if self.transcript.open_run is not None else [self.program.threshold]
+        return [*opened, self.program.measurement(Count())] * len(queries)
 
     def hypothesis(self) -> Dense | None:
         """The distribution to draw synthetic rows from; None before the first update."""

@@ -91,10 +91,9 @@ class Ranked:
         )
 
 
-def price_of(answers: AdaptiveAnswers, asked: Sequence[Ranked]) -> int:
-    """What answering these could cost, in nano-units of the first book."""
-    needed = [each for each in asked if each.known(answers) is None]
-    return sum(answers.calibration.price(each.mechanism(answers)) for each in needed)
+def needed_draws(answers: AdaptiveAnswers, asked: Sequence[Ranked]) -> list[GroupQuantiles]:
+    """What would be bought to answer these."""
+    return [each.mechanism(answers) for each in asked if each.known(answers) is None]
 
 
 def drawn(answers: AdaptiveAnswers, asked: Sequence[Ranked], *, buy: bool = True) -> list[Any]:

@@ -68,7 +68,9 @@ def _piece(match: re.Match[str]) -> Piece:
 def _unread(asked: Source, place: int) -> Exception:
     written = re.match(r"[\w.]*", asked.text[place:])
     word = written[0] if written and written[0] else asked.text[place : place + 3]
-    known = asked.not_answered(place, word) or asked.not_answered(place, word[:2]) or asked.not_answered(place, word[:1])
+    known = (
+        asked.not_answered(place, word) or asked.not_answered(place, word[:2]) or asked.not_answered(place, word[:1])
+    )
     return known or asked.refused(place, f"{shown(word)} is not read", _PLAIN)
 
 
