@@ -21,12 +21,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from discreet.core import AboveMaxPrice, Cost, Exact, ParameterError, Priced, Rng, Unproven, exact
-from discreet.data import Dataset, DistinctRows, Domain
+from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain
 from discreet.ledger import Ledger, check_table
-from discreet.query import Count, Histogram, Question, Sum, is_question
+from discreet.query import Count, Histogram, KeyCount, Question, Sum, is_question
 
 if TYPE_CHECKING:
     from discreet.answering import AdaptiveAnswers, Answer, Assembly, Disclosures, Hypothesis, Ranked, Transcript
+    from discreet.sql import Known, Statement
 
 MAX_SYNTHETIC = 2**25
 """Values, rows times columns, that are drawn at a time: they are held in memory as Python objects."""
@@ -62,7 +63,7 @@ class Strategy(Protocol):
 
 
 class Session:
-    """A table of people and the ledger that counts what is released about them.
+    """A table of people, or a database of several tables, and the ledger that counts what is released about them.
 
     price      what a question may cost, as a part of the budget: "1%", 0.01 or 1/100. Its bound is what this buys. The
                default, 1 %, holds unless alpha or scopes are given
@@ -82,13 +83,13 @@ class Session:
     """
 
     __slots__ = (
-        *("_allowance", "_answers", "_disclosures", "_most", "_rng", "_rows", "_sample", "_terms"),
-        *("ledger", "method", "table"),
+        *("_allowance", "_answers", "_disclosures", "_known", "_most", "_rng", "_rows", "_sample", "_terms"),
+        *("_given", "_sessions", "database", "ledger", "method", "table"),
     )
 
     def __init__(
         self,
-        table: Dataset,
+        table: Dataset | Database,
         ledger: Ledger,
         *,
         price: Exact | None = None,
@@ -104,6 +105,20 @@ class Session:
     ) -> None:
         from discreet.answering import SessionTerms
 
+        self.database, self._sessions = None, dict[tuple[str, ...], Session]()
+        if isinstance(table, Database):
+            self.database, table = table, table.view(table.persons or table.tables[0])
+        self._given: dict[str, Any] = {
+            **{
+                "price": price,
+                "alpha": alpha,
+                "beta": beta,
+                "questions": questions,
+                "scopes": scopes,
+                "method": method,
+            },
+            **{"sample": sample, "allowance": allowance, "max_price": max_price, "rng": rng},
+        }
         if not isinstance(ledger, Ledger):
             raise ParameterError(f"ledger must be a Ledger, found a {type(ledger).__name__}")
         if not all(hasattr(table, name) for name in ("facts", "identity", "exact_sum")):
@@ -133,7 +148,7 @@ class Session:
         )
         self._most = part_of_budget(max_price=max_price)
         self._sample, self._allowance, self._rng = sample, allowance, rng
-        self._rows = DistinctRows(table)
+        self._rows, self._known = DistinctRows(table), self._catalogue()
         self._answers: Strategy | None = None
         self._disclosures: Disclosures | None = None
         if alpha is not None or scopes is not None:
@@ -148,6 +163,41 @@ class Session:
             return part
         return PRICE if alpha is None and scopes is None and self.method == "auto" else None
 
+    def _catalogue(self) -> list[Known]:
+        """The tables that a question in SQL may be about."""
+        from discreet.sql import Known
+
+        if self.database is not None:
+            known = self.database.catalogue.items()
+            return [Known(name, each.domain, each.key, each.rows_per_unit) for name, each in known]
+        facts, identity = self.table.facts, self.table.identity
+        return [Known(facts.table or identity.name, facts.domain, identity.unit, facts.neighbours.rows)]
+
+    # Several tables.
+
+    def on(self, *tables: str) -> Session:
+        """The session about one table of the database, or about tables that are joined by the person."""
+        if self.database is None:
+            raise ParameterError("this session is about one table; Session(database, ledger) is about several")
+        view = self.database.view(tables)
+        if tables not in self._sessions:
+            self._sessions[tables] = Session(view, self.ledger, **self._given)
+            self._sessions[tables]._known = self._known
+        return self._sessions[tables]
+
+    def about(self, question: object) -> Session:
+        """The session of the tables that a question names; without a database it is this one."""
+        if self.database is None:
+            return self
+        if not isinstance(question, str):
+            raise ParameterError(f"which table is it about? session.on({self.database.tables[0]!r}).ask(...)")
+        return self.on(*self._statement(question).tables)
+
+    def _require_one_table(self, what: str) -> None:
+        if self.database is not None:
+            table = self.database.tables[0]
+            raise ParameterError(f"of several tables, {what} for one, or for a join: session.on({table!r})")
+
     # Asking.
 
     def ask(self, question: str | Count | Sum | Histogram, *, max_price: Exact | None = None) -> Answer:
@@ -157,7 +207,11 @@ class Session:
         """
         from discreet.answering import drawn
 
+        if self.database is not None:
+            return self.about(question).ask(question, max_price=max_price)
         asked, most = self._assembly(question), self._max(max_price)
+        if asked.unlisted is not None:
+            return self._unlisted(asked, asked.unlisted, most)
         answering, ranked = self._answering(), self._ranked(asked)
         known = answering.remembered(asked.questions) if asked.questions else []
         draws = drawn(self._adaptive("quantiles are answered"), ranked, buy=False) if ranked else []
@@ -181,12 +235,17 @@ class Session:
 
         again  release them once more, even if what was released before answers them as well
         """
+        if self.database is not None and questions and not isinstance(questions, str):
+            about = {self.about(question) for question in questions}
+            if len(about) > 1:
+                raise ParameterError("questions that are answered together are about one table, or one join")
+            return about.pop().answer_all(questions, share=share, again=again)
         answering = self._adaptive("a workload is answered")
         if isinstance(questions, str) or is_question(questions) or not isinstance(questions, Iterable):
             raise ParameterError(f"answer_all takes several questions in a list, found a {type(questions).__name__}")
         asked = [self._assembly(question) for question in questions]
-        if any(each.quantiles for each in asked):
-            raise ParameterError("a workload is made of counts, sums and averages; ask for quantiles one by one")
+        if any(each.quantiles or each.unlisted is not None for each in asked):
+            raise ParameterError("a workload is made of counts, sums and averages; ask for other things one by one")
         part = min(MAX_PRICE, self._most) if share is None else exact.positive(share=share)
         if part > 1:
             raise ParameterError(f"share must be at most 1, found {share!r}")
@@ -197,6 +256,8 @@ class Session:
 
     def check(self, question: str | Count | Sum | Histogram) -> None:
         """Refuse, with the reason, what cannot be asked. Looks at public things only and spends nothing."""
+        if self.database is not None:
+            return self.about(question).check(question)
         self._assembly(question)
 
     def price(self, question: str | Count | Sum | Histogram) -> Cost:
@@ -205,7 +266,30 @@ class Session:
 
         Free, and nothing is written: it follows from the question, the declaration and what was released before.
         """
-        return self._cost(self._bill(self._assembly(question)))
+        if self.database is not None:
+            return self.about(question).price(question)
+        asked = self._assembly(question)
+        if asked.unlisted is not None:
+            return self._keys_cost(asked.unlisted)[1]
+        return self._cost(self._bill(asked))
+
+    def _keys_cost(self, keys: KeyCount) -> tuple[Fraction, Cost]:
+        """What part of the budget keys that nobody listed are shown for, and what that is now."""
+        from discreet.answering import keys_price, stable_keys
+
+        answering, part = self._adaptive("keys that nobody listed are shown"), self._terms.price or PRICE
+        told = keys_price(answering, keys, part=part)
+        free = not (told.price.renyi or told.price.pure)
+        return part, self._cost([] if free else [stable_keys(keys, self.table.facts, self.ledger, part=part)])
+
+    def _unlisted(self, asked: Assembly, keys: KeyCount, most: Fraction) -> Answer:
+        """The groups of a text that are common enough."""
+        from discreet.answering import unknown_keys
+
+        part, cost = self._keys_cost(keys)
+        self._refuse_above(most, cost)
+        found = unknown_keys(self._adaptive("keys that nobody listed are shown"), keys, part=part)
+        return self._finished(asked.shown_keys(found), cost)
 
     def _bill(self, asked: Assembly) -> list[Priced]:
         """What would be bought to answer a question."""
@@ -266,6 +350,7 @@ class Session:
         """
         from discreet.answering import frame_of
 
+        self._require_one_table("rows are drawn")
         domain = self.table.facts.domain
         wanted, hypothesis = synthetic_rows(rows, domain), self._answering().hypothesis()
         if hypothesis is None:
@@ -287,6 +372,7 @@ class Session:
         Features are scaled by their declared bounds, categories become 0/1 coordinates; all declared columns but the
         target unless they are named. The estimator's ledger parameter becomes the session's, and so does its allowance.
         """
+        self._require_one_table("a model is fitted")
         if not (hasattr(estimator, "set_params") and "ledger" in estimator.get_params(deep=False)):
             raise ParameterError(f"estimator must be one of discreet's, found a {type(estimator).__name__}")
         if estimator.ledger is not None and estimator.ledger.id != self.ledger.id:
@@ -346,10 +432,18 @@ class Session:
             return Assembly(asked_directly(question, facts), facts)
         if not isinstance(question, str):
             raise ParameterError(f"a question is SQL, a Count, a Sum or a Histogram; found {type(question).__name__}")
+        return Assembly(self._statement(question), facts, question)
+
+    def _statement(self, text: str) -> Statement:
+        """What a question in SQL asks."""
         from discreet.sql import parse
 
-        identity = self.table.identity
-        return Assembly(parse(question, facts.domain, table=identity.name, unit=identity.unit), facts, question)
+        first, *others = self._known
+        found = parse(text, first.domain, table=first.name, unit=first.unit, others=others)
+        mine = self.table.facts.table
+        if self.database is None and mine is not None and {*mine.split(JOIN)} != {*found.tables}:
+            raise ParameterError(f"this session is about {mine}, and the question about {' and '.join(found.tables)}")
+        return found
 
     def _ranked(self, asked: Assembly) -> list[Ranked]:
         """The quantiles that a question asks for."""

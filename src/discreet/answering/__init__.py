@@ -30,6 +30,7 @@ from discreet.answering.multiplicative_weights import ClassicAnswers
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Classic, program
 from discreet.answering.quantiles import Ranked, drawn, needed_draws
 from discreet.answering.transcript import Transcript
+from discreet.answering.unknown_keys import KeysPrice, keys_price, stable_keys, unknown_keys
 from discreet.answering.workload import Marginals
 from discreet.hypothesis import Hypothesis
 
@@ -44,4 +45,5 @@ __all__ += [
     "SessionTerms",
     "Transcript",
 ]
+__all__ += ["KeysPrice", "keys_price", "stable_keys", "unknown_keys"]
 __all__ += ["asked_directly", "drawn", "drift", "frame_of", "meaning", "needed_draws", "program"]

@@ -17,7 +17,7 @@ from discreet.answering.linear_query import constant, linear
 from discreet.data import Facts
 from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.predicate import EVERYTHING
-from discreet.query import Count, GroupCount, Question, numbers, require_numbers, require_shallow
+from discreet.query import Count, GroupCount, KeyCount, Question, numbers, require_numbers, require_shallow
 from discreet.sql import Estimate, GroupedBy, KeyOf, Output, QuantileOf, Statement, Total, key_order, sort_key
 
 Cell = tuple[float, float] | None
@@ -106,8 +106,12 @@ class Assembly:
 
     def __init__(self, statement: Statement, facts: Facts, text: str = "") -> None:
         self.statement, self.facts, self.text = statement, facts, text
-        self.questions, self.quantiles = statement.questions, statement.quantiles
-        self.order = key_order(statement.keys, facts.domain)
+        questions, self.quantiles, self.order = statement.questions, statement.quantiles, statement.axes
+        unlisted = [each for each in questions if isinstance(each, KeyCount)]
+        self.unlisted = unlisted[0] if unlisted else None
+        self.questions = [each for each in questions if each not in unlisted]
+        if unlisted and (self.questions or self.quantiles or len(unlisted) > 1):
+            raise ParameterError("by keys that nobody listed only COUNT(*) is answered")
         for part in self.questions:
             require_shallow(part.where)
             part.sensitivity(facts)  # says what is wrong with the question
@@ -155,11 +159,25 @@ class Assembly:
             each: Drawn(answer.value, answer.error_bound) for each, answer in zip(self.quantiles, draws, strict=True)
         }
         groups = [group for group in self._groups(readings, drawn) if self._kept(group)]
+        return self._finished(groups, [*answers, *draws], max((each.ranks for each in drawn.values()), default=None))
+
+    def _finished(self, groups: list[_Group], used: Sequence[Answer], ranks: float | None) -> Answer:
         groups = self._sorted(groups)[self.statement.offset :]
         groups = groups if self.statement.limit is None else groups[: self.statement.limit]
         found = [[_shown(output.expression.of(group)) for output in self.statement.outputs] for group in groups]
-        used = [*answers, *draws]
-        return self._tabled(groups, found, used, max((each.ranks for each in drawn.values()), default=None))
+        return self._tabled(groups, found, used, ranks)
+
+    def shown_keys(self, found: Answer) -> Answer:
+        """The answer about keys that nobody listed, from those that were shown."""
+        assert self.unlisted is not None
+        groups = list[_Group]()
+        for key, count in found.value.items():
+            parts = key if len(self.unlisted.columns) > 1 else (key,)
+            labels = tuple(parts[self.order.index(place)] for place in range(len(self.order)))
+            groups.append(
+                _Group(labels, (), {self.unlisted: (np.array(count), np.array(found.error_bound))}, {}, self.facts)
+            )
+        return self._finished([group for group in groups if self._kept(group)], [found], None)
 
     def _groups(self, readings: Any, drawn: Any) -> Iterator[_Group]:
         keys = self.statement.keys
@@ -313,7 +331,7 @@ def asked_directly(query: Question, facts: Facts) -> Statement:
     outputs = [Output(key.name, KeyOf(place)) for place, key in enumerate(keys)]
     name = "count" if query.counting else "sum"
     outputs.append(Output(name, Total(ordered), getattr(query, "column", "")))
-    return Statement((), query.where, keys, tuple(outputs))
+    return Statement((), query.where, keys, tuple(outputs), axes=tuple(key_order(keys, facts.domain)))
 
 
 def _tidy(value: float) -> float:

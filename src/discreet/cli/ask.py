@@ -15,11 +15,11 @@ import discreet as dp
 from discreet.cli.ask_prompt import talk
 from discreet.cli.ask_session import AnswerView, AskSession, bare, caret
 from discreet.cli.files import read_text
-from discreet.cli.kit import FILE, Command, OpenTable, ParameterError, allowance_option, table_options
+from discreet.cli.kit import FILE, Command, OpenTable, ParameterError, allowance_option, database_options
 
 
 @click.command(cls=Command)
-@table_options
+@database_options
 @click.argument("question", required=False)
 @click.option("--price", help="What a question costs, as a part of the budget.  [default: 1%, unless --alpha is given]")
 @click.option("--alpha", help="Instead of --price: the error bound, as a fraction of the people.")
@@ -64,7 +64,7 @@ def ask(
     listed = None if path is None else questions_in(path)
     place = {name: options.pop(name) for name in ("data_path", "ledger_path", "rehearse", "as_json")}
     yes = options.pop("yes")
-    asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"]), options, yes=yes)
+    asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"], several=True), options, yes=yes)
     try:
         if listed is not None:
             _ask_all(asking, listed, share)

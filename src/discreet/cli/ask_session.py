@@ -92,8 +92,9 @@ class AskSession:
     def _view(self, question: str, answer: dp.Answer, more: int | None) -> AnswerView:
         things = ("question like this", "questions like this") if answer.price else ("paid count", "paid counts")
         left = Remaining(*self.session.budget(), self.terms["allowance"], more, things)
-        facts = self.at.table.facts
-        clipped = clipping(question, facts.domain, self.at.table.identity.name)
+        table = self.session.about(question).table
+        facts = table.facts
+        clipped = clipping(question, facts.domain, facts.table or table.identity.name)
         return AnswerView(question, answer, left, max(1, facts.size or 1), clipped)
 
     def answer_lines(self, lines: Iterable[str]) -> int:

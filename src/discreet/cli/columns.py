@@ -25,9 +25,9 @@ def declaration(name: str, column: Any) -> dict[str, Any]:
     kind, given = kind_of(column), {}
     if kind == "category":
         given = {"levels": list(column.levels), "other": column.other, "missing": column.missing}
-    elif kind == "number":
-        given = {key: plain(getattr(column, key)) for key in ("low", "high", "step")}
-        given["missing"] = column.missing or None
+    elif kind != "any number":
+        keys = ("length",) if kind == "text" else ("low", "high", "step")
+        given = {**{key: plain(getattr(column, key)) for key in keys}, "missing": column.missing or None}
     return {"column": name, "kind": kind, **{key: value for key, value in given.items() if value is not None}}
 
 
@@ -41,6 +41,10 @@ def in_words(column: Any) -> tuple[str, str]:
     missing = ", or missing" if column.missing else ""
     if kind == "any number":
         return kind, f"without bounds{missing}"
+    if kind == "text":
+        return kind, f"not listed, {column.length} characters are kept{missing}"
+    if column.calendar:
+        return kind, f"{column.low} to {column.high} in steps of a {column.step}{missing}"
     low, high, step = map(dp.data.spell, (column.low, column.high, column.step))
     return kind, f"{low} to {high} in steps of {step}{missing}"
 

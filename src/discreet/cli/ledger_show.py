@@ -20,6 +20,7 @@ def charges(book: dp.Ledger, *, most: int | None) -> list[dict[str, Any]]:
         {
             "entry": body["seq"],
             "time": body["time"],
+            "table": book.facts_with(body["facts_hash"]).table,
             "mechanism": body["mechanism"].get("name", "without a name"),
             "asked": asked(body["mechanism"]),
             "of_budget": None if (part := spent.part_of(price)) is None else float(part),
@@ -45,6 +46,7 @@ def summary(book: dp.Ledger, *, last: int | None = None) -> dict[str, Any]:
         "warning": "NOT PRIVATE" if book.testing else None,
         "agrees_with_its_mark": not book.rolled_back(),
         "table": book.identity.name,
+        "tables": {name: each.rows for name, each in book.identity.tables},
         "neighbours": str(book.identity.neighbours),
         "unit": book.identity.unit,
         "size": None if book.facts is None else book.facts.size,
@@ -67,7 +69,12 @@ def summary(book: dp.Ledger, *, last: int | None = None) -> dict[str, Any]:
         "answers": book.store.count("said"),
         "charges": charges(book, most=last),
         "questions": [
-            {"entry": each["seq"], "time": each["time"], "asked": asked(each["question"])}
+            {
+                "entry": each["seq"],
+                "time": each["time"],
+                "table": book.facts_with(each["facts_hash"]).table,
+                "asked": asked(each["question"]),
+            }
             for each in book.latest("said", most=last)
         ],
     }
@@ -83,7 +90,14 @@ def display(book: dp.Ledger, shown: dict[str, Any], output: Output) -> None:
         output.say("NOT AS ITS MARK SAYS: an older copy, or a moved one; nothing is released until `ledger reconcile`")
     unit = "a row is a person" if shown["unit"] is None else f"a person is a {one_line(shown['unit'])}"
     size = "" if shown["size"] is None else f", {shown['size']:,} persons"
-    output.say(f"table      {one_line(shown['table'])} ({shown['neighbours']}, {unit}{size})")
+    kept = [
+        f"{one_line(name)}, {rows} row{'' if rows == 1 else 's'} per person" for name, rows in shown["tables"].items()
+    ]
+    output.say(
+        f"{'tables    ' if kept else 'table     '} {one_line(shown['table'])} ({shown['neighbours']}, {unit}{size})"
+    )
+    for table in kept:
+        output.say(f"           {table}")
     if shown["edition"] is not None:
         output.say(f"edition    {one_line(shown['edition'])}")
     output.say(f"promise    {book.budget}")
@@ -105,7 +119,12 @@ def display(book: dp.Ledger, shown: dict[str, Any], output: Output) -> None:
         rest = _rest(shown["questions"], shown["answers"])
         output.say(f"answers    {shown['answers']} given by sessions, from the charges above{rest}")
     for each in shown["questions"]:
-        output.say(f"  {each['entry']}  {one_line(each['asked'])}")
+        output.say(f"  {each['entry']}  {_of_table(each)}{one_line(each['asked'])}")
+
+
+def _of_table(shown: dict[str, Any]) -> str:
+    """Which of several tables an entry is about."""
+    return "" if shown["table"] is None else f"{one_line(shown['table'])}: "
 
 
 def _rest(shown: list[dict[str, Any]], count: int) -> str:
@@ -119,7 +138,7 @@ def _display_charges(shown: list[dict[str, Any]], count: int, output: Output) ->
         memo = f" [{one_line(each['memo'])}]" if each["memo"] and each["memo"] not in each["asked"] else ""
         name = f" in the name of {one_line(each['allowance'])}" if each["allowance"] else ""
         words = f"{one_line(each['asked'])} ({one_line(each['mechanism'])})" if each["asked"] else each["mechanism"]
-        what = f"{one_line(words)}{name}{memo}"
+        what = f"{_of_table(each)}{one_line(words)}{name}{memo}"
         rows.append((str(each["entry"]), each["time"][:10], cost(each["of_budget"]), each["state"], what))
     if output.wide and rows:
         output.table(("entry", "day", "budget", "state", "what was asked"), rows)

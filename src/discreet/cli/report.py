@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import discreet as dp
-from discreet.cli.kit import FILE, JSON, Command, Output, ParameterError, ledger_at, one_line
+from discreet.cli.kit import FILE, JSON, Command, Output, ParameterError, ledger_at, one_line, schema_at
 from discreet.cli.ledger_show import charges
 from discreet.cli.price_view import cost
 
@@ -58,7 +58,7 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
 def _protects(path: Path, book: dp.Ledger) -> str:
     """Who is protected from what: as the schema says, or as the ledger knows it."""
     if path.suffix.lower() == ".toml":
-        return dp.Schema.read(path).protects()
+        return str(schema_at(path)[0].protects())
     who, facts = book.identity, book.facts
     if facts is None:
         return f"Nothing was released yet; the relation is {who.neighbours}."

@@ -72,42 +72,48 @@ class View(PrivateRows):
 class Database:
     """Several tables about the same persons: Database([people, visits], name="clinic", persons="people").
 
-    tables   Tables with a unit and different names; their relations are of one kind
-    name     what the ledger calls it
-    persons  the name of the table that has one row for each person; None: whoever has a row somewhere is a person
-    size     add-remove: a public number near that of the persons. replace-one: checked
+    tables      Tables with a unit and different names
+    neighbours  "replace-one" or "add-remove"; None: that of the tables, which have one
+    name        what the ledger calls it
+    persons     the name of the table that has one row for each person; None: whoever has a row somewhere is a person
+    size        add-remove: a public number near that of the persons. replace-one: checked
 
     catalogue  what is public about each table, by its name
     identity   what a ledger is bound to
     """
 
-    __slots__ = ("_everybody", "_numbers", "_tables", "_views", "catalogue", "identity", "persons", "size")
+    __slots__ = ("_everybody", "_kind", "_numbers", "_tables", "_views", "catalogue", "identity", "persons", "size")
 
     def __init__(
-        self, tables: Iterable[Table], *, name: str = "database", persons: str | None = None, size: int | None = None
+        self,
+        tables: Iterable[Table],
+        *,
+        neighbours: str | None = None,
+        name: str = "database",
+        persons: str | None = None,
+        size: int | None = None,
     ) -> None:
         self._tables, self._views = _by_name(tables), dict[tuple[str, ...], View]()
         self.persons = None if persons is None else self._known(persons)
-        first = next(iter(self._tables.values()))
-        kind, rehearsal = first.identity.neighbours.kind, first.identity.rehearsal
-        for table in self._tables.values():
-            if (table.identity.neighbours.kind, table.identity.rehearsal) != (kind, rehearsal):
-                raise ParameterError(
-                    "the tables of a database have one neighbour relation, and are all real or made up"
-                )
-        if persons is not None and self._tables[persons].facts.neighbours.rows != 1:
-            raise ParameterError(f"the table of the persons, {persons!r}, has one row per person: rows_per_unit=1")
+        self._everybody, self._numbers = _everybody(self._tables, self.persons)
         self.catalogue = {
             each: TableFacts(table.facts.domain, table.identity.unit or "", table.facts.neighbours.rows)
             for each, table in self._tables.items()
         }
-        self._everybody, self._numbers = _everybody(self._tables, self.persons)
+        if persons is not None and self.catalogue[persons].rows_per_unit != 1:
+            raise ParameterError(f"the table of the persons, {persons!r}, has one row per person: rows_per_unit=1")
+        identities = [table.identity for table in self._tables.values()]
+        kinds = {neighbours} if neighbours is not None else {each.neighbours.kind for each in identities}
+        if len(kinds) > 1 or len({each.rehearsal for each in identities}) > 1:
+            raise ParameterError("the tables of a database have one neighbour relation, and are all real or made up")
+        self._kind = Neighbours(kinds.pop()).kind
+        unit = self.catalogue[persons or self.tables[0]].key
         relations = tuple((each, self._relation((each,))) for each in self._tables)
-        unit = (self._tables[persons] if persons else first).identity.unit
-        self.identity = Identity(exact.text(name=name), Neighbours(kind), unit, rehearsal, relations)
-        declared = [table.facts.size for table in self._tables.values() if table.facts.size is not None]
-        given = size if size is not None or kind == "replace-one" else next(iter(declared), None)
-        self.size = facts_of(first.facts.domain, self.identity, size=given, persons_found=self._everybody).size
+        self.identity = Identity(
+            exact.text(name=name), Neighbours(self._kind), unit, identities[0].rehearsal, relations
+        )
+        domain = self.catalogue[self.tables[0]].domain
+        self.size = facts_of(domain, self.identity, size=size, persons_found=self._everybody).size
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -179,29 +185,33 @@ class Database:
             place[-1] = -1
             places[other] = place[persons]
         rows = np.flatnonzero(np.logical_and.reduce([persons >= 0, *(places[other] >= 0 for other in others)]))
-        columns, held, texts = dict[str, Column](), Stored(), dict[str, Texts]()
+        columns, held, texts, personal = dict[str, Column](), Stored(), dict[str, Texts](), list[str]()
         for name in names:
             for column, declared in self.catalogue[name].domain.items():
                 called = self.column(names, name, column)
+                personal += [called] if self.catalogue[name].rows_per_unit == 1 else []
                 columns[called], held[called] = declared, rows_of[name].codes[column][places[name][rows]]
                 texts[called] = rows_of[name].texts.get(column, ())
-        facts = Facts(Domain(columns), self._relation(names), self.size, self._edition(names), JOIN.join(names))
+        relation, edition = self._relation(names), self._edition(names)
+        facts = Facts(Domain(columns), relation, self.size, edition, JOIN.join(names), tuple(personal))
         sources = tuple(source for name in names if (source := self._tables[name].source) is not None)
         return View(facts, self.identity, sources, held, persons[rows], texts)
 
     def _relation(self, names: tuple[str, ...]) -> Neighbours:
         """By which relation a view is priced: the module's docstring says why one row may count as two."""
-        relation = self._tables[names[0]].facts.neighbours
         surely = names == (self.persons,) or len(self._tables) == 1  # it has a row of every person
-        if relation.replace_one and not surely:
-            return Neighbours(relation.kind, max(2, relation.rows))
-        return relation
+        return priced_relation(self._kind, self.catalogue[names[0]].rows_per_unit, surely=surely)
 
     def _edition(self, names: tuple[str, ...]) -> str | None:
         """What tells these rows from earlier ones: the editions of the tables, that of the persons included."""
         deciding = names if self.persons in (None, *names) else (*names, self.persons)
         editions = [self._tables[name].facts.edition for name in deciding if name is not None]
         return None if None in editions else " + ".join(map(str, editions))
+
+
+def priced_relation(kind: str, rows: int, *, surely: bool) -> Neighbours:
+    """The relation by which a table is priced that keeps so many rows of a person; surely: at least one of each."""
+    return Neighbours(kind, rows if surely or kind != "replace-one" else max(2, rows))
 
 
 def _by_name(tables: Iterable[Table]) -> dict[str, Table]:

@@ -358,10 +358,10 @@ def _column_instants(values: Values, name: str) -> Codes:
             raise SchemaError(
                 f"column {name!r} holds text that is not a date such as 1976-02-29 or 1976-02-29 23:00:00"
             )
-        return np.array([*spelled, 0], dtype=np.int64)[values.data]
+        return np.asarray(np.array([*spelled, 0], dtype=np.int64)[values.data])
     if values.kind != "moment":
         raise SchemaError(f"column {name!r} holds {KIND_WORDS[values.kind]}, but dates are declared")
-    return values.data
+    return np.asarray(values.data)
 
 
 def _number_codes(values: Values, column: Number | AnyNumber, name: str) -> tuple[Codes, Mask]:

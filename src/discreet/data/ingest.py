@@ -69,7 +69,8 @@ class PrivateRows:
         """The exact most extreme values of columns. Not private."""
 
         def reading(batch: Batch) -> None:
-            for name in batch.domain.names if disjoint else [each.column for each in slices]:
+            coded = [name for name, column in batch.domain.items() if not column.free]
+            for name in coded if disjoint else [each.column for each in slices]:
                 batch.stored(name)
             if where is not None:
                 where.mask(batch)

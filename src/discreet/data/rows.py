@@ -47,6 +47,7 @@ class Facts:
     table    of several tables about the same persons (`data.database`): which one, or which joined ones, this is about.
              A person may have no row in it, unless a person has one row there (`Neighbours.rows` is 1). None: the
              only table of its persons.
+    personal the columns that are the same in all rows of a person: those that a join takes from tables of one row each
     """
 
     NAME: ClassVar[str] = "facts/1"
@@ -55,12 +56,13 @@ class Facts:
     size: int | None
     edition: str | None = None
     table: str | None = None
+    personal: tuple[str, ...] = ()
 
     def stated_record(self) -> dict[str, Json]:
         """The record; without an edition, or a table, it is the one that ledgers had before there were any."""
         found = {"name": self.NAME, "domain": record(self.domain), "neighbours": record(self.neighbours)}
         found["size"] = self.size
-        later = {"edition": self.edition, "table": self.table}
+        later = {"edition": self.edition, "table": self.table, "personal": self.personal or None}
         return {**found, **{name: record(value) for name, value in later.items() if value is not None}}
 
     @property

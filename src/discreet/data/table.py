@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -228,7 +229,7 @@ class ParquetTable(PrivateRows):
                 domain,
                 rows.rows,
                 rows.codes.__getitem__,
-                persons=lambda kept=kept: kept.persons,
+                persons=functools.partial(np.asarray, kept.persons),
                 texts=rows.texts.__getitem__,
             )
 

@@ -24,11 +24,12 @@ DRAWS = 3
 class GroupQuantiles:
     """Release, for each group of rows, values of a column's grid near its q-quantile in rank, and on both sides of it.
 
-    Keys make the groups, as in a GroupCount; without keys it is one group. Of each group three independent draws are
-    made, at the ranks t = q n - reach - 1, q n and q n + reach + 1, where n is the number of the group's rows that
-    satisfy `where` and have a value. The result has one axis of three, then one for each key.
+    Keys make the groups, as in a GroupCount; without keys it is one group. Let n be the number of a group's rows that
+    satisfy `where` and have a value, and P = reach + 1. To the group's values P made-up ones are added at each end of
+    the grid, and three independent draws are made, at the ranks t = q n, q n + P and q n + 2 P of these n + 2 P values:
+    P below the quantile, at it, and P above it. The result has one axis of three, then one for each key.
 
-    Theorem.   The height of w in a draw is by how many rows it misses: max(0, #{x < w} - t, t - #{x <= w}). With m =
+    Theorem.   The height of w in a draw is by how many values it misses: max(0, #{x < w} - t, t - #{x <= w}). With m =
                max(q, 1 - q), one row that enters or leaves a group changes the heights of this group by at most m up or
                down, and those of no other; one that changes within a group, by at most 1. So one draw of one group has
                bounded range 2 m rate, or 2 rate, and a replaced row moves one group by 2 rate or two by 2 m rate each.
@@ -38,11 +39,11 @@ class GroupQuantiles:
                as much.
     Proof.     docs/proofs/group_quantiles.md: bounded ranges of different groups add up, for zCDP as squares, and k
                rows move the vector of ranges by at most k times its longest step.
-    Accuracy.  With G groups, P[some draw misses by x rows or more] <= 3 G points exp(-rate x). If none misses by reach
-               or more, the q-quantile of every group, however it is interpolated between two neighbouring rows, lies
-               between its two outer draws.
-    Edges.     A group without rows: all draws are near the ends of the grid or uniform on it, and the interval still
-               holds. Missing values do not count.
+    Accuracy.  With G groups, P[some draw misses by x rows or more] <= 3 G points exp(-rate x): some value misses by
+               nothing, since 0 <= t <= n + 2 P. If none misses by reach or more, the q-quantile of every group, however
+               it is interpolated between two neighbouring rows, lies between its two outer draws.
+    Edges.     A group of few rows has outer draws near the ends of the grid: the interval holds, and says little.
+               Missing values do not count.
     Reference. Lecture 9, the median; [Smi11]; [DR19].
     """
 
@@ -79,7 +80,7 @@ class GroupQuantiles:
         self.where.check(facts.domain)
         several, relation = math.prod(self.shape(facts)) > 1, facts.neighbours
         checked_rate(self.rate / self.q.denominator)
-        checked_rate(self.rate * (facts.rows_bound + self.reach + 1))
+        checked_rate(self.rate * (facts.rows_bound + 2 * self.reach + 2))
         most, moved = max(self.q, 1 - self.q), relation.rows * self.rate
         pure, squared = 2 * most * moved, (2 * most * moved) ** 2
         if relation.replace_one and several:
@@ -99,8 +100,8 @@ class GroupQuantiles:
         """The exact laws on these rows, draw by draw, group by group. Not private: for `run`, and for audits."""
         groups = math.prod(self.shape(data.facts))
         ranks = [_Ranks(self, below) for below in self._counters(data, groups)]
-        points, far = self._column(data.facts).points, self.reach + 1
-        return [each.sampler(points, shift) for shift in (-far, 0, far) for each in ranks]
+        points = self._column(data.facts).points
+        return [each.sampler(points, side) for side in range(DRAWS) for each in ranks]
 
     def _counters(self, data: Dataset, groups: int) -> list[Counter]:
         """For each group what counts its rows below codes."""
@@ -145,21 +146,27 @@ def _of_group(counted: GroupCount, group: int) -> Callable[[Batch], Mask]:
 
 
 class _Ranks:
-    """The ranks of one group's rows."""
+    """The ranks of one group's rows, with as many values added at each end of the grid."""
 
     def __init__(self, asked: GroupQuantiles, below: Counter) -> None:
         self.part, self.whole, self.rate, self.below = asked.q.numerator, asked.q.denominator, asked.rate, below
+        self.added = asked.reach + 1
 
-    def sampler(self, points: int, shift: int) -> Unimodal:
+    def sampler(self, points: int, side: int) -> Unimodal:
+        """The law of the draw below the quantile (0), at it (1) or above it (2)."""
         (rows,) = self.below([points])
-        wanted = self.part * rows + self.whole * shift
+        wanted = self.part * rows + self.whole * self.added * side
+
+        def values_below(codes: Sequence[int]) -> list[int]:
+            """Of the rows and the added values; a code beyond the last is above them all."""
+            ends = [self.added * ((code > 0) + (code >= points)) for code in codes]
+            return [self.whole * (count + end) for count, end in zip(self.below(codes), ends, strict=True)]
 
         def enough(codes: Sequence[int]) -> list[bool]:
-            return [self.whole * each >= wanted for each in self.below([code + 1 for code in codes])]
+            return [upto >= wanted for upto in values_below([code + 1 for code in codes])]
 
         def heights(codes: Sequence[int]) -> list[int]:
-            ends = self.below([end for code in codes for end in (code, code + 1)])
-            pairs = zip(ends[::2], ends[1::2], strict=True)
-            return [max(0, self.whole * less - wanted, wanted - self.whole * upto) for less, upto in pairs]
+            ends = values_below([end for code in codes for end in (code, code + 1)])
+            return [max(0, less - wanted, wanted - upto) for less, upto in zip(ends[::2], ends[1::2], strict=True)]
 
         return Unimodal(heights, first(0, points - 1, enough), 0, points - 1, self.rate / self.whole)

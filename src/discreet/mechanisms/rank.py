@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact
-from discreet.data import AnyNumber, Batch, Dataset, Facts, Ints, Mask, Number, Whole
+from discreet.data import AnyNumber, Batch, Dataset, Date, Facts, Ints, Mask, Number, Timestamp, Whole
 from discreet.query import person_range
 
 PowerSums = tuple[int, int, int]  # of some codes: how many, their sum, the sum of their squares
@@ -194,7 +194,7 @@ class RankQuantile:
 
         return Unimodal(heights, first(0, size - 1, enough), 0, size - 1, self.rate / whole)
 
-    def _number(self, facts: Facts) -> Number | AnyNumber | Whole:
+    def _number(self, facts: Facts) -> Number | Date | Timestamp | AnyNumber | Whole:
         column = facts.domain.column(self.column)
         if not column.ordered or not column.coded:
             raise ParameterError(f"column {self.column!r} is declared {column!r}: a quantile needs a Number")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 from discreet.data import Domain
 from discreet.errors import ParameterError
+from discreet.query import Persons
 from discreet.predicate import EVERYTHING, And, Predicate
-from discreet.query import MAX_CELLS, Count, GroupCount, GroupSum, Histogram, Question, Sum
+from discreet.query import MAX_CELLS, Count, GroupCount, GroupSum, Histogram, KeyCount, Question, Sum
 from discreet.row_functions import Fixed, Of, Plus, Power, Times, Value, check_value, joined
 from discreet.sql.conditions import condition
 from discreet.sql.expressions import (
@@ -80,6 +82,7 @@ class Statement:
     keys     what the rows are grouped by, in the order of GROUP BY
     outputs  the columns of the answer
     having, order, limit, offset    what is done with the groups, after the noise
+    axes     the places of the keys in the order in which the queries have them
     """
 
     tables: tuple[str, ...]
@@ -90,6 +93,7 @@ class Statement:
     order: tuple[Sorting, ...] = ()
     limit: int | None = None
     offset: int = 0
+    axes: tuple[int, ...] = ()
 
     @property
     def expressions(self) -> Iterator[Expression]:
@@ -187,10 +191,67 @@ class _Binder:
         return Scope(self.asked, scope.tables, scope.domain, {alias: names}, where)
 
     def join(self, source: From) -> Scope:
+        """Tables joined by the person: each row is one person's, with what other tables say about them."""
         assert source.joined is not None
-        raise self.asked.refused(
-            source.start, "a join is not answered", JOINS if self.asked.several else self.asked.one_table
-        )
+        left, right = (self.scope(each) for each in source.joined)
+        if not self.asked.several:
+            raise self.asked.refused(source.start, "a join is not answered", self.asked.one_table)
+        tables = (*left.tables, *right.tables)
+        names = [each.name for each in tables]
+        if len(tables) > 2:
+            raise self.asked.refused(source.start, "more than two tables are not joined", JOINS)
+        if len(set(names)) < len(names):
+            reason = "a join of a table with itself puts rows of two persons into one: no noise hides a person then"
+            raise self.asked.refused(source.start, reason, JOINS)
+        if sum(each.rows > 1 for each in tables) > 1:
+            reason = "these tables both have several rows of a person: their join multiplies them"
+            raise self.asked.refused(source.start, reason, "Join one of them with a table of one row per person.")
+        self.check_by_person(source, left, right)
+        having = Counter(column for each in tables for column in each.domain.names)
+        called = {
+            (each.name, column): f"{each.name}.{column}" if having[column] > 1 else column
+            for each in tables
+            for column in each.domain.names
+        }
+        # As a view has them: the table with several rows of a person first, the others as they are declared.
+        ordered = sorted(tables, key=lambda each: (each.rows == 1, self.asked.tables.index(each)))
+        columns = {called[each.name, name]: column for each in ordered for name, column in each.domain.items()}
+        both: dict[str, Mapping[str, Meaning]] = {}
+        for scope in (left, right):
+            meanings = [each for names in scope.names.values() for each in names.values()]
+            if scope.where != EVERYTHING or any(isinstance(each, Derived) for each in meanings):
+                reason = "a question in brackets is not joined"
+                raise self.asked.refused(
+                    source.start, reason, "Join the tables themselves, and put conditions after WHERE."
+                )
+            for alias, meanings in scope.names.items():
+                if alias in both:
+                    raise self.asked.refused(
+                        source.start, f"two tables are called {shown(alias)}", "Name one of them AS x."
+                    )
+                table = scope.tables[0].name
+                both[alias] = {name: called.get((table, str(meant)), str(meant)) for name, meant in meanings.items()}
+        return Scope(self.asked, tables, Domain(columns), both)
+
+    def check_by_person(self, source: From, left: Scope, right: Scope) -> None:
+        """Refuse a join that is not by the columns that name persons."""
+        reason = "tables are joined by the person only: otherwise rows of several persons meet in one"
+        names = list(source.using)
+        if source.on is not None:
+            sides = source.on.parts
+            named = source.on.kind == "=" and all(part.kind == "name" for part in sides)
+            if not named or sides[0].value[0] is None or folded(sides[0].value[0]) == folded(sides[1].value[0] or ""):
+                self.asked_refused(source, reason)
+            names = [part.value[1] for part in sides]
+            qualifiers = {folded(str(part.value[0])) for part in sides}
+            if not qualifiers <= {folded(alias) for scope in (left, right) for alias in scope.names}:
+                self.asked_refused(source, reason)
+        units = left.units | right.units
+        if not names or any(folded(name) not in units for name in names) or (source.using and len(names) > 1):
+            self.asked_refused(source, reason)
+
+    def asked_refused(self, source: From, reason: str) -> NoReturn:
+        raise self.asked.refused(source.start, reason, JOINS)
 
     # The whole question.
 
@@ -251,7 +312,7 @@ class _Binder:
                 scope.refuse(node, "an aggregate cannot be grouped by", "Group by columns, or by functions of them.")
             found.append(grouped_by(scope, meant, name))
             signatures.append(mark)
-        if math.prod(len(each.labels) for each in found) > MAX_CELLS:
+        if math.prod(len(each.labels) or 1 for each in found) > MAX_CELLS:
             start = query.group[0] if query.group else Node("name", query.start)
             reason = f"these groups have more than {MAX_CELLS:,} cells"
             scope.refuse(start, reason, "Group by fewer columns, or by coarser ones.")
@@ -333,9 +394,9 @@ def aggregated(scope: Scope, node: Node) -> bool:
 
 
 def _followed(scope: Scope, node: Node) -> tuple[Scope, Node]:
-    qualifier, name = node.value
-    if qualifier is None and not scope.understood(name):
-        return scope, node  # refused where it is used
+    name = node.value[1]
+    if not scope.known(name) and folded(name) not in scope.aliases:
+        return scope, node  # a column that names persons, or refused where it is used
     return scope.through(node)
 
 
@@ -346,7 +407,7 @@ def signature(scope: Scope, node: Node) -> Any:
     inner, meant = _followed(scope, node)
     if meant.kind != "name":
         return signature(inner, meant)
-    if meant.value[0] is None and not inner.known(meant.value[1]):
+    if not inner.known(meant.value[1]):
         return "name", folded(meant.value[1])
     return "column", inner.meaning(meant)
 
@@ -484,6 +545,7 @@ class _Outputs(_Sentences):
             self.sorted_by(query, outputs),
             query.limit,
             query.offset,
+            tuple(key_order(self.keys, self.scope.domain)),
         )
         return shared(made)
 
@@ -588,12 +650,24 @@ class _Outputs(_Sentences):
         if not keys:
             return Count(where)
         names = [key.key for key in keys]
+        if any(map(self.unlisted, keys)):
+            return self.common(names, where)
         if all(isinstance(name, str) for name in names):
             return Histogram(names, where)  # type: ignore[arg-type]
         return GroupCount(names, where)
 
+    def common(self, names: Sequence[Any], where: Predicate) -> Any:
+        """Groups by texts that nobody listed: only counts, and only by columns."""
+        if where != self.where or not all(isinstance(name, str) for name in names):
+            hint = "For example SELECT city, COUNT(*) FROM visits GROUP BY city."
+            reason = "by keys that nobody listed only COUNT(*) is answered, in groups of columns"
+            raise self.scope.asked.refused(0, reason, hint)
+        return KeyCount(names, where)
+
     def total(self, value: Value, where: Predicate) -> Question:
         keys = self.ordered()
+        if any(map(self.unlisted, keys)):
+            self.common([None], where)
         if not keys and isinstance(value, Of):
             return Sum(value.column, where)
         return GroupSum([key.key for key in keys], value, where)
@@ -622,10 +696,13 @@ class _Outputs(_Sentences):
             named = " or ".join(sorted(scope.units)) or "person"
             reason = "DISTINCT is answered in COUNT(DISTINCT person) only"
             scope.refuse(call, reason, f"Count persons: COUNT(DISTINCT {named}); or rows: COUNT(*).")
-        return Total(self.distinct(call, where))
+        if any(self.unlisted(key) for key in self.keys):
+            scope.refuse(call, "persons are not counted by keys that nobody listed", "Count rows: COUNT(*).")
+        return Total(Persons([key.key for key in self.ordered()], where))
 
-    def distinct(self, call: Node, where: Predicate) -> Question:
-        self.scope.refuse(call, "COUNT(DISTINCT person) is not answered", "Count rows: COUNT(*).")
+    def unlisted(self, key: GroupedBy) -> bool:
+        """Whether the values of a key are not declared."""
+        return isinstance(key.key, str) and self.scope.domain.column(key.key).free
 
     def quantile(
         self, node: Node, name: str, target: Node | None, chances: Sequence[Node], where: Predicate

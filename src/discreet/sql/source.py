@@ -202,11 +202,13 @@ _OUTSIDE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A table that may be asked about: its name, its declared columns, and the column that names a person, if any."""
+    """A table that may be asked about: its name, its declared columns, the column that names a person, if any, and how
+    many rows a person may have."""
 
     name: str
     domain: Domain
     unit: str | None = None
+    rows: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ _RISING = ("FLOOR", "CEIL", "CEILING", "ROUND", "DATE_TRUNC", "YEAR", "WIDTH_BUC
 
 @dataclass(frozen=True, slots=True)
 class GroupedBy:
-    """What groups are made of: a key, the labels of its groups in order, and what it is called."""
+    """What groups are made of: a key, the labels of its groups in order, and what it is called. A Text has no labels."""
 
     key: Key
     labels: tuple[Any, ...]
@@ -155,6 +155,8 @@ def grouped_by(scope: Scope, node: Node, name: str) -> GroupedBy:
     found = scope.column(node)
     if found is not None:
         column = found[1]
+        if column.free:
+            return GroupedBy(found[0], (), name)
         if not column.listed:
             hint = "Group by a column whose values are declared."
             scope.refuse(node, f"column {found[0]!r} is declared {column!r}: its values cannot be listed", hint)
