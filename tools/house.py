@@ -31,7 +31,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("predicate", "rehearsal"),
     ("row_functions",),
     ("query",),
-    ("persons",),
     ("mechanisms",),
     ("ledger",),
     ("release",),

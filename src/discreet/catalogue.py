@@ -6,7 +6,7 @@ keep the old one readable.
 
 from __future__ import annotations
 
-from discreet import answering, data, guarantee, mechanisms, pac, persons, query
+from discreet import answering, data, guarantee, mechanisms, pac, query
 from discreet.erm import descent, network, output_perturbation, problem, scoring
 from discreet.erm.exponential import grid, line
 
@@ -59,6 +59,7 @@ CATALOGUE: dict[str, type] = {
     "greedy-selection/1": pac.GreedySelection,
     "grid-exponential/1": grid.GridExponential,
     "group-count/1": query.GroupCount,
+    "group-quantiles/1": mechanisms.GroupQuantiles,
     "group-sum/1": query.GroupSum,
     "hinge/1": problem.Hinge,
     "histogram/1": query.Histogram,
@@ -90,7 +91,7 @@ CATALOGUE: dict[str, type] = {
     "output-perturbation/1": output_perturbation.OutputPerturbation,
     "pair-prefix/1": pac.PairPrefix,
     "permute-and-flip/1": mechanisms.PermuteAndFlip,
-    "persons/1": persons.Persons,
+    "persons/1": query.Persons,
     "pinball/1": problem.Pinball,
     "plus/1": query.Plus,
     "power/1": query.Power,

@@ -52,7 +52,7 @@ def _words(stored: dict[str, Any]) -> str:
         parts = [asked(each) for each in stored["queries"]]
         more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
         return "; ".join(parts[:_MANY]) + more
-    if name == "rank-quantile/1":
+    if name in ("rank-quantile/1", "group-quantiles/1"):
         return f"the {stored['q']}-quantile of {stored['column']}"
     if isinstance(stored.get("risk"), dict):
         return asked(stored["risk"])

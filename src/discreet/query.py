@@ -7,6 +7,7 @@
     VectorSum(columns)      the sums of several Numbers, or of one Vector
     GroupCount(keys)        how many rows in each group: bins, cases, columns (`discreet.row_functions`)
     GroupSum(keys, value)   the sum of a bounded function of the row in each group
+    Persons(keys)           how many persons have a row there: no sum over rows, but bounded by persons all the same
 
 `sensitivity(facts)` bounds, over all neighbouring tables with these facts, the difference d of the summed integers in
 four ways: |d|_1, |d|_2^2, |d|_inf, and range = max_i d_i - min_i d_i (which is what selecting a coordinate depends on).
@@ -28,7 +29,7 @@ What a query answers about itself, beside its sum, its sensitivity and its unit:
     marginal     whether it is a Histogram of all rows
     with_order   the same query with its groups in this order: GROUP BY a, b and GROUP BY b, a are one question
 
-A `Question` is a Count, a Sum, a Histogram, a GroupCount or a GroupSum: what a session answers.
+A `Question` is a Count, a Sum, a Histogram, a GroupCount, a GroupSum or a Persons: what a session answers.
 
 Several rows per person. If one row's addition or removal moves the sums by at most s_AR and one row's replacement by at
 most s_RO (in a norm or in range), then for a person of at most k rows add-remove moves them by at most k s_AR and
@@ -622,6 +623,100 @@ class GroupSum(_InGroups):
         return self.value.unit(facts.domain)
 
 
+@dataclass(frozen=True, slots=True, init=False)
+class Persons:
+    """How many persons have at least one row that satisfies a predicate, in each group if there are keys.
+
+    A person with rows in several groups is counted once in each of them. The keys are those of a GroupCount: names of
+    columns, Bins or Cases. The result has one axis for each key; without keys it is one number.
+
+    Theorem.   A person has at most k rows. Let g be the number of groups, and g' the number of groups by those keys
+               alone that look at a column which differs between rows of a person (all columns, unless `Facts.personal`
+               names them). The rows of a person lie in at most m = min(k, g') groups.
+               add-remove: |d|_1 = |d|_2^2 = m, |d|_inf = range = 1. replace-one: |d|_1 = |d|_2^2 = min(2 m, g),
+               |d|_inf = 1, range = 2. One group, or no keys: 1 in both relations, range 0. Tight when rows may be in
+               any group.
+    Proof.     docs/proofs/joined_rows.md. What one person adds is a vector of zeros and ones with at most m ones; a
+               removal subtracts one such vector, a replacement is the difference of two.
+    Edges.     In a table without a unit every row is a person: it counts rows. Under replace-one the number of all
+               persons of the only table is public (`public`); of several tables a person may have no row in one.
+    """
+
+    NAME: ClassVar[str] = "persons/1"
+    counting: ClassVar[Literal[True]] = True
+    monotone: ClassVar[bool] = True
+    marginal: ClassVar[bool] = False
+    keys: tuple[GroupKey, ...]
+    where: Predicate
+
+    def __init__(self, keys: str | Iterable[GroupKey] = (), where: Predicate = EVERYTHING) -> None:
+        counted = GroupCount((keys,) if isinstance(keys, str) else keys, where)
+        exact.freeze(self, keys=counted.keys, where=counted.where)
+
+    @property
+    def _rows(self) -> GroupCount:
+        """The same count of rows."""
+        return GroupCount(self.keys, self.where)
+
+    @property
+    def grouped(self) -> bool:
+        return bool(self.keys)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self._rows.groups
+
+    @property
+    def scope(self) -> frozenset[str]:
+        return self._rows.scope
+
+    @property
+    def atoms(self) -> int:
+        return self._rows.atoms
+
+    def rows(self, domain: Domain) -> Predicate:
+        """The rows of which one is enough to be counted."""
+        return self.where
+
+    def with_order(self, names: Iterable[str]) -> Self:
+        return self
+
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        return self._rows.shape(domain)
+
+    def partial(self, batch: Batch) -> IntArray:
+        """The persons of one batch: a dataset cuts its batches between persons for a function that looks at them."""
+        shape, mask = self.shape(batch.domain), self.where.mask(batch)
+        persons, place, cells = batch.persons[mask], self._rows.places(batch)[mask], math.prod(shape)
+        # Persons are numbered below the number of rows, 2^31, and there are at most 2^26 groups: below 2^62.
+        once = np.unique(np.unique(persons, return_inverse=True)[1] * cells + place)
+        return np.bincount(once % cells, minlength=cells).astype(np.int64).reshape(shape)
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        self.where.check(facts.domain)
+        groups = math.prod(self.shape(facts.domain))
+        if groups == 1:
+            return Sensitivity(l1=1, l2_squared=1, linf=1, range=0)
+        own = [
+            size
+            for key, size in zip(self.keys, self.shape(facts.domain), strict=True)
+            if not {*((key,) if isinstance(key, str) else key.columns)} <= {*facts.personal}
+        ]
+        most = min(facts.neighbours.rows, math.prod(own))
+        if facts.neighbours.replace_one:
+            moved = min(2 * most, groups)
+            return Sensitivity(l1=moved, l2_squared=moved, linf=1, range=2)
+        return Sensitivity(l1=most, l2_squared=most, linf=1, range=1)
+
+    def unit(self, facts: Facts) -> Fraction:
+        return Fraction(1)
+
+    def public(self, facts: Facts) -> int | None:
+        """The number of persons, where it is public: of all, under replace-one, in a table that has them all."""
+        whole = not self.keys and self.where == EVERYTHING and facts.neighbours.replace_one
+        return facts.size if whole and (facts.table is None or facts.neighbours.rows == 1) else None
+
+
 def _group_sums(place: Codes, amounts: Ints, counts: Codes | None, size: int) -> Ints:
     """The sums of amounts of at most 2^31 by place, each as often as counts says: MAX_ROWS of them are below 2^62."""
     total = np.zeros(size, dtype=np.int64)
@@ -635,12 +730,12 @@ def _group_sums(place: Codes, amounts: Ints, counts: Codes | None, size: int) ->
     return total
 
 
-Question = Count | Sum | Histogram | GroupCount | GroupSum
+Question = Count | Sum | Histogram | GroupCount | GroupSum | Persons
 
 
 def is_question(value: object) -> TypeGuard[Question]:
-    """Whether it is a Count, a Sum, a Histogram, a GroupCount or a GroupSum."""
-    return isinstance(value, (Count, Sum, Histogram, GroupCount, GroupSum))
+    """Whether it is a Count, a Sum, a Histogram, a GroupCount, a GroupSum or a Persons."""
+    return isinstance(value, (Count, Sum, Histogram, GroupCount, GroupSum, Persons))
 
 
 def listed(query: object) -> Query:

@@ -28,6 +28,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,7 +55,7 @@ class Bins:
     def __init__(self, column: str, starts: Iterable[int], groups: Iterable[int]) -> None:
         cuts, numbers = tuple(starts), tuple(groups)
         exact.freeze(self, column=exact.text(column=column), starts=cuts, groups=numbers)
-        if not cuts or len(cuts) != len(numbers) or cuts[0] != 0 or any(a >= b for a, b in zip(cuts, cuts[1:])):
+        if not cuts or len(cuts) != len(numbers) or cuts[0] != 0 or any(a >= b for a, b in pairwise(cuts)):
             raise ParameterError("starts must increase from 0, with one group for each")
         if sorted(set(numbers)) != list(range(max(numbers) + 1)):
             raise ParameterError("groups must be the numbers 0, 1, ... without a gap")

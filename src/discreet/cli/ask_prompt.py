@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from fractions import Fraction
 from pathlib import Path
 
 import click
@@ -65,8 +64,7 @@ class Prompt:
     def greet(self) -> None:
         schema, size, domains = self.asking.at.schema, self.asking.at.size, self.asking.at.domains
         people = "" if size is None else f" of {size:,} people"
-        alpha = self.asking.terms["alpha"]
-        near = "" if alpha is None else f" Answers are within {100 * float(Fraction(alpha)):g} % of the people."
+        near = f" {self.asking.terms_in_words}" if self.asking.terms_in_words else ""
         tables = "a table" if len(domains) == 1 else f"{len(domains)} tables"
         self.output.say(
             f"{one_line(schema.name)}: {tables}{people}, {sum(map(len, domains.values()))} columns, edition "
@@ -108,8 +106,7 @@ class Prompt:
             return
         with self.output.working("looking"):
             price = self.asking.session.price(question)
-        most = self.asking.left().cost(price)
-        self.output.say(f"at most {most} of the budget" if price else "free: known already")
+        self.output.say(f"at most {price}" if price else "free: known already")
 
     def left(self, _: str) -> None:
         self.output.say(f"{self.asking.left()} of the budget")

@@ -23,7 +23,7 @@ Other packages import from here, not from the modules; the array types of `discr
 
 from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, common_ones, packed, unpacked
 from discreet.data.calendar import iso_text
-from discreet.data.database import Database, TableFacts, View, priced_relation
+from discreet.data.database import JOIN, Database, TableFacts, View, priced_relation
 from discreet.data.distinct import DistinctRows
 from discreet.data.domain import (
     AnyNumber,
