@@ -12,7 +12,7 @@ from discreet.audit.search import climb, start
 from discreet.data import Domain, Text
 from discreet.guarantee import Neighbours
 from discreet.mechanisms import Exponential, Gaussian, Laplace, PermuteAndFlip, StableHistogram
-from discreet.persons import Persons
+from discreet.query import Persons
 from discreet.query import Count, Equals, Histogram, KeyCount
 from discreet.rng import SeededRng
 

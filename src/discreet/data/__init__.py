@@ -34,7 +34,7 @@ from discreet.data.domain import (
     Domain,
     Level,
     Number,
-    Parts,
+    DateGroups,
     Text,
     Timestamp,
     Vector,
