@@ -12,8 +12,7 @@ from discreet.audit.search import climb, start
 from discreet.data import Domain, Text
 from discreet.guarantee import Neighbours
 from discreet.mechanisms import Exponential, Gaussian, Laplace, PermuteAndFlip, StableHistogram
-from discreet.query import Persons
-from discreet.query import Count, Equals, Histogram, KeyCount
+from discreet.query import Count, Equals, Histogram, KeyCount, Persons
 from discreet.rng import SeededRng
 
 from .toys import ONE_COLUMN, people

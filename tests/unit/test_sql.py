@@ -24,8 +24,15 @@ from discreet.query import (
     GroupCount,
     GroupSum,
     Histogram,
+    Missing,
+    Not,
+    Of,
+    Or,
+    Plus,
+    Power,
+    Sum,
+    Times,
 )
-from discreet.query import Missing, Not, Of, Or, Plus, Power, Sum, Times
 from discreet.sql import QuantileOf, parse, where_text
 from discreet.sql.source import MAX_LENGTH
 

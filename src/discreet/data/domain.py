@@ -496,9 +496,7 @@ class _Calendar(_Ordered):
         known = calendar.OTHER_NAMES.get(name.lower(), name.lower())
         if known not in calendar.PARTS:
             every = ", ".join(calendar.PARTS)
-            raise ParameterError(
-                f"{name!r} is no part of a date.{near_misses(name, calendar.PARTS)} Parts: {every}"
-            )
+            raise ParameterError(f"{name!r} is no part of a date.{near_misses(name, calendar.PARTS)} Parts: {every}")
         unit, function = calendar.PARTS[known]
         calendar.require_known(self.step, unit, known)
         return self._grouped(function, int)
