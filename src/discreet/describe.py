@@ -1,8 +1,6 @@
 """What an entry of a ledger was about, in words: from records alone, so that it works without the table.
 
-does(record)    what the mechanism does: the first sentence of its class
-asked(record)   what was asked: a count in words, a sum, a histogram; else the columns that the record names
-one_line(text)  somebody's text on one line
+asked(record)  what was asked: a count in words, a sum, a histogram; else the columns that the record names
 """
 
 from __future__ import annotations
@@ -14,23 +12,7 @@ from discreet.query import Among, And, Between, Equals, Missing, Not, Or
 from discreet.records import Json, revive
 
 _PREDICATES: dict[str, type] = {each.NAME: each for each in (Among, And, Between, Equals, Missing, Not, Or)}
-_FOREIGN = "not one of discreet's own mechanisms"
 _MANY = 3  # questions of a workload that are spelled out
-
-
-def one_line(text: object) -> str:
-    """Somebody's text, so that it cannot look like a line of ours or speak to the terminal."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in str(text)).split())
-
-
-def does(stored: Json) -> str:
-    """What the mechanism with this record does."""
-    from discreet.catalogue import CATALOGUE
-
-    kind = CATALOGUE.get(str(stored.get("name"))) if isinstance(stored, dict) else None
-    if kind is None:
-        return _FOREIGN
-    return " ".join((kind.__doc__ or "").split("\n\n")[0].split())
 
 
 def asked(stored: Any) -> str:

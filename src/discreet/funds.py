@@ -29,6 +29,7 @@ from operator import add
 from typing import Any, Protocol
 
 from discreet import exact
+from discreet.display import Sentence
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Guarantee, choose_order, renyi_cap, renyi_to_epsilon
 
@@ -55,8 +56,8 @@ class Amounts:
         return f"pure epsilon {_nano(self.pure)}, Renyi {_nano(self.renyi)}, failure {self.failure / ATTO:.3g}"
 
 
-@dataclass(frozen=True, slots=True)
-class Price(Amounts):
+@dataclass(frozen=True, slots=True, repr=False)
+class Price(Amounts, Sentence):
     """Amounts in both books: the price of one charge, or the sum of many. None is infinite."""
 
     def __add__(self, other: Price) -> Price:
@@ -215,8 +216,8 @@ class Priced(Protocol):
     def guarantee(self, facts: Any) -> Guarantee: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Books(Amounts):
+@dataclass(frozen=True, slots=True, repr=False)
+class Books(Amounts, Sentence):
     """Both books of a ledger at one moment: what is spent, or what is left. Integers as in `Price`."""
 
     caps: Caps

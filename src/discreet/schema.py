@@ -53,7 +53,7 @@ from discreet.data import (
     parquet_types,
     require_columns,
 )
-from discreet.describe import one_line
+from discreet.display import one_line
 from discreet.rehearsal import PEOPLE, made_up
 
 FILL_IN = "FILL IN"

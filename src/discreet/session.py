@@ -333,7 +333,7 @@ class Session:
 
     def _finished(self, answer: Answer) -> Answer:
         """The answer with the bound for the population: its own, and how far the rows may be from the population."""
-        answer = replace(answer, testing=self.ledger.testing)
+        answer = replace(answer, testing=self.ledger.testing, size=self.table.facts.size)
         if not self._sample or answer.fraction is None:
             return answer
         from discreet.answering import FAILURE, Disclosures, drift

@@ -22,9 +22,10 @@ import pytest
 import discreet as dp
 from discreet import example
 from discreet.answering.answer import Answer
+from discreet.answering.answer_words import LITTLE, bound, headline, little
 from discreet.cli.ask import part_of, questions_in
 from discreet.cli.ask_prompt import Prompt, completion, keep
-from discreet.cli.ask_session import LITTLE, AnswerView, AskSession, caret
+from discreet.cli.ask_session import AnswerView, AskSession, caret
 from discreet.cli.columns import clipping, in_words
 from discreet.cli.kit import OpenTable
 from discreet.cli.price_view import Remaining
@@ -128,9 +129,9 @@ def test_a_group_by_is_a_table_with_one_bound(run):
 def test_a_bound_that_is_larger_than_the_answer_is_said(run):
     question = "SELECT COUNT(*) FROM people WHERE age = 65 AND visits = 50"
     found = json.loads(run("ask", "people.toml", question, "--json")[1])
-    little = found["error_bound"] > found["value"]  # nearly always: there is nobody
-    assert (found["tells_little"] is not None) == little
-    assert ("this tells little" in run("ask", "people.toml", question)[1]) == little
+    small = found["error_bound"] > found["value"]  # nearly always: there is nobody
+    assert (found["tells_little"] is not None) == small
+    assert ("this tells little" in run("ask", "people.toml", question)[1]) == small
 
 
 def shown(value, bound, **more):
@@ -139,24 +140,27 @@ def shown(value, bound, **more):
 
 
 def test_what_tells_little_is_what_is_below_its_bound():
-    assert shown(10, 10.5).little == LITTLE
-    assert shown(-10, 10.5, unit="income").little == LITTLE
-    assert shown(10, 10.0).little == ""
-    assert shown(10, 50.0, unit="age; the bound in ranks", ranks=True).little == ""
+    assert little(shown(10, 10.5).answer) == LITTLE
+    assert little(shown(-10, 10.5, unit="income").answer) == LITTLE
+    assert little(shown(10, 10.0).answer) == ""
+    assert little(shown(10, 50.0, unit="age; the bound in ranks", ranks=True).answer) == ""
     table = {"a": 5, "b": 50, "c": 7}
-    assert shown(table, 20.0, groups=("x",)).little == "the bound is larger than 2 of the 3 counts: those tell little"
+    assert (
+        little(shown(table, 20.0, groups=("x",)).answer)
+        == "the bound is larger than 2 of the 3 counts: those tell little"
+    )
 
 
 def test_no_bound_is_words_for_people_and_null_for_programs():
     found = shown(3.5, math.inf, unit="visits")
-    assert "no bound" in found.one
+    assert "no bound" in headline(found.answer)
     assert found.record()["error_bound"] is None
     assert json.loads(json.dumps(found.record(), allow_nan=False))["value"] == 3.5
 
 
 def test_no_bound_is_not_called_a_large_one():
     found = shown(3.5, math.inf, unit="visits")
-    assert found.little == ""
+    assert little(found.answer) == ""
     assert found.record()["tells_little"] == "no bound: there may be nobody to average over"
 
 
@@ -197,9 +201,9 @@ def test_steps_other_than_1_are_said_with_the_bounds():
 
 
 def test_a_bound_is_never_shown_as_less_than_it_is():
-    assert shown(3.5, 0.12341, unit="visits").bound == "± 0.124"
-    assert shown(3.5, 1234.1, unit="visits").bound == "± 1,240"
-    assert shown(3, 12.9).bound == "± 12 persons"  # both are whole
+    assert bound(shown(3.5, 0.12341, unit="visits").answer) == "± 0.124"
+    assert bound(shown(3.5, 1234.1, unit="visits").answer) == "± 1,240"
+    assert bound(shown(3, 12.9).answer) == "± 12 persons"  # both are whole
 
 
 def test_averages_and_medians_are_in_their_own_units(run):
@@ -207,7 +211,7 @@ def test_averages_and_medians_are_in_their_own_units(run):
     assert code == 0
     assert re.search(r"^[\d.]+ ± [\d.]+ \(visits\)$", out, re.M)
     code, out, _ = run("ask", "people.toml", "SELECT MEDIAN(age) FROM people")
-    assert re.search(r"^\d+ ± 118 ranks \(age\)$", out, re.M)
+    assert re.search(r"^\d+ \(age; ± 118 ranks\)$", out, re.M)
     assert "tells little" not in out
 
 

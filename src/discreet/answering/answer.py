@@ -10,6 +10,7 @@ from typing import Any
 
 from discreet.answering.linear_query import constant, linear
 from discreet.data import Facts
+from discreet.display import Sheet, Shown
 from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.query import Count, Histogram, Question, Sum, numbers, require_numbers, require_shallow
 from discreet.sql import Select
@@ -20,8 +21,8 @@ NO_FORECAST = (
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer:
-    """The answer to one question.
+class Answer(Shown):
+    """The answer to one question: prints as on the command line, and is a table in a notebook.
 
     value        a number; for GROUP BY a dict from each group to its count
     error_bound  with probability 1 - beta, over the whole session, every number is within this of the truth about the
@@ -33,6 +34,9 @@ class Answer:
     population   a bound for the population that the rows were drawn from, as a fraction of the persons, if the owner
                  stated that they are a random sample
     ranks        whether the error bound is in ranks, as that of a quantile
+    size         the public number of persons, if it is known
+
+    columns, rows, intervals  the same as a table: an interval (low, high) beside each number, None beside a group's key
 
     Inside a session an answer is about one linear query: its value is an array of the shape of the query's numbers,
     and these are known besides:
@@ -51,24 +55,59 @@ class Answer:
     groups: tuple[str, ...] = ()
     testing: bool = False
     ranks: bool = False
+    size: int | None = field(default=None, compare=False)
     missed: bool | None = field(default=None, compare=False)
     question: Any = field(default=None, compare=False)
     beta: Fraction | None = field(default=None, compare=False)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.groups, "count" if self.unit in ("persons", "rows") else self.unit.partition(";")[0])
+
+    @property
+    def rows(self) -> tuple[tuple[Any, ...], ...]:
+        if not self.groups:
+            return ((self.value,),)
+        several = len(self.groups) > 1
+        return tuple((*(key if several else (key,)), count) for key, count in self.value.items())
+
+    @property
+    def intervals(self) -> tuple[tuple[tuple[float, float] | None, ...], ...]:
+        keys, least = (None,) * len(self.groups), 0.0 if self.unit in ("persons", "rows") else -math.inf
+        if self.ranks:
+            return ((None,),)
+        ends = ((max(least, row[-1] - self.error_bound), row[-1] + self.error_bound) for row in self.rows)
+        return tuple((*keys, each) for each in ends)
+
+    def sheet(self) -> Sheet:
+        from discreet.answering import answer_words
+
+        return answer_words.sheet(self)
+
     def __repr__(self) -> str:
-        parts = [f"value={self.value!r}", f"error_bound={self.error_bound:g}", f"source={self.source!r}"]
-        parts += [f"price={self.price}", f"unit={self.unit!r}"]
-        parts += [f"fraction={self.fraction:.4g}"] if isinstance(self.fraction, float) else []
-        parts += [f"population={self.population:.4g}"] if self.population is not None else []
-        return f"Answer({', '.join(parts)}{', NOT PRIVATE: a testing ledger' if self.testing else ''})"
+        from discreet.answering import answer_words
+
+        if self.question is not None:  # inside a session: the value is an array
+            return f"Answer({self.source})"
+        return f"Answer({answer_words.headline(self)}{'; NOT PRIVATE: a testing ledger' if self.testing else ''})"
 
     def frame(self, backend: str = "pandas") -> Any:
-        """The groups and their counts as a frame of pandas, polars or pyarrow."""
-        if not self.groups:
-            raise ParameterError("only the answer to a GROUP BY is a frame")
-        keys = [key if isinstance(key, tuple) else (key,) for key in self.value]
-        columns = {name: [key[place] for key in keys] for place, name in enumerate(self.groups)}
-        return frame_of({**columns, "count": list(self.value.values())}, backend)
+        """The answer as a frame of pandas, polars or pyarrow: its columns, and beside each number its ±, low and high.
+
+        low and high are the ends of the interval that the truth lies in; ± is the distance to the further one.
+        """
+        from discreet.answering import answer_words
+
+        return frame_of(answer_words.frame_columns(self), backend)
+
+    def plot(self) -> Any:
+        """A matplotlib Figure: bars with intervals for categories, a line in a band for numbers and dates.
+
+        Needs the extra `report`.
+        """
+        from discreet.answering import answer_words
+
+        return answer_words.plot(self)
 
 
 Make = Callable[[Sequence[Answer]], Answer]

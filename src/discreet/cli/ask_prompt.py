@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 import discreet as dp
+from discreet.answering import answer_words
 from discreet.cli.ask_session import AnswerView, AskSession, bare, caret
 from discreet.cli.columns import in_words
 from discreet.cli.kit import one_line
@@ -123,7 +124,7 @@ class Prompt:
             self.output.say("nothing was asked yet")
         for answer in self.answers:
             self.output.say(f"> {one_line(answer.question)}")
-            self.output.say(f"{answer.one}; {answer.cost}")
+            self.output.say(f"{answer_words.headline(answer.answer)}; {answer.cost}")
 
 
 # Old lines.

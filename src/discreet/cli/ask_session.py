@@ -18,16 +18,13 @@ from typing import Any
 import click
 
 import discreet as dp
+from discreet.answering import answer_words
 from discreet.cli.columns import clipping
 from discreet.cli.kit import OpenTable, Output, ParameterError, exit_code, one_line
 from discreet.cli.price_view import Remaining
 
 _KNOWN = "known from earlier answers"
 _WORDS = {"cache": "asked before", "public": "public", "workload": "paid together with the others"}
-_ROWS_SHOWN = 1_000  # of a table; --json has all of them
-_NARROW = 50  # on a screen of fewer columns a table has no shares
-LITTLE = "the bound is larger than the answer: this tells little"
-NO_BOUND = "no bound: there may be nobody to average over"
 
 
 class AskSession:
@@ -154,79 +151,12 @@ class AnswerView:
         other = self.clipped and source == "cache"  # the sum or the count was asked for by another question
         return f"free: {_KNOWN if other else _WORDS.get(source, _KNOWN)}"
 
-    @property
-    def one(self) -> str:
-        """The answer in one line; of a table the number of groups."""
-        answer = self.answer
-        if answer.groups:
-            return f"{len(answer.value):,} groups, each {self.bound}, all at once"
-        if answer.fraction is not None:
-            share, near = rounded(100 * answer.fraction, 100 * answer.error_bound / self.size)
-            return f"{answer.value:,} {self.bound} ({share} % ± {near} % of the people)"
-        value, unit = self._value_and_bound()[0], one_line(answer.unit.partition(";")[0])
-        return f"{value} {self.bound}{'' if self.counts else f' ({unit})'}"
-
-    @property
-    def counts(self) -> bool:
-        return self.answer.unit in ("persons", "rows")
-
-    @property
-    def bound(self) -> str:
-        return f"± {self._value_and_bound()[1]}"
-
-    def _value_and_bound(self) -> tuple[str, str]:
-        answer, whole = self.answer, math.isfinite(self.answer.error_bound) and math.floor(self.answer.error_bound)
-        if answer.ranks:  # the bound is not about the value's own digits
-            return f"{answer.value:,.12g}", f"{whole:,} ranks"
-        if answer.groups:
-            return "", f"{whole:,} {answer.unit}"
-        if math.isinf(answer.error_bound):
-            return f"{answer.value:,.12g}", NO_BOUND
-        if self.counts:
-            return f"{answer.value:,}", f"{whole:,} {answer.unit}"
-        value, near = rounded(answer.value, answer.error_bound)
-        return f"{answer.value:,}" if type(answer.value) is int else value, near
-
-    @property
-    def little(self) -> str:
-        """What to say if the bound is larger than what it is about; nothing otherwise."""
-        answer, bound = self.answer, self.answer.error_bound
-        if answer.ranks or math.isinf(bound):
-            return ""
-        if not answer.groups:
-            return LITTLE if bound > abs(answer.value) else ""
-        small = sum(bound > count for count in answer.value.values())
-        counts = f"{small:,} of the {len(answer.value):,} counts"
-        return f"the bound is larger than {counts}: those tell little" if small else ""
-
     def show(self, output: Output, *, question: bool = False) -> None:
         """Print the answer for people, below its question if that is wanted."""
         if question:
             output.say(f"> {one_line(self.question)}")
-        if self.answer.testing:
-            output.say("NOT PRIVATE: a testing ledger")
-        output.say(self.one, style="bold")
-        if self.answer.groups:
-            answer, groups = self.answer, self._groups()[:_ROWS_SHOWN]
-            shares = answer.fraction is not None and output.width >= _NARROW
-            rows = [
-                (
-                    *("missing" if level is None else str(level) for level in each["group"].values()),
-                    each["count"],
-                    *([f"{100 * each['fraction']:.3g} %"] if shares else []),
-                )
-                for each in groups
-            ]
-            output.table([*map(one_line, answer.groups), "count", *(["of the people"] if shares else [])], rows)
-            if len(groups) < len(answer.value):
-                output.say(f"... and {len(answer.value) - len(groups):,} groups more: --json has all of them")
-        if self.little:
-            output.say(self.little)
-        if self.clipped is not None:
-            output.say(self.clipped["note"])
-        if self.answer.population is not None:
-            near = round_up(100 * self.answer.population)
-            output.say(f"± {near} % of the population, if the rows are a random sample of it")
+        notes = [] if self.clipped is None else [self.clipped["note"]]
+        output.sheet(answer_words.sheet(self.answer, *notes, width=output.width))
         output.say(f"{self.cost}; {self.left}")
 
     def _groups(self) -> list[dict[str, Any]]:
@@ -249,9 +179,9 @@ class AnswerView:
             "question": self.question,
             **value,
             "error_bound": answer.error_bound if finite else None,
-            "error_bound_fraction": answer.error_bound / self.size if finite and self.counts else None,
+            "error_bound_fraction": answer.error_bound / self.size if finite and answer_words.counts(answer) else None,
             "unit": answer.unit,
-            "tells_little": (self.little or None) if finite else NO_BOUND,
+            "tells_little": (answer_words.little(answer) or None) if finite else answer_words.NOBODY,
             "clipped": self.clipped,
             "population_bound_fraction": answer.population,
             "source": answer.source,
@@ -261,25 +191,6 @@ class AnswerView:
             "left_nano": self.left.nano,
             "more_like_this": self.left.more,
         }
-
-
-def rounded(value: float, bound: float) -> tuple[str, str]:
-    """A value with the digits that its bound leaves it, and the bound with what that took away, rounded up: the truth
-    lies between the two numbers that are shown."""
-    if not 0 < bound < math.inf:
-        return f"{value:,.12g}", "0" if bound == 0 else NO_BOUND
-    decimals = 3 - math.floor(math.log10(bound))
-    near = round(value, decimals)
-    shown = f"{near:,.{max(0, decimals)}f}"
-    return shown.rstrip("0").rstrip(".") if "." in shown else shown, round_up(bound + abs(near - value))
-
-
-def round_up(bound: float) -> str:
-    """Three digits, rounded up: a bound must not be shown as less than it is."""
-    if bound == 0:
-        return "0"
-    unit = 10.0 ** (math.floor(math.log10(bound)) - 2)
-    return f"{math.ceil(bound / unit) * unit:,.6g}"
 
 
 def caret(refused: dp.errors.UnsupportedQuery, width: int) -> str:

@@ -36,6 +36,7 @@ from discreet.core import (
     exact,
 )
 from discreet.data import Dataset
+from discreet.display import Sentence
 from discreet.estimators.replay import Request
 from discreet.ledger import Ledger, price_from
 from discreet.mechanisms import Mechanism
@@ -60,8 +61,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-@dataclass(frozen=True, slots=True)
-class FitGuarantee:
+@dataclass(frozen=True, slots=True, repr=False)
+class FitGuarantee(Sentence):
     """What a fit promises, and about what: this fit alone, or an entry of a ledger that counts everything."""
 
     guarantee: Guarantee

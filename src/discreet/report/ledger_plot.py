@@ -10,8 +10,9 @@ from typing import Any
 
 import discreet as dp
 from discreet.core import Books, Funds, ParameterError, percent, spent_books, whole
-from discreet.describe import one_line
-from discreet.report.plot import FAINT, INK, SERIES, Panel, Plot, Scale, Series, draw, note, series, shown, thinned
+from discreet.display import one_line
+from discreet.drawing import FAINT, INK, SERIES
+from discreet.report.plot import Panel, Plot, Scale, Series, draw, note, series, shown, thinned
 
 MOST_BARS = 14
 MOST_POINTS = 400
