@@ -1,6 +1,8 @@
 """What an entry of a ledger was about, in words: from records alone, so that it works without the table.
 
-asked(record)  what was asked: a count in words, a sum, a histogram; else the columns that the record names
+asked(record)    what was asked: a count in words, a sum, a histogram; else the columns that the record names
+purpose(...)     a charge in one line: its memo, if somebody wrote one, and what was asked
+mechanism_name   what a recorded mechanism is called
 """
 
 from __future__ import annotations
@@ -8,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from discreet.display import one_line
 from discreet.query import Among, And, Between, Equals, Missing, Not, Or
 from discreet.records import Json, revive
 
 _PREDICATES: dict[str, type] = {each.NAME: each for each in (Among, And, Between, Equals, Missing, Not, Or)}
+_OWN_MEMOS = ("always",)  # that sessions of earlier versions wrote for a question without WHERE
 _MANY = 3  # questions of a workload that are spelled out
 
 
@@ -21,6 +25,19 @@ def asked(stored: Any) -> str:
         return _words(stored) if isinstance(stored, dict) else ""
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):  # a record of another version
         return _columns(stored)
+
+
+def purpose(asked: str, memo: str, recorded: object, *, brief: bool = False) -> str:
+    """A charge in one line. A memo that only repeats a part of what was asked is left out; brief: or else the memo."""
+    words, note = one_line(asked), one_line(memo)
+    own = note and note not in _OWN_MEMOS and note not in words
+    said = [note if own else "", "" if own and brief else words]
+    return ": ".join(filter(None, said)) or mechanism_name(recorded)
+
+
+def mechanism_name(recorded: object) -> str:
+    """What a recorded mechanism is called: laplace/1 is laplace."""
+    return one_line(str(recorded or "without a name").split("/")[0].replace("-", " "))
 
 
 def _words(stored: dict[str, Any]) -> str:

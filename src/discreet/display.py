@@ -4,9 +4,9 @@ A class that shows itself says what there is to see, once, as a `Sheet` of block
 
     Shown     a base for classes with a method `sheet`: `str(x)` and `_repr_html_`
     Sentence  a base for classes whose `str(x)` is one sentence: a short `repr`, and the sentence in a notebook
-    Line      a line or a paragraph
+    Paragraph  a line or a paragraph
     Pairs     names, each with a sentence
-    Cells     a table
+    CellTable     a table
 
 Texts come from declarations, memos and file names that somebody else wrote. They are put on one line, without signs
 that speak to a terminal or turn the direction of reading, and escaped in HTML. A sheet has no colours and no script, so
@@ -56,7 +56,7 @@ class Block(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Paragraph:
     """A line or a paragraph; look: "bold", "dim" or none. A line that may be copied is not broken."""
 
     words: str
@@ -94,7 +94,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class CellTable:
     """Rows in columns. A cell that does not fit the width is wrapped, never cut; numbers stand to the right.
 
     numeric  the columns of numbers that are given as texts
@@ -169,7 +169,7 @@ class Sheet:
     @staticmethod
     def of(*blocks: Block | str) -> Sheet:
         """These blocks; a text is a line, and an empty one is left out."""
-        return Sheet([Line(each) if isinstance(each, str) else each for each in blocks if each])
+        return Sheet([Paragraph(each) if isinstance(each, str) else each for each in blocks if each])
 
     def write(self, console: Console) -> None:
         """Print it."""
@@ -247,12 +247,13 @@ def rounded(value: float, bound: float) -> tuple[str, str]:
     return trimmed(f"{near:,.{max(0, decimals)}f}"), round_up(bound + abs(near - value))
 
 
-def round_up(bound: float, digits: int = 3) -> str:
-    """Three digits, rounded up: a bound must not be shown as less than it is."""
+def round_up(bound: float | Fraction, digits: int = 3) -> str:
+    """A few digits, rounded up: a bound must not be shown as less than it is."""
     if bound == 0 or math.isinf(bound):
         return NO_BOUND if bound else "0"
+    exactly = bound if isinstance(bound, Fraction) else Fraction(repr(float(bound)))  # as its shortest decimal
     places = math.floor(math.log10(bound)) + 1 - digits
-    steps = math.ceil(bound / 10.0**places)
+    steps = math.ceil(exactly / Fraction(10) ** places)
     if places >= 0:
         return f"{steps * 10**places:,}"
-    return trimmed(f"{steps * 10.0**places:,.{-places}f}") if places > -12 else f"{steps * 10.0**places:.6g}"
+    return trimmed(f"{steps / 10**-places:,.{-places}f}") if places > -12 else f"{steps / 10**-places:.6g}"

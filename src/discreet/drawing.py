@@ -54,10 +54,14 @@ def empty_figure(matplotlib: Any, heights: Sequence[float]) -> tuple[Any, Sequen
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """Numbers of one kind, one for each label, with the intervals that they lie in, where those are known."""
+class NumberPanel:
+    """Numbers of one kind, one for each label, with the intervals that they lie in, where those are known.
+
+    along  what the labels are
+    """
 
     title: str
+    along: str
     labels: Sequence[Any]
     values: Sequence[float]
     intervals: Sequence[Interval]
@@ -82,7 +86,7 @@ class Measured:
             labels, lows, highs = zip(*known, strict=True)
             axes.fill_between(labels, lows, highs, color=SERIES[0], alpha=0.18, linewidth=0)
         axes.plot([label for label, _, _ in every], [value for _, value, _ in every], color=SERIES[0], marker="o")
-        axes.set_ylabel(self.title)
+        axes.set(xlabel=self.along, ylabel=self.title)
         _in_words(axes.yaxis)
         if any(hasattr(label, "isoformat") for label in self.labels):
             _dates(axes)
@@ -102,7 +106,7 @@ class Measured:
         _in_words(axes.xaxis)
 
 
-def measurements(panels: Sequence[Measured]) -> Any:
+def measurements(panels: Sequence[NumberPanel]) -> Any:
     """A matplotlib Figure of these numbers, one panel below the other; a notebook shows it as a picture."""
     most = max((len(panel.labels) for panel in panels if not panel.ordered), default=0)
     if most > MOST_BARS:

@@ -39,8 +39,8 @@ _TIMES = 100  # what is more than so many budgets needs no percentage
 _UNWRITABLE = 10**4000  # Python refuses to spell numbers of more than 4300 digits; no budget gets near this
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+@dataclass(frozen=True, slots=True, repr=False)
+class Amounts(Sentence):
     """An amount in each book, and of failures."""
 
     renyi: int | None
@@ -55,9 +55,12 @@ class Amounts:
         """One line for the eye."""
         return f"pure epsilon {_nano(self.pure)}, Renyi {_nano(self.renyi)}, failure {self.failure / ATTO:.3g}"
 
+    def __str__(self) -> str:
+        return self.amounts()
+
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Price(Amounts, Sentence):
+class Price(Amounts):
     """Amounts in both books: the price of one charge, or the sum of many. None is infinite."""
 
     def __add__(self, other: Price) -> Price:
@@ -105,14 +108,11 @@ class Price(Amounts, Sentence):
             proved.append(renyi_to_epsilon(float(order), float(Fraction(self.renyi, NANO)), delta))
         return min(proved, default=None)
 
-    def __str__(self) -> str:
-        return self.amounts()
-
 
 NOTHING = Price(0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Caps(Amounts):
     """What the sums may reach. renyi is None when the budget has no Renyi book (delta = 0)."""
 
@@ -217,7 +217,7 @@ class Priced(Protocol):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Books(Amounts, Sentence):
+class Books(Amounts):
     """Both books of a ledger at one moment: what is spent, or what is left. Integers as in `Price`."""
 
     caps: Caps

@@ -378,7 +378,7 @@ class Guarantee(Shown):
 
 def _shown(value: Fraction | float) -> str:
     """Four digits, rounded up; "unbounded" if nothing is proved."""
-    return "unbounded" if value == math.inf else round_up(float_up(Fraction(value)), 4)
+    return "unbounded" if value == math.inf else round_up(value, 4)
 
 
 def renyi_to_epsilon(order: float, value: float, delta: Exact) -> float:

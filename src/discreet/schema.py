@@ -53,7 +53,7 @@ from discreet.data import (
     parquet_types,
     require_columns,
 )
-from discreet.display import one_line
+from discreet.display import Pairs, Paragraph, Sheet, Shown, one_line
 from discreet.rehearsal import PEOPLE, made_up
 
 FILL_IN = "FILL IN"
@@ -72,8 +72,8 @@ _COLUMN_KEYS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+@dataclass(frozen=True, slots=True, repr=False)
+class Schema(Shown):
     """A table's declaration: Schema.read("people.toml").table().
 
     unit, rows_per_unit  the column that names a person and how many rows of a person are kept; None: a row is a person
@@ -127,6 +127,15 @@ class Schema:
         """What a table takes besides its rows and its columns."""
         names = ("name", "neighbours", "unit", "rows_per_unit", "size", "edition")
         return {name: getattr(self, name) for name in names}
+
+    def sheet(self) -> Sheet:
+        """What is declared, and what is protected by it."""
+        files = [(name, path.name) for name in ("data", "ledger") if (path := getattr(self, name)) is not None]
+        head = Paragraph(f"{one_line(self.name)}, edition {one_line(self.edition)}", "bold")
+        return Sheet.of(head, *self.domain.sheet().blocks, Pairs(files) if files else "", self.protects())
+
+    def __repr__(self) -> str:
+        return f"<Schema {one_line(self.name)!r}: {len(self.domain)} columns, {self.neighbours}>"
 
     def protects(self) -> str:
         """What is protected and what is not, in words, for those whose rows these are."""

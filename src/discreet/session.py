@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
 from discreet.core import BudgetExceeded, Exact, ParameterError, Rng, Unproven, UnsupportedQuery, exact
 from discreet.data import Dataset, DistinctRows, Domain
+from discreet.display import Pairs, Sheet, Shown, one_line
 from discreet.ledger import Ledger, check_table
 from discreet.query import EVERYTHING, Count, Histogram, Question, Sum, is_question
 
@@ -53,7 +54,7 @@ class Strategy(Protocol):
     def hypothesis(self) -> Hypothesis | None: ...
 
 
-class Session:
+class Session(Shown):
     """A table of people and the ledger that counts what is released about them.
 
     alpha      how near every answer shall be, as a fraction of the persons; needed to ask, unless scopes are declared
@@ -265,6 +266,16 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({self.table!r}, {self.ledger!r})"
+
+    def sheet(self) -> Sheet:
+        """The table, the terms of the answers, and the remaining budget."""
+        left, cap = self.budget()
+        alpha, whose = self._terms.alpha, "" if self._allowance is None else f" for {one_line(self._allowance)}"
+        near = [] if alpha is None else [("answers", f"within {exact.percent(alpha)} of the people")]
+        remaining = f"{exact.percent(Fraction(left, cap)) if cap else '-'} of the budget{whose}"
+        promise = f"all bounds hold at once with probability {float(1 - self._terms.beta):g}"
+        terms = [*near, ("bounds", promise), ("method", self.method), ("left", remaining)]
+        return Sheet.of(*self.table.sheet().blocks, Pairs([("ledger", repr(self.ledger)), *terms]))
 
     # Inside.
 

@@ -26,11 +26,12 @@ from discreet.answering.answer_words import LITTLE, bound, headline, little
 from discreet.cli.ask import part_of, questions_in
 from discreet.cli.ask_prompt import Prompt, completion, keep
 from discreet.cli.ask_session import AnswerView, AskSession, caret
-from discreet.cli.columns import clipping, in_words
+from discreet.cli.columns import clipping
 from discreet.cli.kit import OpenTable
 from discreet.cli.price_view import Remaining
 from discreet.cli.synth import lines_of
 from discreet.data import Table
+from discreet.data.domain import in_words
 
 POOR = "SELECT COUNT(*) FROM people WHERE age >= 50 AND health = 'poor'"
 OLD = "SELECT COUNT(*) FROM people WHERE age >= 40"

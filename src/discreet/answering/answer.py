@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from discreet.answering import answer_words
 from discreet.answering.linear_query import constant, linear
 from discreet.data import Facts
 from discreet.display import Sheet, Shown
@@ -80,13 +81,9 @@ class Answer(Shown):
         return tuple((*keys, each) for each in ends)
 
     def sheet(self) -> Sheet:
-        from discreet.answering import answer_words
-
         return answer_words.sheet(self)
 
     def __repr__(self) -> str:
-        from discreet.answering import answer_words
-
         if self.question is not None:  # inside a session: the value is an array
             return f"Answer({self.source})"
         return f"Answer({answer_words.headline(self)}{'; NOT PRIVATE: a testing ledger' if self.testing else ''})"
@@ -96,8 +93,6 @@ class Answer(Shown):
 
         low and high are the ends of the interval that the truth lies in; ± is the distance to the further one.
         """
-        from discreet.answering import answer_words
-
         return frame_of(answer_words.frame_columns(self), backend)
 
     def plot(self) -> Any:
@@ -105,8 +100,6 @@ class Answer(Shown):
 
         Needs the extra `report`.
         """
-        from discreet.answering import answer_words
-
         return answer_words.plot(self)
 
 

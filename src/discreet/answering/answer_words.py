@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from discreet.display import Cells, Line, Sheet, number, one_line, round_up, rounded
-from discreet.drawing import Interval, Measured, measurements
+from discreet.display import CellTable, Paragraph, Sheet, number, one_line, round_up, rounded
+from discreet.drawing import Interval, NumberPanel, measurements
 from discreet.errors import ParameterError
 
-if TYPE_CHECKING:
-    from discreet.answering.answer import Answer
+Answer = Any
+"""A `discreet.Answer`, which imports this module."""
 
 LITTLE = "the bound is larger than the answer: this tells little"
 NOBODY = "no bound: there may be nobody to average over"
@@ -86,7 +86,7 @@ def sheet(answer: Answer, *notes: str, width: int | None = None) -> Sheet:
     """Everything about an answer, and notes below it. width: of the screen, if that is known."""
     return Sheet.of(
         "NOT PRIVATE: a testing ledger" if answer.testing else "",
-        Line(headline(answer), "bold"),
+        Paragraph(headline(answer), "bold"),
         *([_table(answer, shares=width is None or width >= _NARROW)] if answer.groups else []),
         little(answer),
         *notes,
@@ -94,16 +94,16 @@ def sheet(answer: Answer, *notes: str, width: int | None = None) -> Sheet:
     )
 
 
-def _table(answer: Answer, *, shares: bool) -> Cells:
+def _table(answer: Answer, *, shares: bool) -> CellTable:
     """The rows of an answer, with what part of the people each group is."""
     keys = len(answer.groups)
     rows: list[list[object]] = [
         [*("missing" if each is None else each for each in map(_key, row[:keys])), *row[keys:]] for row in answer.rows
     ]
     if answer.fraction is None or not shares:
-        return Cells(answer.columns, rows)
+        return CellTable(answer.columns, rows)
     parts = [f"{100 * each:.3g} %" for each in answer.fraction.values()]
-    return Cells(
+    return CellTable(
         [*answer.columns, "of the people"],
         [[*row, part] for row, part in zip(rows, parts, strict=True)],
         numeric=(len(answer.columns),),
@@ -142,7 +142,7 @@ def plot(answer: Answer) -> Any:
     return measurements(panels)
 
 
-def _panels(answer: Answer) -> Iterator[Measured]:
+def _panels(answer: Answer) -> Iterator[NumberPanel]:
     keys = len(answer.groups)
     unit = {"persons": "persons", "rows": "rows"}.get(answer.unit)
     for place in range(keys, len(answer.columns)) if answer.rows else ():
@@ -155,4 +155,4 @@ def _panels(answer: Answer) -> Iterator[Measured]:
             if row[place] is not None
         ]
         shown = f"{name} ({unit})" if unit and name != unit else name
-        yield Measured(shown, *map(list, zip(*known, strict=True)))
+        yield NumberPanel(shown, one_line(", ".join(answer.groups)), *map(list, zip(*known, strict=True)))

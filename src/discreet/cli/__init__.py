@@ -18,7 +18,6 @@ One file per command: ask, audit, fit, learn, ledger, plan, report, schema, sugg
     columns       declared columns as records, in words, and as features
     ask_session, ask_prompt    how questions are asked, and their answers shown
     model_view, rule_view      how models and rules are saved and shown
-    ledger_show                what `ledger show` says
 
 Importing this package imports click and nothing heavy; each command imports what it needs.
 """

@@ -16,7 +16,6 @@ import click
 import discreet as dp
 from discreet.answering import answer_words
 from discreet.cli.ask_session import AnswerView, AskSession, bare, caret
-from discreet.cli.columns import in_words
 from discreet.cli.kit import one_line
 
 _KEPT = 1_000  # old lines
@@ -116,8 +115,7 @@ class Prompt:
             self.output.say(book)
 
     def columns(self, _: str) -> None:
-        domain = self.asking.at.schema.domain
-        self.output.table(["column", "kind", "values"], [(name, *in_words(domain[name])) for name in domain])
+        self.output.sheet(self.asking.at.schema.domain.sheet())
 
     def history(self, _: str) -> None:
         if not self.answers:

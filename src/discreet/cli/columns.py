@@ -31,20 +31,6 @@ def declaration(name: str, column: Any) -> dict[str, Any]:
     return {"column": name, "kind": kind, **{key: value for key, value in given.items() if value is not None}}
 
 
-def in_words(column: Any) -> tuple[str, str]:
-    """A declared column for people: its kind, and what it may hold."""
-    kind = kind_of(column)
-    if kind == "category":
-        special = [(column.other, "everything else"), (column.missing, "missing")]
-        levels = [str(level) for level in column.levels if level not in (column.other, column.missing)]
-        return kind, ", ".join([*levels, *(f"{level} ({word})" for level, word in special if level is not None)])
-    missing = ", or missing" if column.missing else ""
-    if kind == "any number":
-        return kind, f"without bounds{missing}"
-    low, high, step = map(dp.data.spell, (column.low, column.high, column.step))
-    return kind, f"{low} to {high} in steps of {step}{missing}"
-
-
 def clipping(question: str, domain: dp.Domain, table: str) -> dict[str, Any] | None:
     """The column that a question adds up, its bounds and its step, and a note for people; None for other questions.
 

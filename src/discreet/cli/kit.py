@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 import discreet as dp
-from discreet.display import WIDE, Cells, Pairs, Sheet
+from discreet.display import WIDE, CellTable, Pairs, Sheet
 from discreet.display import one_line as one_line
 from discreet.errors import BudgetExceeded, SchemaError, UnsupportedQuery
 from discreet.errors import DiscreetError as DiscreetError
@@ -267,7 +267,7 @@ class Output:
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print rows in columns; a cell that does not fit the width is wrapped, never cut."""
-        self.sheet(Sheet.of(Cells(headers, rows)))
+        self.sheet(Sheet.of(CellTable(headers, rows)))
 
     def result(self, record: dict[str, Any]) -> None:
         """Print one JSON object, if --json asked for it."""

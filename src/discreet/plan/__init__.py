@@ -34,7 +34,7 @@ from typing import Any
 
 from discreet.core import Budget, Funds, Neighbours, ParameterError, Share, exact
 from discreet.data import Domain
-from discreet.display import WIDE, Cells, Line, Pairs, Sheet, Shown
+from discreet.display import WIDE, CellTable, Pairs, Paragraph, Sheet, Shown
 from discreet.ledger import Ledger
 from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Offer, Refused
 from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell, release_methods
@@ -157,9 +157,9 @@ class Plan(Shown):
         titles, rows = self.table()
         return Sheet.of(
             self.head,
-            *(Line(each, "dim") for each in (about, f"units: {self.units}" if self.units else "") if each),
-            Cells(titles, rows, narrow=WIDE) if rows else "No method promises anything here.",
-            *(Line(note, "dim") for note in self.notes()),
+            *(Paragraph(each, "dim") for each in (about, f"units: {self.units}" if self.units else "") if each),
+            CellTable(titles, rows, narrow=WIDE) if rows else "No method promises anything here.",
+            *(Paragraph(note, "dim") for note in self.notes()),
         )
 
 
