@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         Quantile,
         RuleClassifier,
         interior_point,
+        load,
         select_model,
         suggest_bounds,
     )
@@ -55,6 +56,7 @@ _ESTIMATORS = (
     "Quantile",
     "RuleClassifier",
     "interior_point",
+    "load",
     "select_model",
     "suggest_bounds",
 )
@@ -112,6 +114,7 @@ __all__ = [
     "data",
     "errors",
     "interior_point",
+    "load",
     "mechanisms",
     "plan",
     "release",

@@ -45,6 +45,13 @@ def escaped(text: object) -> str:
     return f"<bdi>{html.escape(one_line(text))}</bdi>"
 
 
+def width_of(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 # Blocks.
 
 

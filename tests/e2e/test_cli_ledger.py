@@ -49,7 +49,7 @@ def test_a_ledger_is_created_used_shown_verified_and_exported(run):
     assert code == 0
     assert "0.025 of 1 spent" in out
     assert "older people: how many rows where 60 <= age <= 120" in " ".join(out.split())
-    assert "laplace/1" in out
+    assert "(laplace)" in " ".join(out.split())
     shown = json.loads(run("ledger", "show", "p.ledger", "--json")[1])
     assert shown["charges"][0]["pure_nano"] == shown["spent"]["pure_nano"] == 25_000_000
     assert shown["charges"][0]["state"] == "answered"

@@ -17,7 +17,7 @@ One file per command: ask, audit, fit, learn, ledger, plan, report, schema, sugg
     price_view    what a release cost, and the remaining budget
     columns       declared columns as records, in words, and as features
     ask_session, ask_prompt    how questions are asked, and their answers shown
-    model_view, rule_view      how models and rules are saved and shown
+    rule_view                  how rules are shown
 
 Importing this package imports click and nothing heavy; each command imports what it needs.
 """

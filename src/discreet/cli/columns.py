@@ -1,34 +1,15 @@
-"""Declared columns: as records, in words, and as the target and the features of a model."""
+"""Declared columns: how they are read, and as the target and the features of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 import discreet as dp
 from discreet.cli.kit import ParameterError, one_line
-from discreet.schema import kind_of
+from discreet.data.declaration import column_record
 
 LEVELS_OR_BOUNDS = "levels, or a number with bounds"
-
-
-def plain(value: Any) -> Any:
-    """A number or a level as JSON has it."""
-    if type(value) is Fraction:
-        return int(value) if value.denominator == 1 else float(value)
-    return value.item() if hasattr(value, "item") else value
-
-
-def declaration(name: str, column: Any) -> dict[str, Any]:
-    """A column's declaration as a record."""
-    kind, given = kind_of(column), {}
-    if kind == "category":
-        given = {"levels": list(column.levels), "other": column.other, "missing": column.missing}
-    elif kind == "number":
-        given = {key: plain(getattr(column, key)) for key in ("low", "high", "step")}
-        given["missing"] = column.missing or None
-    return {"column": name, "kind": kind, **{key: value for key, value in given.items() if value is not None}}
 
 
 def clipping(question: str, domain: dp.Domain, table: str) -> dict[str, Any] | None:
@@ -42,7 +23,7 @@ def clipping(question: str, domain: dp.Domain, table: str) -> dict[str, Any] | N
     select = parse(question, domain, table=table)
     if select.kind not in ("sum", "average") or select.column is None:
         return None
-    given = declaration(select.column, domain.column(select.column))
+    given = column_record(select.column, domain.column(select.column))
     about = {key: given[key] for key in ("column", "low", "high", "step")}
     low, high, step = (f"{each:,}" if type(each) is int else f"{each:,.12g}" for each in list(about.values())[1:])
     steps, rounded = (

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from typing import Any
+
+from discreet.data.domain import in_words
 from discreet.data.rows import Facts, Identity
 from discreet.display import Paragraph, Sheet, one_line
 
@@ -22,3 +26,22 @@ def sheet(facts: Facts, identity: Identity) -> Sheet:
     made_up = " (a rehearsal: made-up rows)" if identity.rehearsal else ""
     head = f"{one_line(identity.name)}{made_up}: {people(facts, identity)}"
     return Sheet.of(Paragraph(head, "bold"), *facts.domain.sheet().blocks)
+
+
+def plain(value: Any) -> Any:
+    """A number or a level as JSON has it."""
+    if type(value) is Fraction:
+        return int(value) if value.denominator == 1 else float(value)
+    return value.item() if hasattr(value, "item") else value
+
+
+def column_record(name: str, column: Any) -> dict[str, Any]:
+    """A column's declaration as JSON."""
+    given: dict[str, Any] = {}
+    if column.categorical:
+        given = {"levels": list(column.levels), "other": column.other, "missing": column.missing}
+    elif column.bounded:
+        given = {key: plain(getattr(column, key)) for key in ("low", "high", "step")}
+        given["missing"] = column.missing or None
+    kept = {key: value for key, value in given.items() if value is not None}
+    return {"column": name, "kind": in_words(column)[0], **kept}

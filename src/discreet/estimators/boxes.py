@@ -42,6 +42,8 @@ class BoxClassifier(RuleLearner):
     `sample_size` says before how many rows a promise takes, `certify` pays for a count of the mistakes afterwards.
     """
 
+    KIND: ClassVar[str] = "box"
+
     bounds: Any = None
     step: Any = None
     alpha: Any = None

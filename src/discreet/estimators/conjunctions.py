@@ -36,6 +36,8 @@ class ConjunctionClassifier(RuleLearner):
     with its ledger; features are Categories of two levels, of which the second means true.
     """
 
+    KIND: ClassVar[str] = "conjunction"
+
     k: int | None = None
     alpha: Any = None
     verbose: bool = False

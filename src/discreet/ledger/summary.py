@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.core import Price, exact
-from discreet.describe import asked, purpose
+from discreet.describe import asked, mechanism_name, purpose
 from discreet.display import EMPTY, WIDE, CellTable, Pairs, Paragraph, Sheet, one_line
 from discreet.ledger.state import price_from
 
@@ -168,7 +168,8 @@ def _charges(shown: list[dict[str, Any]]) -> CellTable:
     rows = []
     for each in shown:
         name = f", in the name of {one_line(each['allowance'])}" if each["allowance"] else ""
-        what = f"{purpose(each['asked'], each['memo'], each['mechanism'])}{name}"
+        words, by = purpose(each["asked"], each["memo"], each["mechanism"]), mechanism_name(each["mechanism"])
+        what = f"{words}{'' if words == by else f' ({by})'}{name}"
         rows.append((str(each["entry"]), each["time"][:10], cost(each["of_budget"]), each["state"], what))
     return CellTable(("entry", "day", "budget", "state", "what was asked"), rows, numeric=(2,), narrow=WIDE)
 
