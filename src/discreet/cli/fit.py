@@ -180,7 +180,7 @@ def train(
     record  what a fitted model is, without what it cost
     show    prints a model and its record with its receipt
     """
-    from discreet.estimators.model_file import pretty
+    from discreet.estimators.model_file import ordered, pretty
 
     with reserved(save, force=force) as draft:
         with at.output.working(text):
@@ -191,7 +191,7 @@ def train(
         whole = {"table": at.schema.name, **made, **paid.record(), "discreet": code_version()}
         try:
             if save is not None:
-                draft.write(pretty(at.output.marked({**model.model_record(), **whole})) + "\n")
+                draft.write(pretty(ordered(model.model_record(), at.output.marked(whole))) + "\n")
         finally:
             show(model, made, paid)
             at.output.result(whole)

@@ -83,7 +83,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
         force  replace an existing file
         """
-        model_file.write(path, {**self.model_record(), **model_words.record(self)}, force=force)
+        model_file.write(path, model_file.ordered(self.model_record(), model_words.record(self)), force=force)
 
     def model_record(self) -> dict[str, Any]:
         """What a file of this model holds: JSON that `discreet.load` reads."""

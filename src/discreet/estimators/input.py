@@ -628,7 +628,7 @@ def frame_batch(source: Any, domain: Domain) -> Batch:
     """The rows of a frame, encoded by the declaration of its columns."""
     if isinstance(source, np.ndarray):
         raise ParameterError("this model was fitted on named columns: give a frame or a dict of columns")
-    frame = Frame(source)
+    frame = source if isinstance(source, Frame) else Frame(source)
     Frame.require(frame.names, domain.names)
     codes = {name: encode(frame[name], domain.column(name), name) for name in domain.names}
     if len({len(column) for column in codes.values()}) > 1:

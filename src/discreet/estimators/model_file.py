@@ -18,6 +18,7 @@ import json
 import math
 import os
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from fractions import Fraction
@@ -44,12 +45,14 @@ State = dict[str, Any]
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """JSON for people: what fits on a line, and every list of plain values, is on one."""
+    """JSON for people: what fits on a line is on one, and so is every list of texts."""
     flat, inner = json.dumps(value, ensure_ascii=False, allow_nan=False), indent + "  "
     if type(value) is dict and len(indent) + len(flat) > _LINE:
         lines = [f"{json.dumps(key, ensure_ascii=False)}: {pretty(each, inner)}" for key, each in value.items()]
     elif type(value) is list and len(indent) + len(flat) > _LINE and {dict, list} & set(map(type, value)):
         lines = [pretty(each, inner) for each in value]
+    elif type(value) is list and {*map(type, value)} <= {int, float, type(None)}:
+        return textwrap.fill(flat, _LINE - len(indent), subsequent_indent=f"{indent} ")
     else:
         return flat
     return flat[0] + "\n" + ",\n".join(inner + line for line in lines) + f"\n{indent}{flat[-1]}"
@@ -119,6 +122,12 @@ def _members(where: Path) -> dict[str, Any]:
 
 def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(text)
+
+
+def ordered(members: dict[str, Any], words: dict[str, Any]) -> dict[str, Any]:
+    """A file with its format first, then what people read, then the rest."""
+    first = {key: members[key] for key in ("format", "model", "discreet")}
+    return {**first, **words, **members}
 
 
 def write(path: str | os.PathLike[str], members: dict[str, Any], *, force: bool) -> None:
