@@ -63,6 +63,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     allowance: Any = None
 
     KIND: ClassVar[str] = ""
+    NEEDS: ClassVar[tuple[str, ...]] = ()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -221,6 +222,31 @@ class Terms:
     def name(self) -> str:
         """What the rows are called: the table of the ledger, if there is one."""
         return "rows" if self.ledger is None else self.ledger.identity.name
+
+
+_WORDS = {
+    "epsilon": "epsilon, what the fit may cost: a number > 0, or with a ledger a Share, or None for all that is left",
+    "row_norm": "row_norm, the length that rows are scaled down to: d features in [-1, 1] have length at most sqrt(d)",
+    "target_bound": "target_bound, a number Y for targets in [-Y, Y] or a pair (low, high), to which they are moved",
+    "classes": 'classes, the labels that may occur, say (0, 1), or "public" if the labels in y are no secret',
+    "bounds": "bounds, a pair (low, high), or one for each feature; values beyond are moved to the bound",
+    "k": "k, how many conditions the rule that makes the labels has, at most",
+}
+"""What each parameter is that is never read from the rows."""
+
+
+def require_parameters(asked: PrivateEstimator, *, table: bool) -> None:
+    """Refuse a fit that lacks several parameters, with all of them in one message.
+
+    One alone is refused where it is read. A table brings bounds, classes and lengths.
+    """
+    needed = [name for name in asked.NEEDS if not table or name == "k"]
+    missing = ["epsilon"] if asked.epsilon is None and asked.ledger is None else []
+    missing += [name for name in needed if getattr(asked, name) is None]
+    if len(missing) < 2:
+        return
+    listed = "; ".join(_WORDS[name] for name in missing)
+    raise ParameterError(f"{type(asked).__name__} needs {len(missing)} parameters, from public knowledge: {listed}")
 
 
 _DIVISIONS = (Fraction(0), Fraction(1, 2), FAILING)

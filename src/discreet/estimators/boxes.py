@@ -43,6 +43,7 @@ class BoxClassifier(RuleLearner):
     """
 
     KIND: ClassVar[str] = "box"
+    NEEDS: ClassVar[tuple[str, ...]] = ("bounds", "classes")
 
     bounds: Any = None
     step: Any = None

@@ -37,6 +37,7 @@ class ConjunctionClassifier(RuleLearner):
     """
 
     KIND: ClassVar[str] = "conjunction"
+    NEEDS: ClassVar[tuple[str, ...]] = ("k", "classes")
 
     k: int | None = None
     alpha: Any = None

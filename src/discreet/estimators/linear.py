@@ -24,7 +24,7 @@ from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.solvers import methods
 from discreet.estimators import input as reading
 from discreet.estimators import model_file
-from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, terms_of
+from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, require_parameters, terms_of
 from discreet.estimators.input import Rows
 from discreet.estimators.selection import charged_accuracy
 from discreet.method import choose
@@ -140,6 +140,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     """
 
     KIND: ClassVar[str] = "linear"
+    NEEDS: ClassVar[tuple[str, ...]] = ("row_norm", "target_bound")
 
     target_bound: Any = None
     huber: Any = "auto"
@@ -147,6 +148,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> LinearRegression:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse(refused)
+        require_parameters(self, table=reading.is_table(X))
         terms = terms_of(self)
         offset, intercept = Fraction(0), reading.flag(self, "fit_intercept")
         if reading.is_table(X):
@@ -229,6 +231,7 @@ class LogisticRegression(PrivateClassifier, LinearModel):
     """
 
     KIND: ClassVar[str] = "logistic"
+    NEEDS: ClassVar[tuple[str, ...]] = ("row_norm", "classes")
 
     classes: Any = None
     cap: Any = 0.5
@@ -238,6 +241,7 @@ class LogisticRegression(PrivateClassifier, LinearModel):
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> LogisticRegression:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse({**refused, "class_weight": self.class_weight, "warm_start": self.warm_start})
+        require_parameters(self, table=reading.is_table(X))
         terms = terms_of(self)
         self.loss_ = binary = Logistic(exact.positive(cap=self.cap))
         rows = reading.class_rows(self, terms, X, y, features, intercept=reading.flag(self, "fit_intercept"))

@@ -21,7 +21,7 @@ from discreet.erm.losses import Absolute, Loss, Pinball, Squared
 from discreet.erm.risk import public_size
 from discreet.estimators import input as reading
 from discreet.estimators import model_file
-from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, refuse, terms_of
+from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, refuse, require_parameters, terms_of
 from discreet.ledger import Ledger
 from discreet.mechanisms import calibrate
 from discreet.method import Method, choose
@@ -31,6 +31,8 @@ from discreet.pac import MOST_BITS, RankBounds, declaration, interior_methods, o
 @dataclass(kw_only=True, repr=False, eq=False)
 class ColumnEstimator(PrivateEstimator):
     """What the mean, the median and a quantile share; the value minimises `_loss`."""
+
+    NEEDS: ClassVar[tuple[str, ...]] = ("bounds",)
 
     bounds: Any = None
     step: Any = None
@@ -50,7 +52,9 @@ class ColumnEstimator(PrivateEstimator):
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Self:
         """Fit to the values x, or to a table and the name of a column."""
         refuse(refused)
-        loss, terms, table = self._loss(), terms_of(self), reading.is_table(x)
+        table = reading.is_table(x)
+        require_parameters(self, table=table)
+        loss, terms = self._loss(), terms_of(self)
         data, name, offset = _table_column(self, terms, x, column) if table else _values(self, terms, x, column)
         fit, facts, share = Task.of(terms, data, about=name if table else None), data.facts, reading.share_of(data)
         listed = methods(loss, name, facts, fit.funds, share=share)

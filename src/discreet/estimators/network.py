@@ -12,8 +12,8 @@ from discreet.core import Floats, ParameterError, exact
 from discreet.erm import network
 from discreet.erm.losses import Softmax
 from discreet.estimators import model_file
-from discreet.estimators.base import Task, refuse, terms_of
-from discreet.estimators.input import Encoding, class_rows, predicted_vectors, projected
+from discreet.estimators.base import Task, refuse, require_parameters, terms_of
+from discreet.estimators.input import Encoding, class_rows, is_table, predicted_vectors, projected
 from discreet.estimators.linear import PrivateClassifier
 from discreet.method import Offer
 
@@ -35,6 +35,7 @@ class MLPClassifier(PrivateClassifier):
     """
 
     KIND: ClassVar[str] = "network"
+    NEEDS: ClassVar[tuple[str, ...]] = ("row_norm", "classes")
 
     hidden_layer_sizes: Any = field(default=(32,), kw_only=False)
     row_norm: Any = None
@@ -46,6 +47,7 @@ class MLPClassifier(PrivateClassifier):
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> MLPClassifier:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse({**refused, "early_stopping": self.early_stopping, "warm_start": self.warm_start})
+        require_parameters(self, table=is_table(X))
         terms, hidden, seed = terms_of(self), _widths(self.hidden_layer_sizes), exact.whole(0, seed=self.seed)
         rows = class_rows(self, terms, X, y, features, intercept=True)
         fit, facts = Task.of(terms, rows.data, about=rows.about), rows.data.facts

@@ -23,7 +23,16 @@ from discreet.core import Budget, DiscreetError, Funds, Json, ParameterError, ex
 from discreet.data import Batch, Dataset, Domain, Mask
 from discreet.estimators import input as reading
 from discreet.estimators import model_file
-from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, refuse, release_fixed, terms_of
+from discreet.estimators.base import (
+    FitGuarantee,
+    PrivateEstimator,
+    Task,
+    Terms,
+    refuse,
+    release_fixed,
+    require_parameters,
+    terms_of,
+)
 from discreet.estimators.input import Examples
 from discreet.mechanisms import Laplace
 from discreet.method import USELESS, Methods, Offer, choose
@@ -86,6 +95,7 @@ class RuleLearner(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> Self:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse(refused)
+        require_parameters(self, table=reading.is_table(X))
         terms, alpha = terms_of(self), getattr(self, "alpha", None)
         wanted = None if alpha is None else float(exact.probability(alpha=alpha))
         beta = exact.probability(beta=self.beta)
@@ -277,6 +287,7 @@ class RuleClassifier(RuleLearner):
     """
 
     KIND: ClassVar[str] = "rule"
+    NEEDS: ClassVar[tuple[str, ...]] = ("k", "bounds", "classes")
 
     k: int | None = None
     cuts: int = pac.CUTS
@@ -334,6 +345,7 @@ class FiniteClassClassifier(RuleLearner):
     """
 
     KIND: ClassVar[str] = "finite"
+    NEEDS: ClassVar[tuple[str, ...]] = ("classes",)
 
     hypotheses: Any = None
 

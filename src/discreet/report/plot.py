@@ -130,8 +130,11 @@ class Panel:
             line.draw(axes, place)
         self.x.apply(axes.xaxis)
         self.y.apply(axes.yaxis)
-        if axes.get_legend_handles_labels()[0]:  # above the picture, where the names hide nothing
-            axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=self.columns, borderaxespad=0.2)
+        handles, labels = axes.get_legend_handles_labels()
+        if handles:  # above the picture, where the names hide nothing; matplotlib fills columns, people read rows
+            across = [place for first in range(self.columns) for place in range(first, len(handles), self.columns)]
+            named = [handles[place] for place in across], [labels[place] for place in across]
+            axes.legend(*named, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=self.columns, borderaxespad=0.2)
 
 
 def draw(*frames: Panel, alt: str) -> str:
