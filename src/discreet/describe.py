@@ -51,7 +51,7 @@ def _words(stored: dict[str, Any]) -> str:
         parts = [asked(each) for each in stored["queries"]]
         more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
         return "; ".join(parts[:_MANY]) + more
-    if name == "rank-quantile/1":
+    if name in ("rank-quantile/1", "group-quantiles/1"):
         return f"the {stored['q']}-quantile of {stored['column']}"
     if isinstance(stored.get("risk"), dict):
         return asked(stored["risk"])
@@ -67,9 +67,18 @@ _QUERIES: dict[Any, Callable[[dict[str, Any]], str]] = {
     "count/1": lambda stored: "how many rows",
     "sum/1": lambda stored: f"the sum of {stored['column']}",
     "histogram/1": lambda stored: f"how many rows for each {', '.join(stored['columns'])}",
+    "group-count/1": lambda stored: f"how many rows{_for_each(stored)}",
+    "group-sum/1": lambda stored: f"the sum of {', '.join(_named(stored['value']))}{_for_each(stored)}",
+    "persons/1": lambda stored: f"how many persons{_for_each(stored)}",
     "key-count/1": lambda stored: f"which {', '.join(stored['columns'])} there are",
     "vector-sum/1": lambda stored: f"the sums of {', '.join(stored['columns'])}",
 }
+
+
+def _for_each(stored: dict[str, Any]) -> str:
+    """What the rows are grouped by, by the columns that decide it."""
+    keys = [each for key in stored["keys"] for each in ([key] if isinstance(key, str) else _named(key))]
+    return f" for each {', '.join(keys)}" if keys else ""
 
 
 def _columns(stored: Json) -> str:

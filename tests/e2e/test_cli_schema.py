@@ -112,7 +112,7 @@ def test_ctrl_c_is_one_sentence_and_130(run, monkeypatch):
     def stopped(path):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(dp.Schema, "read", stopped)
+    monkeypatch.setattr("discreet.cli.schema.read_schema", stopped)
     code, _, err = run("schema", "people.toml")
     assert code == 130
     assert err.strip() == "discreet: stopped; what was charged stays charged"

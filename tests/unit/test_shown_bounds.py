@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -44,7 +45,8 @@ def test_three_digits_of_a_bound_are_rounded_up(bound):
 
 
 def answered(value, bound, *, unit, size=5912, fraction=None, population=None, ranks=False) -> Answer:
-    return Answer(value, bound, "direct", 1, fraction, unit, population, ranks=ranks, size=size)
+    found = Answer(value, bound, "direct", 1, fraction, unit, population, size=size, columns=("it",), rows=[(value,)])
+    return replace(found, intervals=[((value - bound, value + bound),)], ranks=bound if ranks else None)
 
 
 def test_a_sum_is_shown_with_the_digits_that_its_bound_leaves_it():
@@ -63,8 +65,8 @@ def test_a_share_of_the_people_is_shown_within_its_bound():
 
 def test_a_quantile_is_shown_as_it_is():
     """Its bound is about ranks, and does not look as if it were about the value."""
-    said = headline(answered(1234567.5, 12.0, unit="wealth; in ranks", ranks=True))
-    assert said == "1,234,567.5 (wealth; ± 12 ranks)"
+    said = headline(answered(1234567.5, 12.0, unit="wealth", ranks=True))
+    assert said == "1,234,567.5 (wealth; true value between 1,234,555.5 and 1,234,579.5; ± 12 ranks)"
 
 
 def test_the_bound_for_a_population_is_rounded_up():

@@ -7,8 +7,7 @@ Ctrl-D leaves. Lines are edited and remembered by readline; the file of old line
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
@@ -36,7 +35,8 @@ def talk(asking: AskSession) -> None:
     from discreet.ledger import state_directory
 
     history = state_directory() / "questions"
-    history_lines = _load_history(history, asking.at.schema.domain)
+    names = [name for domain in asking.at.domains.values() for name in domain]
+    history_lines = _load_history(history, dict.fromkeys(names))
     prompt = Prompt(asking)
     prompt.greet()
     try:
@@ -62,12 +62,12 @@ class Prompt:
         }
 
     def greet(self) -> None:
-        schema, size = self.asking.at.schema, self.asking.at.table.facts.size
+        schema, size, domains = self.asking.at.schema, self.asking.at.size, self.asking.at.domains
         people = "" if size is None else f" of {size:,} people"
-        alpha = self.asking.terms["alpha"]
-        near = "" if alpha is None else f" Answers are within {100 * float(Fraction(alpha)):g} % of the people."
+        near = f" {self.asking.terms_in_words}" if self.asking.terms_in_words else ""
+        tables = "a table" if len(domains) == 1 else f"{len(domains)} tables"
         self.output.say(
-            f"{one_line(schema.name)}: a table{people}, {len(schema.domain)} columns, edition "
+            f"{one_line(schema.name)}: {tables}{people}, {sum(map(len, domains.values()))} columns, edition "
             f"{one_line(schema.edition)}.{near} {self.asking.promise}"
         )
         self.output.say(f"{self.asking.left()} of the budget. \\help says what can be done here.")
@@ -106,8 +106,7 @@ class Prompt:
             return
         with self.output.working("looking"):
             price = self.asking.session.price(question)
-        most = self.asking.left().cost(price)
-        self.output.say(f"at most {most} of the budget" if price else "free: known already")
+        self.output.say(f"at most {price}" if price else "free: known already")
 
     def left(self, _: str) -> None:
         self.output.say(f"{self.asking.left()} of the budget")
@@ -115,7 +114,10 @@ class Prompt:
             self.output.say(book)
 
     def columns(self, _: str) -> None:
-        self.output.sheet(self.asking.at.schema.domain.sheet())
+        for table, domain in self.asking.at.domains.items():
+            if len(self.asking.at.domains) > 1:
+                self.output.say(one_line(table), style="bold")
+            self.output.sheet(domain.sheet())
 
     def history(self, _: str) -> None:
         if not self.answers:
@@ -128,7 +130,7 @@ class Prompt:
 # Old lines.
 
 
-def _load_history(path: Path, domain: dp.Domain) -> Callable[[], list[str]] | None:
+def _load_history(path: Path, columns: Iterable[str]) -> Callable[[], list[str]] | None:
     """Load the old lines, complete column names on Tab, and return the function that gets the lines at the end; None
     without readline."""
     try:
@@ -142,16 +144,16 @@ def _load_history(path: Path, domain: dp.Domain) -> Callable[[], list[str]] | No
     readline.clear_history()
     for line in old[-_KEPT:]:
         readline.add_history(line)
-    readline.set_completer(lambda text, number: completion(text, number, domain))
+    readline.set_completer(lambda text, number: completion(text, number, columns))
     readline.parse_and_bind("tab: complete")
     return lambda: [
         readline.get_history_item(place + 1) or "" for place in range(readline.get_current_history_length())
     ]
 
 
-def completion(text: str, number: int, domain: dp.Domain) -> str | None:
+def completion(text: str, number: int, columns: Iterable[str]) -> str | None:
     """The column of this number among those that begin with the text."""
-    names = [name for name in domain.names if name.lower().startswith(text.lower())]
+    names = [name for name in columns if name.lower().startswith(text.lower())]
     return names[number] if number < len(names) else None
 
 

@@ -30,8 +30,8 @@ _WORDS = {"cache": "asked before", "public": "public", "workload": "paid togethe
 class AskSession:
     """A `discreet.Session` with its output. `renew` starts again from the ledger."""
 
-    def __init__(self, at: OpenTable, terms: dict[str, Any]) -> None:
-        self.at, self.output, self.terms, self.ledger = at, at.output, terms, at.ledger
+    def __init__(self, at: OpenTable, terms: dict[str, Any], *, yes: bool = False) -> None:
+        self.at, self.output, self.terms, self.ledger, self.yes = at, at.output, terms, at.ledger, yes
         self.session = self._session()
 
     def _session(self) -> dp.Session:
@@ -52,9 +52,29 @@ class AskSession:
             f"± holds for all answers at once with probability {100 * (1 - float(Fraction(self.terms['beta']))):g} %."
         )
 
+    @property
+    def terms_in_words(self) -> str:
+        """What a question costs, or how near its answer is; nothing where the scopes decide."""
+        alpha, price = self.terms["alpha"], self.terms["price"]
+        if alpha is not None:
+            return f"Answers are within {100 * float(Fraction(alpha)):g} % of the people."
+        if self.terms["scopes"] is not None:
+            return ""
+        part = dp.exact.percent(dp.session.part_of_budget(price=price or dp.session.PRICE))
+        return f"A question costs at most {part} of the budget."
+
     def ask(self, question: str, words: str = "asking") -> AnswerView:
+        try:
+            return self._ask(question, words, max_price="100%" if self.yes else None)
+        except dp.errors.AboveMaxPrice as refused:
+            if not (sys.stdin.isatty() and sys.stdout.isatty()) or self.output.as_json:
+                raise
+            click.confirm(f"{one_line(refused)} Ask it all the same?", abort=True, err=True)
+        return self._ask(question, words, max_price="100%")
+
+    def _ask(self, question: str, words: str, max_price: str | None) -> AnswerView:
         with self.output.working(words):
-            answer = self.session.ask(question)
+            answer = self.session.ask(question, max_price=max_price)
             return self._view(question, answer, self.session.more_like(answer))
 
     def ask_together(self, questions: Sequence[str], share: str) -> list[AnswerView]:
@@ -69,8 +89,9 @@ class AskSession:
     def _view(self, question: str, answer: dp.Answer, more: int | None) -> AnswerView:
         things = ("question like this", "questions like this") if answer.price else ("paid count", "paid counts")
         left = Remaining(*self.session.budget(), self.terms["allowance"], more, things)
-        facts = self.at.table.facts
-        clipped = clipping(question, facts.domain, self.at.table.identity.name)
+        table = self.session.about(question).table
+        facts = table.facts
+        clipped = clipping(self.session.summed(question), facts.domain)
         return AnswerView(question, answer, left, max(1, facts.size or 1), clipped)
 
     def answer_lines(self, lines: Iterable[str]) -> int:
@@ -137,7 +158,7 @@ class AnswerView:
     answer: dp.Answer
     left: Remaining
     size: int
-    clipped: dict[str, Any] | None = None
+    clipped: Sequence[dict[str, Any]] = ()
 
     @property
     def cost(self) -> str:
@@ -145,7 +166,7 @@ class AnswerView:
         source, price = self.answer.source, self.answer.price
         if price:
             guard = ", for a threshold that lets later questions pass free" if source == "hypothesis" else ""
-            return f"paid: {self.left.cost(price)} of the budget{guard}"
+            return f"paid: {price}{guard}"
         if source == "workload":
             return _WORDS[source]
         other = self.clipped and source == "cache"  # the sum or the count was asked for by another question
@@ -155,42 +176,60 @@ class AnswerView:
         """Print the answer for people, below its question if that is wanted."""
         if question:
             output.say(f"> {one_line(self.question)}")
-        notes = [] if self.clipped is None else [self.clipped["note"]]
+        notes = [each["note"] for each in self.clipped]
         output.sheet(answer_words.sheet(self.answer, *notes, width=output.width))
         output.say(f"{self.cost}; {self.left}")
 
     def _groups(self) -> list[dict[str, Any]]:
-        answer, several = self.answer, len(self.answer.groups) > 1
+        answer, several, places = self.answer, len(self.answer.groups) > 1, answer_words.estimated(self.answer)
+        counted = len(places) == 1 and answer_words.counts(answer)
         return [
             {
                 "group": dict(zip(answer.groups, key if several else (key,), strict=True)),
-                "count": count,
+                **({"count": value} if counted else {"values": value if len(places) > 1 else {self._name: value}}),
                 "fraction": None if answer.fraction is None else answer.fraction[key],
+                "intervals": {answer.columns[place]: _ends(ends[place]) for place in places},
             }
-            for key, count in answer.value.items()
+            for (key, value), ends in zip(answer.value.items(), answer.intervals, strict=True)
         ]
+
+    @property
+    def _name(self) -> str:
+        return str(self.answer.columns[answer_words.estimated(self.answer)[0]])
 
     def record(self) -> dict[str, Any]:
         """The answer for programs: everything, numbers as they are. A bound of null is infinite."""
-        answer, finite = self.answer, math.isfinite(self.answer.error_bound)
-        value = {"groups": self._groups()} if answer.groups else {"value": answer.value, "fraction": answer.fraction}
+        answer = self.answer
+        bounds = answer.error_bound if isinstance(answer.error_bound, dict) else {"": answer.error_bound}
+        finite = {name: each if math.isfinite(each) else None for name, each in bounds.items()}
+        bound: Any = finite if isinstance(answer.error_bound, dict) else finite[""]
+        value: dict[str, Any] = {"value": answer.value, "fraction": answer.fraction}
+        if not answer.groups and answer.rows:
+            known = zip(answer.columns, answer.intervals[0], strict=True)
+            value["intervals"] = {name: _ends(each) for name, each in known}
+        counted = type(bound) in (int, float) and answer_words.counts(answer)
         return {
             **({"warning": "NOT PRIVATE"} if answer.testing else {}),
             "question": self.question,
-            **value,
-            "error_bound": answer.error_bound if finite else None,
-            "error_bound_fraction": answer.error_bound / self.size if finite and answer_words.counts(answer) else None,
+            **({"groups": self._groups()} if answer.groups else value),
+            "error_bound": bound,
+            "error_bound_fraction": bound / self.size if counted else None,
+            "ranks": answer.ranks if answer.ranks is None or math.isfinite(answer.ranks) else None,
             "unit": answer.unit,
-            "tells_little": (answer_words.little(answer) or None) if finite else answer_words.NOBODY,
-            "clipped": self.clipped,
+            "tells_little": answer_words.NOBODY if None in finite.values() else answer_words.little(answer) or None,
+            "clipped": list(self.clipped),
             "population_bound_fraction": answer.population,
             "source": answer.source,
             "cost": self.cost,
-            "price_nano": answer.price,
-            "budget_nano": self.left.cap,
-            "left_nano": self.left.nano,
+            "price": answer.price.record(),
+            "left": self.left.record(),
             "more_like_this": self.left.more,
         }
+
+
+def _ends(ends: tuple[float, float] | None) -> list[float | None] | None:
+    """An interval as JSON; an end of null is infinite."""
+    return None if ends is None else [each if math.isfinite(each) else None for each in ends]
 
 
 def caret(refused: dp.errors.UnsupportedQuery, width: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import discreet as dp
@@ -12,28 +12,26 @@ from discreet.data.declaration import column_record
 LEVELS_OR_BOUNDS = "levels, or a number with bounds"
 
 
-def clipping(question: str, domain: dp.Domain, table: str) -> dict[str, Any] | None:
-    """The column that a question adds up, its bounds and its step, and a note for people; None for other questions.
+def clipping(summed: Iterable[str], domain: dp.Domain) -> list[dict[str, Any]]:
+    """How each column is read that a question adds up: its bounds and its step, and a note for people.
 
     Values are read on the declared grid, and moved into it if they lie beyond. How many do is a question about the
     rows, so the bound of a sum or an average does not include it. Steps of 1 are what people expect: others are said.
     """
-    from discreet.sql import parse
-
-    select = parse(question, domain, table=table)
-    if select.kind not in ("sum", "average") or select.column is None:
-        return None
-    given = column_record(select.column, domain.column(select.column))
-    about = {key: given[key] for key in ("column", "low", "high", "step")}
-    low, high, step = (f"{each:,}" if type(each) is int else f"{each:,.12g}" for each in list(about.values())[1:])
-    steps, rounded = (
-        (f" in steps of {step}", ", what lies between as the step below") if about["step"] != 1 else ("", "")
-    )
-    note = (
-        f"{one_line(select.column)} is read between {low} and {high}{steps}: what lies beyond counts as the "
-        f"bound{rounded}, and ± does not include that"
-    )
-    return {**about, "note": note}
+    found = []
+    for name in summed:
+        given = column_record(name, domain.column(name))
+        about = {key: given[key] for key in ("column", "low", "high", "step")}
+        low, high, step = (f"{each:,}" if type(each) is int else f"{each:,.12g}" for each in list(about.values())[1:])
+        steps, rounded = (
+            (f" in steps of {step}", ", what lies between as the step below") if about["step"] != 1 else ("", "")
+        )
+        note = (
+            f"{one_line(name)} is read between {low} and {high}{steps}: what lies beyond counts as the "
+            f"bound{rounded}, and ± does not include that"
+        )
+        found.append({**about, "note": note})
+    return found
 
 
 def chosen_columns(

@@ -51,7 +51,7 @@ def fit(
     The same command again, after its output was lost, is free: it gives the stored model. --again pays for another.
     What each method promises here, before anything is spent: `discreet plan KIND --schema people.toml --target ...`.
     """
-    cost, domain = take_cost(options), dp.Schema.read(schema).domain
+    cost, domain = take_cost(options), dp.Schema.read(schema, options["table_name"]).domain
     columns = features_of(kind, domain, target, features)
     chosen = {name: options.pop(name) for name in (*_SERVES, "method")}
     estimator = _estimator(kind, domain, target, columns, cost, chosen)
@@ -155,7 +155,9 @@ def check_kind(kind: str, domain: dp.Domain, target: str) -> None:
 def features_of(kind: str, domain: dp.Domain, target: str, features: str | None) -> list[str] | None:
     """The columns that a model of this kind is fitted to, besides its target; None for a location."""
     if kind not in _LOCATION:
-        return chosen_columns(domain, target, features, lambda column: column.listed, LEVELS_OR_BOUNDS)
+        return chosen_columns(
+            domain, target, features, lambda column: column.categorical or column.bounded, LEVELS_OR_BOUNDS
+        )
     domain.column(target)
     if features is not None:
         raise ParameterError(f"{kind} is about the target alone: leave --features out")

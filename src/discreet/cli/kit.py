@@ -55,13 +55,15 @@ def together(*options: Decorator) -> Decorator:
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
 
 
-table_options = together(
-    click.argument("schema", type=FILE),
+TABLE = click.option("--table", "table_name", metavar="NAME", help="Of a schema with several tables: this one.")
+_place_options = together(
     click.option("--data", "data_path", type=FILE, help="File of rows, instead of the one in the schema."),
     click.option("--ledger", "ledger_path", type=FILE, help="Ledger file, instead of the one in the schema."),
     click.option("--rehearse", is_flag=True, help="Use synthetic rows and a separate ledger; spends nothing."),
     JSON,
 )
+table_options = together(click.argument("schema", type=FILE), _place_options, TABLE)
+database_options = together(click.argument("schema", type=FILE), _place_options)
 allowance_option = click.option(
     "--allowance", metavar="NAME", help="Charge under this name: `ledger allow` gives it a share of the budget."
 )
@@ -105,14 +107,27 @@ def take_cost(options: dict[str, Any]) -> dict[str, Any]:
 class OpenTable:
     """A declaration, its rows and their ledger, real or made up.
 
+    schema, table  of one table; or of several, for a command that asks any of them
+
     allowance  the name under which charges are made, if there is one
     """
 
-    schema: dp.Schema
-    table: dp.Table | dp.ParquetTable
+    schema: Any
+    table: Any
     ledger: dp.Ledger
     output: Output
     allowance: str | None = None
+
+    @property
+    def domains(self) -> dict[str, dp.Domain]:
+        """The declared columns of each table."""
+        return {each.name: each.domain for each in self.schema.tables}
+
+    @property
+    def size(self) -> int | None:
+        """The public number of persons."""
+        found: int | None = getattr(self.table, "facts", self.table).size
+        return found
 
     @staticmethod
     def open(
@@ -124,15 +139,21 @@ class OpenTable:
         as_json: bool,
         allowance: str | None = None,
         again: bool = False,
+        table_name: str | None = None,
+        several: bool = False,
     ) -> OpenTable:
         """Read the schema, open the ledger, read the rows (or make them up): in this order, cheapest first.
 
         allowance  a name that the ledger must know; a rehearsal gives it the share that it really has
         again      nothing that is stored in the ledger is given back
+        several    all tables of a schema that has several, as a database
         """
-        schema = dp.Schema.read(path)
+        from discreet.schema import DatabaseSchema, read_schema
+
+        found = read_schema(path)
+        schema = found if several and isinstance(found, DatabaseSchema) else found.table_schema(table_name)
         output = Output(as_json=as_json, rehearsal=rehearse)
-        where = ledger_path or schema.ledger
+        where = ledger_path or found.ledger
         if where is None:
             raise ParameterError('which ledger? Add ledger = "people.ledger" to the schema, or give --ledger')
         if rehearse:
@@ -142,15 +163,16 @@ class OpenTable:
                 from discreet.ledger import sidecar_path
 
                 begin = f"there is no ledger at {where.name}"
-                if schema.data is not None and sidecar_path(schema.data).exists():
-                    raise ParameterError(f"{begin}, and {schema.data.name} had one: restore it from a backup")
+                for source in found.sources:
+                    if sidecar_path(source).exists():
+                        raise ParameterError(f"{begin}, and {source.name} had one: restore it from a backup")
                 make = f"`discreet ledger create {path} --epsilon 1 --delta 1e-6` makes one"
                 raise ParameterError(f"{begin} yet: {make}; --rehearse works without")
             ledger = dp.Ledger.open(where)
             if allowance is not None:
                 ledger.remaining(allowance=allowance)  # refuses unknown names
             with output.working("reading the rows"):
-                table = schema.table(data_path)
+                table = rows_of(schema, data_path)
         if again:
             from discreet.estimators.replay import pay_again
 
@@ -158,7 +180,18 @@ class OpenTable:
         return OpenTable(schema, table, ledger, output, allowance)
 
 
-def _rehearsal(schema: dp.Schema, real: Path, output: Output, allowance: str | None) -> tuple[Any, dp.Ledger]:
+def rows_of(schema: Any, data_path: Path | None = None) -> Any:
+    """The rows of one table, or the database of several."""
+    from discreet.schema import DatabaseSchema
+
+    if not isinstance(schema, DatabaseSchema):
+        return schema.table(data_path)
+    if data_path is not None:
+        raise ParameterError("--data is for a schema of one table: this one says where each table's rows are")
+    return schema.database()
+
+
+def _rehearsal(schema: Any, real: Path, output: Output, allowance: str | None) -> tuple[Any, dp.Ledger]:
     """Made-up rows and their ledger: as many people and as much budget as the real ones have, if that is known."""
     from discreet.rehearsal import PEOPLE
 
@@ -179,7 +212,8 @@ def _rehearsal(schema: dp.Schema, real: Path, output: Output, allowance: str | N
         )
         if real_share is not None and real_share != share:
             ledger.allow(allowance, share=real_share)
-    if ledger.budget != budget or (ledger.facts is not None and ledger.facts.size != table.facts.size):
+    size = getattr(table, "facts", table).size
+    if ledger.budget != budget or (ledger.facts is not None and ledger.facts.size != size):
         raise dp.errors.LedgerMismatch(f"{where.name} rehearses another budget or another number of people: delete it")
     return table, ledger
 
@@ -189,9 +223,11 @@ def ledger_at(path: Path) -> dp.Ledger:
     return dp.Ledger.open(schema_at(path)[1] if path.suffix.lower() == ".toml" else path)
 
 
-def schema_at(path: Path) -> tuple[dp.Schema, Path]:
-    """The schema in this file, and the file of the ledger that it must name."""
-    schema = dp.Schema.read(path)
+def schema_at(path: Path) -> tuple[Any, Path]:
+    """The schema in this file, of one table or of several, and the file of the ledger that it must name."""
+    from discreet.schema import read_schema
+
+    schema = read_schema(path)
     if schema.ledger is None:
         raise ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')
     return schema, schema.ledger

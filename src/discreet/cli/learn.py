@@ -56,7 +56,7 @@ def learn(
     chosen = {**take_cost(options), **{name: options.pop(name) for name in ("method", "alpha")}}
     positive, k, certify = (options.pop(name) for name in ("positive", "k", "certify"))
     epsilon = None if certify is None else dp.Budget(certify).epsilon
-    declared = rule_view.with_positive(dp.Schema.read(schema), target, positive)
+    declared = rule_view.with_positive(dp.Schema.read(schema, options["table_name"]), target, positive)
     columns = _features(kind, declared.domain, target, features)
     learner = _learner(kind, columns, k, chosen)
     at = _redeclare(OpenTable.open(schema, **options), declared, options["data_path"])

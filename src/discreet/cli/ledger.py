@@ -14,7 +14,7 @@ import click
 
 import discreet as dp
 from discreet.cli.files import read_text, write_new
-from discreet.cli.kit import FILE, JSON, Command, Output, ParameterError, ledger_at, one_line, schema_at
+from discreet.cli.kit import FILE, JSON, Command, Output, ParameterError, ledger_at, one_line, rows_of, schema_at
 
 _LARGE_EPSILON = 10
 
@@ -25,7 +25,7 @@ class _Group(click.Group):
 
 @click.group(cls=_Group)
 def ledger() -> None:
-    """The budget of one table: what was promised, what is spent, what is left.
+    """The budget of one table, or of several about the same people: what was promised, what is spent, what is left.
 
     A ledger is charged, durably, before anything is computed. Its promise (epsilon, delta) covers everything that is
     ever released through it, by any analyst. PATH is a ledger's file, or a .toml schema that names one.
@@ -72,8 +72,8 @@ def create(path: Path, epsilon: str, delta: str, yes: bool, **given: Any) -> Non
         if where.exists():
             raise ParameterError(f"{where.name} exists already: `discreet ledger show {path}` shows what is left of it")
         with output.working("reading the rows"):
-            table = schema.table()
-        _confirm(budget, table.facts.size, yes)
+            table = rows_of(schema)
+        _confirm(budget, getattr(table, "facts", table).size, yes)
         made = dp.Ledger.create(where, budget, table)
         edition, protects = f", edition {one_line(schema.edition)}", schema.protects()
     else:

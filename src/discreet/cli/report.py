@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import discreet as dp
-from discreet.cli.kit import FILE, JSON, Command, Output, ParameterError, ledger_at, one_line
+from discreet.cli.kit import FILE, JSON, Command, Output, ParameterError, ledger_at, one_line, schema_at
 from discreet.describe import mechanism_name, purpose
 from discreet.ledger.summary import charges, cost, in_words
 
@@ -46,9 +46,9 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
     last = book.entry(book.length())
     with output.working("drawing"):
         parts = _parts(book, _protects(path, book), last, everything)
-    so_far, percent = in_words(book), dp.exact.percent(used, up=True)
+    so_far = in_words(book)
     promise = f"Everything that is released about these people through this ledger keeps one promise, {book.budget}"
-    lead = f"{so_far[:1].upper()}{so_far[1:]}; {percent} of the budget is used. {promise}, together."
+    lead = f"{so_far[:1].upper()}{so_far[1:]}. {promise}, together."
     title = f"The privacy budget of {one_line(book.identity.name)}"
     pages.write_page(out, pages.page(title, parts, lead=lead), force=force)
     plots = sum(type(part) is pages.Plot for part in parts)
@@ -59,7 +59,7 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
 def _protects(path: Path, book: dp.Ledger) -> str:
     """Who is protected from what: as the schema says, or as the ledger knows it."""
     if path.suffix.lower() == ".toml":
-        return dp.Schema.read(path).protects()
+        return str(schema_at(path)[0].protects())
     who, facts = book.identity, book.facts
     if facts is None:
         return f"Nothing was released yet; the relation is {who.neighbours}."

@@ -40,8 +40,8 @@ def column_record(name: str, column: Any) -> dict[str, Any]:
     given: dict[str, Any] = {}
     if column.categorical:
         given = {"levels": list(column.levels), "other": column.other, "missing": column.missing}
-    elif column.bounded:
-        given = {key: plain(getattr(column, key)) for key in ("low", "high", "step")}
-        given["missing"] = column.missing or None
+    elif column.bounded or column.calendar or hasattr(column, "length"):
+        keys = ("length",) if hasattr(column, "length") else ("low", "high", "step")
+        given = {**{key: plain(getattr(column, key)) for key in keys}, "missing": column.missing or None}
     kept = {key: value for key, value in given.items() if value is not None}
     return {"column": name, "kind": in_words(column)[0], **kept}

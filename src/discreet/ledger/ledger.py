@@ -37,13 +37,28 @@ from discreet.core import (
     revive,
     spent_books,
 )
-from discreet.data import AnyNumber, Bits, Category, Dataset, Domain, Facts, Identity, Number, Vector, Whole
+from discreet.data import (
+    AnyNumber,
+    Bits,
+    Category,
+    Database,
+    Dataset,
+    Date,
+    Domain,
+    Facts,
+    Identity,
+    Number,
+    Text,
+    Timestamp,
+    Vector,
+    Whole,
+)
 from discreet.display import Sheet, Shown
 from discreet.ledger import summary
 from discreet.ledger.durable import os_errors, remove
 from discreet.ledger.local import file_parts, memory_parts
 from discreet.ledger.mark import mark_file, state_directory
-from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
+from discreet.ledger.opening import opening_body, sources_of, storable_text, write_opening
 from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar_path
 from discreet.ledger.sqlite import SqlitePlace, copied
 from discreet.ledger.state import AllowanceUse, Body, Header, State, price_from, price_record
@@ -51,7 +66,8 @@ from discreet.ledger.store import Store, mark_of, new_witness, utc_now
 from discreet.mechanisms import Conversation, Mechanism
 
 _FACTS_CLASSES: dict[str, type] = {
-    each.NAME: each for each in (Facts, Domain, Neighbours, Category, Number, AnyNumber, Vector, Bits, Whole)
+    each.NAME: each
+    for each in (Facts, Domain, Neighbours, Category, Number, Date, Timestamp, AnyNumber, Text, Vector, Bits, Whole)
 }
 
 
@@ -74,7 +90,7 @@ class Ledger(Shown):
     def create(
         path: str | os.PathLike[str],
         budget: Budget,
-        table: Dataset | Identity,
+        table: Dataset | Database | Identity,
         *,
         testing: bool = False,
         failure_share: Exact = Fraction(1, 2),
@@ -83,7 +99,7 @@ class Ledger(Shown):
         ledger_id: str | None = None,
         now: Callable[[], str] = utc_now,
     ) -> Ledger:
-        """A new ledger in a new file, for a table, or for its identity alone (facts come with the first release).
+        """A new ledger in a new file, for a table, a database, or an identity alone: facts come with the first release.
 
         testing        accepts seeded randomness and planted mutants; the ledger says NOT PRIVATE wherever it appears
         failure_share  the part of delta that is kept for mechanisms that hold outside an event of small probability
@@ -92,32 +108,37 @@ class Ledger(Shown):
         opening = opening_body(
             budget, table, testing=testing, failure_share=failure_share, size=size, ledger_id=ledger_id
         )
-        where, source, marks = Path(os.path.realpath(path)), source_of(table), state_directory(state_dir)
+        where, sources, marks = Path(os.path.realpath(path)), sources_of(table), state_directory(state_dir)
         if where.exists():
             raise ParameterError(f"{where.name} exists already; Ledger.open opens a ledger")
-        if source is not None:
+        for source in sources:
             require_unclaimed(source)
         _build(where, opening, table, marks, now)
         made = Ledger(Store(file_parts(where, marks), now=now))
-        if source is not None:
-            try:
+        try:
+            for source in sources:
                 claim(source, made.id)
-            except BaseException:  # the disk failed, or another ledger was made for these rows at the same moment
-                made.close()
-                if disown(source, made.id):
-                    remove(where)
-                raise
+        except BaseException:  # the disk failed, or another ledger was made for these rows at the same moment
+            made.close()
+            left = [source for source in sources if not disown(source, made.id)]
+            if not left:
+                remove(where)
+            raise
         return made
 
     @staticmethod
     def in_memory(
-        budget: Budget, table: Dataset | Identity, *, testing: bool = False, failure_share: Exact = Fraction(1, 2)
+        budget: Budget,
+        table: Dataset | Database | Identity,
+        *,
+        testing: bool = False,
+        failure_share: Exact = Fraction(1, 2),
     ) -> Ledger:
         """A ledger that lives as long as this process: for one fit, for tests. It does not claim the table's file."""
         opening = opening_body(budget, table, testing=testing, failure_share=failure_share, size=None, ledger_id=None)
-        source = source_of(table)
-        if source is not None and sidecar_path(source).exists():
-            raise LedgerMismatch(f"{source.name} has a ledger already: open that one")
+        for source in sources_of(table):
+            if sidecar_path(source).exists():
+                raise LedgerMismatch(f"{source.name} has a ledger already: open that one")
         store = Store(memory_parts())
         write_opening(store, opening, table, witness=None)
         return Ledger(store)
@@ -192,12 +213,12 @@ class Ledger(Shown):
     def spent(self) -> Books:
         """The sums in both books, with the caps."""
         with self.store.reading() as state:
-            return spent_books(state.spent, self._header.caps, self._header.order)
+            return spent_books(state.spent, self._header.caps, self._header.order, self.budget)
 
     def remaining(self, *, allowance: str | None = None) -> Books:
         """What is left in both books, and under an allowance if one is named. `.how_many(mechanism)` counts on."""
         with self.store.reading() as state:
-            left = remaining_books(state.spent, self._header.caps, self._header.order, self.facts)
+            left = remaining_books(state.spent, self._header.caps, self._header.order, self.facts, self.budget)
             if allowance is None:
                 return left
             named = state.allowance(allowance)
@@ -256,7 +277,7 @@ class Ledger(Shown):
 
     def price(self, guarantee: Guarantee) -> Price:
         """What a charge with this guarantee costs here, in integers."""
-        if guarantee.neighbours != self.identity.neighbours:
+        if not self.identity.counts(guarantee.neighbours):
             raise LedgerMismatch(
                 f"this ledger counts {self.identity.neighbours}; the guarantee is about {guarantee.neighbours}"
             )
@@ -407,7 +428,9 @@ class Ledger(Shown):
         return self._known_facts[facts_hash]
 
 
-def _build(where: Path, opening: Body, table: Dataset | Identity, marks: Path, now: Callable[[], str]) -> None:
+def _build(
+    where: Path, opening: Body, table: Dataset | Database | Identity, marks: Path, now: Callable[[], str]
+) -> None:
     """Make a whole ledger with its mark under a name that no reader looks for; then give it its own name."""
     place = SqlitePlace(where.with_name(f".{where.name}.{secrets.token_hex(8)}.new"))
     place.create()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from discreet.core import Price, exact
+from discreet.core import exact
 from discreet.describe import asked, mechanism_name, purpose
 from discreet.display import EMPTY, WIDE, CellTable, Pairs, Paragraph, Sheet, one_line
 from discreet.ledger.state import price_from
@@ -36,6 +36,7 @@ def charges(book: Ledger, *, most: int | None) -> list[dict[str, Any]]:
         {
             "entry": body["seq"],
             "time": body["time"],
+            "table": book.facts_with(body["facts_hash"]).table,
             "mechanism": body["mechanism"].get("name", "without a name"),
             "asked": asked(body["mechanism"]),
             "of_budget": None if (part := spent.part_of(price)) is None else float(part),
@@ -47,15 +48,6 @@ def charges(book: Ledger, *, most: int | None) -> list[dict[str, Any]]:
         for body in book.latest("charge", most=most)
         for price in [price_from(body["price"])]
     ]
-
-
-def so_far(book: Ledger) -> float | None:
-    """The epsilon that the books prove of everything that was released until now, at the ledger's delta."""
-    spent, delta = book.spent(), book.budget.delta * (1 - book.failure_share)
-    if spent.renyi == spent.pure == 0:
-        return 0.0
-    found = Price(spent.renyi, spent.pure, spent.failure).epsilon(spent.order, delta)
-    return None if found is None else min(found, float(book.budget.epsilon))
 
 
 def summary(book: Ledger, *, last: int | None = None) -> dict[str, Any]:
@@ -70,13 +62,14 @@ def summary(book: Ledger, *, last: int | None = None) -> dict[str, Any]:
         "warning": "NOT PRIVATE" if book.testing else None,
         "agrees_with_its_mark": not book.rolled_back(),
         "table": book.identity.name,
+        "tables": {name: each.rows for name, each in book.identity.tables},
         "neighbours": str(book.identity.neighbours),
         "unit": book.identity.unit,
         "size": None if book.facts is None else book.facts.size,
         "edition": None if book.facts is None else book.facts.edition,
         "epsilon": str(book.budget.epsilon),
         "delta": str(book.budget.delta),
-        "epsilon_so_far": so_far(book),
+        "epsilon_so_far": spent.epsilon,
         "order": None if spent.order is None else str(spent.order),
         "used": float(spent.used()),
         "book": spent.counting(),
@@ -93,7 +86,12 @@ def summary(book: Ledger, *, last: int | None = None) -> dict[str, Any]:
         "answers": book.store.count("said"),
         "charges": charges(book, most=last),
         "questions": [
-            {"entry": each["seq"], "time": each["time"], "asked": asked(each["question"])}
+            {
+                "entry": each["seq"],
+                "time": each["time"],
+                "table": book.facts_with(each["facts_hash"]).table,
+                "asked": asked(each["question"]),
+            }
             for each in book.latest("said", most=last)
         ],
     }
@@ -118,16 +116,7 @@ def sheet(book: Ledger, shown: dict[str, Any] | None = None, *, width: int = WID
 
 def in_words(book: Ledger) -> str:
     """Epsilon so far, of the whole, at the ledger's delta."""
-    found, whole = so_far(book), exact.shown(book.budget.epsilon)
-    at_delta = f" at delta {exact.shown(book.budget.delta)}" if book.budget.delta else ""
-    if found is None:
-        return f"epsilon so far: not known, of {whole}{at_delta}"
-    return f"epsilon so far: {'0' if not found else f'at most {_three(found)}'} of {whole}{at_delta}"
-
-
-def _three(epsilon: float) -> str:
-    """Three digits, rounded up."""
-    return exact.percent(epsilon / 100, up=True).removesuffix(" %")
+    return str(book.spent().lines()[0])
 
 
 def _bar(book: Ledger, width: int) -> str:
@@ -142,9 +131,10 @@ def _promise(book: Ledger, known: dict[str, Any]) -> list[tuple[str, object]]:
     return [
         ("spent", in_words(book)),
         ("promise", f"{book.budget} for everything that is ever released here, together"),
-        ("table", f"{one_line(known['table'])} ({known['neighbours']}, {unit}{size})"),
+        ("tables" if known["tables"] else "table", f"{one_line(known['table'])} ({known['neighbours']}, {unit}{size})"),
+        *(("", f"{name}, {rows} row{'' if rows == 1 else 's'} per person") for name, rows in known["tables"].items()),
         *([] if known["edition"] is None else [("edition", known["edition"])]),
-        *(("books", line) for line in book.spent().lines()),
+        *(("books", line) for line in book.spent().lines()[1:]),
     ]
 
 
@@ -169,7 +159,7 @@ def _charges(shown: list[dict[str, Any]]) -> CellTable:
     for each in shown:
         name = f", in the name of {one_line(each['allowance'])}" if each["allowance"] else ""
         words, by = purpose(each["asked"], each["memo"], each["mechanism"]), mechanism_name(each["mechanism"])
-        what = f"{words}{'' if words == by else f' ({by})'}{name}"
+        what = f"{_of_table(each)}{words}{'' if words == by else f' ({by})'}{name}"
         rows.append((str(each["entry"]), each["time"][:10], cost(each["of_budget"]), each["state"], what))
     return CellTable(("entry", "day", "budget", "state", "what was asked"), rows, numeric=(2,), narrow=WIDE)
 
@@ -179,7 +169,12 @@ def _answers(known: dict[str, Any]) -> list[str]:
         return []
     rest = _rest(known["questions"], known["answers"])
     head = f"answers    {known['answers']} given by sessions, from the charges above{rest}"
-    return [head, *(f"  {each['entry']}  {one_line(each['asked'])}" for each in known["questions"])]
+    return [head, *(f"  {each['entry']}  {_of_table(each)}{one_line(each['asked'])}" for each in known["questions"])]
+
+
+def _of_table(shown: dict[str, Any]) -> str:
+    """Which of several tables an entry is about."""
+    return "" if shown["table"] is None else f"{one_line(shown['table'])}: "
 
 
 def _rest(shown: list[dict[str, Any]], count: int) -> str:

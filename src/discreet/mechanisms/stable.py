@@ -37,7 +37,7 @@ class StableHistogram:
     Accuracy.  An empty bin is never released. A bin of count at least bound + 1 + x is released with probability at
                least 1 - c (q^(x+1) - q^(bound+1)) / (1 - q); from 2 bound + 1 on always.
     Edges.     Bins come in the order of their labels, so nothing depends on the order of arrival. delta = 0 is
-               impossible here: use Histogram over a listed domain.
+               impossible here: use Histogram over a listed domain. A Text is a key as any other: its bins are texts.
     Reference. [KKMN09], [BNS16] (stability-based histograms); proof: docs/proofs/stable_histogram.md.
     """
 
@@ -69,12 +69,16 @@ class StableHistogram:
         return price(self.scale, self.bound, facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[Bin, ...]:
-        counts = sorted(data.exact_sum(self.keys.partial).items())
+        found = data.exact_sum(self.keys.partial)
+        # By codes, and by texts where the codes are private; a missing text comes last.
+        counts = sorted(
+            found.items(), key=lambda item: [(part is None, 0 if part is None else part) for part in item[0]]
+        )
         exactly = np.array([count for _, count in counts], dtype=np.int64)
         shown, noisy = passing(exactly, self.scale, self.bound, rng)
         columns = [data.facts.domain.column(name) for name in self.keys.columns]
-        keys = [counts[place][0] for place in shown.tolist()]
-        labels = [tuple(column.label(code) for column, code in zip(columns, key, strict=True)) for key in keys]
+        keys = [zip(columns, counts[place][0], strict=True) for place in shown.tolist()]
+        labels = [tuple(part if column.free else column.label(part) for column, part in key) for key in keys]
         return tuple(zip(labels, noisy.tolist(), strict=True))
 
     def certain_count(self, beta: float) -> int:

@@ -257,7 +257,11 @@ def _whose(
     if budget is not None:
         raise ParameterError("give a budget, or a ledger and a share of what is left there, not both")
     relation = ledger.identity.neighbours
-    if neighbours is not None and Neighbours.of(neighbours) != relation:
+    if ledger.identity.tables:
+        if neighbours is None:
+            raise ParameterError("this ledger has several tables: neighbours= says which rows of a person one has")
+        relation = Neighbours.of(neighbours)
+    if neighbours is not None and (Neighbours.of(neighbours) != relation or not ledger.identity.counts(relation)):
         raise ParameterError(f"this ledger counts {relation}, found neighbours={str(neighbours)!r}")
     with ledger.store.reading() as state:
         ledger.store.check_mark(state)

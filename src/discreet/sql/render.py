@@ -29,18 +29,6 @@ def name_text(name: str) -> str:
     return name if _PLAIN_NAME.match(name) and not is_word(name) else f'"{doubled}"'
 
 
-def aggregate_text(kind: str, column: str | None, probability: Fraction | None) -> str:
-    """COUNT(*), AVG(visits), MEDIAN(age), QUANTILE_CONT(age, 0.9)."""
-    if column is None:
-        return "COUNT(*)"
-    name = name_text(column)
-    if kind != "quantile":
-        return f"{'SUM' if kind == 'sum' else 'AVG'}({name})"
-    if probability is None or probability == Fraction(1, 2):
-        return f"MEDIAN({name})"
-    return f"QUANTILE_CONT({name}, {_written(probability)})"
-
-
 def where_text(predicate: Predicate, domain: Domain) -> str:
     """The condition; empty if it always holds."""
     predicate.check(domain)

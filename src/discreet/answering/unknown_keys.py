@@ -1,0 +1,115 @@
+"""Groups that nobody listed: SELECT city, COUNT(*) ... GROUP BY city over a Text, by the stable histogram.
+
+Which texts occur is private, so only those are shown that are common enough. How common, how far off a shown count may
+be, and what it costs, follows from public numbers and is known before anything is paid (`keys_price`).
+
+A question costs a part of the budget: that part of the first book, and the same part of what the ledger keeps of delta
+for mechanisms that hold outside an event of small probability. The same question again, in this session or in another
+one with the same terms, is free: its release is found by its request id.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from discreet.answering.answer import Answer
+from discreet.core import ATTO, NOTHING, Caps, Funds, ParameterError, Price, record
+from discreet.ledger import Ledger
+from discreet.mechanisms import StableHistogram, calibrate
+from discreet.mechanisms.stable import least_bound
+from discreet.query import KeyCount
+
+if TYPE_CHECKING:
+    from discreet.answering.adaptive import AdaptiveAnswers
+    from discreet.data import Facts
+
+PART = Fraction(1, 100)
+"""The part of the budget that the question costs, unless another is named."""
+
+_MEMO = "the common keys of "
+
+
+@dataclass(frozen=True, slots=True)
+class KeysPrice:
+    """What a question about unknown keys costs and gives; all of it public, and known before it is paid.
+
+    price        in both books of the ledger, and of the failures: 0 if it was asked before
+    epsilon      the release is (epsilon, delta)-differentially private by itself
+    delta
+    error_bound  every shown count is within this of the truth, always
+    shown        a key of this many rows is shown with probability at least 1 - beta
+    """
+
+    price: Price
+    epsilon: float
+    delta: float
+    error_bound: int
+    shown: int
+
+    def __str__(self) -> str:
+        return (
+            f"epsilon {self.epsilon:.3g} and delta {self.delta:.3g}: keys of {self.shown:,} rows or more are shown, "
+            f"counts within {self.error_bound:,}"
+        )
+
+
+def stable_keys(keys: KeyCount, facts: Facts, ledger: Ledger, *, part: Fraction = PART) -> StableHistogram:
+    """The stable histogram with the least noise that costs this part of the budget. Reads no rows, spends nothing."""
+    keys.sensitivity(facts)  # says what is wrong with the question
+    whole = ledger.spent().caps
+    failure, cap = math.floor(whole.failure * part), whole.renyi or 0
+    if not failure:
+        raise ParameterError(
+            "keys that nobody listed can be shown only by a release that may fail with a small probability, and this "
+            "ledger has delta = 0: declare the column as a category, with its levels"
+        )
+    blocks, rows = (2 if facts.neighbours.replace_one else 1), facts.neighbours.rows
+    allowed = Fraction(failure, ATTO) / blocks
+    caps = Caps(math.floor(cap * part), 0, failure) if cap else Caps(None, math.floor(whole.pure * part), failure)
+
+    def make(scale: Fraction) -> StableHistogram:
+        return StableHistogram(keys, scale, least_bound(scale, allowed, rows))
+
+    return calibrate(make, funds=Funds(ledger.spent().order, caps), facts=facts)
+
+
+def keys_price(answers: AdaptiveAnswers, keys: KeyCount, *, part: Fraction = PART) -> KeysPrice:
+    """What `unknown_keys` would charge now, and what it would show. Free, and nothing is written."""
+    mechanism, request = _asked(answers, keys, part)
+    guarantee = mechanism.guarantee(answers.facts)
+    price = NOTHING if request.stored else answers.calibration.ledger.price(guarantee)
+    sure, delta = mechanism.certain_count(float(answers.calibration.terms.beta)), guarantee.failure
+    return KeysPrice(price, guarantee.epsilon(delta), float(delta), mechanism.bound, sure)
+
+
+def unknown_keys(answers: AdaptiveAnswers, keys: KeyCount, *, part: Fraction = PART) -> Answer:
+    """The keys that are common enough, the most common first, with their counts; charged unless it was asked before.
+
+    Its error bound holds always: the noise is bounded.
+    """
+    with answers.transcript.alone():
+        answers.catch_up()
+        mechanism, request = _asked(answers, keys, part)
+        if request.stored is not None:
+            bound = request.stored.mechanism["bound"]
+            return _answer(keys, request.value, bound, answers.facts, "cache", 0)
+        got = answers.release(mechanism, _MEMO + ", ".join(keys.columns), request.name)
+        price = answers.calibration.amount(got.price) or 0
+        return _answer(keys, got.value, mechanism.bound, answers.facts, "direct", price)
+
+
+def _asked(answers: AdaptiveAnswers, keys: KeyCount, part: Fraction) -> tuple[StableHistogram, Any]:
+    mechanism = stable_keys(keys, answers.facts, answers.calibration.ledger, part=part)
+    return mechanism, answers.request("keys", record(keys), record(part))
+
+
+def _answer(keys: KeyCount, shown: Sequence[Any], bound: int, facts: Facts, source: str, price: int) -> Answer:
+    one = len(keys.columns) == 1
+    ordered = sorted(shown, key=lambda bin: -bin[1])  # equal counts in the order of their labels
+    value = {label[0] if one else label: count for label, count in ordered}
+    unit = "persons" if facts.neighbours.rows == 1 else "rows"
+    return Answer(value, float(bound), source, price, unit=unit, groups=keys.columns)
