@@ -18,6 +18,7 @@ them:
     price_view    what a release cost, and the remaining budget
     columns       declared columns as records, in words, and as features
     ask_session, ask_prompt    how questions are asked, and their answers shown
+    statements                 where a question ends, and on which line it stands
     rule_view                  how rules are shown
 
 Importing this package imports click and nothing heavy; each command imports what it needs.

@@ -114,14 +114,8 @@ class AskSession:
         """Answer or refuse one line; its exit code."""
         try:
             answer = self.ask(question)
-        except dp.errors.UnsupportedQuery as error:
-            words = caret(error, shutil.get_terminal_size().columns)
-            return self._refuse(question, error, error.reason, error.hint, error.position, words)
-        except dp.BudgetExceeded as error:
-            reason = f"this does not fit: it costs {error.asked}; left: {error.remaining}"
-            return self._refuse(question, error, reason, error.fits)
-        except (dp.errors.SchemaError, ParameterError, dp.errors.ConversationOver) as error:
-            return self._refuse(question, error, str(error))
+        except REFUSED as refused:
+            return refuse(self.output, question, refused, line=True)
         if self.output.as_json:
             self.output.json_line(answer.record())
         else:
@@ -129,15 +123,48 @@ class AskSession:
             sys.stdout.flush()  # so that refusals stand between the answers where they belong
         return 0
 
-    def _refuse(
-        self, question: str, error: dp.DiscreetError, reason: str, hint: Any = None, place: Any = None, words: str = ""
-    ) -> int:
-        refusal = {"error": type(error).__name__, "hint": hint, "position": place, "reason": reason}
-        if self.output.as_json:
-            self.output.json_line({"question": question, **refusal})
-        else:
-            click.echo(words or f" {one_line(question)}\n{one_line(error)}", err=True)
-        return exit_code(error)
+
+REFUSED = (
+    *(dp.errors.UnsupportedQuery, dp.BudgetExceeded, dp.errors.SchemaError),
+    *(ParameterError, dp.errors.ConversationOver),
+)
+"""What is wrong with one question, and not with the others."""
+
+
+def refusal(question: str | None, error: dp.DiscreetError, line: int | None = None) -> dict[str, Any]:
+    """An error as JSON: one shape, wherever the question came from."""
+    return {
+        **({} if question is None else {"question": question}),
+        **({} if line is None else {"line": line}),
+        "error": one_line(getattr(error, "reason", error)),
+        "type": type(error).__name__,
+        "position": getattr(error, "position", None),
+        "hint": getattr(error, "hint", getattr(error, "fits", None)),
+    }
+
+
+def refuse(
+    output: Output,
+    question: str | None,
+    error: dp.DiscreetError,
+    where: str = "",
+    *,
+    line: bool = False,
+    quiet: bool = False,
+) -> int:
+    """Say that a question is refused, on the error stream or as JSON; the exit code.
+
+    where  the file and the line, for people          quiet  its JSON comes later, with the others
+    line   its JSON is one of several, a line each
+    """
+    if output.as_json:
+        if not quiet:
+            (output.json_line if line else output.result)(refusal(question, error))
+    elif isinstance(error, dp.errors.UnsupportedQuery):
+        click.echo(f"{where}{chr(10) if where else ''}{caret(error, shutil.get_terminal_size().columns)}", err=True)
+    else:
+        click.echo(f"{where or ' '}{one_line(question or '')}\n{one_line(error)}", err=True)
+    return exit_code(error)
 
 
 def bare(line: str) -> str:
