@@ -72,7 +72,8 @@ class AskSession:
         except dp.errors.AboveMaxPrice as refused:
             if not (sys.stdin.isatty() and sys.stdout.isatty()) or self.output.as_json:
                 raise
-            click.confirm(f"{one_line(refused)} Ask it all the same?", abort=True, err=True)
+            if not click.confirm(f"{one_line(refused)} Ask it all the same?", err=True):
+                raise
         return self._ask(question, words, max_price="100%")
 
     def _ask(self, question: str, words: str, max_price: str | None) -> AnswerView:
@@ -119,6 +120,9 @@ class AskSession:
         except dp.errors.UnsupportedQuery as error:
             words = caret(error, shutil.get_terminal_size().columns)
             return self._refuse(question, error, error.reason, error.hint, error.position, words)
+        except dp.errors.AboveMaxPrice as error:
+            reason = f"it could cost more than --max-price: up to {error.asked}"
+            return self._refuse(question, error, reason, error.fits)
         except dp.BudgetExceeded as error:
             reason = f"this does not fit: it costs {error.asked}; left: {error.remaining}"
             return self._refuse(question, error, reason, error.fits)
