@@ -260,7 +260,7 @@ class Cost(int):
         if not self:
             return "free"
         part = _up(Fraction(self.nano, self.cap)) if self.cap else "more than all"
-        by_itself = "" if self.epsilon is None else f" (by itself epsilon {self.epsilon:.3g}{_at(self.delta)})"
+        by_itself = "" if self.epsilon is None else f" (by itself epsilon {self.epsilon:.3g})"
         return f"{part} of the budget{by_itself}"
 
     def __format__(self, how: str) -> str:

@@ -429,7 +429,8 @@ class Session(Shown):
             return self._answers
         alpha, beta, rows, facts = self._terms.alpha, self._terms.beta, self._rows, self.table.facts
         if self.method == "auto":
-            self._answers = AdaptiveAnswers(rows, self.ledger, self._terms, allowance=self._allowance, rng=self._rng)
+            named = {"allowance": self._allowance, "most": self._most, "rng": self._rng}
+            self._answers = AdaptiveAnswers(rows, self.ledger, self._terms, **named)
         else:
             if alpha is None:
                 raise ParameterError(f'method="{self.method}" needs alpha=, the fraction that answers may be off by')

@@ -69,7 +69,8 @@ class AskSession:
         except dp.errors.AboveMaxPrice as refused:
             if not (sys.stdin.isatty() and sys.stdout.isatty()) or self.output.as_json:
                 raise
-            click.confirm(f"{one_line(refused)} Ask it all the same?", abort=True, err=True)
+            if not click.confirm(f"{one_line(refused)} Ask it all the same?", err=True):
+                raise
         return self._ask(question, words, max_price="100%")
 
     def _ask(self, question: str, words: str, max_price: str | None) -> AnswerView:
@@ -136,11 +137,20 @@ def refusal(question: str | None, error: dp.DiscreetError, line: int | None = No
     return {
         **({} if question is None else {"question": question}),
         **({} if line is None else {"line": line}),
-        "error": one_line(getattr(error, "reason", error)),
+        "error": one_line(_reason(error)),
         "type": type(error).__name__,
         "position": getattr(error, "position", None),
         "hint": getattr(error, "hint", getattr(error, "fits", None)),
     }
+
+
+def _reason(error: dp.DiscreetError) -> str:
+    """What is wrong, without what would do instead."""
+    if isinstance(error, dp.errors.AboveMaxPrice):
+        return f"it could cost more than --max-price: up to {error.asked}"
+    if isinstance(error, dp.BudgetExceeded):
+        return f"this does not fit: it costs {error.asked}; left: {error.remaining}"
+    return error.reason if isinstance(error, dp.errors.UnsupportedQuery) else str(error)
 
 
 def refuse(
