@@ -27,9 +27,8 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.mechanisms import Exponential, Gaussian, Laplace, calibrate
-from discreet.query import Persons
 from discreet.plan import plan
-from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Persons, Sum
 from discreet.release import Released, converse, release, reopen
 from discreet.schema import DatabaseSchema, Schema
 from discreet.session import Session
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
         Quantile,
         RuleClassifier,
         interior_point,
+        load,
         select_model,
         suggest_bounds,
     )
@@ -68,6 +68,7 @@ _ESTIMATORS = (
     "Quantile",
     "RuleClassifier",
     "interior_point",
+    "load",
     "select_model",
     "suggest_bounds",
 )
@@ -131,6 +132,7 @@ __all__ = [
     "data",
     "errors",
     "interior_point",
+    "load",
     "mechanisms",
     "plan",
     "release",
