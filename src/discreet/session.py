@@ -300,7 +300,7 @@ class Session(Shown):
         part, cost = self._keys_cost(keys)
         self._refuse_above(most, cost)
         found = unknown_keys(self._adaptive("keys that nobody listed are shown"), keys, part=part)
-        return self._finished(asked.shown_keys(found), cost)
+        return replace(self._finished(asked.shown_keys(found), cost), note=found.note)
 
     def _bill(self, asked: Assembly) -> list[Priced]:
         """What would be bought to answer a question."""

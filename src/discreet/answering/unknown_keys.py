@@ -96,11 +96,11 @@ def unknown_keys(answers: AdaptiveAnswers, keys: KeyCount, *, part: Fraction = P
         answers.catch_up()
         mechanism, request = _asked(answers, keys, part)
         if request.stored is not None:
-            bound = request.stored.mechanism["bound"]
-            return _answer(keys, request.value, bound, answers.facts, "cache", 0)
+            scale, bound = Fraction(request.stored.mechanism["scale"]), request.stored.mechanism["bound"]
+            return _answer(answers, StableHistogram(keys, scale, bound), request.value, "cache", 0)
         got = answers.release(mechanism, _MEMO + ", ".join(keys.columns), request.name)
         price = answers.calibration.amount(got.price) or 0
-        return _answer(keys, got.value, mechanism.bound, answers.facts, "direct", price)
+        return _answer(answers, mechanism, got.value, "direct", price)
 
 
 def _asked(answers: AdaptiveAnswers, keys: KeyCount, part: Fraction) -> tuple[StableHistogram, Any]:
@@ -108,9 +108,15 @@ def _asked(answers: AdaptiveAnswers, keys: KeyCount, part: Fraction) -> tuple[St
     return mechanism, answers.request("keys", record(keys), record(part))
 
 
-def _answer(keys: KeyCount, shown: Sequence[Any], bound: int, facts: Facts, source: str, price: int) -> Answer:
-    one = len(keys.columns) == 1
+def _answer(
+    answers: AdaptiveAnswers, mechanism: StableHistogram, shown: Sequence[Any], source: str, price: int
+) -> Answer:
+    keys, beta = mechanism.keys, float(answers.calibration.terms.beta)
     ordered = sorted(shown, key=lambda bin: -bin[1])  # equal counts in the order of their labels
-    value = {label[0] if one else label: count for label, count in ordered}
-    unit = "persons" if facts.neighbours.rows == 1 else "rows"
-    return Answer(value, float(bound), source, price, unit=unit, groups=keys.columns)
+    value = {label[0] if len(keys.columns) == 1 else label: count for label, count in ordered}
+    unit = "persons" if answers.facts.neighbours.rows == 1 else "rows"
+    note = (
+        f"shown are keys that many share: one of {mechanism.certain_count(beta):,} {unit} or more with probability "
+        f"{100 * (1 - beta):g} %; a higher price shows more"
+    )
+    return Answer(value, float(mechanism.bound), source, price, unit=unit, groups=keys.columns, note=note)
