@@ -347,3 +347,15 @@ def test_pandas_keys_and_files_name_the_same_persons():
     for keys, known in ((["1", "1", "2"], 3), (["01", "1 ", "+2"], 0), (["1", "-1", "١"], 1)):
         texts = dp.Table({**rows, "p": keys}, VISITS, name="visits", unit="p", rows_per_unit=2)
         assert total(dp.Database([own, texts], persons="people").view("visits"), dp.Count()) == known
+
+
+def test_promises_about_rows_do_not_count_on_persons_without_a_row(clinic):
+    """A rule for visits is promised for as many rows as there are persons: nobody says that there are so many."""
+    database, ledger = clinic
+    assert database.view("people").facts.everybody
+    assert visits().facts.everybody
+    for names in ("visits", ("visits", "people")):
+        assert not database.view(names).facts.everybody
+    rule = dp.RuleClassifier(epsilon=0.9, alpha=0.5, k=1, ledger=ledger)
+    rule.fit(database.view("visits"), "emergency", features=["amount", "minutes"])
+    assert "5,912 rows or more" in str(rule.promise_)

@@ -90,7 +90,7 @@ class PrivateRows(Shown):
 
     def __repr__(self) -> str:
         columns = "one column" if len(self.facts.domain) == 1 else f"{len(self.facts.domain)} columns"
-        name = f"{type(self).__name__} {one_line(self.identity.name)!r}"
+        name = f"{type(self).__name__} {one_line(self.facts.table or self.identity.name)!r}"
         return f"<{name}: {columns}, {declaration.people(self.facts, self.identity)}>"
 
     def sheet(self) -> Sheet:
