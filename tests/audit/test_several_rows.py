@@ -11,7 +11,7 @@ from discreet.audit.laws import Setting, law
 from discreet.audit.search import climb, start
 from discreet.data import Domain, Text
 from discreet.guarantee import Neighbours
-from discreet.mechanisms import Exponential, Gaussian, Laplace, PermuteAndFlip, StableHistogram
+from discreet.mechanisms import Exponential, Gaussian, Laplace, PermuteAndFlip, StableGaussian, StableHistogram
 from discreet.query import Count, Equals, Histogram, KeyCount, Persons
 from discreet.rng import SeededRng
 
@@ -25,6 +25,7 @@ MECHANISMS = [
     Exponential(Histogram("v"), Fraction(1, 2)),
     PermuteAndFlip(Histogram("v"), Fraction(1, 2)),
     StableHistogram(KeyCount("v"), 2, 4),
+    StableGaussian(KeyCount("v"), 2, 5),
     Laplace(Persons(where=Equals("v", "a")), 1),
     Laplace(Persons("v"), Fraction(1, 2)),
     Gaussian(Persons("v"), Fraction(1, 2)),
