@@ -61,7 +61,7 @@ _replace, _add = partial(_attack, "replace-one"), partial(_attack, "add-remove")
 
 
 @mistake("pays nothing for the bins that only one person has", "price")
-def free_threshold(honest: Any, facts: Facts) -> Guarantee:
+def free_threshold(honest: Any, facts: Facts) -> Any:
     return dataclasses.replace(honest.guarantee(facts), failure=Fraction(0))
 
 

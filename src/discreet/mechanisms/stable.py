@@ -172,7 +172,7 @@ def shown_bins(
     shown, noisy = passing(np.array([count for _, count in counts], dtype=np.int64))
     columns = [data.facts.domain.column(name) for name in keys.columns]
     passed = [zip(columns, counts[place][0], strict=True) for place in shown.tolist()]
-    labels = [tuple(part if column.free else column.label(part) for column, part in key) for key in passed]  # type: ignore[arg-type, misc]
+    labels = [tuple(part if column.free else column.label(part) for column, part in key) for key in passed]
     return tuple(zip(labels, noisy.tolist(), strict=True))
 
 
