@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from discreet.core import AboveMaxPrice, Cost, Exact, ParameterError, Priced, Rng, Unproven, exact
 from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain
+from discreet.data.declaration import sheet as declaration_sheet
 from discreet.display import Pairs, Sheet, Shown, one_line
 from discreet.ledger import Ledger, check_table
 from discreet.query import Count, Histogram, KeyCount, Question, Sum, is_question
@@ -407,17 +408,22 @@ class Session(Shown):
             raise AboveMaxPrice(part, self.ledger.remaining(allowance=self._allowance).amounts(), words)
 
     def __repr__(self) -> str:
-        return f"Session({self.table!r}, {self.ledger!r})"
+        return f"Session({(self.table if self.database is None else self.database)!r}, {self.ledger!r})"
 
     def sheet(self) -> Sheet:
         """The table, the terms of the answers, and the remaining budget."""
         left, cap = self.budget()
         alpha, whose = self._terms.alpha, "" if self._allowance is None else f" for {one_line(self._allowance)}"
         near = [] if alpha is None else [("answers", f"within {exact.percent(alpha)} of the people")]
+        if self._terms.price is not None:
+            near = [("answers", f"for {exact.percent(self._terms.price)} of the budget each")]
         remaining = f"{exact.percent(Fraction(left, cap)) if cap else '-'} of the budget{whose}"
         promise = f"all bounds hold at once with probability {float(1 - self._terms.beta):g}"
         terms = [*near, ("bounds", promise), ("method", self.method), ("left", remaining)]
-        return Sheet.of(*self.table.sheet().blocks, Pairs([("ledger", repr(self.ledger)), *terms]))
+        about = (
+            declaration_sheet(self.table.facts, self.table.identity) if self.database is None else self.database.sheet()
+        )
+        return Sheet.of(*about.blocks, Pairs([("ledger", repr(self.ledger)), *terms]))
 
     # Inside.
 
