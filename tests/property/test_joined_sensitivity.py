@@ -15,8 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.data import Category, Database, Date, Domain, Number, Table, Text
-from discreet.query import Persons
-from discreet.query import Between, Bins, Count, Equals, GroupCount, Histogram, KeyCount, Sensitivity, Sum, VectorSum
+from discreet.query import (
+    Between,
+    Bins,
+    Count,
+    Equals,
+    GroupCount,
+    Histogram,
+    KeyCount,
+    Persons,
+    Sensitivity,
+    Sum,
+    VectorSum,
+)
 
 PEOPLE = Domain(age=Number(3, 7, step=4), sex=Category("F", "M"))
 VISITS = Domain(

@@ -15,8 +15,7 @@ import discreet as dp
 from discreet.data import Date, Domain, Number, ParquetTable, Slice, Table, Text, Timestamp
 from discreet.errors import ParameterError, SchemaError
 from discreet.mechanisms import StableHistogram
-from discreet.query import Persons
-from discreet.query import Between, Count, Equals, Histogram, KeyCount, Missing, Sum
+from discreet.query import Between, Count, Equals, Histogram, KeyCount, Missing, Persons, Sum
 from discreet.records import record, revive
 from discreet.rng import SeededRng
 

@@ -11,8 +11,28 @@ import pytest
 from discreet.answering.linear_query import all_cells
 from discreet.data import Category, Domain, Number
 from discreet.errors import ParameterError, UnsupportedQuery
-from discreet.query import Among, And, Between, Bins, Cases, Choose, Count, Equals, Fixed, GroupCount, GroupSum, Histogram
-from discreet.query import Missing, Not, Of, Or, Plus, Power, Sum, Times
+from discreet.query import (
+    Among,
+    And,
+    Between,
+    Bins,
+    Cases,
+    Choose,
+    Count,
+    Equals,
+    Fixed,
+    GroupCount,
+    GroupSum,
+    Histogram,
+    Missing,
+    Not,
+    Of,
+    Or,
+    Plus,
+    Power,
+    Sum,
+    Times,
+)
 from discreet.sql import QuantileOf, parse, where_text
 from discreet.sql.source import MAX_LENGTH
 
@@ -134,9 +154,7 @@ def test_sums_of_expressions_are_values_of_a_row():
     assert product == GroupSum((), Times(Of("age"), Of("visits")), seen)
     (share,) = parts("SELECT SUM(CASE WHEN sex = 'F' THEN 1 ELSE 0 END) FROM people")
     assert share == GroupSum((), Choose([Equals("sex", "F")], [Fixed(1)], Fixed(0)))
-    assert parts("SELECT SUM(2 * age - 1) FROM people") == [
-        GroupSum((), Plus(Times(Fixed(2), Of("age")), Fixed(-1)))
-    ]
+    assert parts("SELECT SUM(2 * age - 1) FROM people") == [GroupSum((), Plus(Times(Fixed(2), Of("age")), Fixed(-1)))]
     assert parts("SELECT SUM(age * age) FROM people") == parts("SELECT SUM(POWER(age, 2)) FROM people")
     assert "divides by zero" in refusal("SELECT SUM(1 / age) FROM people").reason
 

@@ -193,9 +193,9 @@ class _Binder:
     def join(self, source: From) -> Scope:
         """Tables joined by the person: each row is one person's, with what other tables say about them."""
         assert source.joined is not None
-        left, right = (self.scope(each) for each in source.joined)
         if not self.asked.several:
             raise self.asked.refused(source.start, "a join is not answered", self.asked.one_table)
+        left, right = (self.scope(each) for each in source.joined)
         tables = (*left.tables, *right.tables)
         names = [each.name for each in tables]
         if len(tables) > 2:
@@ -444,7 +444,8 @@ class _Sentences:
         maker = _CONDITIONS.get(node.kind)
         if maker is None:
             self.scope.refuse(node, "this is not answered here", SHAPES)
-        parts = tuple(self.expression(part) for part in node.parts)
+        joins = node.kind in ("and", "or", "not")
+        parts = tuple(self.truth(part) if joins else self.expression(part) for part in node.parts)
         scope = self.scope
         return Made(lambda *values: maker(scope, node, *values), parts, truth=True)
 
@@ -480,7 +481,7 @@ class _Sentences:
 
     def case(self, node: Node) -> Expression:
         pairs, otherwise = cases(node)
-        conditions = [self.expression(each) for each, _ in pairs]
+        conditions = [self.truth(each) for each, _ in pairs]
         results = [self.expression(each) for each in (*(value for _, value in pairs), otherwise)]
         many = len(conditions)
 
@@ -489,6 +490,13 @@ class _Sentences:
             return values[many + place]
 
         return Made(choose, (*conditions, *results), tuple(results))
+
+    def truth(self, node: Node) -> Expression:
+        """A condition on what was released."""
+        found = self.expression(node)
+        if not (isinstance(found, Made) and found.truth) and node.kind != "boolean":
+            self.scope.refuse(node, "a condition is expected here", "For example HAVING COUNT(*) > 100.")
+        return found
 
     # The statement.
 
@@ -533,7 +541,7 @@ class _Outputs(_Sentences):
             reason = "a question without COUNT, SUM, AVG or a quantile is not answered: rows are not shown"
             raise self.scope.asked.refused(query.items[0].start, reason, SHAPES)
         outputs = tuple(self.output(item) for item in query.items)
-        having = None if query.having is None else self.expression(query.having)
+        having = None if query.having is None else self.truth(query.having)
         if having is not None and query.group is None:
             raise self.scope.asked.refused(query.having.start, "HAVING is answered with GROUP BY only", SHAPES)  # type: ignore[union-attr]
         made = Statement(
@@ -854,7 +862,7 @@ class _Outer(_Sentences):
         )
 
     def where(self, query: SelectQuery) -> Expression | None:
-        return None if query.where is None else self.expression(query.where)
+        return None if query.where is None else self.truth(query.where)
 
 
 # Functions and conditions of released values; NULL is None.
