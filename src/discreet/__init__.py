@@ -27,9 +27,8 @@ from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.mechanisms import Exponential, Gaussian, Laplace, calibrate
-from discreet.query import Persons
 from discreet.plan import plan
-from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Persons, Sum
 from discreet.release import Released, converse, release, reopen
 from discreet.schema import DatabaseSchema, Schema
 from discreet.session import Session

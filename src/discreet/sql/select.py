@@ -11,9 +11,8 @@ from typing import Any, NoReturn
 
 from discreet.data import Domain
 from discreet.errors import ParameterError
-from discreet.query import Persons
 from discreet.predicate import EVERYTHING, And, Predicate
-from discreet.query import MAX_CELLS, Count, GroupCount, GroupSum, Histogram, KeyCount, Question, Sum
+from discreet.query import MAX_CELLS, Count, GroupCount, GroupSum, Histogram, KeyCount, Persons, Question, Sum
 from discreet.row_functions import Fixed, Of, Plus, Power, Times, Value, check_value, joined
 from discreet.sql.conditions import condition
 from discreet.sql.expressions import (
