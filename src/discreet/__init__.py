@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         Quantile,
         RuleClassifier,
         interior_point,
+        load,
         select_model,
         suggest_bounds,
     )
@@ -67,6 +68,7 @@ _ESTIMATORS = (
     "Quantile",
     "RuleClassifier",
     "interior_point",
+    "load",
     "select_model",
     "suggest_bounds",
 )
@@ -130,6 +132,7 @@ __all__ = [
     "data",
     "errors",
     "interior_point",
+    "load",
     "mechanisms",
     "plan",
     "release",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from discreet import answering, data, guarantee, mechanisms, pac, query
 from discreet.erm import descent, network, output_perturbation, problem, scoring
 from discreet.erm.exponential import grid, line
+from discreet.records import Json
 
 CATALOGUE: dict[str, type] = {
     "above-threshold-laplace/1": mechanisms.AboveThresholdLaplace,
@@ -125,3 +126,11 @@ CATALOGUE: dict[str, type] = {
     "where-rule/1": pac.Where,
     "whole/1": data.Whole,
 }
+
+
+def does(stored: Json) -> str:
+    """What the mechanism with this record does: the first sentence of its class."""
+    kind = CATALOGUE.get(str(stored.get("name"))) if isinstance(stored, dict) else None
+    if kind is None:
+        return "not one of discreet's own mechanisms"
+    return " ".join((kind.__doc__ or "").split("\n\n")[0].split())

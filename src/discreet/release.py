@@ -34,6 +34,7 @@ from discreet.core import (
     record,
 )
 from discreet.data import Dataset, Facts
+from discreet.display import Pairs, Sheet, one_line
 from discreet.ledger import LONGEST_MEMO, Ledger, charging, check_table, decode, encode, storable_text
 from discreet.ledger.charging import Purchase
 from discreet.mechanisms import Conversation, Looking, Mechanism
@@ -43,7 +44,7 @@ Result = TypeVar("Result")
 _FAILED = "the mechanism failed after it was charged; the charge stays"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Released:
     """A released value and everything public about it.
 
@@ -70,6 +71,14 @@ class Released:
                 f"{type(self.mechanism).__name__} adds no noise to a number: its docstring has its accuracy"
             )
         return float(stated(probability, self.facts))
+
+    def __repr__(self) -> str:
+        return f"<Released {one_line(self)}: entry {self.entry}, {self.guarantee!r}>"
+
+    def _repr_html_(self) -> str:
+        what = [("released", self), ("by", type(self.mechanism).__name__), ("price", self.price), ("entry", self.entry)]
+        replayed = [("replayed", "the stored answer of that entry, free")] if self.replayed else []
+        return Sheet.of(Pairs([*what, *replayed]), *self.guarantee.sheet().blocks).html()
 
     def __str__(self) -> str:
         return f"{self.value}{' (NOT PRIVATE: a testing ledger)' if self.testing else ''}"

@@ -86,7 +86,7 @@ from discreet.data import (
     priced_relation,
     require_columns,
 )
-from discreet.describe import one_line
+from discreet.display import Pairs, Paragraph, Sheet, Shown, one_line
 from discreet.rehearsal import PEOPLE, made_up, made_up_tables
 
 FILL_IN = "FILL IN"
@@ -118,8 +118,8 @@ _COLUMN_KEYS = {
 _NEEDED = {"number": ("low", "high", "step"), "date": ("low", "high"), "timestamp": ("low", "high")}
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+@dataclass(frozen=True, slots=True, repr=False)
+class Schema(Shown):
     """A table's declaration: Schema.read("people.toml").table().
 
     unit, rows_per_unit  the column that names a person and how many rows of a person are kept; None: a row is a person
@@ -198,6 +198,15 @@ class Schema:
         """What a table takes besides its rows and its columns."""
         names = ("name", "neighbours", "unit", "rows_per_unit", "size", "edition")
         return {name: getattr(self, name) for name in names}
+
+    def sheet(self) -> Sheet:
+        """What is declared, and what is protected by it."""
+        files = [(name, path.name) for name in ("data", "ledger") if (path := getattr(self, name)) is not None]
+        head = Paragraph(f"{one_line(self.name)}, edition {one_line(self.edition)}", "bold")
+        return Sheet.of(head, *self.domain.sheet().blocks, Pairs(files) if files else "", self.protects())
+
+    def __repr__(self) -> str:
+        return f"<Schema {one_line(self.name)!r}: {len(self.domain)} columns, {self.neighbours}>"
 
     def protects(self) -> str:
         """What is protected and what is not, in words, for those whose rows these are."""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from discreet.core import AboveMaxPrice, Cost, Exact, ParameterError, Priced, Rng, Unproven, exact
 from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain
+from discreet.display import Pairs, Sheet, Shown, one_line
 from discreet.ledger import Ledger, check_table
 from discreet.query import Count, Histogram, KeyCount, Question, Sum, is_question
 
@@ -62,7 +63,7 @@ class Strategy(Protocol):
     def hypothesis(self) -> Hypothesis | None: ...
 
 
-class Session:
+class Session(Shown):
     """A table of people, or a database of several tables, and the ledger that counts what is released about them.
 
     price      what a question may cost, as a part of the budget: "1%", 0.01 or 1/100. Its bound is what this buys. The
@@ -254,6 +255,16 @@ class Session:
             answers = iter(answering.answer_all(queries, share=part, again=again))
         return [self._finished(each.answer([next(answers) for _ in each.questions])) for each in asked]
 
+    def summed(self, question: str | Count | Sum | Histogram) -> list[str]:
+        """The numbers whose values a question adds up, each once: they are read within their declared bounds."""
+        if self.database is not None:
+            return self.about(question).summed(question)
+        sums = [each for each in self._assembly(question).questions if not each.counting]
+        names = dict.fromkeys(
+            name for each in sums for name in (each.value.columns if hasattr(each, "value") else (each.column,))
+        )
+        return [name for name in names if self.table.facts.domain.column(name).bounded]
+
     def check(self, question: str | Count | Sum | Histogram) -> None:
         """Refuse, with the reason, what cannot be asked. Looks at public things only and spends nothing."""
         if self.database is not None:
@@ -398,6 +409,16 @@ class Session:
     def __repr__(self) -> str:
         return f"Session({self.table!r}, {self.ledger!r})"
 
+    def sheet(self) -> Sheet:
+        """The table, the terms of the answers, and the remaining budget."""
+        left, cap = self.budget()
+        alpha, whose = self._terms.alpha, "" if self._allowance is None else f" for {one_line(self._allowance)}"
+        near = [] if alpha is None else [("answers", f"within {exact.percent(alpha)} of the people")]
+        remaining = f"{exact.percent(Fraction(left, cap)) if cap else '-'} of the budget{whose}"
+        promise = f"all bounds hold at once with probability {float(1 - self._terms.beta):g}"
+        terms = [*near, ("bounds", promise), ("method", self.method), ("left", remaining)]
+        return Sheet.of(*self.table.sheet().blocks, Pairs([("ledger", repr(self.ledger)), *terms]))
+
     # Inside.
 
     def _answering(self) -> Strategy:
@@ -408,7 +429,8 @@ class Session:
             return self._answers
         alpha, beta, rows, facts = self._terms.alpha, self._terms.beta, self._rows, self.table.facts
         if self.method == "auto":
-            self._answers = AdaptiveAnswers(rows, self.ledger, self._terms, allowance=self._allowance, rng=self._rng)
+            named = {"allowance": self._allowance, "most": self._most, "rng": self._rng}
+            self._answers = AdaptiveAnswers(rows, self.ledger, self._terms, **named)
         else:
             if alpha is None:
                 raise ParameterError(f'method="{self.method}" needs alpha=, the fraction that answers may be off by')
@@ -489,7 +511,7 @@ class Session:
         told = cost if cost is not None and cost == answer.price else self._cost([])
         if told != answer.price:
             told = Cost(answer.price, cap=told.cap, delta=told.delta)
-        answer = replace(answer, testing=self.ledger.testing, price=told)
+        answer = replace(answer, testing=self.ledger.testing, price=told, size=self.table.facts.size)
         if not self._sample or answer.fraction is None:
             return answer
         from discreet.answering import FAILURE, Disclosures, drift

@@ -72,4 +72,4 @@ def test_no_ordinary_randomness_in_the_library():
 def test_rows_leave_a_dataset_through_doors_named_exact():
     for kind in (dp.Table, dp.ParquetTable, dp.Matrix):
         public = {name for name in dir(kind) if not name.startswith("_")}
-        assert public <= {"facts", "identity", "source", "check_source", "exact_sum", "exact_slices"}
+        assert public <= {"facts", "identity", "source", "check_source", "exact_sum", "exact_slices", "sheet"}

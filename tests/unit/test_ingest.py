@@ -519,9 +519,22 @@ def test_a_dataset_prints_its_declaration_and_no_rows(datasets):
         assert CANARY not in shown
         assert str(CANARY_NUMBER) not in shown
         assert "replace-one" in repr(data)
-        assert "size=3" in repr(data)
+        assert "3 persons" in repr(data)
     hidden = Table({"v": [0, 1, 1]}, Domain(v=Category(0, 1)), neighbours="add-remove", name="people")
-    assert repr(hidden) == "Table('people', Domain(v=Category(0, 1)), add-remove, size=private, edition='1')"
+    private = "how many is private, each row is a person, add-remove, edition 1"
+    assert repr(hidden) == f"<Table 'people': one column, {private}>"
+    assert str(hidden).split() == [
+        "people:",
+        *private.split(),
+        "column",
+        "kind",
+        "values",
+        "─" * 26,
+        "v",
+        "category",
+        "0,",
+        "1",
+    ]
 
 
 def test_a_dataset_is_neither_pickled_nor_copied(datasets):

@@ -70,7 +70,9 @@ def test_a_price_is_told_without_a_trace():
 
 def test_what_could_cost_more_than_was_allowed_is_refused_and_what_is_known_is_not():
     session = opened(max_price="1/1000")
-    with pytest.raises(dp.BudgetExceeded, match=r"could cost up to [0-9.]+ % of the budget, and 0.1 % was allowed"):
+    with pytest.raises(
+        dp.BudgetExceeded, match=r"could cost up to [0-9.]+ % of the budget .* max_price, which is 0.1 %"
+    ):
         session.ask("SELECT AVG(visits) FROM people WHERE sex = 'F'")
     assert session.ledger.spent().renyi == 0
     assert session.ask("SELECT COUNT(*) FROM people").source == "public"

@@ -211,11 +211,12 @@ class Inquiry:
         marginal = calibration.marginal(self.query, order, wanted)
         if calibration.terms.price is not None or marginal is None:
             return marginal
-        if not calibration.admits(marginal):
+        price = calibration.price(marginal)
+        if not calibration.admits(marginal) or price > self.answers.most * calibration.cap:
             return None
         alone = calibration.price(calibration.alone(self.query, order))
         # So that all that is paid about a scope stays below one and a half times what its questions cost alone.
-        return marginal if 2 * calibration.price(marginal) <= rented + 3 * alone else None
+        return marginal if 2 * price <= rented + 3 * alone else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -383,9 +384,11 @@ class AdaptiveAnswers:
         terms: SessionTerms,
         *,
         allowance: str | None = None,
+        most: Fraction = Fraction(1),
         rng: Rng | None = None,
     ) -> None:
-        self.table, self.facts, self.rng, self.sources = table, table.facts, rng, SOURCES
+        """most: a part of the budget; a marginal that costs more is not bought where one answer will do."""
+        self.table, self.facts, self.rng, self.sources, self.most = table, table.facts, rng, SOURCES, most
         self.charged_to: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
         self.calibration = Calibration(self.facts, ledger, terms, allowance=allowance)
         if terms.alpha is not None and terms.scopes is None:

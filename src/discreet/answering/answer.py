@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.answering import answer_words
 from discreet.answering.linear_query import constant, linear
 from discreet.data import Facts
+from discreet.display import Sheet, Shown
 from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.predicate import EVERYTHING
 from discreet.query import Count, GroupCount, KeyCount, Question, numbers, require_numbers, require_shallow
@@ -24,8 +26,8 @@ Cell = tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer:
-    """The answer to one question.
+class Answer(Shown):
+    """The answer to one question: prints as on the command line, and is a table in a notebook.
 
     columns      what the select list is called          rows    the answer as a table, in the order that was asked for
     intervals    for each row and column: None for what is grouped by, else (low, high), where the true value lies with
@@ -41,6 +43,7 @@ class Answer:
     population   a bound for the population that the rows were drawn from, as a fraction of the persons, if the owner
                  stated that they are a random sample
     ranks        of a quantile: how many ranks its middle draw may be off, besides its interval; otherwise None
+    size         the public number of persons, if it is known
 
     Inside a session an answer is about one linear query: its value is an array of the shape of the query's numbers,
     and these are known besides:
@@ -63,30 +66,33 @@ class Answer:
     columns: tuple[str, ...] = ()
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     intervals: list[tuple[Cell, ...]] = field(default_factory=list)
+    size: int | None = field(default=None, compare=False)
     missed: bool | None = field(default=None, compare=False)
     question: Any = field(default=None, compare=False)
     beta: Fraction | None = field(default=None, compare=False)
     errors: Any = field(default=None, compare=False)
 
+    def sheet(self) -> Sheet:
+        return answer_words.sheet(self)
+
     def __repr__(self) -> str:
-        parts = [
-            f"value={self.value!r}",
-            f"error_bound={self.error_bound:g}"
-            if isinstance(self.error_bound, float)
-            else f"error_bound={self.error_bound!r}",
-            f"source={self.source!r}",
-        ]
-        parts += [f"price={self.price}", f"unit={self.unit!r}"]
-        parts += [f"fraction={self.fraction:.4g}"] if isinstance(self.fraction, float) else []
-        parts += [f"population={self.population:.4g}"] if self.population is not None else []
-        return f"Answer({', '.join(parts)}{', NOT PRIVATE: a testing ledger' if self.testing else ''})"
+        if self.question is not None:  # inside a session: the value is an array
+            return f"Answer({self.source})"
+        return f"Answer({answer_words.headline(self)}{'; NOT PRIVATE: a testing ledger' if self.testing else ''})"
 
     def frame(self, backend: str = "pandas") -> Any:
-        """The rows as a frame of pandas, polars or pyarrow."""
-        if not self.groups:
-            raise ParameterError("only the answer to a GROUP BY is a frame")
-        columns = {name: [row[place] for row in self.rows] for place, name in enumerate(self.columns)}
-        return frame_of(columns, backend)
+        """The answer as a frame of pandas, polars or pyarrow: its columns, and beside each number its ±, low and high.
+
+        low and high are the ends of the interval that the truth lies in; ± is the distance to the further one.
+        """
+        return frame_of(answer_words.frame_columns(self), backend)
+
+    def plot(self) -> Any:
+        """A matplotlib Figure: bars with intervals for categories, a line in a band for numbers and dates.
+
+        Needs the extra `report`.
+        """
+        return answer_words.plot(self)
 
 
 @dataclass(frozen=True, slots=True)

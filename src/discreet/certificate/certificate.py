@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from discreet.certificate.export import read_export, shape_errors, unique_keys
 from discreet.certificate.statement import FORMAT, Evidence, catalogue, readable
 from discreet.core import Json, LedgerMismatch, ParameterError, canonical, digest, exact
+from discreet.display import Sentence
 from discreet.ledger import Body, Ledger
 
 _ROUNDED = ("alone.epsilon", "original.renyi")  # floats: another machine may differ in their last bits
@@ -37,8 +38,8 @@ class Charged(Protocol):
     def hash(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Certificate(Sentence):
     """One certificate; `record` is what it says."""
 
     text: str

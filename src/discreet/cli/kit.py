@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 import discreet as dp
-from discreet.describe import one_line as one_line
+from discreet.display import WIDE, CellTable, Pairs, Sheet
+from discreet.display import one_line as one_line
 from discreet.errors import BudgetExceeded, SchemaError, UnsupportedQuery
 from discreet.errors import DiscreetError as DiscreetError
 from discreet.errors import ParameterError as ParameterError
@@ -237,7 +238,6 @@ def schema_at(path: Path) -> tuple[Any, Path]:
 Lines = Sequence[tuple[str, object]]
 """Names, each with a sentence."""
 
-_NARROW = 76  # columns of a terminal: below this a table of five or six columns becomes a list
 _MARK = "rehearsal | "
 
 
@@ -274,7 +274,7 @@ class Output:
     @property
     def wide(self) -> bool:
         """Whether a table of five or six columns is easier to read than a list."""
-        return self.width >= _NARROW
+        return self.width >= WIDE
 
     def say(self, text: str, *, style: str | None = None) -> None:
         """Print a line or a paragraph."""
@@ -287,6 +287,11 @@ class Output:
             lines = textwrap.fill(text, self.width, initial_indent=indent, subsequent_indent=f"{indent}  ")
             self.say(lines, style=style)
 
+    def sheet(self, sheet: Sheet) -> None:
+        """Print what an object shows of itself."""
+        if not self.as_json:
+            sheet.write(self.console)
+
     def copyable(self, text: str) -> None:
         """Print a line that may be copied: the terminal may break it, we do not."""
         if not self.as_json:
@@ -294,28 +299,11 @@ class Output:
 
     def facts(self, lines: Lines) -> None:
         """Print names and sentences in two columns; a sentence is wrapped under itself."""
-        if self.as_json:
-            return
-        indent = " " * (max(len(name) for name, _ in lines) + 2)
-        width = max(len(indent) + 12, self.width)
-        for name, text in lines:
-            first, *rest = textwrap.wrap(one_line(text), width, initial_indent=indent, subsequent_indent=indent)
-            self.copyable("\n".join([name.ljust(len(indent)) + first[len(indent) :], *rest]))
+        self.sheet(Sheet.of(Pairs(lines)))
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print rows in columns; a cell that does not fit the width is wrapped, never cut."""
-        from rich import box
-        from rich.table import Table
-
-        if self.as_json:
-            return
-        shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for place, header in enumerate(headers):
-            numeric = bool(rows) and {type(row[place]) for row in rows} <= {int, float}
-            shown.add_column(header, overflow="fold", justify="right" if numeric else "left")
-        for row in rows:
-            shown.add_row(*(one_line(f"{cell:,}" if type(cell) is int else cell) for cell in row))
-        self.console.print(shown)
+        self.sheet(Sheet.of(CellTable(headers, rows)))
 
     def result(self, record: dict[str, Any]) -> None:
         """Print one JSON object, if --json asked for it."""

@@ -80,7 +80,7 @@ def learn(
             save=save,
             force=force,
             record=record,
-            show=lambda made, paid: rule_view.show(at, schema, made, paid, others),
+            show=lambda _, made, paid: rule_view.show(at, schema, made, paid, others),
             text=f"learning a {kind}",
         )
     if stopped:

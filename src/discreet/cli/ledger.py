@@ -1,6 +1,6 @@
 """`discreet ledger create | show | allow | verify | certificate | reconcile | export`: the owner's work.
 
-PATH is a ledger's file, or a .toml schema that names one. `ledger_show` shows a ledger.
+PATH is a ledger's file, or a .toml schema that names one. `discreet.ledger.summary` is what `show` says.
 """
 
 from __future__ import annotations
@@ -124,12 +124,12 @@ def show(path: Path, everything: bool, as_json: bool) -> None:
         discreet ledger show people.toml --all
         discreet ledger show people.ledger --json
     """
-    from discreet.cli.ledger_show import display, summary
+    from discreet.ledger.summary import sheet, summary
 
     book = ledger_at(path)
     output = Output(as_json=as_json, rehearsal=book.identity.rehearsal)
     shown = summary(book, last=None if everything or as_json else 20)
-    display(book, shown, output)
+    output.sheet(sheet(book, shown, width=output.width))
     output.result(shown)
 
 

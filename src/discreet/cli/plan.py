@@ -235,25 +235,10 @@ def _listed(columns: Sequence[str]) -> str:
 
 
 def _show(made: Plan, about: str, shape: dict[str, Any], output: Output) -> None:
-    titles, rows = made.table()
-    output.say(made.head)
     if shape.get("features"):
         model = f"{one_line(shape['target'])} from {_listed(shape['features'])}"
         about = f"{model}: d {dict(made.numbers)['d']}, and an intercept"
-    for line in (about, f"units: {made.units}" if made.units else ""):
-        if line:
-            output.say(line, style="dim")
-    if not rows:
-        output.say("No method promises anything here.")
-    elif output.wide:
-        output.table(titles, rows)
-    for method, *cells in rows if not output.wide else ():
-        output.say(method, style="bold")
-        for title, cell in zip(titles[1:], cells, strict=True):
-            if cell != "-":
-                output.hang(f"{title} {cell}", "  ")
-    for note in made.notes():
-        output.say(note, style="dim")
+    output.sheet(made.sheet(about))
     if made.taken is not None and made.taken.method != made.rows[0].method:
         output.say(_BY_NAME, style="dim")
 

@@ -9,8 +9,8 @@ import click
 
 import discreet as dp
 from discreet.cli.kit import FILE, JSON, Command, Output, ParameterError, ledger_at, one_line, schema_at
-from discreet.cli.ledger_show import charges
-from discreet.cli.price_view import cost
+from discreet.describe import mechanism_name, purpose
+from discreet.ledger.summary import charges, cost, in_words
 
 if TYPE_CHECKING:
     from discreet.report import Part
@@ -46,8 +46,9 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
     last = book.entry(book.length())
     with output.working("drawing"):
         parts = _parts(book, _protects(path, book), last, everything)
-    lead = f"Everything that is released about these people through this ledger keeps one promise, {book.budget}, "
-    lead += f"together. {dp.exact.percent(used, up=True)} of it is used."
+    so_far = in_words(book)
+    promise = f"Everything that is released about these people through this ledger keeps one promise, {book.budget}"
+    lead = f"{so_far[:1].upper()}{so_far[1:]}. {promise}, together."
     title = f"The privacy budget of {one_line(book.identity.name)}"
     pages.write_page(out, pages.page(title, parts, lead=lead), force=force)
     plots = sum(type(part) is pages.Plot for part in parts)
@@ -128,7 +129,7 @@ def _allowances(book: dp.Ledger) -> list[Part]:
 
 def _charges(book: dp.Ledger, everything: bool) -> Part:
     """The last charges in words; without --everything nothing about columns, questions or memos."""
-    from discreet.report import Grid, mechanism_name
+    from discreet.report import Grid
 
     count = book.store.count("charge")
     rows = [
@@ -138,12 +139,12 @@ def _charges(book: dp.Ledger, everything: bool) -> Part:
             mechanism_name(each["mechanism"]),
             "–" if each["of_budget"] is None else cost(each["of_budget"]),
             each["state"],
-            *((one_line(each["asked"]), one_line(each["memo"])) if everything else ()),
+            *((purpose(each["asked"], each["memo"], each["mechanism"]),) if everything else ()),
         )
         for each in charges(book, most=_MOST_CHARGES)
     ]
     last = f" The last {len(rows)} of {count:,} are shown." if len(rows) < count else ""
     hidden = "" if everything else " What was asked, and memos, are left out."
     caption = f"The charges, each as a part of the budget.{last}{hidden}" if rows else "There are no charges yet."
-    columns = ("entry", "day", "mechanism", "of the budget", "state", *(("asked", "memo") if everything else ()))
+    columns = ("entry", "day", "mechanism", "of the budget", "state", *(("what was asked",) if everything else ()))
     return Grid(columns, rows, caption)

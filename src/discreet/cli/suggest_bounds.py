@@ -18,10 +18,10 @@ from typing import Any
 import click
 
 import discreet as dp
-from discreet.cli.columns import plain
 from discreet.cli.files import reserved
 from discreet.cli.kit import Command, OpenTable, ParameterError, price_options, table_options, take_cost
 from discreet.cli.price_view import receipt
+from discreet.data.declaration import plain
 
 _BOUNDS = ("low", "high", "step")
 

@@ -61,6 +61,7 @@ import numpy.typing as npt
 
 from discreet.core import Codes, Floats, Mask, ParameterError, SchemaError, exact, unpacked
 from discreet.data import calendar
+from discreet.display import CellTable, Sheet, Shown
 
 Level = str | int | bool
 MAX_CODES = 2**62
@@ -799,7 +800,7 @@ Column = Category | Number | Date | Timestamp | AnyNumber | Text | Vector | Bits
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Domain(Mapping[str, Column]):
+class Domain(Shown, Mapping[str, Column]):
     """Column names and what may be in them: Domain(age=Number(0, 120, step=1)), Domain({"weird name": Category("a")}).
 
     The order of the columns is part of a domain.
@@ -862,6 +863,11 @@ class Domain(Mapping[str, Column]):
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def sheet(self) -> Sheet:
+        """The columns, their kinds, and what each may hold."""
+        rows = [(name, *in_words(column)) for name, column in self.columns]
+        return Sheet.of(CellTable(("column", "kind", "values"), rows))
 
     def __repr__(self) -> str:
         if all(name.isidentifier() for name in self.names):
@@ -944,3 +950,23 @@ def matches(value: object) -> list[tuple[str, Level]]:
     if number.denominator != 1:
         return []
     return [("whole", int(number)), *([("boolean", bool(number))] if number in (0, 1) else [])]
+
+
+def in_words(column: Any) -> tuple[str, str]:
+    """A declared column for people: its kind, and what it may hold."""
+    if column.categorical:
+        special = [(column.other, "everything else"), (column.missing, "missing")]
+        levels = [str(level) for level in column.levels if level not in (column.other, column.missing)]
+        said = [*levels, *(f"{level} ({word})" for level, word in special if level is not None)]
+        return "category", ", ".join(said)
+    missing = ", or missing" if getattr(column, "missing", False) else ""
+    if column.calendar:
+        return type(column).__name__.lower(), f"{column.low} to {column.high} in steps of a {column.step}{missing}"
+    if hasattr(column, "length"):
+        return "text", f"not listed, {column.length} characters are kept{missing}"
+    if column.bounded:
+        low, high, step = map(spell, (column.low, column.high, column.step))
+        return "number", f"{low} to {high} in steps of {step}{missing}"
+    if column.coded and column.ordered:
+        return "any number", f"without bounds{missing}"
+    return type(column).__name__.lower(), repr(column)

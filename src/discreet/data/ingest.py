@@ -26,11 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import Codes, Neighbours, ParameterError, SchemaError, Words, exact
+from discreet.data import declaration
 from discreet.data.domain import Column, Domain
 from discreet.data.encoding import Frame, Values, encode_any, require_held
 from discreet.data.files import Scan
 from discreet.data.rows import MAX_ROWS, Batch, Facts, Filter, Identity, Slice, Summed, Texts, refuse_to_leave, sum_of
 from discreet.data.slices import slices_of
+from discreet.display import Sheet, Shown, one_line
 
 FIRST_EDITION = "1"
 """The edition of a table whose owner declares none."""
@@ -45,7 +47,7 @@ Stored = dict[str, npt.NDArray[Any]]
 Ids = tuple[Words, Words]
 
 
-class PrivateRows:
+class PrivateRows(Shown):
     """What every dataset has: facts, identity, source and the two doors. It prints its declaration, never its rows."""
 
     __slots__ = ("__weakref__", "facts", "identity", "source")
@@ -86,12 +88,13 @@ class PrivateRows:
         """Nothing to check for rows in memory."""
 
     def __repr__(self) -> str:
-        facts, identity = self.facts, self.identity
-        unit = "" if identity.unit is None else f", unit={identity.unit!r}"
-        size = "private" if facts.size is None else facts.size
-        edition = "" if facts.edition is None else f", edition={facts.edition!r}"
-        declared = f"{identity.name!r}, {facts.domain!r}, {facts.neighbours}{unit}, size={size}{edition}"
-        return f"{type(self).__name__}({declared})"
+        columns = "one column" if len(self.facts.domain) == 1 else f"{len(self.facts.domain)} columns"
+        name = f"{type(self).__name__} {one_line(self.identity.name)!r}"
+        return f"<{name}: {columns}, {declaration.people(self.facts, self.identity)}>"
+
+    def sheet(self) -> Sheet:
+        """What is declared; never a row."""
+        return declaration.sheet(self.facts, self.identity)
 
     __reduce_ex__ = refuse_to_leave
     __copy__ = refuse_to_leave

@@ -53,6 +53,8 @@ from discreet.data import (
     Vector,
     Whole,
 )
+from discreet.display import Sheet, Shown
+from discreet.ledger import summary
 from discreet.ledger.durable import os_errors, remove
 from discreet.ledger.local import file_parts, memory_parts
 from discreet.ledger.mark import mark_file, state_directory
@@ -69,7 +71,7 @@ _FACTS_CLASSES: dict[str, type] = {
 }
 
 
-class Ledger:
+class Ledger(Shown):
     """One budget for one table; the package's docstring says how it works."""
 
     def __init__(self, store: Store) -> None:
@@ -307,6 +309,10 @@ class Ledger:
         warning = "NOT PRIVATE (testing), " if self.testing else ""
         warning += "REHEARSAL, " if self.identity.rehearsal else ""
         return f"<Ledger {where}: {warning}{self.identity.name!r}, {self.identity.neighbours}, {self.budget}>"
+
+    def sheet(self) -> Sheet:
+        """What is promised, spent and left, and what was asked last."""
+        return summary.sheet(self)
 
     # The owner's work.
 
