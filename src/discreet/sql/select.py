@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from discreet.data import Domain
 from discreet.errors import ParameterError
@@ -17,6 +17,7 @@ from discreet.row_functions import Fixed, Of, Plus, Power, Times, Value, check_v
 from discreet.sql.conditions import condition
 from discreet.sql.expressions import (
     Arithmetic,
+    Comoment,
     Exactly,
     Expression,
     KeyOf,
@@ -27,7 +28,6 @@ from discreet.sql.expressions import (
     Rising,
     Spread,
     SumFromMean,
-    Together,
     Total,
 )
 from discreet.sql.grammar import From, Item, Node, Ordering, SelectQuery, tree
@@ -217,8 +217,8 @@ class _Binder:
         columns = {called[each.name, name]: column for each in ordered for name, column in each.domain.items()}
         both: dict[str, Mapping[str, Meaning]] = {}
         for scope in (left, right):
-            meanings = [each for names in scope.names.values() for each in names.values()]
-            if scope.where != EVERYTHING or any(isinstance(each, Derived) for each in meanings):
+            said = [each for meanings in scope.names.values() for each in meanings.values()]
+            if scope.where != EVERYTHING or any(isinstance(each, Derived) for each in said):
                 reason = "a question in brackets is not joined"
                 raise self.asked.refused(
                     source.start, reason, "Join the tables themselves, and put conditions after WHERE."
@@ -472,8 +472,8 @@ class _Sentences:
                 scope.refuse(node, "ROUND needs a number of digits", "For example ROUND(AVG(x), 1).")
             return Rising(lambda value: _rounded(value, int(digits)), parts[0])
         if name in ("FLOOR", "CEIL", "CEILING", "SQRT") and len(parts) == 1:
-            function = {"FLOOR": math.floor, "SQRT": _root}.get(name, math.ceil)
-            return Rising(function, parts[0])
+            functions: dict[str, Callable[[Any], Any]] = {"FLOOR": math.floor, "SQRT": _root}
+            return Rising(functions.get(name, math.ceil), parts[0])
         if name in ("COALESCE", "GREATEST", "LEAST", "NULLIF", "ABS", "POWER", "POW", "IF"):
             return Made(_AFTER[name], parts, parts if name not in ("ABS", "POWER", "POW") else ())
         scope.refuse(node, f"{name} is not answered here", SHAPES)
@@ -632,7 +632,7 @@ class _Outputs(_Sentences):
         one, other = (self.moments(value, rows, squared=name == "CORR") for value in values)
         product = Times(*(self.centred(value)[0] for value in values))
         self.check(parts[0], product)
-        return Together(one, other, self.total(product, rows), name)
+        return Comoment(one, other, self.total(product, rows), name)
 
     def there(self, node: Node) -> Predicate:
         """The expression has a value."""
@@ -658,7 +658,7 @@ class _Outputs(_Sentences):
             return Count(where)
         names = [key.key for key in keys]
         if any(map(self.unlisted, keys)):
-            return self.common(names, where)
+            return cast("Question", self.common(names, where))
         if all(isinstance(name, str) for name in names):
             return Histogram(names, where)  # type: ignore[arg-type]
         return GroupCount(names, where)
@@ -751,14 +751,12 @@ class _Outputs(_Sentences):
 def key_order(keys: Sequence[GroupedBy], domain: Domain) -> list[int]:
     """The places of the keys in the order in which queries have them: plain columns as declared, then the others."""
     names = list(domain.names)
-    return sorted(
-        range(len(keys)),
-        key=lambda place: (
-            (names.index(keys[place].key), "")
-            if isinstance(keys[place].key, str)
-            else (len(names), repr(keys[place].key))
-        ),  # type: ignore[arg-type]
-    )
+
+    def rank(place: int) -> tuple[int, str]:
+        key = keys[place].key
+        return (names.index(key), "") if isinstance(key, str) else (len(names), repr(key))
+
+    return sorted(range(len(keys)), key=rank)
 
 
 def unit_of(scope: Scope, node: Node) -> str:
@@ -880,7 +878,7 @@ def _rounded(value: Any, digits: int) -> Any:
 
 
 def _round_even(value: Any) -> int:
-    return round(value)
+    return round(Fraction(value))
 
 
 def _root(value: Any) -> float:
@@ -928,7 +926,7 @@ def _listed(scope: Scope, node: Node, value: Any, *others: Any) -> bool | None:
 
 def _is(scope: Scope, node: Node, value: Any) -> bool:
     against, what = node.value
-    return (value is {"NULL": None, "TRUE": True, "FALSE": False}[what]) != against
+    return (value is {"NULL": None, "TRUE": True, "FALSE": False}[what]) is not bool(against)
 
 
 _CONDITIONS: dict[str, Callable[..., Any]] = {
