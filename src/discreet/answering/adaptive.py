@@ -47,7 +47,7 @@ import numpy as np
 from discreet.answering.answer import Answer
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
-from discreet.answering.measurement import Measured, group_cells, interval, own_error
+from discreet.answering.measurement import Measured, covers, group_cells, interval, own_error
 from discreet.answering.transcript import SEVERAL, SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods
 from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, ParameterError, Rng, record
@@ -546,6 +546,7 @@ class AdaptiveAnswers:
         request = self.request("answer", [record(query) for query in queries])
         if request.stored is None:
             mechanism, words = self._purchase(needed, parts, weights), queries[0].where.in_words()
+            self._require_covered(queries, mechanism)
             released = self.release(mechanism, words, request.name)
             price, entry = self.calibration.amount(released.price) or 0, released.entry
         else:
@@ -559,6 +560,13 @@ class AdaptiveAnswers:
             price = 0  # it stands once
         self._say(found, entry)
         return found
+
+    def _require_covered(self, queries: Sequence[Question], mechanism: Gaussian | Laplace | Marginals) -> None:
+        """Refuse to buy what would not answer: public, and found before anything is charged."""
+        domain, bought = self.facts.domain, [part.query for part in additive_parts(record(mechanism))]
+        for query in queries:
+            if not any(covers(one, query, domain) or one == self.calibration.counted(query) for one in bought):
+                raise ParameterError("what would be measured does not cover the question: nothing was spent")
 
     def _purchase(
         self, needed: list[Inquiry], parts: list[Question], weights: Weights, later: int = 0
