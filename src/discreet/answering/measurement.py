@@ -42,7 +42,7 @@ from discreet.hypothesis import Linear
 from discreet.mechanisms import NOISES, Gaussian, Laplace
 from discreet.query import Question, is_question
 
-SETS = 1 / 8  # the part of a histogram's failure that is kept for sums of its numbers
+SETS = 1 / 32  # the part of a histogram's failure that is kept for sums of its numbers
 _NORMAL = 1e-12  # below such a probability the normal tail is not taken: its remainder would count
 _FEW = 512  # layers of a sum, each by itself; of more, neighbours are bounded together
 _GROWTH = 1.01  # the largest number of cells in such a block over the smallest
