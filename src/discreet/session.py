@@ -435,8 +435,8 @@ class Session(Shown):
             return self._answers
         alpha, beta, rows, facts = self._terms.alpha, self._terms.beta, self._rows, self.table.facts
         if self.method == "auto":
-            named = {"allowance": self._allowance, "most": self._most, "rng": self._rng}
-            self._answers = AdaptiveAnswers(rows, self.ledger, self._terms, **named)
+            named = functools.partial(AdaptiveAnswers, allowance=self._allowance, most=self._most, rng=self._rng)
+            self._answers = named(rows, self.ledger, self._terms)
         else:
             if alpha is None:
                 raise ParameterError(f'method="{self.method}" needs alpha=, the fraction that answers may be off by')
@@ -514,10 +514,10 @@ class Session(Shown):
 
         cost  what was expected; if another price was charged, its epsilon is not known
         """
-        told = cost if cost is not None and cost == answer.price else self._cost([])
-        if told != answer.price:
-            told = Cost(answer.price, cap=told.cap, delta=told.delta)
-        answer = replace(answer, testing=self.ledger.testing, price=told, size=self.table.facts.size)
+        paid = cost if cost is not None and cost == answer.price else self._cost([])
+        if paid != answer.price:
+            paid = Cost(answer.price, cap=paid.cap, delta=paid.delta)
+        answer = replace(answer, testing=self.ledger.testing, price=paid, size=self.table.facts.size)
         if not self._sample or answer.fraction is None:
             return answer
         from discreet.answering import FAILURE, Disclosures, drift

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet import cli, errors, example
+from discreet import cli, errors, example, session
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -319,9 +319,7 @@ def test_the_pages_are_built_without_a_warning_and_load_nothing_from_elsewhere(t
 
 
 def test_the_readme_says_in_words_what_its_session_is_asked_for():
-    """The comment beside a session has its alpha and beta in percent."""
-    (found,) = re.findall(
-        r"alpha=([\d.]+), beta=([\d.]+)\)  # answers within (\d+) % .* (\d+) % sure", (ROOT / "README.md").read_text()
-    )
-    alpha, beta, within, sure = map(float, found)
-    assert (round(100 * alpha, 9), round(100 * (1 - beta), 9)) == (within, sure)
+    """The comment beside a session has the default price and beta in percent."""
+    text = (ROOT / "README.md").read_text()
+    (found,) = re.findall(r"dp.Session\(table, ledger\)  # a question costs (\d+) % .* (\d+) % sure", text)
+    assert list(map(int, found)) == [100 * session.PRICE, 95]
