@@ -28,7 +28,7 @@ def test_a_notebook_is_stored_without_outputs_and_as_its_writer_writes_it(path):
 @pytest.mark.filterwarnings("ignore")  # of zmq and asyncio
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_shows_public_things(path, tmp_path, monkeypatch):
-    for name in ("XDG_STATE_HOME", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
+    for name in ("DISCREET_STATE", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     ran = NotebookClient(nbformat.read(path, as_version=4), timeout=300, kernel_name="python3").execute()

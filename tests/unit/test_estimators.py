@@ -1071,7 +1071,7 @@ def test_missing_parameters_are_named_all_at_once():
         with pytest.raises(dp.errors.ParameterError, match=f"needs {len(names)} parameters") as refused:
             found.fit(X, LABELS)
         assert all(f"{name}, " in str(refused.value) for name in names)
-    with pytest.raises(dp.errors.ParameterError, match="needs 2 parameters.*epsilon.*bounds"):
+    with pytest.raises(dp.errors.ParameterError, match=r"needs 2 parameters.*epsilon.*bounds"):
         dp.Mean().fit(X[:, 0])
     with pytest.raises(dp.errors.ParameterError, match="row_norm must be given"):  # one alone, as it is read
         dp.LogisticRegression(epsilon=1, classes=(0, 1)).fit(X, LABELS)
