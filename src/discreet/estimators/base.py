@@ -238,12 +238,12 @@ _WORDS = {
 def require_parameters(asked: PrivateEstimator, *, table: bool) -> None:
     """Refuse a fit that lacks several parameters, with all of them in one message.
 
-    One alone is refused where it is read. A table brings bounds, classes and lengths.
+    One alone is refused where it is read, and so is an allowance, first. A table brings bounds, classes and lengths.
     """
     needed = [name for name in asked.NEEDS if not table or name == "k"]
     missing = ["epsilon"] if asked.epsilon is None and asked.ledger is None else []
     missing += [name for name in needed if getattr(asked, name) is None]
-    if len(missing) < 2:
+    if len(missing) < 2 or asked.allowance is not None:
         return
     listed = "; ".join(_WORDS[name] for name in missing)
     raise ParameterError(f"{type(asked).__name__} needs {len(missing)} parameters, from public knowledge: {listed}")
