@@ -64,7 +64,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.core import DiscreetError, Neighbours, ParameterError, SchemaError, exact
+from discreet.core import (
+    DiscreetError,
+    Neighbours,
+    Pairs,
+    Paragraph,
+    ParameterError,
+    SchemaError,
+    Sheet,
+    Shown,
+    exact,
+    one_line,
+)
 from discreet.data import (
     FIRST_EDITION,
     AnyNumber,
@@ -86,7 +97,6 @@ from discreet.data import (
     priced_relation,
     require_columns,
 )
-from discreet.display import Pairs, Paragraph, Sheet, Shown, one_line
 from discreet.rehearsal import PEOPLE, made_up, made_up_tables
 
 FILL_IN = "FILL IN"

@@ -20,10 +20,22 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from discreet.core import AboveMaxPrice, Cost, Exact, ParameterError, Priced, Rng, Unproven, exact
+from discreet.core import (
+    AboveMaxPrice,
+    Cost,
+    Exact,
+    Pairs,
+    ParameterError,
+    Priced,
+    Rng,
+    Sheet,
+    Shown,
+    Unproven,
+    exact,
+    one_line,
+)
 from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain
 from discreet.data.declaration import sheet as declaration_sheet
-from discreet.display import Pairs, Sheet, Shown, one_line
 from discreet.ledger import Ledger, check_table
 from discreet.query import Count, Histogram, KeyCount, Question, Sum, is_question
 

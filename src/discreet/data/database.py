@@ -24,12 +24,22 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.core import Codes, Neighbours, ParameterError, SchemaError, exact
+from discreet.core import (
+    Block,
+    Codes,
+    Neighbours,
+    Paragraph,
+    ParameterError,
+    SchemaError,
+    Sheet,
+    Shown,
+    exact,
+    one_line,
+)
 from discreet.data.domain import Column, Domain, near_misses
 from discreet.data.ingest import PrivateRows, Stored, batches_of, facts_of
 from discreet.data.rows import Batch, Facts, Identity, Texts, refuse_to_leave
 from discreet.data.table import BLOCK, Table
-from discreet.display import Block, Paragraph, Sheet, Shown, one_line
 
 JOIN = " join "
 

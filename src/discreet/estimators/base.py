@@ -34,13 +34,14 @@ from discreet.core import (
     Guarantee,
     Neighbours,
     ParameterError,
+    Sentence,
     Share,
+    Sheet,
     caps_of,
     exact,
     record,
 )
 from discreet.data import Dataset
-from discreet.display import Sentence, Sheet
 from discreet.estimators import model_file, model_words
 from discreet.estimators.replay import Request
 from discreet.ledger import Ledger, price_from

@@ -9,9 +9,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from discreet.core import exact
+from discreet.core import EMPTY, WIDE, CellTable, Pairs, Paragraph, Sheet, exact, one_line
 from discreet.describe import asked, mechanism_name, purpose
-from discreet.display import EMPTY, WIDE, CellTable, Pairs, Paragraph, Sheet, one_line
 from discreet.ledger.state import price_from
 
 Ledger = Any
