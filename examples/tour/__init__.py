@@ -69,7 +69,7 @@ def run(*arguments: object) -> str:
 
 def _installed() -> None:
     """Say now what would be missing in the middle."""
-    missing = [name for name in ("duckdb", "pyarrow", "sqlglot") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("duckdb", "pyarrow") if importlib.util.find_spec(name) is None]
     if missing:
         raise dp.errors.ParameterError(
             f"the tour reads Parquet and SQL, and {', '.join(missing)} is not installed: pip install 'discreet[sql]'"

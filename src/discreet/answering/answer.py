@@ -32,8 +32,8 @@ class Answer(Shown):
     columns      what the select list is called          rows    the answer as a table, in the order that was asked for
     intervals    for each row and column: None for what is grouped by, else (low, high), where the true value lies with
                  probability 1 - beta, over the whole session, all of them at once
-    value        a number; for GROUP BY a dict from each group to its number; of several aggregates a dict from each name
-                 to its number, or from each group to such a dict
+    value        a number; for GROUP BY a dict from each group to its number; of several aggregates a dict from each
+                 name to its number, or from each group to such a dict
     error_bound  no number is further off than this, by its interval; of several aggregates a dict from each name to its
                  bound. Infinite only where nothing is known
     source       "cache", "hypothesis", "measurement", "direct", "workload" or "public": where it came from
@@ -115,8 +115,8 @@ class Assembly:
     def __init__(self, statement: Statement, facts: Facts, text: str = "") -> None:
         self.statement, self.facts, self.text = statement, facts, text
         questions, self.quantiles, self.order = statement.questions, statement.quantiles, statement.axes
-        unlisted = [each for each in questions if isinstance(each, KeyCount)]
-        self.unlisted = unlisted[0] if unlisted else None
+        unlisted: list[Any] = [each for each in questions if isinstance(each, KeyCount)]
+        self.unlisted: KeyCount | None = unlisted[0] if unlisted else None
         self.questions = [each for each in questions if each not in unlisted]
         if unlisted and (self.questions or self.quantiles or len(unlisted) > 1):
             raise ParameterError("by keys that nobody listed only COUNT(*) is answered")
@@ -323,7 +323,7 @@ def _off(found: Estimate) -> float:
     return _rounded_up(max(value - found.ends[0], found.ends[1] - value, 0.0))
 
 
-def asked_directly(query: Question, facts: Facts) -> Statement:
+def asked_directly(query: Any, facts: Facts) -> Statement:
     """A query as a question: what it would be in SQL."""
     keys = tuple(
         GroupedBy(

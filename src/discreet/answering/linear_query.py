@@ -66,7 +66,7 @@ def require_linear(query: Question, domain: Domain) -> Linear:
     return form
 
 
-def _form(query: Question, domain: Domain) -> Linear:
+def _form(query: Any, domain: Domain) -> Linear:
     scope, outputs = list(scope_of(query, domain)), query.shape(domain)
     shape = [domain.column(name).size for name in scope]
     batch = all_cells(tuple(scope), domain)

@@ -31,7 +31,9 @@ def questions(text: str) -> list[Written]:
     found, rest = ended(text)
     if not found:
         lines = enumerate(text.splitlines(), 1)
-        return [Written(line.strip(), (0,), number) for number, line in lines if line.strip() and not _comment(line)]
+        return [
+            Written(line.strip(), (0,), number) for number, line in lines if line.strip(" \t;") and not _comment(line)
+        ]
     return [*found, *([rest] if rest is not None else [])]
 
 

@@ -113,11 +113,9 @@ def moment(scope: Scope, node: Node, name: str) -> Any:
 def _check_names(scope: Scope, node: Node) -> None:
     """Beside a declared column, a name that is not declared is most likely a text without its quotes."""
     for part, other in (node.parts, node.parts[::-1]):
-        if part.kind == "name" and part.value[0] is None and not scope.understood(part.value[1]):
-            if scope.column(other) is not None:
-                scope.refuse(
-                    part, f"{shown(part.value[1])} is not a column", "Texts are written in single quotes: 'F'."
-                )
+        unknown = part.kind == "name" and part.value[0] is None and not scope.understood(part.value[1])
+        if unknown and scope.column(other) is not None:
+            scope.refuse(part, f"{shown(part.value[1])} is not a column", "Texts are written in single quotes: 'F'.")
 
 
 def solved(scope: Scope, node: Node, wanted: bool) -> Predicate | None:

@@ -77,8 +77,7 @@ def date_trunc(scope: Scope, node: Node, unit: Any, value: Any) -> Any:
         case "DAY":
             return day
         case "HOUR" | "MINUTE" as small if isinstance(moment, datetime.datetime):
-            cut = {"minute": 0} if small == "HOUR" else {}
-            return moment.replace(second=0, microsecond=0, **cut)
+            return moment.replace(minute=0 if small == "HOUR" else moment.minute, second=0, microsecond=0)
     scope.refuse(node, f"DATE_TRUNC of {shown(str(unit))} is not answered", "Units: year, quarter, month, week, day.")
 
 

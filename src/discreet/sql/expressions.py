@@ -170,7 +170,7 @@ def _quotient(
 
 
 def _within(value: float, low: float, high: float, ends: tuple[float, float]) -> Estimate:
-    """A value and an interval cut to what is possible. Outside the good event they may miss it: then one end is left."""
+    """A value and an interval cut to what is possible; outside the good event they may miss it, and an end is left."""
     low, high = (min(max(each, ends[0]), ends[1]) for each in (low, high))
     return Estimate(min(max(value, low), high), low, high)
 
@@ -257,7 +257,7 @@ def _of_sample(found: Estimate, people: tuple[float, float, float], ends: tuple[
 
 
 @dataclass(frozen=True, slots=True)
-class Together(Expression):
+class Comoment(Expression):
     """COVAR_POP, COVAR_SAMP and CORR of two values over the rows that have both."""
 
     aggregate: ClassVar[bool] = True

@@ -13,7 +13,7 @@ What the tree means is decided elsewhere, again over a list. Nothing here, or th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -334,7 +334,7 @@ class _Reader:
     def expression(self) -> Node:
         return self.chained("OR", lambda: self.chained("AND", self.negated))
 
-    def chained(self, word: str, part: Any) -> Node:
+    def chained(self, word: str, part: Callable[[], Node]) -> Node:
         found = [part()]
         while self.take(word):
             found.append(part())
@@ -403,7 +403,7 @@ class _Reader:
     def added(self) -> Node:
         return self.row_of(("+", "-"), lambda: self.row_of(("*", "/", "//", "%"), self.signed))
 
-    def row_of(self, signs: tuple[str, ...], part: Any) -> Node:
+    def row_of(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:
         found, many = part(), 0
         while self.at(*signs):
             sign, start = self.here.kind, self.here.start
@@ -419,7 +419,8 @@ class _Reader:
     def signed(self) -> Node:
         minus = self.take("-")
         if minus is None:
-            self.take("+") if self.next_is("number") else None
+            if self.next_is("number"):
+                self.take("+")
             return self.cast()
         self.deeper(minus.start)
         found = Node("minus", minus.start, (self.signed(),))

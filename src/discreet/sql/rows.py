@@ -107,7 +107,7 @@ def of_codes(name: str, column: Column, codes: Sequence[int]) -> Predicate:
     if len(codes) == column.size:
         return And()
     present = [code for code in codes if code != column.missing_code]
-    ways = [Missing(name)] if len(present) < len(codes) else []
+    ways: list[Predicate] = [Missing(name)] if len(present) < len(codes) else []
     if column.categorical:
         values: list[Any] = [column.value(code) for code in present]
         ways += [] if not values else [Equals(name, values[0]) if len(values) == 1 else Among(name, values)]
@@ -140,7 +140,7 @@ def compiled(scope: Scope, node: Node) -> Run:
     """The expression as a function of the values of a row's columns."""
     scope, node = scope.through(node)
     if node.kind == "name":
-        name = scope.meaning(node)
+        name = str(scope.meaning(node))
         return lambda row: row[name]
     if node.kind in ("number", "text", "boolean", "null"):
         literal = node.value
@@ -267,7 +267,7 @@ def like(scope: Scope, node: Node, value: Any, pattern: Any) -> bool:
     for each in (value, pattern):
         if type(each) is not str:
             scope.refuse(node, f"LIKE is answered for texts, found {kind_of(each)}", "For example name LIKE 'A%'.")
-    against, loose = node.value
+    against, loose = (bool(each) for each in node.value)
     sign = {"%": ".*", "_": "."}
     shape = "".join(sign.get(each) or re.escape(each) for each in pattern)
     shape = re.sub(r"(\.\*)+", ".*", shape)
@@ -281,10 +281,10 @@ def _is(scope: Scope, node: Node) -> Run:
     def run(row: dict[str, Any]) -> bool:
         value = part(row)
         if what == "NULL":
-            return (value is None) != against
+            return (value is None) is not bool(against)
         if value is not None:
             as_truth(scope, node, value)
-        return (value is (what == "TRUE")) != against
+        return (value is (what == "TRUE")) is not bool(against)
 
     return run
 

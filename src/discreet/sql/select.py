@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from discreet.data import Domain
 from discreet.errors import ParameterError
@@ -17,6 +17,7 @@ from discreet.row_functions import Fixed, Of, Plus, Power, Times, Value, check_v
 from discreet.sql.conditions import condition
 from discreet.sql.expressions import (
     Arithmetic,
+    Comoment,
     Exactly,
     Expression,
     KeyOf,
@@ -27,7 +28,6 @@ from discreet.sql.expressions import (
     Rising,
     Spread,
     SumFromMean,
-    Together,
     Total,
 )
 from discreet.sql.grammar import From, Item, Node, Ordering, SelectQuery, tree
@@ -192,9 +192,9 @@ class _Binder:
     def join(self, source: From) -> Scope:
         """Tables joined by the person: each row is one person's, with what other tables say about them."""
         assert source.joined is not None
-        left, right = (self.scope(each) for each in source.joined)
         if not self.asked.several:
             raise self.asked.refused(source.start, "a join is not answered", self.asked.one_table)
+        left, right = (self.scope(each) for each in source.joined)
         tables = (*left.tables, *right.tables)
         names = [each.name for each in tables]
         if len(tables) > 2:
@@ -217,8 +217,8 @@ class _Binder:
         columns = {called[each.name, name]: column for each in ordered for name, column in each.domain.items()}
         both: dict[str, Mapping[str, Meaning]] = {}
         for scope in (left, right):
-            meanings = [each for names in scope.names.values() for each in names.values()]
-            if scope.where != EVERYTHING or any(isinstance(each, Derived) for each in meanings):
+            said = [each for meanings in scope.names.values() for each in meanings.values()]
+            if scope.where != EVERYTHING or any(isinstance(each, Derived) for each in said):
                 reason = "a question in brackets is not joined"
                 raise self.asked.refused(
                     source.start, reason, "Join the tables themselves, and put conditions after WHERE."
@@ -443,7 +443,8 @@ class _Sentences:
         maker = _CONDITIONS.get(node.kind)
         if maker is None:
             self.scope.refuse(node, "this is not answered here", SHAPES)
-        parts = tuple(self.expression(part) for part in node.parts)
+        joins = node.kind in ("and", "or", "not")
+        parts = tuple(self.truth(part) if joins else self.expression(part) for part in node.parts)
         scope = self.scope
         return Made(lambda *values: maker(scope, node, *values), parts, truth=True)
 
@@ -471,15 +472,15 @@ class _Sentences:
                 scope.refuse(node, "ROUND needs a number of digits", "For example ROUND(AVG(x), 1).")
             return Rising(lambda value: _rounded(value, int(digits)), parts[0])
         if name in ("FLOOR", "CEIL", "CEILING", "SQRT") and len(parts) == 1:
-            function = {"FLOOR": math.floor, "SQRT": _root}.get(name, math.ceil)
-            return Rising(function, parts[0])
+            functions: dict[str, Callable[[Any], Any]] = {"FLOOR": math.floor, "SQRT": _root}
+            return Rising(functions.get(name, math.ceil), parts[0])
         if name in ("COALESCE", "GREATEST", "LEAST", "NULLIF", "ABS", "POWER", "POW", "IF"):
             return Made(_AFTER[name], parts, parts if name not in ("ABS", "POWER", "POW") else ())
         scope.refuse(node, f"{name} is not answered here", SHAPES)
 
     def case(self, node: Node) -> Expression:
         pairs, otherwise = cases(node)
-        conditions = [self.expression(each) for each, _ in pairs]
+        conditions = [self.truth(each) for each, _ in pairs]
         results = [self.expression(each) for each in (*(value for _, value in pairs), otherwise)]
         many = len(conditions)
 
@@ -488,6 +489,13 @@ class _Sentences:
             return values[many + place]
 
         return Made(choose, (*conditions, *results), tuple(results))
+
+    def truth(self, node: Node) -> Expression:
+        """A condition on what was released."""
+        found = self.expression(node)
+        if not (isinstance(found, Made) and found.truth) and node.kind != "boolean":
+            self.scope.refuse(node, "a condition is expected here", "For example HAVING COUNT(*) > 100.")
+        return found
 
     # The statement.
 
@@ -532,7 +540,7 @@ class _Outputs(_Sentences):
             reason = "a question without COUNT, SUM, AVG or a quantile is not answered: rows are not shown"
             raise self.scope.asked.refused(query.items[0].start, reason, SHAPES)
         outputs = tuple(self.output(item) for item in query.items)
-        having = None if query.having is None else self.expression(query.having)
+        having = None if query.having is None else self.truth(query.having)
         if having is not None and query.group is None:
             raise self.scope.asked.refused(query.having.start, "HAVING is answered with GROUP BY only", SHAPES)  # type: ignore[union-attr]
         made = Statement(
@@ -624,7 +632,7 @@ class _Outputs(_Sentences):
         one, other = (self.moments(value, rows, squared=name == "CORR") for value in values)
         product = Times(*(self.centred(value)[0] for value in values))
         self.check(parts[0], product)
-        return Together(one, other, self.total(product, rows), name)
+        return Comoment(one, other, self.total(product, rows), name)
 
     def there(self, node: Node) -> Predicate:
         """The expression has a value."""
@@ -650,7 +658,7 @@ class _Outputs(_Sentences):
             return Count(where)
         names = [key.key for key in keys]
         if any(map(self.unlisted, keys)):
-            return self.common(names, where)
+            return cast("Question", self.common(names, where))
         if all(isinstance(name, str) for name in names):
             return Histogram(names, where)  # type: ignore[arg-type]
         return GroupCount(names, where)
@@ -743,14 +751,12 @@ class _Outputs(_Sentences):
 def key_order(keys: Sequence[GroupedBy], domain: Domain) -> list[int]:
     """The places of the keys in the order in which queries have them: plain columns as declared, then the others."""
     names = list(domain.names)
-    return sorted(
-        range(len(keys)),
-        key=lambda place: (
-            (names.index(keys[place].key), "")
-            if isinstance(keys[place].key, str)
-            else (len(names), repr(keys[place].key))
-        ),  # type: ignore[arg-type]
-    )
+
+    def rank(place: int) -> tuple[int, str]:
+        key = keys[place].key
+        return (names.index(key), "") if isinstance(key, str) else (len(names), repr(key))
+
+    return sorted(range(len(keys)), key=rank)
 
 
 def unit_of(scope: Scope, node: Node) -> str:
@@ -853,7 +859,7 @@ class _Outer(_Sentences):
         )
 
     def where(self, query: SelectQuery) -> Expression | None:
-        return None if query.where is None else self.expression(query.where)
+        return None if query.where is None else self.truth(query.where)
 
 
 # Functions and conditions of released values; NULL is None.
@@ -872,7 +878,7 @@ def _rounded(value: Any, digits: int) -> Any:
 
 
 def _round_even(value: Any) -> int:
-    return round(value)
+    return round(Fraction(value))
 
 
 def _root(value: Any) -> float:
@@ -920,7 +926,7 @@ def _listed(scope: Scope, node: Node, value: Any, *others: Any) -> bool | None:
 
 def _is(scope: Scope, node: Node, value: Any) -> bool:
     against, what = node.value
-    return (value is {"NULL": None, "TRUE": True, "FALSE": False}[what]) != against
+    return (value is {"NULL": None, "TRUE": True, "FALSE": False}[what]) is not bool(against)
 
 
 _CONDITIONS: dict[str, Callable[..., Any]] = {

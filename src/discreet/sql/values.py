@@ -23,7 +23,7 @@ _RISING = ("FLOOR", "CEIL", "CEILING", "ROUND", "DATE_TRUNC", "YEAR", "WIDTH_BUC
 
 @dataclass(frozen=True, slots=True)
 class GroupedBy:
-    """What groups are made of: a key, the labels of its groups in order, and what it is called. A Text has no labels."""
+    """What groups are made of: a key, the labels of its groups in order (a Text has none), and what it is called."""
 
     key: Key
     labels: tuple[Any, ...]
