@@ -1,7 +1,7 @@
 """The owner's work: `discreet ledger` create, init-postgres, show, allow, verify, certificate, reconcile and export.
 
-PATH is a ledger's file or its address in PostgreSQL, or a .toml schema that names one. `discreet.ledger.summary` is what
-`show` says.
+PATH is a ledger's file or its address in PostgreSQL, or a .toml schema that names one. `ledger.summary` is what `show`
+says.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ person's rows, as the declared columns encode them, and of the declared name of 
 rows or of the order of the file: a person's rows are ordered by a keyed 64-bit mix of their codes and the first k are
 kept. The key is derived from the name, so that the choice looks random and two tables choose differently. Equal rows
 are interchangeable. A person is known by an identifier: a whole number, used exactly, or a text, used through a 128-bit
-hash that is the same in every table; the text "17" is the number 17. The rows of a person are held together, so that batches can be cut between
-persons.
+hash that is the same in every table; the text "17" is the number 17. The rows of a person are held together, so that
+batches can be cut between persons.
 
 Texts that nobody listed (`Text`) are held as numbers of the texts that occur. These depend on other rows, so they are
 compared for equality only; a person's rows are ordered by a hash of the text.
