@@ -69,7 +69,13 @@ class GroupQuantiles:
     ) -> None:
         counted = GroupCount(keys, where)
         exact.freeze(self, column=exact.text(column=column), q=exact.probability(q=q), rate=exact.positive(rate=rate))
-        exact.freeze(self, outer=exact.positive(outer=outer), reach=exact.whole(reach=reach), keys=counted.keys, where=counted.where)
+        exact.freeze(
+            self,
+            outer=exact.positive(outer=outer),
+            reach=exact.whole(reach=reach),
+            keys=counted.keys,
+            where=counted.where,
+        )
 
     @property
     def scope(self) -> frozenset[str]:

@@ -34,7 +34,7 @@ from discreet.sql.grammar import From, Item, Node, Ordering, SelectQuery, tree
 from discreet.sql.rows import CALLS, NUMERIC, WHOLE, cases, combined, compare
 from discreet.sql.scope import Derived, Meaning, Scope
 from discreet.sql.source import AGGREGATES, JOINS, Known, Source, folded, shown, source
-from discreet.sql.values import GroupedBy, grouped_by, label, summed
+from discreet.sql.values import GroupedBy, ends_within, grouped_by, label, summed
 
 SHAPES = "For example SELECT COUNT(*) FROM t, or SELECT a, COUNT(*) FROM t GROUP BY a, or SELECT AVG(x) FROM t."
 _QUANTILES = (
@@ -692,7 +692,7 @@ class _Outputs(_Sentences):
 
     def moments(self, value: Value, where: Predicate, *, squared: bool = False) -> Moments:
         less, centre = self.centred(value)
-        low, high = value.bounds(self.scope.domain)
+        low, high = ends_within(value, where, self.scope.domain)
         square = self.total(Power(less, 2), where) if squared else None
         return Moments(self.counted(where), self.total(less, where), centre, low, high, square)
 

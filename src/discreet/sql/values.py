@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import datetime
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from discreet.data import Batch, Domain
 from discreet.predicate import And, Not, Or, Predicate
 from discreet.row_functions import MAX_POWER, Bins, Cases, Choose, Fixed, Key, Of, Plus, Power, Times, Value
 from discreet.sql.conditions import condition
 from discreet.sql.grammar import Node
-from discreet.sql.rows import NUMERIC, WHOLE, Table, cases, columns_of, combined, compiled, plain_value
+from discreet.sql.rows import MAX_TABLE, NUMERIC, WHOLE, Table, cases, columns_of, combined, compiled, plain_value
 from discreet.sql.scope import Scope
 
 MAX_VALUES = 1024
@@ -145,6 +149,22 @@ def _looked_up(scope: Scope, node: Node) -> Value:
         scope.refuse(node, "a number is expected here", "Sums are of numbers with declared bounds.")
     where = [table.where(lambda found, value=value: found == value) for value in different]  # type: ignore[misc]
     return Choose(where, [Fixed(int(value) if type(value) is bool else value) for value in different])
+
+
+def ends_within(value: Value, where: Predicate, domain: Domain) -> tuple[Fraction, Fraction]:
+    """The least and the largest value of rows that satisfy a condition, if they can be listed; else of all rows."""
+    ends = value.bounds(domain)
+    if not {*where.columns} & {*value.columns}:
+        return ends
+    scope = [name for name in domain.names if name in {*where.columns, *value.columns}]
+    shape = [domain.column(name).size for name in scope]
+    if math.prod(shape) > MAX_TABLE or not all(domain.column(name).listed for name in scope):
+        return ends
+    codes = dict(zip(scope, np.indices(shape).reshape(len(shape), -1), strict=True))
+    batch = Batch(domain, math.prod(shape), codes.__getitem__)
+    steps = value.steps(batch)[And(where, value.known(domain)).mask(batch)]
+    unit = value.unit(domain)
+    return (unit * int(steps.min()), unit * int(steps.max())) if len(steps) else ends
 
 
 # Groups.
