@@ -15,7 +15,7 @@ from discreet.core import ParameterError, digest, record
 from discreet.mechanisms import DRAWS, GroupQuantiles
 from discreet.query import GroupKey, Predicate
 
-_ROUNDING = 2**-40  # more than the rounding of floats in a bound
+_ROUNDING = 2**-30  # more than the rounding of floats, and of rates, in a bound
 _FINE = 2**40  # a rate is a multiple of 1 / _FINE, rounded up
 
 
@@ -69,7 +69,7 @@ class Ranked:
         said, order = answers.earlier(self.name), answers.transcript.next_order
         wanted = self._exponent(answers, order) / float(self.mechanism(answers).rate)
         near = wanted if answers.calibration.terms.price is None else NEARLY * wanted
-        return None if said is None or said.error_bound > max(near, wanted) else said
+        return None if said is None or said.error_bound > near * (1 + _ROUNDING) + _ROUNDING else said
 
     def answer(self, answers: AdaptiveAnswers) -> Answer:
         """The three draws of every group, and by how many ranks they miss at the most.
