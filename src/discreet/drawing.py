@@ -138,6 +138,7 @@ def _in_words(axis: Any) -> None:
 
 
 def _dates(axes: Any) -> None:
+    dates: Any
     from matplotlib import dates
 
     locator = dates.AutoDateLocator(maxticks=8)

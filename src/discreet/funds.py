@@ -395,8 +395,8 @@ class Books(Amounts):
 
 def spent_books(spent: Price, caps: Caps, order: Fraction | None, budget: Budget | None = None) -> Books:
     """The sums as they stand; None is a closed book."""
-    told = {"budget": budget, "epsilon": _so_far(spent, order, budget)}
-    return Books(spent.renyi, spent.pure, spent.failure, caps, order, False, **told)
+    epsilon = _so_far(spent, order, budget)
+    return Books(spent.renyi, spent.pure, spent.failure, caps, order, False, budget=budget, epsilon=epsilon)
 
 
 def remaining_books(
@@ -404,8 +404,8 @@ def remaining_books(
 ) -> Books:
     """What may still be added in each book: 0 in a closed or full one, None where there is no such book."""
     renyi, pure = None if caps.renyi is None else _left(caps.renyi, spent.renyi), _left(caps.pure, spent.pure)
-    failure, told = max(0, caps.failure - spent.failure), {"budget": budget, "epsilon": _so_far(spent, order, budget)}
-    return Books(renyi, pure, failure, caps, order, True, facts, **told)
+    failure, epsilon = max(0, caps.failure - spent.failure), _so_far(spent, order, budget)
+    return Books(renyi, pure, failure, caps, order, True, facts, budget, epsilon)
 
 
 def _so_far(spent: Price, order: Fraction | None, budget: Budget | None) -> float | None:

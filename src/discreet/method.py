@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from discreet.core import NothingFits, ParameterError, Unproven, exact
+from discreet.core import NothingFits, ParameterError, Sentence, Unproven, exact
 from discreet.data import Facts
-from discreet.display import Sentence
 
 USELESS = 0.5
 """An error of half of the rows is what a coin has."""

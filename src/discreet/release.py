@@ -26,15 +26,17 @@ from discreet.core import (
     Json,
     LedgerMismatch,
     NotPrivate,
+    Pairs,
     ParameterError,
     Price,
     Rng,
+    Sheet,
     canonical,
     digest,
+    one_line,
     record,
 )
 from discreet.data import Dataset, Facts
-from discreet.display import Pairs, Sheet, one_line
 from discreet.ledger import LONGEST_MEMO, Ledger, charging, check_table, decode, encode, storable_text
 from discreet.ledger.charging import Purchase
 from discreet.mechanisms import Conversation, Looking, Mechanism

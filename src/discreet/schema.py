@@ -64,7 +64,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.core import DiscreetError, Neighbours, ParameterError, SchemaError, exact
+from discreet.core import (
+    DiscreetError,
+    Neighbours,
+    Pairs,
+    Paragraph,
+    ParameterError,
+    SchemaError,
+    Sheet,
+    Shown,
+    exact,
+    one_line,
+)
 from discreet.data import (
     FIRST_EDITION,
     AnyNumber,
@@ -86,7 +97,6 @@ from discreet.data import (
     priced_relation,
     require_columns,
 )
-from discreet.display import Pairs, Paragraph, Sheet, Shown, one_line
 from discreet.rehearsal import PEOPLE, made_up, made_up_tables
 
 FILL_IN = "FILL IN"
@@ -199,11 +209,15 @@ class Schema(Shown):
         names = ("name", "neighbours", "unit", "rows_per_unit", "size", "edition")
         return {name: getattr(self, name) for name in names}
 
-    def sheet(self) -> Sheet:
-        """What is declared, and what is protected by it."""
+    def columns_sheet(self) -> Sheet:
+        """The columns, and the files."""
         files = [(name, path.name) for name in ("data", "ledger") if (path := getattr(self, name)) is not None]
         head = Paragraph(f"{one_line(self.name)}, edition {one_line(self.edition)}", "bold")
-        return Sheet.of(head, *self.domain.sheet().blocks, Pairs(files) if files else "", self.protects())
+        return Sheet.of(head, *self.domain.sheet().blocks, Pairs(files) if files else "")
+
+    def sheet(self) -> Sheet:
+        """What is declared, and what is protected by it."""
+        return Sheet.of(*self.columns_sheet().blocks, self.protects())
 
     def __repr__(self) -> str:
         return f"<Schema {one_line(self.name)!r}: {len(self.domain)} columns, {self.neighbours}>"
@@ -229,8 +243,8 @@ class Schema(Shown):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class DatabaseSchema:
+@dataclass(frozen=True, slots=True, repr=False)
+class DatabaseSchema(Shown):
     """The declaration of several tables about the same people: DatabaseSchema.read("clinic.toml").database().
 
     tables   the declaration of each; their relation, size and ledger are those of all
@@ -251,6 +265,14 @@ class DatabaseSchema:
         if not isinstance(found, DatabaseSchema):
             raise SchemaError(f"{Path(path).name} is of one table: Schema.read reads it")
         return found
+
+    def sheet(self) -> Sheet:
+        """What is declared about each table, and what is protected by it."""
+        tables = [block for each in self.tables for block in each.columns_sheet().blocks]
+        return Sheet.of(Paragraph(one_line(self.name), "bold"), *tables, str(self.protects()))
+
+    def __repr__(self) -> str:
+        return f"<DatabaseSchema {one_line(self.name)!r}: {len(self.tables)} tables, {self.neighbours}>"
 
     @property
     def edition(self) -> str:

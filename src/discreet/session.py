@@ -20,9 +20,22 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from discreet.core import AboveMaxPrice, Cost, Exact, ParameterError, Priced, Rng, Unproven, exact
+from discreet.core import (
+    AboveMaxPrice,
+    Cost,
+    Exact,
+    Pairs,
+    ParameterError,
+    Priced,
+    Rng,
+    Sheet,
+    Shown,
+    Unproven,
+    exact,
+    one_line,
+)
 from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain
-from discreet.display import Pairs, Sheet, Shown, one_line
+from discreet.data.declaration import sheet as declaration_sheet
 from discreet.ledger import Ledger, check_table
 from discreet.query import Count, Histogram, KeyCount, Question, Sum, is_question
 
@@ -407,17 +420,22 @@ class Session(Shown):
             raise AboveMaxPrice(part, self.ledger.remaining(allowance=self._allowance).amounts(), words)
 
     def __repr__(self) -> str:
-        return f"Session({self.table!r}, {self.ledger!r})"
+        return f"Session({(self.table if self.database is None else self.database)!r}, {self.ledger!r})"
 
     def sheet(self) -> Sheet:
         """The table, the terms of the answers, and the remaining budget."""
         left, cap = self.budget()
         alpha, whose = self._terms.alpha, "" if self._allowance is None else f" for {one_line(self._allowance)}"
         near = [] if alpha is None else [("answers", f"within {exact.percent(alpha)} of the people")]
+        if self._terms.price is not None:
+            near = [("answers", f"for {exact.percent(self._terms.price)} of the budget each")]
         remaining = f"{exact.percent(Fraction(left, cap)) if cap else '-'} of the budget{whose}"
         promise = f"all bounds hold at once with probability {float(1 - self._terms.beta):g}"
         terms = [*near, ("bounds", promise), ("method", self.method), ("left", remaining)]
-        return Sheet.of(*self.table.sheet().blocks, Pairs([("ledger", repr(self.ledger)), *terms]))
+        about = (
+            declaration_sheet(self.table.facts, self.table.identity) if self.database is None else self.database.sheet()
+        )
+        return Sheet.of(*about.blocks, Pairs([("ledger", repr(self.ledger)), *terms]))
 
     # Inside.
 
@@ -429,8 +447,8 @@ class Session(Shown):
             return self._answers
         alpha, beta, rows, facts = self._terms.alpha, self._terms.beta, self._rows, self.table.facts
         if self.method == "auto":
-            named = {"allowance": self._allowance, "most": self._most, "rng": self._rng}
-            self._answers = AdaptiveAnswers(rows, self.ledger, self._terms, **named)
+            named = functools.partial(AdaptiveAnswers, allowance=self._allowance, most=self._most, rng=self._rng)
+            self._answers = named(rows, self.ledger, self._terms)
         else:
             if alpha is None:
                 raise ParameterError(f'method="{self.method}" needs alpha=, the fraction that answers may be off by')
@@ -508,10 +526,10 @@ class Session(Shown):
 
         cost  what was expected; if another price was charged, its epsilon is not known
         """
-        told = cost if cost is not None and cost == answer.price else self._cost([])
-        if told != answer.price:
-            told = Cost(answer.price, cap=told.cap, delta=told.delta)
-        answer = replace(answer, testing=self.ledger.testing, price=told, size=self.table.facts.size)
+        paid = cost if cost is not None and cost == answer.price else self._cost([])
+        if paid != answer.price:
+            paid = Cost(answer.price, cap=paid.cap, delta=paid.delta)
+        answer = replace(answer, testing=self.ledger.testing, price=paid, size=self.table.facts.size)
         if not self._sample or answer.fraction is None:
             return answer
         from discreet.answering import FAILURE, Disclosures, drift

@@ -70,13 +70,13 @@ def test_a_no_of_a_threshold_means_nearer_than_was_asked_for():
     "question", [Count(Equals("sex", "F")), Histogram(("town", "sex")), Histogram("town"), Sum("pay")], ids=repr
 )
 def test_the_noise_of_a_question_alone_is_within_its_bound_for_all_its_numbers_at_once(question, order):
-    """A histogram has 7/8 of the failure for its own numbers, and the union over all of them."""
+    """A histogram has 31/32 of the failure for its own numbers, and the union over all of them."""
     found = calibration()
     mechanism, unit = found.purchase([question], order).of([question]), question.unit(found.facts)
     reach = math.floor(found.near(question) / float(unit) - 0.5)
     numbers = math.prod(question.shape(DOMAIN)) if isinstance(question, Histogram) else 1
     grouped = isinstance(question, Histogram)
-    share = number(Fraction(found.failure(order, SEVERAL) * 7 / 8 if grouped else found.failure(order)))
+    share = number(Fraction(found.failure(order, SEVERAL) * 31 / 32 if grouped else found.failure(order)))
     steps = mechanism.scale / unit
     assert (
         2 * numbers * laplace(reach + 1, steps) <= share < 2 * numbers * laplace(reach + 1, steps * Fraction(101, 100))

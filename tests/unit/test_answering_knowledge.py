@@ -13,7 +13,7 @@ import discreet as dp
 from discreet.answering.adaptive import MANNER, last_fit
 from discreet.answering.generalization import Disclosures, length_of, rate_of
 from discreet.answering.linear_query import linear, meaning
-from discreet.answering.measurement import Measured, Place, SetErrors, group_cells, interval, noise_bound, read_off
+from discreet.answering.measurement import BetaPlace, Measured, SetErrors, group_cells, interval, noise_bound, read_off
 from discreet.catalogue import CATALOGUE
 from discreet.funds import ATTO, NANO
 from discreet.ledger.state import State, advance, row_of
@@ -52,7 +52,7 @@ def charges(session):
 
 
 def measured(query, value, *, kind="gaussian", scale=1.0, order=1, taken=1):
-    place = Place(order, taken)
+    place = BetaPlace(order, taken)
     return Measured(query, kind, scale, 1.0, np.asarray(value, dtype=np.float64), place=place)
 
 
@@ -243,7 +243,8 @@ def test_only_the_numbers_that_contradict_each_other_are_taken_from_the_newest()
         memory.learn(measured(question, value, scale=3.0, order=order))
     low, high = memory.interval(question)
     first, second = (
-        noise_bound("gaussian", 3.0, copies=1, log_sets=math.log(2), failure=allowed(order) / 8 * 7) for order in (1, 2)
+        noise_bound("gaussian", 3.0, copies=1, log_sets=math.log(2), failure=allowed(order) / 32 * 31)
+        for order in (1, 2)
     )
     assert first < second
     assert low[0] >= 600 - first

@@ -1058,3 +1058,20 @@ def test_a_miss_beyond_the_largest_counts_as_the_largest():
     number = dp.Number(-2, 2, step="0.5")
     assert _scores([[0, 0]], [2], score, number).tolist() == [-STEPS]
     assert _scores([[0, 0]], [0.5], score, number).tolist() == [-STEPS // 4]
+
+
+def test_missing_parameters_are_named_all_at_once():
+    for found, names in (
+        (dp.LogisticRegression(), ("epsilon", "row_norm", "classes")),
+        (dp.LinearRegression(epsilon=1), ("row_norm", "target_bound")),
+        (dp.MLPClassifier(), ("epsilon", "row_norm", "classes")),
+        (dp.BoxClassifier(), ("epsilon", "bounds", "classes")),
+        (dp.RuleClassifier(), ("epsilon", "k", "bounds", "classes")),
+    ):
+        with pytest.raises(dp.errors.ParameterError, match=f"needs {len(names)} parameters") as refused:
+            found.fit(X, LABELS)
+        assert all(f"{name}, " in str(refused.value) for name in names)
+    with pytest.raises(dp.errors.ParameterError, match=r"needs 2 parameters.*epsilon.*bounds"):
+        dp.Mean().fit(X[:, 0])
+    with pytest.raises(dp.errors.ParameterError, match="row_norm must be given"):  # one alone, as it is read
+        dp.LogisticRegression(epsilon=1, classes=(0, 1)).fit(X, LABELS)

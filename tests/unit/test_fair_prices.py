@@ -261,7 +261,7 @@ def test_the_bounds_of_a_table_fail_no_more_often_than_its_part_of_beta():
         off = np.max(np.abs(np.array(list(answer.value.values())) - true))
         failed += off > answer.error_bound
         nearly += off > 0.7 * answer.error_bound
-    allowed = beta * (1 - 1 / (1 + 0.75 * math.log(9))) * 7 / 8
+    allowed = beta * (1 - 1 / (1 + 0.75 * math.log(9))) * 31 / 32
     assert binom.sf(failed - 1, runs, allowed) > 1e-6
     assert binom.sf(nearly - 1, runs, allowed) < 1e-6
 

@@ -47,7 +47,7 @@ import numpy as np
 from discreet.answering.answer import Answer
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
-from discreet.answering.measurement import Measured, group_cells, interval, own_error
+from discreet.answering.measurement import Measured, covers, group_cells, interval, own_error
 from discreet.answering.transcript import SEVERAL, SessionRequest, Transcript, additive_parts
 from discreet.answering.workload import Marginals, answers, methods
 from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, ParameterError, Rng, record
@@ -201,7 +201,7 @@ class Inquiry:
         """The marginal over the query's scope, if the plan or the prices say that it is bought; now, or after `later`
         more places."""
         calibration, transcript = self.calibration, self.answers.transcript
-        if self.planned:
+        if self.planned and self.answers.scopes_left > 0:  # another part of the question may have taken the last one
             return calibration.share(self.query, self.answers.scopes_left)
         rented = transcript.rented.get(scope_of(self.query, self.domain), 0)
         if not rented or self.query.marginal:
@@ -523,12 +523,29 @@ class AdaptiveAnswers:
         new = {query: one for query, one in found.items() if one.source not in ("cache", "public")}
         self._say(new, None)
         needed = [inquiry for query, inquiry in asked.items() if query not in found]
-        planned = any(inquiry.planned for inquiry in needed)  # by the plan each has a share of its own
-        for some in [[each] for each in needed] if planned else [needed] if needed else []:
-            found |= self._measure(some, distinct, weights)
+        if any(inquiry.planned for inquiry in needed):
+            found |= self._by_plan(needed)
+        elif needed:
+            found |= self._measure(needed, distinct, weights)
         price = sum(answer.price for answer in found.values()) + sum(each.opened for each in asked.values())
         free = [replace(found[query], price=0) for query in queries]
         return [replace(free[0], price=price), *free[1:]]
+
+    def _by_plan(self, needed: list[Inquiry]) -> dict[Question, Answer]:
+        """Those of a question's parts that the plan of scopes answers, each by a share of its own, or by what the share
+        of one before has measured: largest scopes first."""
+        ordered = sorted((each.query for each in needed), key=lambda query: -len(query.scope))
+        scopes = {query: frozenset(query.scope) for query in ordered}
+        new = [one for at, one in enumerate(scopes.values()) if not any(one <= two for two in [*scopes.values()][:at])]
+        terms, found = self.calibration.terms, dict[Question, Answer]()
+        if len(new) > self.scopes_left and terms.alpha is None and terms.price is None:
+            raise ParameterError(f"this needs {len(new)} scopes, and {self.scopes_left} are left: nothing was spent")
+        for query in ordered:
+            (now,) = self.inquire([query])
+            known = proved(now)
+            found |= self._measure([now], [query], None) if known is None else {query: known}
+            self._say({} if known is None else {query: known}, None)
+        return found
 
     def _say(self, answers: dict[Question, Answer], entry: int | None) -> None:
         """Record what was answered, in one durable write."""
@@ -544,6 +561,7 @@ class AdaptiveAnswers:
         request = self.request("answer", [record(query) for query in queries])
         if request.stored is None:
             mechanism, words = self._purchase(needed, parts, weights), queries[0].where.in_words()
+            self._require_covered(queries, mechanism)
             released = self.release(mechanism, words, request.name)
             price, entry = self.calibration.amount(released.price) or 0, released.entry
         else:
@@ -557,6 +575,13 @@ class AdaptiveAnswers:
             price = 0  # it stands once
         self._say(found, entry)
         return found
+
+    def _require_covered(self, queries: Sequence[Question], mechanism: Gaussian | Laplace | Marginals) -> None:
+        """Refuse to buy what would not answer: public, and found before anything is charged."""
+        domain, bought = self.facts.domain, [part.query for part in additive_parts(record(mechanism))]
+        for query in queries:
+            if not any(covers(one, query, domain) or one == self.calibration.counted(query) for one in bought):
+                raise ParameterError("what would be measured does not cover the question: nothing was spent")
 
     def _purchase(
         self, needed: list[Inquiry], parts: list[Question], weights: Weights, later: int = 0

@@ -55,6 +55,8 @@ def headline(answer: Answer) -> str:
     many = len(answer.rows)
     if not answer.groups:
         return "nothing is left of it" if not many else f"{len(estimated(answer))} numbers, all bounds hold at once"
+    if not many:
+        return "no groups"
     groups = "one group" if many == 1 else f"{many:,} groups"
     if len(estimated(answer)) == 1 and counts(answer) and math.isfinite(answer.error_bound):
         return f"{groups}, each ± {math.floor(answer.error_bound):,} {answer.unit}, all at once"

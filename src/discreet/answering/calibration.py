@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.answering.linear_query import constant, linear
-from discreet.answering.measurement import Measured, Place, interval, noise_bound, own_error
+from discreet.answering.measurement import BetaPlace, Measured, interval, noise_bound, own_error
 from discreet.answering.transcript import SEVERAL
 from discreet.answering.workload import Marginals
 from discreet.core import Books, Caps, Exact, Funds, ParameterError, Price, exact
@@ -71,7 +71,7 @@ class SessionTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Purchase:
+class JointPurchase:
     """One charge for the parts of a question.
 
     parts      what was asked              measured  what is measured for each: the same, or another way to know it
@@ -159,13 +159,13 @@ class Calibration:
         first, last = (1 / (1 + _SLOW * math.log(place)) for place in (order, order + taken))
         return float(self.terms.beta) * (first - last) * (1 - 2**-40)  # less than the rounding of floats
 
-    def may_fail(self, place: Place) -> float:
+    def may_fail(self, place: BetaPlace) -> float:
         """The same for one part of a charge."""
         return self.failure(place.order, place.taken) * float(place.share)
 
     # The goods.
 
-    def purchase(self, parts: Sequence[Question], order: int, weights: Sequence[Exact] | None = None) -> Purchase:
+    def purchase(self, parts: Sequence[Question], order: int, weights: Sequence[Exact] | None = None) -> JointPurchase:
         """All parts of a question in one charge: for the session's price, or each as near as its alpha wants.
 
         weights  how accurate the parts shall be relative to each other, in contributions of a row; evenly without
@@ -173,7 +173,7 @@ class Calibration:
         asked = tuple(parts)
         measured = tuple(map(self.counted, asked))
         many = len(asked) > 1 or any(query.groups for query in measured)
-        place = Place(order, SEVERAL if many else 1, Fraction(1, len(asked)))
+        place = BetaPlace(order, SEVERAL if many else 1, Fraction(1, len(asked)))
         if self.terms.price is not None:
             scales = self._scales_for_price(measured, weights)
             errors = (self._error(*each, place) for each in zip(measured, map(float, scales), strict=True))
@@ -184,7 +184,7 @@ class Calibration:
             scales = [self._scale_for(*each, place) for each in zip(measured, wanted, strict=True)]
         else:
             raise ParameterError("the declared scopes are used up; a session with alpha= or price= answers more")
-        return Purchase(asked, measured, tuple(scales), wanted, self.kind)
+        return JointPurchase(asked, measured, tuple(scales), wanted, self.kind)
 
     def alone(self, question: Question, order: int) -> Gaussian | Laplace:
         """One question by itself."""
@@ -200,13 +200,13 @@ class Calibration:
         label = self.facts.domain.column(name).labels()[0]
         return Count(Missing(name) if label is None else Equals(name, label))
 
-    def _error(self, question: Question, scale: float, place: Place) -> float:
+    def _error(self, question: Question, scale: float, place: BetaPlace) -> float:
         """How far off the numbers of a question are that is measured with this noise, at the most."""
         numbers, unit = math.prod(question.shape(self.facts.domain)), float(question.unit(self.facts))
         failure, levelled = self.may_fail(place), self.total is not None
         return own_error(question, self.kind, scale, unit, numbers, failure=failure, levelled=levelled)
 
-    def _scale_for(self, question: Question, wanted: float, place: Place) -> Fraction:
+    def _scale_for(self, question: Question, wanted: float, place: BetaPlace) -> Fraction:
         """The most noise with which a question's numbers are as near as wanted."""
         reach = wanted - float(question.unit(self.facts)) / 2
         return _largest(lambda scale: self._error(question, scale, place), reach)
@@ -236,7 +236,7 @@ class Calibration:
     def marginal(self, question: Question, order: int, wanted: float) -> Gaussian | Laplace | None:
         """The marginal over the question's scope, if there is one: with as much noise as the question's bound allows;
         in a session with a price for that price, if the question is then as near as wanted."""
-        form, place = linear(question, self.facts.domain), Place(order, SEVERAL)
+        form, place = linear(question, self.facts.domain), BetaPlace(order, SEVERAL)
         if form is None or not form.scope or form.cells > LARGEST_MARGINAL:
             return None
         whole, failure = Histogram(form.scope), self.may_fail(place)

@@ -42,14 +42,14 @@ from discreet.hypothesis import Linear
 from discreet.mechanisms import NOISES, Gaussian, Laplace
 from discreet.query import Question, is_question
 
-SETS = 1 / 8  # the part of a histogram's failure that is kept for sums of its numbers
+SETS = 1 / 32  # the part of a histogram's failure that is kept for sums of its numbers
 _NORMAL = 1e-12  # below such a probability the normal tail is not taken: its remainder would count
 _FEW = 512  # layers of a sum, each by itself; of more, neighbours are bounded together
 _GROWTH = 1.01  # the largest number of cells in such a block over the smallest
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BetaPlace:
     """Where a charge stands in the series that splits beta, and which share of its failure one of its parts has.
 
     order  the first of its places: 1 for the first charge in the ledger     taken  how many places it has
@@ -60,7 +60,7 @@ class Place:
     share: Fraction = Fraction(1)
 
 
-FIRST = Place()
+FIRST = BetaPlace()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,10 +78,12 @@ class Measured:
     unit: float
     value: Floats
     entry: int = 0
-    place: Place = FIRST
+    place: BetaPlace = FIRST
 
     @staticmethod
-    def of(noisy: Gaussian | Laplace, value: Any, facts: Facts, *, entry: int = 0, place: Place = FIRST) -> Measured:
+    def of(
+        noisy: Gaussian | Laplace, value: Any, facts: Facts, *, entry: int = 0, place: BetaPlace = FIRST
+    ) -> Measured:
         """What a mechanism has released about a count, a sum or a histogram, with what is public about its noise."""
         query: Any = noisy.query
         kind = "gaussian" if noisy.NAME == Gaussian.NAME else "laplace"

@@ -35,7 +35,7 @@ import numpy as np
 from discreet.answering.answer import Answer
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.linear_query import scope_of
-from discreet.answering.measurement import Measured, Place
+from discreet.answering.measurement import BetaPlace, Measured
 from discreet.answering.workload import Marginals
 from discreet.core import Json, LedgerCorrupt, ParameterError, canonical, digest, record, revive
 from discreet.data import Facts
@@ -119,7 +119,7 @@ class PendingPart:
     and whether what it measures holds for the session's rows and declaration."""
 
     noisy: Gaussian | Laplace
-    place: Place
+    place: BetaPlace
     holds: bool
 
 
@@ -399,7 +399,7 @@ class Transcript:
                 self._learn(parts[part], values[part], entry=entry, place=place, part=part)
         self._seen = self._stored = state["seq"]
 
-    def _learn(self, noisy: Gaussian | Laplace, value: Any, *, entry: int, place: Place, part: int) -> None:
+    def _learn(self, noisy: Gaussian | Laplace, value: Any, *, entry: int, place: BetaPlace, part: int) -> None:
         self.measured.append(Measured.of(noisy, value, self.facts, entry=entry, place=place))
         self._places.append((entry, part, place.order))
 
@@ -425,10 +425,10 @@ def _another_text(body: Body) -> LedgerCorrupt:
     return LedgerCorrupt(body["seq"], "an answer as a session writes it", "another text")
 
 
-def places_of(parts: Sequence[Gaussian | Laplace], order: int) -> list[Place]:
+def places_of(parts: Sequence[Gaussian | Laplace], order: int) -> list[BetaPlace]:
     """The places from this one on of a charge that measures these parts: they share its failure evenly."""
     several = len(parts) > 1 or parts[0].query.groups  # type: ignore[attr-defined]
-    return [Place(order, SEVERAL if several else 1, Fraction(1, len(parts)))] * len(parts)
+    return [BetaPlace(order, SEVERAL if several else 1, Fraction(1, len(parts)))] * len(parts)
 
 
 def additive_parts(stored: Any) -> Sequence[Gaussian | Laplace]:

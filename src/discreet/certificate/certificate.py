@@ -22,8 +22,7 @@ from typing import Any, Protocol
 
 from discreet.certificate.export import read_export, shape_errors, unique_keys
 from discreet.certificate.statement import FORMAT, Evidence, catalogue, readable
-from discreet.core import Json, LedgerMismatch, ParameterError, canonical, digest, exact
-from discreet.display import Sentence
+from discreet.core import Json, LedgerMismatch, ParameterError, Sentence, canonical, digest, exact
 from discreet.ledger import Body, Ledger
 
 _ROUNDED = ("alone.epsilon", "original.renyi")  # floats: another machine may differ in their last bits

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -258,7 +258,7 @@ class AnswerView:
             "population_bound_fraction": answer.population,
             "source": answer.source,
             "cost": self.cost,
-            "price": answer.price.record(),
+            "price": cast("dp.funds.Cost", answer.price).record(),
             "left": self.left.record(),
             "more_like_this": self.left.more,
         }

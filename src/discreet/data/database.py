@@ -24,7 +24,18 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.core import Codes, Neighbours, ParameterError, SchemaError, exact
+from discreet.core import (
+    Block,
+    Codes,
+    Neighbours,
+    Paragraph,
+    ParameterError,
+    SchemaError,
+    Sheet,
+    Shown,
+    exact,
+    one_line,
+)
 from discreet.data.domain import Column, Domain, near_misses
 from discreet.data.ingest import PrivateRows, Stored, batches_of, facts_of
 from discreet.data.rows import Batch, Facts, Identity, Texts, refuse_to_leave
@@ -69,7 +80,7 @@ class View(PrivateRows):
         return batches_of(self._codes, self.facts.domain, rows=self._rows, block=BLOCK, persons=persons, texts=texts)
 
 
-class Database:
+class Database(Shown):
     """Several tables about the same persons: Database([people, visits], name="clinic", persons="people").
 
     tables      Tables with a unit and different names
@@ -144,9 +155,21 @@ class Database:
     __deepcopy__ = refuse_to_leave
 
     def __repr__(self) -> str:
-        size = "private" if self.size is None else self.size
-        tables = ", ".join(f"{name}: {len(each.domain)} columns" for name, each in self.catalogue.items())
-        return f"Database({self.identity.name!r}, {self.identity.neighbours}, size={size}, {tables})"
+        tables = ", ".join(f"{one_line(name)} of {len(each.domain)} columns" for name, each in self.catalogue.items())
+        return f"<Database {one_line(self.identity.name)!r}: {tables}; {self._people}>"
+
+    @property
+    def _people(self) -> str:
+        known = self.size is not None and self.identity.neighbours.replace_one
+        return f"{f'{self.size:,} persons' if known else 'how many is private'}, {self.identity.neighbours.kind}"
+
+    def sheet(self) -> Sheet:
+        """What is declared about each table; never a row."""
+        blocks: list[Block] = [Paragraph(f"{one_line(self.identity.name)}: {self._people}", "bold")]
+        for name, each in self.catalogue.items():
+            rows = f"at most {each.rows_per_unit} row{'' if each.rows_per_unit == 1 else 's'} per person"
+            blocks += [Paragraph(f"{one_line(name)}, {rows}", "bold"), *each.domain.sheet().blocks]
+        return Sheet(blocks)
 
     def _known(self, name: str) -> str:
         if name not in self._tables:

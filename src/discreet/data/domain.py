@@ -59,9 +59,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, Floats, Mask, ParameterError, SchemaError, exact, unpacked
+from discreet.core import CellTable, Codes, Floats, Mask, ParameterError, SchemaError, Sheet, Shown, exact, unpacked
 from discreet.data import calendar
-from discreet.display import CellTable, Sheet, Shown
 
 Level = str | int | bool
 MAX_CODES = 2**62

@@ -25,14 +25,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, Neighbours, ParameterError, SchemaError, Words, exact
+from discreet.core import Codes, Neighbours, ParameterError, SchemaError, Sheet, Shown, Words, exact, one_line
 from discreet.data import declaration
 from discreet.data.domain import Column, Domain
 from discreet.data.encoding import Frame, Values, encode_any, require_held
 from discreet.data.files import Scan
 from discreet.data.rows import MAX_ROWS, Batch, Facts, Filter, Identity, Slice, Summed, Texts, refuse_to_leave, sum_of
 from discreet.data.slices import slices_of
-from discreet.display import Sheet, Shown, one_line
 
 FIRST_EDITION = "1"
 """The edition of a table whose owner declares none."""

@@ -34,13 +34,14 @@ from discreet.core import (
     Guarantee,
     Neighbours,
     ParameterError,
+    Sentence,
     Share,
+    Sheet,
     caps_of,
     exact,
     record,
 )
 from discreet.data import Dataset
-from discreet.display import Sentence, Sheet
 from discreet.estimators import model_file, model_words
 from discreet.estimators.replay import Request
 from discreet.ledger import Ledger, price_from
@@ -238,12 +239,12 @@ _WORDS = {
 def require_parameters(asked: PrivateEstimator, *, table: bool) -> None:
     """Refuse a fit that lacks several parameters, with all of them in one message.
 
-    One alone is refused where it is read. A table brings bounds, classes and lengths.
+    One alone is refused where it is read, and so is an allowance, first. A table brings bounds, classes and lengths.
     """
     needed = [name for name in asked.NEEDS if not table or name == "k"]
     missing = ["epsilon"] if asked.epsilon is None and asked.ledger is None else []
     missing += [name for name in needed if getattr(asked, name) is None]
-    if len(missing) < 2:
+    if len(missing) < 2 or asked.allowance is not None:
         return
     listed = "; ".join(_WORDS[name] for name in missing)
     raise ParameterError(f"{type(asked).__name__} needs {len(missing)} parameters, from public knowledge: {listed}")

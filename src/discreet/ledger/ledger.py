@@ -28,6 +28,8 @@ from discreet.core import (
     ParameterError,
     Price,
     Share,
+    Sheet,
+    Shown,
     canonical,
     digest,
     exact,
@@ -53,7 +55,6 @@ from discreet.data import (
     Vector,
     Whole,
 )
-from discreet.display import Sheet, Shown
 from discreet.ledger import summary
 from discreet.ledger.durable import os_errors, remove
 from discreet.ledger.local import file_parts, memory_parts

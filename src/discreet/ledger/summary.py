@@ -9,9 +9,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from discreet.core import exact
+from discreet.core import EMPTY, WIDE, CellTable, Pairs, Paragraph, Sheet, exact, one_line
 from discreet.describe import asked, mechanism_name, purpose
-from discreet.display import EMPTY, WIDE, CellTable, Pairs, Paragraph, Sheet, one_line
 from discreet.ledger.state import price_from
 
 Ledger = Any
@@ -164,12 +163,13 @@ def _charges(shown: list[dict[str, Any]]) -> CellTable:
     return CellTable(("entry", "day", "budget", "state", "what was asked"), rows, numeric=(2,), narrow=WIDE)
 
 
-def _answers(known: dict[str, Any]) -> list[str]:
+def _answers(known: dict[str, Any]) -> list[str | CellTable]:
     if not known["questions"]:
         return []
     rest = _rest(known["questions"], known["answers"])
     head = f"answers    {known['answers']} given by sessions, from the charges above{rest}"
-    return [head, *(f"  {each['entry']}  {_of_table(each)}{one_line(each['asked'])}" for each in known["questions"])]
+    rows = [(str(each["entry"]), f"{_of_table(each)}{one_line(each['asked'])}") for each in known["questions"]]
+    return [head, CellTable(("entry", "what was answered"), rows)]
 
 
 def _of_table(shown: dict[str, Any]) -> str:

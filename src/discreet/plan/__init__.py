@@ -32,9 +32,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.core import Budget, Funds, Neighbours, ParameterError, Share, exact
+from discreet.core import (
+    WIDE,
+    Budget,
+    CellTable,
+    Funds,
+    Neighbours,
+    Pairs,
+    Paragraph,
+    ParameterError,
+    Share,
+    Sheet,
+    Shown,
+    exact,
+)
 from discreet.data import Domain
-from discreet.display import WIDE, CellTable, Pairs, Paragraph, Sheet, Shown
 from discreet.ledger import Ledger
 from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Offer, Refused
 from discreet.plan.problems import IMAGINED, MODELS, Left, Model, Problem, in_cell, release_methods

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.core import ParameterError, exact
-from discreet.display import one_line
+from discreet.core import ParameterError, exact, one_line
 from discreet.drawing import FAINT, PAPER, SERIES
 from discreet.report.plot import Panel, Plot, Scale, draw, listed, note, rectangle, shown
 

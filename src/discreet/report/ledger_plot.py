@@ -73,7 +73,7 @@ def steps(ledger: dp.Ledger, *, everything: bool = False) -> list[Step]:
                 label = mechanism_name(name)
                 if everything:
                     label = purpose(asked(body["mechanism"]), body["memo"], name, brief=True)
-            books = spent_books(state.spent, now.caps, now.order)
+            books = spent_books(state.spent, now.caps, now.order, now.budget)
             history.append(Step(body["seq"], str(body["time"]), label, books))
     return history
 

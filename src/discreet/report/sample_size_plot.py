@@ -10,8 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import discreet as dp
-from discreet.core import Exact, Funds, ParameterError, exact
-from discreet.display import one_line
+from discreet.core import Exact, Funds, ParameterError, exact, one_line
 from discreet.drawing import INK, SERIES
 from discreet.method import UNPROVEN, choose, least_size
 from discreet.pac import sample_size
