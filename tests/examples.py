@@ -166,7 +166,7 @@ MODELS: tuple[Any, ...] = (
     NeuralDescent(Declared(("age", "pay"), 16), "y", (2,), Fraction(1), CoordinateLaplaceNoise(30), 2, Fraction(1), 3),
     LineExponential(Risk(Squared(), Constant(), "pay", interval(0, 5)), Fraction(1, 500)),
     RankQuantile("a", "1/3", Fraction(1, 10)),
-    GroupQuantiles("a", "2/3", Fraction(1, 10), 5, ("sex",), OLD),
+    GroupQuantiles("a", "2/3", Fraction(1, 10), "1/20", 5, ("sex",), OLD),
     RankBounds("fine", "0.96", "0.2"),
     GridExponential(Risk(Absolute(), Declared(("age",), 9, False), "pay", Ball(1)), 5, Fraction(1, 50)),
 )

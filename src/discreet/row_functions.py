@@ -191,7 +191,7 @@ class Fixed:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class _Joined:
+class _SeveralValues:
     """A value made of several."""
 
     parts: tuple[Value, ...]
@@ -209,7 +209,7 @@ class _Joined:
         return joined(part.known(domain) for part in self.parts)
 
 
-class Plus(_Joined):
+class Plus(_SeveralValues):
     """The sum of the parts."""
 
     __slots__ = ()
@@ -230,7 +230,7 @@ class Plus(_Joined):
         return np.asarray(sum((_in_units(part, batch, unit) for part in self.parts), _zeros(batch)))
 
 
-class Times(_Joined):
+class Times(_SeveralValues):
     """The product of the parts."""
 
     __slots__ = ()

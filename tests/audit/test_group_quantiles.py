@@ -28,8 +28,8 @@ BOTH = [Setting(GROUPS, Neighbours(kind)) for kind in ("replace-one", "add-remov
 CELLS = list(itertools.product("ab", range(LEVELS)))
 
 
-def made(q="1/2", keys=("g",), **more):
-    return GroupQuantiles("x", q, Fraction(1, 2), 1, keys, **more)
+def made(q="1/2", keys=("g",), outer="1/2", **more):
+    return GroupQuantiles("x", q, Fraction(1, 2), outer, 1, keys, **more)
 
 
 def table(rows, setting):
@@ -86,6 +86,7 @@ def worst(mechanism, setting, size=3):
 
 CASES = [
     made(),
+    made(outer="1/5"),
     made("3/4"),
     made("1/10"),
     made(keys=()),
@@ -111,7 +112,7 @@ def test_the_worst_pair_comes_near_the_price():
 
 def test_forgetting_that_a_row_moves_two_groups_is_caught():
     """A twin that prices a replaced row as one that only leaves: the rows below beat its price."""
-    mechanism, (replace, add) = GroupQuantiles("x", "1/2", 2, 1, ("g",)), BOTH
+    mechanism, (replace, add) = GroupQuantiles("x", "1/2", 2, 2, 1, ("g",)), BOTH
     shared = [("a", 1)] * 3 + [("b", 1)] * 5
     one, other = (logs(mechanism, table([*shared, moved], replace)) for moved in (("b", 0), ("a", 1)))
     cheap, price = (mechanism.guarantee(table([("a", 0)], each).facts) for each in (add, replace))
@@ -166,7 +167,7 @@ def test_the_outer_draws_confine_the_quantile_as_often_as_promised(rows, q):
     held = Table(data, domain, neighbours="add-remove", size=100)
     rate, failure, runs, missed = Fraction(1, 4), 0.1, 200, 0
     reach = math.ceil(math.log(DRAWS * 3 * 201 / failure) / float(rate))
-    mechanism, rng = GroupQuantiles("x", q, rate, reach, ("g",)), SeededRng(11)
+    mechanism, rng = GroupQuantiles("x", q, rate, rate, reach, ("g",)), SeededRng(11)
     for _ in range(runs):
         low, _, high = mechanism.run(held, rng)
         for group in range(3 if rows else 0):
@@ -179,7 +180,7 @@ def test_the_outer_draws_confine_the_quantile_as_often_as_promised(rows, q):
 def test_grids_too_fine_to_be_listed_have_the_same_law():
     fine = Domain(g=Category("a", "b"), x=Number(0, 2**23, step=1))
     held = Table({"g": ["a", "a", "b"], "x": [5, 2**22, 9]}, fine, neighbours="add-remove")
-    mechanism = GroupQuantiles("x", "1/2", 1, 2, ("g",))
+    mechanism = GroupQuantiles("x", "1/2", 1, 1, 2, ("g",))
     found = [sampler.heights([0, 5, 9, 2**22, 2**23]) for sampler in mechanism.samplers(held)]
     coarse = Domain(g=Category("a", "b"), x=Number(0, 4, step=1))
     same = Table({"g": ["a", "a", "b"], "x": [1, 3, 2]}, coarse, neighbours="add-remove")

@@ -323,7 +323,7 @@ def exactly(assembly, table):
 
 def likeliest(asked, assembly, table):
     """The values at which a quantile's draws are most likely: without noise the draws are these."""
-    made = GroupQuantiles(asked.column, asked.probability, 1, 1, assembly.keys, asked.where)
+    made = GroupQuantiles(asked.column, asked.probability, 1, 1, 1, assembly.keys, asked.where)
     column, shape = table.facts.domain.column(asked.column), made.shape(table.facts)
     best = [float(column.value(sampler.segments[0][0])) for sampler in made.samplers(table)]
     return Answer(np.array(best).reshape((3, *shape)), 0.0, "test")

@@ -201,7 +201,7 @@ class Inquiry:
         """The marginal over the query's scope, if the plan or the prices say that it is bought; now, or after `later`
         more places."""
         calibration, transcript = self.calibration, self.answers.transcript
-        if self.planned:
+        if self.planned and self.answers.scopes_left > 0:  # another part of the question may have taken the last one
             return calibration.share(self.query, self.answers.scopes_left)
         rented = transcript.rented.get(scope_of(self.query, self.domain), 0)
         if not rented or self.query.marginal:

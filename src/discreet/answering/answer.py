@@ -20,7 +20,7 @@ from discreet.display import Sheet, Shown
 from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.predicate import EVERYTHING
 from discreet.query import Count, GroupCount, KeyCount, Question, numbers, require_numbers, require_shallow
-from discreet.sql import Estimate, GroupedBy, KeyOf, Output, QuantileOf, Statement, Total, key_order, sort_key
+from discreet.sql import Estimated, GroupedBy, KeyOf, OutputColumn, QuantileOf, Statement, Total, key_order, sort_key
 
 Cell = tuple[float, float] | None
 
@@ -169,7 +169,7 @@ class Assembly:
         groups = [group for group in self._groups(readings, drawn) if self._kept(group)]
         return self._finished(groups, [*answers, *draws], max((each.ranks for each in drawn.values()), default=None))
 
-    def _finished(self, groups: list[_Group], used: Sequence[Answer], ranks: float | None) -> Answer:
+    def _finished(self, groups: list[_GroupNumbers], used: Sequence[Answer], ranks: float | None) -> Answer:
         groups = self._sorted(groups)[self.statement.offset :]
         groups = groups if self.statement.limit is None else groups[: self.statement.limit]
         found = [[_shown(output.expression.of(group)) for output in self.statement.outputs] for group in groups]
@@ -178,28 +178,30 @@ class Assembly:
     def shown_keys(self, found: Answer) -> Answer:
         """The answer about keys that nobody listed, from those that were shown."""
         assert self.unlisted is not None
-        groups = list[_Group]()
+        groups = list[_GroupNumbers]()
         for key, count in found.value.items():
             parts = key if len(self.unlisted.columns) > 1 else (key,)
             labels = tuple(parts[self.order.index(place)] for place in range(len(self.order)))
             groups.append(
-                _Group(labels, (), {self.unlisted: (np.array(count), np.array(found.error_bound))}, {}, self.facts)
+                _GroupNumbers(
+                    labels, (), {self.unlisted: (np.array(count), np.array(found.error_bound))}, {}, self.facts
+                )
             )
         return self._finished([group for group in groups if self._kept(group)], [found], None)
 
-    def _groups(self, readings: Any, drawn: Any) -> Iterator[_Group]:
+    def _groups(self, readings: Any, drawn: Any) -> Iterator[_GroupNumbers]:
         keys = self.statement.keys
         for index in itertools.product(*(range(len(key.labels)) for key in keys)):
             place = tuple(index[at] for at in self.order)
             if not keys or self._possible[place]:
                 labels = tuple(key.labels[at] for key, at in zip(keys, index, strict=True))
-                yield _Group(labels, place, readings, drawn, self.facts)
+                yield _GroupNumbers(labels, place, readings, drawn, self.facts)
 
-    def _kept(self, group: _Group) -> bool:
+    def _kept(self, group: _GroupNumbers) -> bool:
         having = self.statement.having
         return having is None or having.of(group).value is True
 
-    def _sorted(self, groups: list[_Group]) -> list[_Group]:
+    def _sorted(self, groups: list[_GroupNumbers]) -> list[_GroupNumbers]:
         for by in reversed(self.statement.order):
             values = {id(group): by.expression.of(group).value for group in groups}
             missing = [group for group in groups if values[id(group)] is None]
@@ -209,7 +211,11 @@ class Assembly:
         return groups
 
     def _tabled(
-        self, groups: Sequence[_Group], found: Sequence[Sequence[Estimate]], used: Sequence[Answer], ranks: float | None
+        self,
+        groups: Sequence[_GroupNumbers],
+        found: Sequence[Sequence[Estimated]],
+        used: Sequence[Answer],
+        ranks: float | None,
     ) -> Answer:
         outputs = self.statement.outputs
         counted = [place for place, output in enumerate(outputs) if output in self.statement.aggregates]
@@ -256,7 +262,7 @@ class Assembly:
         found = [self._unit_of(self.statement.outputs[place]) for place in counted]
         return found[0] if len(set(found)) == 1 else "several"
 
-    def _unit_of(self, output: Output) -> str:
+    def _unit_of(self, output: OutputColumn) -> str:
         if not isinstance(output.expression, Total) or not output.expression.question.counting:
             return output.unit
         rows = self.facts.neighbours.rows == 1 or output.expression.question.NAME == "persons/1"
@@ -270,7 +276,7 @@ def _reading(answer: Answer) -> tuple[Any, Any]:
     return value, np.broadcast_to(errors, value.shape)
 
 
-class _Group:
+class _GroupNumbers:
     """One group of an answer."""
 
     def __init__(
@@ -282,7 +288,7 @@ class _Group:
         value, errors = self.readings[question]
         return float(value[self.place]), float(errors[self.place])
 
-    def drawn(self, quantile: QuantileOf) -> Estimate:
+    def drawn(self, quantile: QuantileOf) -> Estimated:
         found = self.draws[quantile]
         low, middle, high = (float(each[self.place]) for each in np.asarray(found.value))
         column: Any = self.facts.domain.column(quantile.column)
@@ -292,19 +298,19 @@ class _Group:
         middle = min(max(middle, low), high)
         if column.calendar:
             day = datetime.date(1970, 1, 1) + datetime.timedelta(days=middle)
-            return Estimate(day.isoformat(), low, high)
-        return Estimate(middle, low, high)
+            return Estimated(day.isoformat(), low, high)
+        return Estimated(middle, low, high)
 
 
-def _shown(found: Estimate) -> Estimate:
+def _shown(found: Estimated) -> Estimated:
     """A value with twelve digits; what is beyond is the rounding of floats."""
     if isinstance(found.value, Fraction):
         whole = found.value.denominator == 1
-        return Estimate(int(found.value) if whole else _tidy(float(found.value)), found.low, found.high)
-    return Estimate(_tidy(found.value), found.low, found.high) if isinstance(found.value, float) else found
+        return Estimated(int(found.value) if whole else _tidy(float(found.value)), found.low, found.high)
+    return Estimated(_tidy(found.value), found.low, found.high) if isinstance(found.value, float) else found
 
 
-def _interval(found: Estimate) -> Cell:
+def _interval(found: Estimated) -> Cell:
     """The interval, rounded outwards, and never without the value."""
     if found.low is None or found.value is None or isinstance(found.value, str):
         return None if found.low is None else found.ends
@@ -313,7 +319,7 @@ def _interval(found: Estimate) -> Cell:
     return min(-_rounded_up(-low, digits=12), value), max(_rounded_up(high, digits=12), value)
 
 
-def _off(found: Estimate) -> float:
+def _off(found: Estimated) -> float:
     """How far off a value is at the most."""
     if found.value is None or found.low is None:
         return 0.0 if found.low is None and found.value is not None else math.inf
@@ -336,9 +342,9 @@ def asked_directly(query: Any, facts: Facts) -> Statement:
     ordered = query.with_order(facts.domain.names)
     if hasattr(query, "keys"):
         ordered = replace(query, keys=tuple(keys[place].key for place in key_order(keys, facts.domain)))
-    outputs = [Output(key.name, KeyOf(place)) for place, key in enumerate(keys)]
+    outputs = [OutputColumn(key.name, KeyOf(place)) for place, key in enumerate(keys)]
     name = "count" if query.counting else "sum"
-    outputs.append(Output(name, Total(ordered), getattr(query, "column", "")))
+    outputs.append(OutputColumn(name, Total(ordered), getattr(query, "column", "")))
     return Statement((), query.where, keys, tuple(outputs), axes=tuple(key_order(keys, facts.domain)))
 
 

@@ -15,7 +15,7 @@ from discreet.core import ParameterError, digest, record
 from discreet.mechanisms import DRAWS, GroupQuantiles
 from discreet.query import GroupKey, Predicate
 
-_ROUNDING = 2**-40  # more than the rounding of floats in a bound
+_ROUNDING = 2**-30  # more than the rounding of floats, and of rates, in a bound
 _FINE = 2**40  # a rate is a multiple of 1 / _FINE, rounded up
 
 
@@ -31,7 +31,7 @@ class Ranked:
     @property
     def name(self) -> str:
         """What the answer is remembered by."""
-        made = GroupQuantiles(self.column, self.q, 1, 1, self.keys, self.where)
+        made = GroupQuantiles(self.column, self.q, 1, 1, 1, self.keys, self.where)
         return f"quantiles:{digest(record(made))}"
 
     def mechanism(self, answers: AdaptiveAnswers) -> GroupQuantiles:
@@ -39,35 +39,37 @@ class Ranked:
 
         Theorem.   P[some draw misses by A rows or more] <= draws * exp(-rate A), with as many draws as there are
                    points, groups and three; the reach is the A for which this is the failure that the session allows
-                   its next charge.
+                   its next charge. For an alpha the middle draws are that near, and the outer ones half as sharp.
         """
         calibration, exponent = answers.calibration, self._exponent(answers, answers.transcript.next_order)
 
-        def made(rate: Fraction) -> GroupQuantiles:
-            reach = math.ceil(exponent / float(rate))
-            return GroupQuantiles(self.column, self.q, rate, max(1, reach), self.keys, self.where)
+        def made(rate: Fraction, outer: Fraction) -> GroupQuantiles:
+            reach = math.ceil(exponent / float(outer))
+            return GroupQuantiles(self.column, self.q, rate, outer, max(1, reach), self.keys, self.where)
 
-        made(Fraction(1)).guarantee(answers.facts)  # says what is wrong with the question
+        made(Fraction(1), Fraction(1)).guarantee(answers.facts)  # says what is wrong with the question
         if calibration.terms.price is not None:
-            found: GroupQuantiles = calibration.for_price(lambda noise: made(1 / noise))
+            found: GroupQuantiles = calibration.for_price(lambda noise: made(1 / noise, 1 / noise))
             return found
         if calibration.terms.alpha is None:
             raise ParameterError("a quantile needs a session with alpha= or price=")
-        return made(Fraction(math.ceil(exponent / float(calibration.window) * _FINE), _FINE))
+        sharp = Fraction(math.ceil(exponent / float(calibration.window) * _FINE), _FINE)
+        return made(sharp, sharp / 2)
 
     def _exponent(self, answers: AdaptiveAnswers, order: int) -> float:
         """rate * A for the failure of a charge with this number; more, for the rounding."""
         column = answers.facts.domain.column(self.column)
-        groups = math.prod(GroupQuantiles(self.column, self.q, 1, 1, self.keys, self.where).shape(answers.facts))
+        groups = math.prod(GroupQuantiles(self.column, self.q, 1, 1, 1, self.keys, self.where).shape(answers.facts))
         failure = answers.calibration.failure(order, SEVERAL)
         return (math.log(DRAWS * groups * column.points) - math.log(failure)) * (1 + _ROUNDING)
 
     def known(self, answers: AdaptiveAnswers) -> Answer | None:
         """The answer that was given before, if it is near and sure enough."""
         answers.catch_up()
-        said, wanted = answers.earlier(self.name), self.mechanism(answers).reach
+        said, order = answers.earlier(self.name), answers.transcript.next_order
+        wanted = self._exponent(answers, order) / float(self.mechanism(answers).rate)
         near = wanted if answers.calibration.terms.price is None else NEARLY * wanted
-        return None if said is None or said.error_bound > max(near, wanted) else said
+        return None if said is None or said.error_bound > near * (1 + _ROUNDING) + _ROUNDING else said
 
     def answer(self, answers: AdaptiveAnswers) -> Answer:
         """The three draws of every group, and by how many ranks they miss at the most.
@@ -84,8 +86,9 @@ class Ranked:
             got = answers.release(mechanism, f"the {self.q}-quantile of {self.column}", request.name)
             value, entry, paid = got.value, got.entry, calibration.amount(got.price) or 0
             transcript.catch_up()
-        reached = self._exponent(answers, transcript.numbers[entry]) / float(mechanism.rate)
-        bound = float(mechanism.reach) if reached * (1 - _ROUNDING) <= mechanism.reach else math.inf
+        exponent = self._exponent(answers, transcript.numbers[entry])
+        holds = exponent / float(mechanism.outer) * (1 - _ROUNDING) <= mechanism.reach
+        bound = exponent / float(mechanism.rate) if holds else math.inf
         return transcript.say(
             mechanism, self.name, calibration.terms.beta, Answer(value, bound, "direct", paid), made_from=entry
         )

@@ -192,7 +192,7 @@ def _models() -> tuple[Attack, ...]:
     )
     line = c.LineExponential(c.Risk(c.Absolute(), c.Constant(), "value", c.Box(-1, 1)), _HALF)
     median, bounds = c.RankQuantile("value", _HALF, 1), c.RankBounds("value", Fraction(1, 10), 1)
-    groups = c.GroupQuantiles("x", _HALF, 2, 1, ("v",))
+    groups = c.GroupQuantiles("x", _HALF, 2, 1, 1, ("v",))
     grid = c.GridExponential(c.Risk(c.Absolute(), c.Declared(("a",), 1, False), "y", c.Ball(1)), 5, 1)
     pulled = [[1, -4]] * 12  # to one end of the ball; one more person pulls to the other
     most, other = [[-1], [-1], [-1], [1]], [[-1]] * 4

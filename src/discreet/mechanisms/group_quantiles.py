@@ -27,7 +27,8 @@ class GroupQuantiles:
     Keys make the groups, as in a GroupCount; without keys it is one group. Let n be the number of a group's rows that
     satisfy `where` and have a value, and P = reach + 1. To the group's values P made-up ones are added at each end of
     the grid, and three independent draws are made, at the ranks t = q n, q n + P and q n + 2 P of these n + 2 P values:
-    P below the quantile, at it, and P above it. The result has one axis of three, then one for each key.
+    P below the quantile, at it, and P above it; the outer two by the rate `outer`. The result has one axis of three,
+    then one for each key.
 
     Theorem.   The height of w in a draw is by how many values it misses: max(0, #{x < w} - t, t - #{x <= w}). With m =
                max(q, 1 - q), one row that enters or leaves a group changes the heights of this group by at most m up or
@@ -35,12 +36,12 @@ class GroupQuantiles:
                bounded range 2 m rate, or 2 rate, and a replaced row moves one group by 2 rate or two by 2 m rate each.
                A person of k rows: over all groups one draw is p-DP with p = k rate 2 m (add-remove), k rate 4 m
                (replace-one), and r-zCDP with r = (k rate)^2 m^2 / 2 (add-remove), (k rate)^2 max(1/2, m^2)
-               (replace-one). One group: replace-one p = 2 k rate and r = (k rate)^2 / 2. Three draws cost three times
-               as much.
+               (replace-one). One group: replace-one p = 2 k rate and r = (k rate)^2 / 2. The prices of the three draws,
+               each with its own rate, add up.
     Proof.     docs/proofs/group_quantiles.md: bounded ranges of different groups add up, for zCDP as squares, and k
                rows move the vector of ranges by at most k times its longest step.
-    Accuracy.  With G groups, P[some draw misses by x rows or more] <= 3 G points exp(-rate x): some value misses by
-               nothing, since 0 <= t <= n + 2 P. If none misses by reach or more, the q-quantile of every group, however
+    Accuracy.  P[a draw misses by x rows or more] <= points exp(-rate x), with its rate: some value misses by nothing,
+               since 0 <= t <= n + 2 P. If no outer draw misses by reach or more, the q-quantile of every group, however
                it is interpolated between two neighbouring rows, lies between its two outer draws.
     Edges.     A group of few rows has outer draws near the ends of the grid: the interval holds, and says little.
                Missing values do not count.
@@ -51,6 +52,7 @@ class GroupQuantiles:
     column: str
     q: Fraction
     rate: Fraction
+    outer: Fraction
     reach: int
     keys: tuple[GroupKey, ...]
     where: Predicate
@@ -60,13 +62,20 @@ class GroupQuantiles:
         column: str,
         q: Exact,
         rate: Exact,
+        outer: Exact,
         reach: int,
         keys: Iterable[GroupKey] = (),
         where: Predicate = EVERYTHING,
     ) -> None:
         counted = GroupCount(keys, where)
         exact.freeze(self, column=exact.text(column=column), q=exact.probability(q=q), rate=exact.positive(rate=rate))
-        exact.freeze(self, reach=exact.whole(reach=reach), keys=counted.keys, where=counted.where)
+        exact.freeze(
+            self,
+            outer=exact.positive(outer=outer),
+            reach=exact.whole(reach=reach),
+            keys=counted.keys,
+            where=counted.where,
+        )
 
     @property
     def scope(self) -> frozenset[str]:
@@ -79,16 +88,22 @@ class GroupQuantiles:
         self._column(facts)
         self.where.check(facts.domain)
         several, relation = math.prod(self.shape(facts)) > 1, facts.neighbours
-        checked_rate(self.rate / self.q.denominator)
-        checked_rate(self.rate * (facts.rows_bound + 2 * self.reach + 2))
-        most, moved = max(self.q, 1 - self.q), relation.rows * self.rate
-        pure, squared = 2 * most * moved, (2 * most * moved) ** 2
-        if relation.replace_one and several:
-            pure, squared = 4 * most * moved, moved**2 * max(Fraction(4), 8 * most**2)
-        elif relation.replace_one:
-            pure, squared = 2 * moved, (2 * moved) ** 2
-        slope = float_up(DRAWS * squared / 8)
-        return Guarantee.of_curve(lambda order: order * slope, neighbours=relation, pure=DRAWS * pure)
+        for rate in self.rates:
+            checked_rate(rate / self.q.denominator)
+            checked_rate(rate * (facts.rows_bound + 2 * self.reach + 2))
+        # What one row moves, at rate 1: in sum over the groups, and the square of its length.
+        most = max(self.q, 1 - self.q)
+        moved, squared = 2 * most, 4 * most**2
+        if relation.replace_one:
+            moved, squared = (4 * most, max(Fraction(4), 8 * most**2)) if several else (Fraction(2), Fraction(4))
+        pure = relation.rows * moved * sum(self.rates)
+        slope = float_up(relation.rows**2 * squared * sum(rate**2 for rate in self.rates) / 8)
+        return Guarantee.of_curve(lambda order: order * slope, neighbours=relation, pure=pure)
+
+    @property
+    def rates(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Of the draws below, at and above the quantile."""
+        return self.outer, self.rate, self.outer
 
     def run(self, data: Dataset, rng: Rng) -> Any:
         column = self._column(data.facts)
@@ -149,7 +164,7 @@ class _Ranks:
     """The ranks of one group's rows, with as many values added at each end of the grid."""
 
     def __init__(self, asked: GroupQuantiles, below: Counter) -> None:
-        self.part, self.whole, self.rate, self.below = asked.q.numerator, asked.q.denominator, asked.rate, below
+        self.part, self.whole, self.rates, self.below = asked.q.numerator, asked.q.denominator, asked.rates, below
         self.added = asked.reach + 1
 
     def sampler(self, points: int, side: int) -> Unimodal:
@@ -169,4 +184,4 @@ class _Ranks:
             ends = values_below([end for code in codes for end in (code, code + 1)])
             return [max(0, less - wanted, wanted - upto) for less, upto in zip(ends[::2], ends[1::2], strict=True)]
 
-        return Unimodal(heights, first(0, points - 1, enough), 0, points - 1, self.rate / self.whole)
+        return Unimodal(heights, first(0, points - 1, enough), 0, points - 1, self.rates[side] / self.whole)

@@ -27,7 +27,7 @@ from discreet.errors import ParameterError
 from discreet.predicate import Among, And, Equals, Missing, Not, Or, Predicate
 from discreet.sql.dates import read_date
 from discreet.sql.grammar import Node
-from discreet.sql.rows import Table, combined, own_value, span
+from discreet.sql.rows import CellValues, combined, own_value, span
 from discreet.sql.scope import Scope
 from discreet.sql.source import PLAIN, shown
 
@@ -56,7 +56,7 @@ def tabled(scope: Scope, node: Node, wanted: bool) -> Predicate:
     """A condition looked up in every cell."""
     if node.kind in ("number", "text", "date", "star", "+", "-", "*", "/", "//", "%", "minus", "interval"):
         scope.refuse(node, "this is no condition on a column", PLAIN)
-    truths = Table(scope, node)
+    truths = CellValues(scope, node)
     odd = next((value for value in truths.values if type(value) not in (bool, type(None))), None)
     if odd is not None:
         scope.refuse(node, "this is no condition on a column", PLAIN)

@@ -1,6 +1,6 @@
 """What is made of released numbers, group by group: after the noise, free, each with an interval.
 
-On the session's good event every number that was released is within its stated error of the truth. An `Estimate` is a
+On the session's good event every number that was released is within its stated error of the truth. An `Estimated` is a
 value with an interval in which the true value lies on that event; the rules below carry intervals through arithmetic
 and through the aggregates that are made of sums:
 
@@ -26,7 +26,7 @@ from discreet.query import Predicate, Question
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimated:
     """A value and where the true one lies; without ends for what is no number."""
 
     value: Any
@@ -34,9 +34,9 @@ class Estimate:
     high: float | None = None
 
     @staticmethod
-    def exactly(value: Any) -> Estimate:
+    def exactly(value: Any) -> Estimated:
         number = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool)
-        return Estimate(value, float(value), float(value)) if number else Estimate(value)
+        return Estimated(value, float(value), float(value)) if number else Estimated(value)
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -50,7 +50,7 @@ class Group(Protocol):
     @property
     def labels(self) -> tuple[Any, ...]: ...
     def reading(self, question: Question) -> tuple[float, float]: ...
-    def drawn(self, quantile: QuantileOf) -> Estimate: ...
+    def drawn(self, quantile: QuantileOf) -> Estimated: ...
 
 
 class Expression:
@@ -68,7 +68,7 @@ class Expression:
         """The linear queries that it is made of, without those of its parts."""
         return ()
 
-    def of(self, group: Group) -> Estimate:
+    def of(self, group: Group) -> Estimated:
         raise NotImplementedError
 
     def walk(self) -> Iterator[Expression]:
@@ -83,8 +83,8 @@ class Exactly(Expression):
 
     value: Any
 
-    def of(self, group: Group) -> Estimate:
-        return Estimate.exactly(self.value)
+    def of(self, group: Group) -> Estimated:
+        return Estimated.exactly(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ class KeyOf(Expression):
 
     place: int
 
-    def of(self, group: Group) -> Estimate:
-        return Estimate.exactly(group.labels[self.place])
+    def of(self, group: Group) -> Estimated:
+        return Estimated.exactly(group.labels[self.place])
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,12 @@ class Total(Expression):
     def questions(self) -> tuple[Question, ...]:
         return (self.question,)
 
-    def of(self, group: Group) -> Estimate:
+    def of(self, group: Group) -> Estimated:
         value, error = group.reading(self.question)
         low, high = value - error, value + error
         if self.question.counting:
-            return Estimate(round(value), max(0.0, low), high)
-        return Estimate(value, low, high)
+            return Estimated(round(value), max(0.0, low), high)
+        return Estimated(value, low, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,19 +135,19 @@ class Moments:
         value, error = group.reading(self.count)
         return value, max(0.0, value - error), value + error
 
-    def mean(self, group: Group) -> Estimate:
+    def mean(self, group: Group) -> Estimated:
         """Of the values less their centre."""
         ends = float(self.low - self.centre), float(self.high - self.centre)
         return _quotient(group, self.total, self.people(group), ends)
 
-    def spread(self, group: Group) -> Estimate:
+    def spread(self, group: Group) -> Estimated:
         """The variance of the values, of a population."""
         assert self.square is not None
         mean = self.mean(group)
         most = max(float(self.low - self.centre) ** 2, float(self.high - self.centre) ** 2)
         squares = _quotient(group, self.square, self.people(group), (0.0, most))
         if mean.value is None or squares.value is None:
-            return Estimate(None)
+            return Estimated(None)
         least, largest = _squared(mean.ends)
         cap = float(self.high - self.low) ** 2 / 4
         low, high = squares.ends[0] - largest, squares.ends[1] - least
@@ -156,12 +156,12 @@ class Moments:
 
 def _quotient(
     group: Group, question: Question, people: tuple[float, float, float], ends: tuple[float, float]
-) -> Estimate:
+) -> Estimated:
     """A sum over the number of rows, between the ends of what is summed."""
     total, error = group.reading(question)
     count, least, most = people
     if most <= 0:
-        return Estimate(None)  # nobody is there, for certain
+        return Estimated(None)  # nobody is there, for certain
     value = total / max(count, most - count, 1e-9)
     if least < 1:
         return _within(value, *ends, ends)
@@ -169,10 +169,10 @@ def _quotient(
     return _within(value, min(corners), max(corners), ends)
 
 
-def _within(value: float, low: float, high: float, ends: tuple[float, float]) -> Estimate:
+def _within(value: float, low: float, high: float, ends: tuple[float, float]) -> Estimated:
     """A value and an interval cut to what is possible; outside the good event they may miss it, and an end is left."""
     low, high = (min(max(each, ends[0]), ends[1]) for each in (low, high))
-    return Estimate(min(max(value, low), high), low, high)
+    return Estimated(min(max(value, low), high), low, high)
 
 
 def _squared(ends: tuple[float, float]) -> tuple[float, float]:
@@ -181,7 +181,7 @@ def _squared(ends: tuple[float, float]) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Mean(Expression):
+class MeanOf(Expression):
     """AVG."""
 
     aggregate: ClassVar[bool] = True
@@ -191,14 +191,14 @@ class Mean(Expression):
     def questions(self) -> tuple[Question, ...]:
         return (self.moments.count, self.moments.total)
 
-    def of(self, group: Group) -> Estimate:
+    def of(self, group: Group) -> Estimated:
         return _moved(self.moments.mean(group), float(self.moments.centre))
 
 
-def _moved(found: Estimate, by: float) -> Estimate:
+def _moved(found: Estimated, by: float) -> Estimated:
     if found.value is None:
         return found
-    return Estimate(found.value + by, found.ends[0] + by, found.ends[1] + by)
+    return Estimated(found.value + by, found.ends[0] + by, found.ends[1] + by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +212,12 @@ class SumFromMean(Expression):
     def questions(self) -> tuple[Question, ...]:
         return (self.moments.count, self.moments.total)
 
-    def of(self, group: Group) -> Estimate:
+    def of(self, group: Group) -> Estimated:
         total, error = group.reading(self.moments.total)
         count, least, most = self.moments.people(group)
         centre = float(self.moments.centre)
         ends = sorted((centre * least, centre * most))
-        return Estimate(total + centre * count, total - error + ends[0], total + error + ends[1])
+        return Estimated(total + centre * count, total - error + ends[0], total + error + ends[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,21 +234,21 @@ class Spread(Expression):
         assert self.moments.square is not None
         return (self.moments.count, self.moments.total, self.moments.square)
 
-    def of(self, group: Group) -> Estimate:
+    def of(self, group: Group) -> Estimated:
         found = self.moments.spread(group)
         if self.sample:
             cap = float(self.moments.high - self.moments.low) ** 2 / 2
             found = _of_sample(found, self.moments.people(group), (0.0, cap))
         if not self.root or found.value is None:
             return found
-        return Estimate(math.sqrt(found.value), *map(math.sqrt, found.ends))
+        return Estimated(math.sqrt(found.value), *map(math.sqrt, found.ends))
 
 
-def _of_sample(found: Estimate, people: tuple[float, float, float], ends: tuple[float, float]) -> Estimate:
+def _of_sample(found: Estimated, people: tuple[float, float, float], ends: tuple[float, float]) -> Estimated:
     """A moment of a population as that of a sample: times N / (N - 1)."""
     count, least, most = people
     if found.value is None or most < 2:
-        return Estimate(None)
+        return Estimated(None)
     value = found.value * max(count, 2.0) / (max(count, 2.0) - 1)
     if least < 2:
         return _within(value, *ends, ends)
@@ -272,7 +272,7 @@ class Comoment(Expression):
         squares = tuple(each.square for each in (self.one, self.other) if each.square is not None)
         return (*sums, *squares) if self.kind == "CORR" else sums
 
-    def of(self, group: Group) -> Estimate:
+    def of(self, group: Group) -> Estimated:
         people, found = self.one.people(group), self._covariance(group)
         if found.value is None or self.kind == "COVAR_POP":
             return found
@@ -282,7 +282,7 @@ class Comoment(Expression):
         spreads = [each.spread(group) for each in (self.one, self.other)]
         roots = [math.sqrt(max(0.0, each.value or 0.0)) for each in spreads]
         if not math.prod(roots):
-            return Estimate(None) if not all(each.ends[1] for each in spreads) else Estimate(0.0, -1.0, 1.0)
+            return Estimated(None) if not all(each.ends[1] for each in spreads) else Estimated(0.0, -1.0, 1.0)
         value = found.value / math.prod(roots)
         least = math.prod(math.sqrt(each.ends[0]) for each in spreads)
         most = math.prod(math.sqrt(each.ends[1]) for each in spreads)
@@ -295,13 +295,13 @@ class Comoment(Expression):
     def _cap(self) -> float:
         return float((self.one.high - self.one.low) * (self.other.high - self.other.low)) / 4
 
-    def _covariance(self, group: Group) -> Estimate:
+    def _covariance(self, group: Group) -> Estimated:
         one, other = self.one.mean(group), self.other.mean(group)
         sides = [[float(end - each.centre) for end in (each.low, each.high)] for each in (self.one, self.other)]
         corners = [left * right for left in sides[0] for right in sides[1]]
         products = _quotient(group, self.product, self.one.people(group), (min(corners), max(corners)))
         if None in (one.value, other.value, products.value):
-            return Estimate(None)
+            return Estimated(None)
         means = [left * right for left in one.ends for right in other.ends]
         low, high = products.ends[0] - max(means), products.ends[1] - min(means)
         return _within(products.value - one.value * other.value, low, high, (-self._cap, self._cap))
@@ -316,7 +316,7 @@ class QuantileOf(Expression):
     probability: Fraction
     where: Predicate
 
-    def of(self, group: Group) -> Estimate:
+    def of(self, group: Group) -> Estimated:
         return group.drawn(self)
 
 
@@ -336,18 +336,18 @@ class Arithmetic(Expression):
     def parts(self) -> tuple[Expression, ...]:
         return (self.left, self.right)
 
-    def of(self, group: Group) -> Estimate:
+    def of(self, group: Group) -> Estimated:
         left, right = self.left.of(group), self.right.of(group)
         if left.value is None or right.value is None:
-            return Estimate(None)
+            return Estimated(None)
         if self.sign in ("/", "//", "%") and right.value == 0:
-            return Estimate(None)
+            return Estimated(None)
         value = _SIGNS[self.sign](left.value, right.value)
         low, high = _ends(self.sign, left.ends, right.ends)
         if self.most is not None:
             ends = sorted((0.0, float(self.most)))
             return _within(float(value), low, high, (ends[0], ends[1]))
-        return Estimate(value, low, high)
+        return Estimated(value, low, high)
 
 
 def _exact_quotient(left: Any, right: Any) -> Any:
@@ -400,12 +400,12 @@ class Rising(Expression):
     def parts(self) -> tuple[Expression, ...]:
         return (self.inner,)
 
-    def of(self, group: Group) -> Estimate:
+    def of(self, group: Group) -> Estimated:
         found = self.inner.of(group)
         if found.value is None:
             return found
         ends = [each if math.isinf(each) else float(self.function(each)) for each in found.ends]
-        return Estimate(self.function(found.value), ends[0], ends[1])
+        return Estimated(self.function(found.value), ends[0], ends[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,13 +421,13 @@ class Made(Expression):
     def parts(self) -> tuple[Expression, ...]:
         return self.given
 
-    def of(self, group: Group) -> Estimate:
+    def of(self, group: Group) -> Estimated:
         value = self.function(*(part.of(group).value for part in self.given))
         found = [part.of(group) for part in self.results]
         found = [each for each in found if each.value is not None]
         if self.truth or value is None or not found or any(each.low is None for each in found):
-            return Estimate(value) if self.truth or value is None else Estimate.exactly(value)
-        return Estimate(value, min(each.ends[0] for each in found), max(each.ends[1] for each in found))
+            return Estimated(value) if self.truth or value is None else Estimated.exactly(value)
+        return Estimated(value, min(each.ends[0] for each in found), max(each.ends[1] for each in found))
 
 
 def sort_key(value: Any) -> tuple[int, Any]:

@@ -50,7 +50,7 @@ def plain_value(column: Column, code: int) -> Any:
     return Fraction(value) if type(value) is int else value
 
 
-class Table:
+class CellValues:
     """The values of an expression over the cells of its columns, in the order of the codes."""
 
     def __init__(self, scope: Scope, node: Node) -> None:

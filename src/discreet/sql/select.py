@@ -22,7 +22,7 @@ from discreet.sql.expressions import (
     Expression,
     KeyOf,
     Made,
-    Mean,
+    MeanOf,
     Moments,
     QuantileOf,
     Rising,
@@ -34,7 +34,7 @@ from discreet.sql.grammar import From, Item, Node, Ordering, SelectQuery, tree
 from discreet.sql.rows import CALLS, NUMERIC, WHOLE, cases, combined, compare
 from discreet.sql.scope import Derived, Meaning, Scope
 from discreet.sql.source import AGGREGATES, JOINS, Known, Source, folded, shown, source
-from discreet.sql.values import GroupedBy, grouped_by, label, summed
+from discreet.sql.values import GroupedBy, ends_within, grouped_by, label, summed
 
 SHAPES = "For example SELECT COUNT(*) FROM t, or SELECT a, COUNT(*) FROM t GROUP BY a, or SELECT AVG(x) FROM t."
 _QUANTILES = (
@@ -55,7 +55,7 @@ _SPREADS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputColumn:
     """One column of the answer: what it is called, what it is, and in what unit."""
 
     name: str
@@ -87,7 +87,7 @@ class Statement:
     tables: tuple[str, ...]
     where: Predicate
     keys: tuple[GroupedBy, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[OutputColumn, ...]
     having: Expression | None = None
     order: tuple[Sorting, ...] = ()
     limit: int | None = None
@@ -113,7 +113,7 @@ class Statement:
         return list(dict.fromkeys(each for each in self.expressions if isinstance(each, QuantileOf)))
 
     @property
-    def aggregates(self) -> list[Output]:
+    def aggregates(self) -> list[OutputColumn]:
         """The outputs that are not just what is grouped by."""
         return [output for output in self.outputs if any(part.aggregate for part in output.expression.walk())]
 
@@ -499,10 +499,10 @@ class _Sentences:
 
     # The statement.
 
-    def sorted_by(self, query: SelectQuery, outputs: Sequence[Output]) -> tuple[Sorting, ...]:
+    def sorted_by(self, query: SelectQuery, outputs: Sequence[OutputColumn]) -> tuple[Sorting, ...]:
         return tuple(self.sorting(query, outputs, each) for each in query.order)
 
-    def sorting(self, query: SelectQuery, outputs: Sequence[Output], by: Ordering) -> Sorting:
+    def sorting(self, query: SelectQuery, outputs: Sequence[OutputColumn], by: Ordering) -> Sorting:
         expression = None
         if by.node.kind == "number":
             item = ordinal(self.scope.asked, query.items, by.node)
@@ -556,8 +556,8 @@ class _Outputs(_Sentences):
         )
         return shared(made)
 
-    def output(self, item: Item) -> Output:
-        return Output(named(self.scope, item), self.expression(item.node), unit_of(self.scope, item.node))
+    def output(self, item: Item) -> OutputColumn:
+        return OutputColumn(named(self.scope, item), self.expression(item.node), unit_of(self.scope, item.node))
 
     def named(self, node: Node) -> Expression | None:
         if node.kind == "star":
@@ -578,7 +578,7 @@ class _Outputs(_Sentences):
         """A sum over the number of its rows is an average."""
         if part.counting or part.where != below.question.where:
             return _Sentences.ratio(self, left, part, factor, below)
-        mean = Mean(self.moments(_summand(part), part.where))
+        mean = MeanOf(self.moments(_summand(part), part.where))
         return mean if factor == 1 else Arithmetic("*", Exactly(factor), mean)
 
     def aggregate(self, node: Node) -> Expression | None:
@@ -625,7 +625,7 @@ class _Outputs(_Sentences):
         if name == "SUM":
             return Total(self.total(values[0], rows))
         if name in ("AVG", "MEAN"):
-            return Mean(self.moments(values[0], rows))
+            return MeanOf(self.moments(values[0], rows))
         if name in _SPREADS:
             self.check(parts[0], Power(self.centred(values[0])[0], 2))
             return Spread(self.moments(values[0], rows, squared=True), *_SPREADS[name])
@@ -692,7 +692,7 @@ class _Outputs(_Sentences):
 
     def moments(self, value: Value, where: Predicate, *, squared: bool = False) -> Moments:
         less, centre = self.centred(value)
-        low, high = value.bounds(self.scope.domain)
+        low, high = ends_within(value, where, self.scope.domain)
         square = self.total(Power(less, 2), where) if squared else None
         return Moments(self.counted(where), self.total(less, where), centre, low, high, square)
 
@@ -775,7 +775,7 @@ def shared(statement: Statement) -> Statement:
     means = {
         (each.moments.total.where, _uncentred(each.moments)): each.moments
         for each in statement.expressions
-        if isinstance(each, (Mean, Spread))
+        if isinstance(each, (MeanOf, Spread))
     }
     if not means:
         return statement
@@ -835,7 +835,7 @@ class _Outer(_Sentences):
             raise self.scope.asked.refused(
                 query.start, "grouping the groups of another question is not answered", SHAPES
             )
-        outputs = list[Output]()
+        outputs = list[OutputColumn]()
         for item in query.items:
             if item.node.kind == "star":
                 outputs += self.inner.outputs
@@ -843,7 +843,7 @@ class _Outer(_Sentences):
             expression = self.expression(item.node)
             same = next((each for each in self.inner.outputs if each.expression is expression), None)
             name = item.alias or (same.name if same is not None else written(item.node))
-            outputs.append(Output(name, expression, same.unit if same is not None else ""))
+            outputs.append(OutputColumn(name, expression, same.unit if same is not None else ""))
         conditions = [each for each in (self.inner.having, self.where(query)) if each is not None]
         having = None if not conditions else conditions[0]
         if len(conditions) == 2:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import datetime
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
+from discreet.data import Batch, Domain
 from discreet.predicate import And, Not, Or, Predicate
+from discreet.query import MAX_CELLS
 from discreet.row_functions import MAX_POWER, Bins, Cases, Choose, Fixed, Key, Of, Plus, Power, Times, Value
 from discreet.sql.conditions import condition
 from discreet.sql.grammar import Node
-from discreet.sql.rows import NUMERIC, WHOLE, Table, cases, columns_of, combined, compiled, plain_value
+from discreet.sql.rows import MAX_TABLE, NUMERIC, WHOLE, CellValues, cases, columns_of, combined, compiled, plain_value
 from discreet.sql.scope import Scope
 
 MAX_VALUES = 1024
@@ -136,7 +141,7 @@ def _looked_up(scope: Scope, node: Node) -> Value:
         if type(value) is not Fraction:
             scope.refuse(node, "a number is expected here", "Sums are of numbers.")
         return Fixed(value)
-    table = Table(scope, node)
+    table = CellValues(scope, node)
     different = list(dict.fromkeys(value for value in table.values if value is not None))
     if len(different) > MAX_VALUES:
         reason = f"this function has {len(different):,} different values, more than {MAX_VALUES:,}"
@@ -145,6 +150,22 @@ def _looked_up(scope: Scope, node: Node) -> Value:
         scope.refuse(node, "a number is expected here", "Sums are of numbers with declared bounds.")
     where = [table.where(lambda found, value=value: found == value) for value in different]  # type: ignore[misc]
     return Choose(where, [Fixed(int(value) if type(value) is bool else value) for value in different])
+
+
+def ends_within(value: Value, where: Predicate, domain: Domain) -> tuple[Fraction, Fraction]:
+    """The least and the largest value of rows that satisfy a condition, if they can be listed; else of all rows."""
+    ends = value.bounds(domain)
+    if not {*where.columns} & {*value.columns}:
+        return ends
+    scope = [name for name in domain.names if name in {*where.columns, *value.columns}]
+    shape = [domain.column(name).size for name in scope]
+    if math.prod(shape) > MAX_TABLE or not all(domain.column(name).listed for name in scope):
+        return ends
+    codes = dict(zip(scope, np.indices(shape).reshape(len(shape), -1), strict=True))
+    batch = Batch(domain, math.prod(shape), codes.__getitem__)
+    steps = value.steps(batch)[And(where, value.known(domain)).mask(batch)]
+    unit = value.unit(domain)
+    return (unit * int(steps.min()), unit * int(steps.max())) if len(steps) else ends
 
 
 # Groups.
@@ -160,6 +181,8 @@ def grouped_by(scope: Scope, node: Node, name: str) -> GroupedBy:
         if not column.listed:
             hint = "Group by a column whose values are declared."
             scope.refuse(node, f"column {found[0]!r} is declared {column!r}: its values cannot be listed", hint)
+        if column.size > MAX_CELLS:
+            scope.refuse(node, f"these groups have more than {MAX_CELLS:,} cells", "Group by bins: FLOOR(x / w) * w.")
         return GroupedBy(found[0], tuple(column.labels()), name)
     inner, meant = scope.through(node)
     if not columns_of(inner, meant):
@@ -169,7 +192,7 @@ def grouped_by(scope: Scope, node: Node, name: str) -> GroupedBy:
     columns = columns_of(inner, meant)
     if len(columns) == 1:
         return _by_codes(inner, meant, columns[0], name)
-    table = Table(inner, meant)
+    table = CellValues(inner, meant)
     labels = _ordered(dict.fromkeys(table.values))
     where = [table.where(lambda found, value=value: found == value and type(found) is type(value)) for value in labels]  # type: ignore[misc]
     return GroupedBy(Cases(where[:-1]), tuple(map(label, labels)), name)
@@ -225,7 +248,7 @@ def _runs(scope: Scope, node: Node, name: str) -> tuple[list[int], list[Any]]:
             starts.append(column.missing_code)
             values.append(at(column.missing_code))
         return starts, values
-    listed = Table(scope, node).values
+    listed = CellValues(scope, node).values
     kinds = [(type(value), value) for value in listed]
     starts = [0, *(code for code in range(1, len(listed)) if kinds[code] != kinds[code - 1])]
     return starts, [listed[code] for code in starts]
