@@ -243,7 +243,8 @@ def test_only_the_numbers_that_contradict_each_other_are_taken_from_the_newest()
         memory.learn(measured(question, value, scale=3.0, order=order))
     low, high = memory.interval(question)
     first, second = (
-        noise_bound("gaussian", 3.0, copies=1, log_sets=math.log(2), failure=allowed(order) / 32 * 31) for order in (1, 2)
+        noise_bound("gaussian", 3.0, copies=1, log_sets=math.log(2), failure=allowed(order) / 32 * 31)
+        for order in (1, 2)
     )
     assert first < second
     assert low[0] >= 600 - first

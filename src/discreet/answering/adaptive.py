@@ -342,12 +342,14 @@ class Knowledge:
         """The same with an estimate: the average of what the measurements say, the more certain ones counting more."""
         # Whatever was measured, a count is not negative, nor more than a public total.
         shape, most = question.shape(self.domain), self.calibration.most
-        low, high = np.zeros(shape), np.full(shape, most)
+        low, high, form = np.zeros(shape), np.full(shape, most), linear(question, self.domain)
         if not question.counting:
-            form = linear(question, self.domain)
             weights = np.array((-math.inf, math.inf)) if form is None else form.weight
             sides = float(weights.min(initial=0.0)), float(weights.max(initial=0.0))
             low, high = (np.full(shape, weight * most if weight else 0.0) for weight in sides)
+        if form is not None:  # a number to which no row adds is 0
+            none = np.bincount(form.place[form.place >= 0], minlength=math.prod(shape)).reshape(shape) == 0
+            low, high = np.where(none, 0.0, low), np.where(none, 0.0, high)
         known = Confined(low, high, np.zeros(shape), np.zeros(shape))
         for measured in sorted(self.about(question), key=lambda one: one.place.order):
             failure = self.calibration.may_fail(measured.place)
