@@ -12,8 +12,8 @@
     interior_point, suggest_bounds         a point between values; bounds for a column   location.py
     load                                   a fitted model from a file                    loading.py
 
-They share base.py (terms, one charge), input.py (reads rows), replay.py (stored models), model_file.py (models as JSON),
-model_words.py (how they show themselves), pipelines.py (refuses steps that leak); learners of rules rules.py.
+They share base.py (terms, one charge), input.py (reads rows), replay.py (stored models), model_file.py (models as
+JSON), model_words.py (how they show themselves), pipelines.py (refuses steps that leak); learners of rules rules.py.
 
 They follow scikit-learn's contract: `get_params`, `clone`, pipelines, `set_output`, pickling of fitted models. A fit is
 random, and nothing about it can be seeded. A ledger in a parameter is shared by all clones, and pickles as its path as

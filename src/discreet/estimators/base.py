@@ -127,7 +127,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self.entry_ = model_file.optional(state["entry"], lambda each: model_file.count(each, 1))
         alone = self.entry_ is None
         self.guarantee_ = FitGuarantee(guarantee, budget, scope, entry, entry_hash, alone, carried=certificate)
-        self.replayed_, self.mechanism_ = False, None
+        self.replayed_ = False
+        self.mechanism_: Mechanism | None = None
         self._restore_learned(state["learned"])
         self.exported_ = True
 
