@@ -170,9 +170,7 @@ class Asker:
         ways = [f"{self.number(1)} {sign} {self.number(1)}", f"{self.number(2)} {sign} {rng.randint(-5, 9)}"]
         ways += [f"{self.number(1)} {rng.choice(['', 'NOT '])}BETWEEN {rng.randint(-4, 2)} AND {rng.randint(0, 9)}"]
         ways += [f"{self.number(1)} IN ({rng.randint(-3, 3)}, {rng.randint(0, 7)})"]
-        ways += [
-            f"({self.number(1)} {sign} {rng.randint(-3, 5)}) IS {rng.choice(['TRUE', 'FALSE', 'NOT TRUE', 'NOT FALSE'])}"
-        ]
+        ways += [f"({self.number(1)} {sign} {rng.randint(-3, 5)}) IS {rng.choice(['TRUE', 'FALSE', 'NOT TRUE'])}"]
         if self.texts:
             said = self.said(rng.choice(self.texts))
             pattern = rng.choice(["%", "_", "a%", "%_%", "%'%".replace("'", "''"), "F", "%1%", "__", "A%"])
