@@ -62,6 +62,7 @@ ONE_FILE: dict[str, tuple[str, ...]] = {
     "sklearn": ("estimators",),
     "matplotlib": ("drawing", "report.plot"),
     "sqlite3": ("ledger.sqlite",),
+    "psycopg": ("ledger.postgres",),
     "click": ("cli",),
     "rich": ("cli", "display"),
 }

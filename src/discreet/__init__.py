@@ -36,6 +36,7 @@ from discreet.session import Session
 if TYPE_CHECKING:
     from discreet.answering import Answer
     from discreet.estimators import (
+        PCA,
         BoxClassifier,
         ConjunctionClassifier,
         DeclaredScaler,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         MLPClassifier,
         Quantile,
         RuleClassifier,
+        StandardScaler,
         interior_point,
         load,
         select_model,
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _ESTIMATORS = (
+    "PCA",
     "BoxClassifier",
     "ConjunctionClassifier",
     "DeclaredScaler",
@@ -67,6 +70,7 @@ _ESTIMATORS = (
     "Median",
     "Quantile",
     "RuleClassifier",
+    "StandardScaler",
     "interior_point",
     "load",
     "select_model",
@@ -75,6 +79,7 @@ _ESTIMATORS = (
 _LATER = {"Answer": "discreet.answering", **dict.fromkeys(_ESTIMATORS, "discreet.estimators")}
 
 __all__ = [
+    "PCA",
     "Among",
     "And",
     "Answer",
@@ -120,6 +125,7 @@ __all__ = [
     "Schema",
     "Session",
     "Share",
+    "StandardScaler",
     "Sum",
     "Table",
     "Text",

@@ -111,6 +111,7 @@ CATALOGUE: dict[str, type] = {
     "small-misses/1": scoring.SmallMisses,
     "softmax/1": problem.Softmax,
     "squared/1": problem.Squared,
+    "stable-gaussian/1": mechanisms.StableGaussian,
     "stable-histogram/1": mechanisms.StableHistogram,
     "stable-mode/1": mechanisms.StableMode,
     "strongly-convex-descent/1": descent.StronglyConvex,

@@ -254,13 +254,19 @@ class Cost(int):
     def record(self) -> dict[str, int | float | None]:
         """As JSON."""
         told: dict[str, int | float | None] = {"nano": self.nano, "percent_of_budget": self.percent}
-        return {**told, "epsilon": self.epsilon, "delta": float(self.delta)}
+        return {**told, "epsilon": self.epsilon, "delta": float(self.delta), "failure": self.failure}
+
+    @property
+    def failure(self) -> float:
+        """With which probability it may fail, which is paid from the ledger's delta; 0 for most mechanisms."""
+        return 0.0 if self.guarantee is None else float(self.guarantee.failure)
 
     def __str__(self) -> str:
         if not self:
             return "free"
         part = _up(Fraction(self.nano, self.cap)) if self.cap else "more than all"
-        by_itself = "" if self.epsilon is None else f" (by itself epsilon {self.epsilon:.3g})"
+        delta = f", and {self.failure:.2g} of delta" if self.failure else ""
+        by_itself = "" if self.epsilon is None else f" (by itself epsilon {self.epsilon:.3g}{delta})"
         return f"{part} of the budget{by_itself}"
 
     def __format__(self, how: str) -> str:

@@ -713,8 +713,7 @@ class Persons:
 
     def public(self, facts: Facts) -> int | None:
         """The number of persons, where it is public: of all, under replace-one, in a table that has them all."""
-        whole = not self.keys and self.where == EVERYTHING and facts.neighbours.replace_one
-        return facts.size if whole and (facts.table is None or facts.neighbours.rows == 1) else None
+        return facts.size if not self.keys and self.where == EVERYTHING and facts.everybody else None
 
 
 def _group_sums(place: Codes, amounts: Ints, counts: Codes | None, size: int) -> Ints:

@@ -2,7 +2,7 @@
 
     name = "people"                     # what SQL calls the table, and what its ledger is bound to
     data = "people.parquet"             # beside this file, or a path of its own
-    ledger = "people.ledger"
+    ledger = "people.ledger"            # or "postgresql://HOST/DATABASE?ledger=people"
     neighbours = "replace-one"          # how many people there are is public; "add-remove" hides it
     each_row_is_a_person = true         # or unit = "person" and rows_per_unit = 5
     edition = "2026-11"                 # of the rows; a new one whenever rows are added, removed or corrected
@@ -97,6 +97,7 @@ from discreet.data import (
     priced_relation,
     require_columns,
 )
+from discreet.ledger import Address
 from discreet.rehearsal import PEOPLE, made_up, made_up_tables
 
 FILL_IN = "FILL IN"
@@ -146,7 +147,7 @@ class Schema(Shown):
     rows_per_unit: int | None = None
     size: int | None = None
     data: Path | None = None
-    ledger: Path | None = None
+    ledger: Path | Address | None = None
     edition: str = FIRST_EDITION
     within: DatabaseSchema | None = field(default=None, repr=False, compare=False)
 
@@ -256,7 +257,7 @@ class DatabaseSchema(Shown):
     neighbours: str = "replace-one"
     persons: str | None = None
     size: int | None = None
-    ledger: Path | None = None
+    ledger: Path | Address | None = None
 
     @staticmethod
     def read(path: str | os.PathLike[str]) -> DatabaseSchema:
@@ -292,7 +293,7 @@ class DatabaseSchema(Shown):
         if name not in names:
             near = near_misses(name, names) or f" Tables: {', '.join(names)}"
             raise SchemaError(f"there is no table {name!r} in the schema.{near}")
-        return replace(self.tables[names.index(name)], within=self)
+        return replace(self.tables[names.index(name)], ledger=self.ledger, within=self)
 
     def with_table(self, schema: Schema) -> DatabaseSchema:
         """The same with this declaration of a table."""
@@ -318,8 +319,8 @@ class DatabaseSchema(Shown):
     def protects(self) -> str:
         """What is protected and what is not, in words, for those whose rows these are."""
         tables = "; ".join(
-            f"{each.name}: {one_line(', '.join(each.domain.names))}, with at most {each.rows_per_unit} "
-            f"row{'' if each.rows_per_unit == 1 else 's'} per person that are used"
+            f"{each.name}, at most {each.rows_per_unit} row{'' if each.rows_per_unit == 1 else 's'} per person: "
+            f"{one_line(', '.join(each.domain.names))}"
             for each in self.tables
         )
         who = f"whoever has a row in {self.persons}" if self.persons else "whoever has a row in one of the tables"
@@ -404,7 +405,9 @@ _WHO = (
     '# unit = "person"                   # the column that names a person',
     "# rows_per_unit = 5                 # this many rows per person are used, chosen at random",
 )
-_WHO_OF_SEVERAL = (f'persons = "{FILL_IN}"                # the table with one row for each person, if there is one',)
+_WHO_OF_SEVERAL = (
+    f'persons = "{FILL_IN}"                # the table with one row for each person; or remove the line',
+)
 _WHOSE = (
     f'unit = "{FILL_IN}"                   # the column that names a person',
     f'rows_per_unit = "{FILL_IN}"          # 1; or 5: this many rows per person are used, chosen at random',
@@ -463,7 +466,7 @@ def _database_schema(declared: dict[str, Any], folder: Path) -> DatabaseSchema:
         found[0].neighbours,
         persons,
         found[0].size,
-        None if "ledger" not in declared else _path(folder, "ledger", declared["ledger"]),
+        None if "ledger" not in declared else _ledger(folder, declared["ledger"]),
     )
 
 
@@ -508,7 +511,7 @@ def _schema(declared: dict[str, Any], folder: Path, table: str | None = None) ->
         None if rows is None else exact.whole(rows_per_unit=rows),
         None if "size" not in declared else exact.whole(size=declared["size"]),
         None if "data" not in declared else _path(folder, "data", declared["data"]),
-        None if "ledger" not in declared else _path(folder, "ledger", declared["ledger"]),
+        None if "ledger" not in declared else _ledger(folder, declared["ledger"]),
         checked_edition(exact.text(edition=declared.get("edition", FIRST_EDITION))) or FIRST_EDITION,
     )
 
@@ -536,6 +539,12 @@ def _path(folder: Path, key: str, found: object) -> Path:
     if "\0" in name or any(len(part.encode("utf-8", "replace")) > 255 for part in Path(name).parts):
         raise SchemaError(f"{key} names no file: {name[:60]!a}")
     return folder / name
+
+
+def _ledger(folder: Path, found: object) -> Path | Address:
+    """The file or the address of the ledger that a line of the schema names."""
+    text = exact.text(ledger=found)
+    return Address.read(text) if "://" in text else _path(folder, "ledger", text)
 
 
 def _column(name: str, declared: object, place: str = "[columns.") -> Column:

@@ -73,3 +73,7 @@ def test_rows_leave_a_dataset_through_doors_named_exact():
     for kind in (dp.Table, dp.ParquetTable, dp.Matrix):
         public = {name for name in dir(kind) if not name.startswith("_")}
         assert public <= {"facts", "identity", "source", "check_source", "exact_sum", "exact_slices", "sheet"}
+    public = {name for name in dir(dp.data.View) if not name.startswith("_")}
+    assert public <= {"facts", "identity", "source", "sources", "check_source", "exact_sum", "exact_slices", "sheet"}
+    public = {name for name in dir(dp.Database) if not name.startswith("_")}
+    assert public == {"catalogue", "column", "identity", "persons", "sheet", "size", "sources", "tables", "view"}

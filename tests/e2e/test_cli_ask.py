@@ -793,7 +793,7 @@ def test_a_column_without_bounds_is_not_drawn_and_that_is_said(run):
     assert "low = 0" in tail
     arguments = ["--rehearse", "--measure", "sex", "--share", "1/3"]
     out = run("synth", "other.toml", "5", "--out", "rows.csv", *arguments)[1]
-    assert "not in the rows, since without bounds: spending" in " ".join(out.split())
+    assert "not in the rows, since without bounds or levels: spending" in " ".join(out.split())
     assert "spending" not in Path("rows.csv").read_text()
 
 

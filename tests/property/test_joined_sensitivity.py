@@ -88,7 +88,7 @@ def database(kind, rows, persons, *, most=2, roster=True):
 
 
 def choices(most):
-    """What one person may hold: in people one row, two (of which one is kept) or none; in visits up to most and more."""
+    """What one person may hold: in people one row, two (of which one is kept) or none; in visits any number."""
     visits = [chosen for size in range(most + 2) for chosen in itertools.combinations_with_replacement(VISIT, size)]
     people = [(), *((each,) for each in PERSON), tuple(PERSON[:2])]
     return [(them, those) for them in people for those in visits if them or those]
@@ -122,7 +122,7 @@ def neighbouring(request):
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 def test_no_neighbouring_databases_differ_by_more_than_the_sensitivity(neighbouring, view):
-    kind, most, roster, every = neighbouring
+    kind, most, _, every = neighbouring
     for query in VIEWS[view]:
         stated = query.sensitivity(every[0].view(view).facts)
         sums = np.array([dense(query, each.view(view)) for each in every], dtype=np.int64)

@@ -44,6 +44,7 @@ class Answer(Shown):
                  stated that they are a random sample
     ranks        of a quantile: how many ranks its middle draw may be off, besides its interval; otherwise None
     size         the public number of persons, if it is known
+    note         what else is known about it, in a sentence: which keys are shown, of those that nobody listed
 
     Inside a session an answer is about one linear query: its value is an array of the shape of the query's numbers,
     and these are known besides:
@@ -67,6 +68,7 @@ class Answer(Shown):
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     intervals: list[tuple[Cell, ...]] = field(default_factory=list)
     size: int | None = field(default=None, compare=False)
+    note: str = field(default="", compare=False)
     missed: bool | None = field(default=None, compare=False)
     question: Any = field(default=None, compare=False)
     beta: Fraction | None = field(default=None, compare=False)

@@ -145,6 +145,7 @@ def sheet(answer: Answer, *notes: str, width: int | None = None) -> Sheet:
         Paragraph(headline(answer), "bold"),
         *([] if _single(answer) or not answer.rows else [_table(answer, shares=width is None or width >= _NARROW)]),
         little(answer),
+        one_line(answer.note),
         *notes,
         population(answer),
     )

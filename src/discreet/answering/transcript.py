@@ -41,7 +41,15 @@ from discreet.core import Json, LedgerCorrupt, ParameterError, canonical, digest
 from discreet.data import Facts
 from discreet.hypothesis import Scope
 from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
-from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, GroupQuantiles, Laplace, RankQuantile
+from discreet.mechanisms import (
+    AboveThreshold,
+    AboveThresholdLaplace,
+    Gaussian,
+    GroupQuantiles,
+    Laplace,
+    RankQuantile,
+    StableGaussian,
+)
 from discreet.query import (
     Among,
     And,
@@ -304,7 +312,7 @@ class Transcript:
                 if body["facts_hash"] == self._hash:
                     self.open_run = Run(seq, conversation, number)
             return
-        if name in (RankQuantile.NAME, GroupQuantiles.NAME):
+        if name in (RankQuantile.NAME, GroupQuantiles.NAME, StableGaussian.NAME):
             self.numbers[seq] = self._take(1 if name == RankQuantile.NAME else SEVERAL)
         parts = additive_parts(body["mechanism"])
         if parts:

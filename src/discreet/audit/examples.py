@@ -30,6 +30,7 @@ c = SimpleNamespace(**{kind.__name__: kind for kind in CATALOGUE.values()})
 """The classes of the catalogue by their names: the attacks are on what a ledger may hold."""
 
 _LETTERS = c.Domain(v=c.Category("a", "b"))
+_TEXTS = c.Domain(v=c.Text())
 _VALUE = c.Domain(value=c.Number(-1, 1, step=2))
 _QUARTERS = c.Domain(value=c.Number(0, 3, step=1))
 _SLOPES = c.Domain(a=c.Number(0, 1, step=1), y=c.Number(-4, 4, step=1))
@@ -60,9 +61,14 @@ _replace, _add = partial(_attack, "replace-one"), partial(_attack, "add-remove")
 # --- noise, selection, thresholds ------------------------------------------------------------------------------------
 
 
+@mistake("pays nothing for the bins that only one person has", "price")
+def free_threshold(honest: Any, facts: Facts) -> Any:
+    return dataclasses.replace(honest.guarantee(facts), failure=Fraction(0))
+
+
 def _primitives() -> tuple[Attack, ...]:
     count, histogram, stable = c.Count(c.Equals("v", "a")), c.Histogram("v"), c.StableHistogram(c.KeyCount("v"), 1, 3)
-    pair, quartet = ("ab", "bb"), ("abbb", "bbbb")
+    pair, quartet, sparse = ("ab", "bb"), ("abbb", "bbbb"), c.StableGaussian(c.KeyCount("v"), 1, 3)
     return (
         _replace(_LETTERS, c.Laplace(count, _HALF), pair, mutants.halved_noise),
         _add(_LETTERS, c.Laplace(count, _HALF), ("ab", "b"), mutants.one_sided_noise),
@@ -74,6 +80,12 @@ def _primitives() -> tuple[Attack, ...]:
         _replace(_LETTERS, c.PermuteAndFlip(histogram, 1), quartet, mutants.add_remove_price),
         _add(_LETTERS, stable, ("a", ""), mutants.passes_at_bound),
         _replace(_LETTERS, stable, pair, mutants.truncated_early),
+        _add(_TEXTS, stable, ("a", ""), mutants.passes_at_bound),
+        _replace(_TEXTS, stable, pair, mutants.truncated_early),
+        _replace(_LETTERS, sparse, ("aaaaabbbb", "aaaabbbbb"), mutants.halved_noise),
+        _replace(_TEXTS, sparse, ("aaaaabbbb", "aaaabbbbb"), mutants.add_remove_price),
+        _add(_LETTERS, sparse, ("a", ""), free_threshold),
+        _replace(_QUARTERS, c.Laplace(c.Persons("value"), _HALF), ("02", "32"), mutants.add_remove_price),
         _add(_LETTERS, c.StableMode(stable), ("abbbbaaa", "bbbbaaa"), mutants.first_seen_ties),
     )
 

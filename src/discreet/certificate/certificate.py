@@ -75,6 +75,7 @@ class Certificate(Sentence):
         said = self.record
         warning = f"{said['warning']}. " if said["warning"] else ""
         alone, what = said["alone"], said["asked"] or said["does"].rstrip(".")
+        what = f"{said['schema']['table']}, {what}" if "table" in said["schema"] else what
         epsilon = "nothing" if alone["epsilon"] is None else f"epsilon {float(alone['epsilon']):.4g}"
         return (
             f"{warning}entry {said['entry']} of the ledger of {said['table']!r}: {what}. Alone it promises {epsilon} "

@@ -256,6 +256,7 @@ class AnswerView:
             "tells_little": answer_words.NOBODY if None in finite.values() else answer_words.little(answer) or None,
             "clipped": list(self.clipped),
             "population_bound_fraction": answer.population,
+            "note": answer.note or None,
             "source": answer.source,
             "cost": self.cost,
             "price": cast("dp.funds.Cost", answer.price).record(),

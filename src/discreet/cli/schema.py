@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -33,7 +34,9 @@ def schema(data: Path, more: tuple[Path, ...], out: Path | None) -> None:
         if out is not None or more:
             raise ParameterError("--out is for a draft; a finished schema is only checked, and alone")
         declared = read_schema(data)
-        sizes = [each.domain.size for each in declared.tables]
+        sizes = [
+            math.prod(column.size for column in each.domain.values() if not column.free) for each in declared.tables
+        ]
         rows = " and ".join(f"{size:,}" if size < 10**60 else dp.exact.shown(Fraction(size)) for size in sizes)
         edition = f"The edition of the rows is {one_line(declared.edition)}."
         click.echo(f"{data.name} is complete: {rows} different rows are possible. {edition}\n{declared.protects()}")

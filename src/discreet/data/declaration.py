@@ -24,7 +24,8 @@ def people(facts: Facts, identity: Identity) -> str:
 def sheet(facts: Facts, identity: Identity) -> Sheet:
     """A table's declaration."""
     made_up = " (a rehearsal: made-up rows)" if identity.rehearsal else ""
-    head = f"{one_line(identity.name)}{made_up}: {people(facts, identity)}"
+    within = "" if facts.table is None else f"{one_line(facts.table)} of "
+    head = f"{within}{one_line(identity.name)}{made_up}: {people(facts, identity)}"
     return Sheet.of(Paragraph(head, "bold"), *facts.domain.sheet().blocks)
 
 

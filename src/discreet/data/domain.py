@@ -491,7 +491,7 @@ class _Calendar(_Ordered):
         number = int(calendar.period(np.array([instant - 1], dtype=np.int64), self.step)[0])
         return min(max(number - self._periods()[0] + 1, 0), self.points)
 
-    def part(self, name: str) -> Parts:
+    def part(self, name: str) -> DateGroups:
         """What EXTRACT(name FROM column) is for each code: a year, a month, an hour, a weekday from Sunday = 0."""
         known = calendar.OTHER_NAMES.get(name.lower(), name.lower())
         if known not in calendar.PARTS:
@@ -501,7 +501,7 @@ class _Calendar(_Ordered):
         calendar.require_known(self.step, unit, known)
         return self._grouped(function, int)
 
-    def trunc(self, unit: str) -> Parts:
+    def trunc(self, unit: str) -> DateGroups:
         """What DATE_TRUNC(unit, column) is for each code, as ISO text."""
         known = unit.lower()
         if known not in calendar.FINENESS:
@@ -513,14 +513,14 @@ class _Calendar(_Ordered):
             lambda value: calendar.iso(value, times=times),
         )
 
-    def _grouped(self, function: Callable[[Codes], Codes], label: Callable[[int], Level]) -> Parts:
+    def _grouped(self, function: Callable[[Codes], Codes], label: Callable[[int], Level]) -> DateGroups:
         if self.points > _MOST_PARTS:
             raise ParameterError(f"{self!r} has {self.points:,} steps, too many to group: declare a coarser step")
         values, groups = np.unique(function(self.starts(np.arange(self.points, dtype=np.int64))), return_inverse=True)
         labels: list[Level | None] = [label(each) for each in values.tolist()]
         if self.missing:
             groups, labels = np.append(groups, len(labels)), [*labels, None]
-        return Parts(groups.astype(np.int64), tuple(labels))
+        return DateGroups(groups.astype(np.int64), tuple(labels))
 
     def __repr__(self) -> str:
         missing = ", missing=True" if self.missing else ""
@@ -532,7 +532,7 @@ FINEST_DAY = calendar.FINENESS.index("day")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts:
+class DateGroups:
     """A public grouping of a column's codes.
 
     groups  the number of the group of each code, the missing one too

@@ -5,8 +5,8 @@ person's rows, as the declared columns encode them, and of the declared name of 
 rows or of the order of the file: a person's rows are ordered by a keyed 64-bit mix of their codes and the first k are
 kept. The key is derived from the name, so that the choice looks random and two tables choose differently. Equal rows
 are interchangeable. A person is known by an identifier: a whole number, used exactly, or a text, used through a 128-bit
-hash that is the same in every table. The rows of a person are held together, so that batches can be cut between
-persons.
+hash that is the same in every table; the text "17" is the number 17. The rows of a person are held together, so that
+batches can be cut between persons.
 
 Texts that nobody listed (`Text`) are held as numbers of the texts that occur. These depend on other rows, so they are
 compared for equality only; a person's rows are ordered by a hash of the text.
@@ -15,6 +15,7 @@ compared for equality only; a person's rows are ordered by a hash of the text.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -88,7 +89,7 @@ class PrivateRows(Shown):
 
     def __repr__(self) -> str:
         columns = "one column" if len(self.facts.domain) == 1 else f"{len(self.facts.domain)} columns"
-        name = f"{type(self).__name__} {one_line(self.identity.name)!r}"
+        name = f"{type(self).__name__} {one_line(self.facts.table or self.identity.name)!r}"
         return f"<{name}: {columns}, {declaration.people(self.facts, self.identity)}>"
 
     def sheet(self) -> Sheet:
@@ -306,7 +307,7 @@ def person_ids(parts: Sequence[Values], identity: Identity) -> Ids:
             raise SchemaError(f"column {unit!r} names the person, and it has missing values")
         here, data = part.where, part.data
         if part.kind == "text":
-            digests = [_hash(text.encode("utf-8", "surrogatepass")) for text in part.texts]
+            digests = [_named(text) for text in part.texts]
             ids[:, here] = _pairs(digests)[data].T
         elif data.dtype == object and all(_is_whole(entry) for entry in data):
             ids[:, here] = _pairs([_wide(int(entry)) for entry in data]).T
@@ -319,6 +320,15 @@ def person_ids(parts: Sequence[Values], identity: Identity) -> Ids:
 
 def _pairs(digests: Sequence[bytes]) -> Words:
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64).reshape(-1, 2)
+
+
+_WHOLE = re.compile(r"(0|-?[1-9][0-9]*)\Z", re.ASCII)
+
+
+def _named(text: str) -> bytes:
+    """A text that names a person: a whole number in its usual spelling is that number, so that it is the same person in
+    a CSV file and elsewhere. "017" is another one."""
+    return _wide(int(text)) if len(text) < 40 and _WHOLE.match(text) else _hash(text.encode("utf-8", "surrogatepass"))
 
 
 def _hash(data: bytes) -> bytes:

@@ -66,6 +66,12 @@ class Facts:
         return {**found, **{name: record(value) for name, value in later.items() if value is not None}}
 
     @property
+    def everybody(self) -> bool:
+        """Whether there are at least as many rows as persons, whose number is public: each has one. Of several tables
+        somebody may be in one of them only."""
+        return self.neighbours.replace_one and (self.table is None or self.neighbours.rows == 1)
+
+    @property
     def rows_bound(self) -> int:
         """No table with these facts has more rows."""
         if not self.neighbours.replace_one or self.size is None:

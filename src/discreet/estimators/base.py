@@ -43,6 +43,7 @@ from discreet.core import (
 )
 from discreet.data import Dataset
 from discreet.estimators import model_file, model_words
+from discreet.estimators.pipelines import refuse_leaking_steps
 from discreet.estimators.replay import Request
 from discreet.ledger import Ledger, price_from
 from discreet.mechanisms import Mechanism
@@ -69,6 +70,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True  # noise is drawn from the operating system; there is no seed
+        tags.input_tags.sparse = True  # written out in memory
         return tags
 
     # A fitted model is public, and leaves the house without the ledger.
@@ -269,6 +271,7 @@ def terms_of(asked: PrivateEstimator, problem: Any = None) -> Terms:
             "fits nor charges. Make a new one with ledger=... to fit again"
         )
     ledger, allowance, epsilon = asked.ledger, asked.allowance, asked.epsilon
+    refuse_leaking_steps(asked)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise ParameterError(f"ledger must be a Ledger or None, found a {type(ledger).__name__}")
     if not isinstance(asked.neighbours, (str, Neighbours)):

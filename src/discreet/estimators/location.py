@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from discreet.core import Exact, Neighbours, ParameterError, exact
-from discreet.data import AnyNumber, Dataset, Domain, Facts, Integers, Number, ParquetTable, Table
+from discreet.data import AnyNumber, Dataset, Domain, Facts, Integers, Number, ParquetTable, Table, View
 from discreet.erm.location import methods
 from discreet.erm.losses import Absolute, Loss, Pinball, Squared
 from discreet.erm.risk import public_size
@@ -195,7 +195,7 @@ class Interior:
 
 
 def interior_point(
-    values: Iterable[int] | Table | ParquetTable,
+    values: Iterable[int] | Table | ParquetTable | View,
     *,
     bits: int | None = None,
     column: str | None = None,
@@ -301,7 +301,7 @@ class Suggested:
 
 
 def suggest_bounds(
-    table: Table | ParquetTable,
+    table: Table | ParquetTable | View,
     column: str,
     *,
     ledger: Ledger,

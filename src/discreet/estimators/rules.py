@@ -60,14 +60,14 @@ class LearnedRule:
 def of_part(offer: Offer, data: Dataset) -> Offer:
     """A promise about wrong rows of a whole table, as one about the part of it that is here.
 
-    Under add-remove it holds if there are as many rows as the declared size, and says so.
+    Under add-remove, and where somebody may have no row, it holds if there are as many rows as the size, and says so.
     """
     share, promise, bound = reading.share_of(data), offer.promise, offer.promise.bound
     if bound is None:
         return offer
     if bound > USELESS * share:
         promise = replace(promise, bound=None, reason="too few of the table's rows are here")
-    elif data.facts.neighbours.replace_one:
+    elif data.facts.everybody:
         promise = replace(promise, bound=float(bound / share))
     else:
         enough = f"there are {data.facts.size:,} rows or more"

@@ -20,6 +20,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from discreet.core import SeededRng
 from discreet.data import Scan, write_parquet
 
 HERE = Path(__file__).parent
@@ -112,17 +113,16 @@ def write_clinic(folder: str | os.PathLike[str]) -> Path:
 
 def visits(people: int) -> Any:
     """Made-up visits as a pyarrow table, from 0 to 7 for each person: the same ones for the same number of people."""
-    rng = np.random.default_rng(_SEED)
-    times = rng.integers(0, _MOST_VISITS + 1, people)
-    person = np.repeat(np.arange(people), times)
+    rng = SeededRng(_SEED)
+    person = np.repeat(np.arange(people), rng.integers(_MOST_VISITS + 1, people))
     rows = len(person)
-    # Few cities have most of the visits, more of them in winter, and emergencies cost more.
-    city = np.minimum(rng.geometric(0.22, rows) - 1, len(CITIES) - 1)
-    day = (rng.integers(0, _DAYS, rows) + 20 * rng.integers(0, 2, rows)) % _DAYS
-    emergency = rng.random(rows) < 0.12
-    amount = np.rint(rng.gamma(1.6, 60, rows) * np.where(emergency, 4, 1)).astype(np.int64)
-    minutes = 5 * rng.binomial(30, 0.2 + 0.2 * emergency)
-    clinic = (city * 5 + rng.integers(0, 4, rows)) % 12 + 1
+    # A city has four fifths of the visits of the one before it; emergencies cost more, and take longer.
+    parts = np.cumsum([4**place * 5 ** (len(CITIES) - place) for place in range(len(CITIES))], dtype=float)
+    city = np.searchsorted(parts / parts[-1], rng.integers(10**6, rows) / 10**6, side="right")
+    day, emergency = rng.integers(_DAYS, rows), rng.integers(100, rows) < 12
+    amount = rng.integers(150, rows) * np.where(emergency, 5, 1) + rng.integers(40, rows) ** 2 // 20
+    minutes = 5 * (rng.integers(7, rows) + rng.integers(7, rows) * np.where(emergency, 3, 1))
+    clinic = (city * 5 + rng.integers(4, rows)) % 12 + 1
     places = [CITIES[each] if place % 50 else f"Hamlet {place}" for place, each in enumerate(city.tolist())]
     columns = {
         "person": person.tolist(),

@@ -65,7 +65,7 @@ def summary(book: Ledger, *, last: int | None = None) -> dict[str, Any]:
         "neighbours": str(book.identity.neighbours),
         "unit": book.identity.unit,
         "size": None if book.facts is None else book.facts.size,
-        "edition": None if book.facts is None else book.facts.edition,
+        "edition": None if book.facts is None or book.identity.tables else book.facts.edition,
         "epsilon": str(book.budget.epsilon),
         "delta": str(book.budget.delta),
         "epsilon_so_far": spent.epsilon,
@@ -126,6 +126,7 @@ def _bar(book: Ledger, width: int) -> str:
 
 def _promise(book: Ledger, known: dict[str, Any]) -> list[tuple[str, object]]:
     unit = "a row is a person" if known["unit"] is None else f"a person is a {one_line(known['unit'])}"
+    unit = f"persons are named by {one_line(known['unit'])}" if known["tables"] else unit
     size = "" if known["size"] is None else f", {known['size']:,} persons"
     return [
         ("spent", in_words(book)),

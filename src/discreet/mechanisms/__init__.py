@@ -7,7 +7,7 @@
     group_quantiles   the same in groups, for the price of one: GroupQuantiles
     selection   one candidate by its score: Exponential, PermuteAndFlip
     threshold   adaptive yes/no questions for one price: AboveThreshold, AboveThresholdLaplace
-    stable      counts over a domain too large to list: StableHistogram, StableMode
+    stable      counts over a domain too large to list: StableGaussian, StableHistogram, StableMode
 
 Other packages import from here, not from the modules. What a mechanism is written with is here too: Guarantee,
 Neighbours, Rng, Sensitivity and the checks of what the samplers can draw.
@@ -28,6 +28,6 @@ from discreet.mechanisms.noise import (
 )
 from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
-from discreet.mechanisms.stable import StableHistogram, StableMode
+from discreet.mechanisms.stable import StableGaussian, StableHistogram, StableMode
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, IsAbove, IsFar
 from discreet.query import KeyCount, Sensitivity, VectorSum, of_persons, person_range
