@@ -7,7 +7,7 @@ keep the old one readable.
 from __future__ import annotations
 
 from discreet import answering, data, guarantee, mechanisms, pac, query
-from discreet.erm import descent, network, output_perturbation, problem, scoring
+from discreet.erm import descent, network, objective_perturbation, output_perturbation, problem, scoring
 from discreet.erm.exponential import grid, line
 
 CATALOGUE: dict[str, type] = {
@@ -78,6 +78,7 @@ CATALOGUE: dict[str, type] = {
     "noisy-counts/1": pac.NoisyCounts,
     "not/1": query.Not,
     "number/1": data.Number,
+    "objective-perturbation/1": objective_perturbation.ObjectivePerturbation,
     "or/1": query.Or,
     "output-perturbation/1": output_perturbation.OutputPerturbation,
     "pair-prefix/1": pac.PairPrefix,
