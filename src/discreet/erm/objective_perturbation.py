@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.core import Funds, Guarantee, ParameterError, Rng, exact
+from discreet.core import NANO, Funds, Guarantee, NothingFits, ParameterError, Rng, exact
 from discreet.data import Batch, Dataset, Facts, Floats, IntArray
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
@@ -154,32 +154,20 @@ def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
 
 
 def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> ObjectivePerturbation:
-    """The best added ridge, from a grid of strengths around the curvature of one row: excess first falls, then rises."""
-    own = risk.penalty.ridge
-    unit = Fraction(_short_up(_Known(risk, Fraction(1), facts).turn / public_size(facts)))
-
-    @functools.cache
-    def made(place: int) -> ObjectivePerturbation:
-        ridge = Fraction(0) if place < 0 else unit * _QUARTERS[place]
-        return calibrate(functools.partial(_with_noise, risk, law, facts, ridge), funds=funds, facts=facts, precision=12)
-
-    @functools.cache
-    def excess(place: int) -> float:
-        try:
-            found = made(place)
-        except ParameterError:
-            return math.inf
-        return _Known(risk, found.ridge, facts).excess(found.noise.variance())
-
-    low, high = -1 if own else 0, len(_QUARTERS) - 1
-    while high - low > 2:
-        left, right = low + (high - low) // 3, high - (high - low) // 3
-        if excess(left) <= excess(right) < math.inf:
-            high = right
-        else:
-            low = left
-    best = min(range(low, high + 1), key=excess)
-    return calibrate(functools.partial(_with_noise, risk, law, facts, made(best).ridge), funds=funds, facts=facts)
+    """The best added ridge, of a grid of strengths around the curvature of one row, with about the noise it needs."""
+    unit = _short_up(_Known(risk, Fraction(1), facts).turn / public_size(facts))
+    tried = [unit * quarter for quarter in _QUARTERS]
+    needed: dict[Fraction, Fraction] = {}
+    for ridge in tried if risk.penalty.ridge == 0 else [Fraction(0), *tried]:
+        scale = _Known(risk, ridge, facts).rough_scale(law, funds)
+        if scale is not None:
+            needed[ridge] = scale
+    if not needed:
+        raise NothingFits("no amount of noise fits: nothing is left of the budget, or it is too small for this problem")
+    best = min(needed, key=lambda ridge: _Known(risk, ridge, facts).excess(law(needed[ridge]).variance()))
+    make = functools.partial(_with_noise, risk, law, facts, best)
+    guess = make(needed[best])
+    return guess if funds.admits(guess.guarantee(facts)) else calibrate(make, funds=funds, facts=facts)
 
 
 def _with_noise(risk: Risk, law: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> ObjectivePerturbation:
@@ -269,6 +257,25 @@ class _Known:
             return fixed + _log_moment(p * t * once, chances) / (p * t)
 
         return Guarantee.of_curve(curve, neighbours=neighbours)
+
+    def rough_scale(self, law: type[Noise], funds: Funds) -> Fraction | None:
+        """About the scale of the noise that is within the funds, with its blur; None if there is none."""
+        room, jacobian = 1 - 1.2 / _BLUR, float(self.turned())
+        pure = law(1).guarantee(lengths(1, 1), unit=Fraction(1), dimension=1, neighbours=self.facts.neighbours).pure
+        if pure is not None:
+            left = funds.caps.pure / NANO - jacobian
+            return None if left <= 1e-9 else Fraction(f"{float(self.pull_l1()) / (left * room):.9g}")
+        if not funds.caps.renyi or funds.order is None:
+            return None
+        t, left = float(funds.order) - 1, funds.caps.renyi / NANO - jacobian
+        chances = 2 if self.classes == 1 else self.classes - 1
+
+        def fits(once: float) -> bool:
+            return once**2 / 2 / room + _log_moment(t * once, chances) / t / room <= left
+
+        if left <= 1e-9 or not fits(1e-9):
+            return None
+        return Fraction(f"{float(self.pull()) / exact.most(fits, 1e-9, 1e6):.9g}")
 
     def excess(self, variance: float) -> float:
         """What ridge and noise add to the risk, at most: the part of the promise that is not rounding."""
