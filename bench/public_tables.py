@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
+from discreet import exact
 from bench.erm_data import Array, Floats, Split
 
 PYTHON = Path(__file__).parent.parent / ".venv-tables" / "bin" / "python"
@@ -81,9 +82,9 @@ class PublicTable:
                 columns[name] = dp.Category(*declared)
             else:
                 low, high = declared
-                columns[name] = dp.Number(low, high, step=(dp.exact.number(v=high) - dp.exact.number(v=low)) / 2**16)
+                columns[name] = dp.Number(low, high, step=(exact.number(v=high) - exact.number(v=low)) / 2**16)
         low, high = self.bounds if not self.classes else (0, 1)
-        width = dp.exact.number(v=high) - dp.exact.number(v=low)
+        width = exact.number(v=high) - exact.number(v=low)
         target = dp.Category("no", "yes") if self.classes else dp.Number(low, high, step=width / 2**20)
         return dp.Domain({**columns, "target of it": target})
 

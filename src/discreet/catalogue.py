@@ -7,7 +7,7 @@ keep the old one readable.
 from __future__ import annotations
 
 from discreet import answering, data, guarantee, mechanisms, pac, query
-from discreet.erm import descent, network, objective_perturbation, output_perturbation, problem, scoring
+from discreet.erm import descent, network, noisy_moments, objective_perturbation, output_perturbation, problem, scoring
 from discreet.erm.exponential import grid, line
 
 CATALOGUE: dict[str, type] = {
@@ -32,6 +32,8 @@ CATALOGUE: dict[str, type] = {
     "box/1": problem.Box,
     "budget/1": guarantee.Budget,
     "category/1": data.Category,
+    "centred-huber/1": problem.CentredHuber,
+    "centred-squared/1": problem.CentredSquared,
     "conjunction/1": pac.Conjunction,
     "constant-feature/1": problem.Constant,
     "coordinate-laplace-noise/1": mechanisms.CoordinateLaplaceNoise,
@@ -76,6 +78,7 @@ CATALOGUE: dict[str, type] = {
     "neighbours/1": guarantee.Neighbours,
     "neural-descent/1": network.NeuralDescent,
     "noisy-counts/1": pac.NoisyCounts,
+    "noisy-moments/1": noisy_moments.NoisyMoments,
     "not/1": query.Not,
     "number/1": data.Number,
     "objective-perturbation/1": objective_perturbation.ObjectivePerturbation,

@@ -192,6 +192,10 @@ class DifferenceLoss(ScalarLoss):
     def check_target(self, domain: Domain, name: str) -> None:
         self.number(domain, name)
 
+    def squared(self) -> Loss:
+        """The squared loss of the same difference."""
+        return Squared()
+
     def target_bound(self, domain: Domain, name: str) -> Fraction:
         number = self.number(domain, name)
         return max(abs(number.low), abs(number.high))
@@ -255,6 +259,42 @@ class Huber(DifferenceLoss):
         p, r = (self.threshold / number.step).as_integer_ratio()  # r^2 u^2 up to |u| = p / r, then p (2 r |u| - p)
         pieces = ((-p * p, -2 * p * r, 0), (0, 0, r * r), (-p * p, 2 * p * r, 0))
         return IntegerLoss((-(p // r) - 1, p // r), pieces), number.step**2 / r**2
+
+
+@dataclass(frozen=True, slots=True)
+class CentredSquared(Squared):
+    """The squared loss of a target from which `offset` is subtracted first: what an intercept can take in advance."""
+
+    NAME: ClassVar[str] = "centred-squared/1"
+    offset: Fraction
+
+    def number(self, domain: Domain, name: str) -> Number:
+        return _shifted(Squared.number(self, domain, name), self.offset)
+
+    def squared(self) -> Loss:
+        return self
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class CentredHuber(Huber):
+    """Huber's loss of a target from which `offset` is subtracted first."""
+
+    NAME: ClassVar[str] = "centred-huber/1"
+    offset: Fraction
+
+    def __init__(self, threshold: Exact, offset: Exact) -> None:
+        exact.freeze(self, threshold=exact.moderate(threshold=threshold), offset=exact.number(offset=offset))
+
+    def number(self, domain: Domain, name: str) -> Number:
+        return _shifted(Huber.number(self, domain, name), self.offset)
+
+    def squared(self) -> Loss:
+        return CentredSquared(self.offset)
+
+
+def _shifted(number: Number, offset: Fraction) -> Number:
+    """The declaration of the target minus the offset: the same codes mean numbers that are smaller by it."""
+    return Number(number.low - offset, number.high - offset, step=number.step)
 
 
 class QuantileLoss(DifferenceLoss):

@@ -128,16 +128,32 @@ class ObjectivePerturbation:
 def promise(mechanism: ObjectivePerturbation, facts: Facts) -> Promise:
     """The excess risk that is promised in expectation over both noises."""
     theorem = f"objective perturbation, {type(mechanism.noise).__name__}"
-    known, trivial = _Known(mechanism.risk, mechanism.ridge, facts), mechanism.risk.centre_excess(facts)
-    excess = known.excess(mechanism.noise.variance())
-    far = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(known.dimension) / 2
-    error = (known.size * known.smoothness + float(known.strength)) * far
-    lengthened = error * (2 * math.sqrt(known.dimension * mechanism.noise.variance()) + error)
-    excess += lengthened / (2 * known.size * float(known.strength))
-    excess += known.smoothness / 2 * known.dimension * mechanism.blur.variance()
+    excess, trivial = _excess(mechanism, facts), mechanism.risk.centre_excess(facts)
     if excess >= trivial:
         return Promise(None, theorem, f"the theorem's {excess:.3g} is no better than the centre's {trivial:.3g}")
     return Promise(excess, theorem).about(facts)
+
+
+def _excess(mechanism: ObjectivePerturbation, facts: Facts) -> float:
+    known = _Known(mechanism.risk, mechanism.ridge, facts)
+    d, n, strength = known.dimension, known.size, float(known.strength)
+    far = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(d) / 2
+    error = (n * known.smoothness + strength) * far
+    noisy = (math.sqrt(d * mechanism.noise.variance()) + error) ** 2 / (2 * n * strength)
+    biased = float(mechanism.ridge) / 2 * mechanism.risk.feasible.reach(d) ** 2
+    return biased + noisy + known.smoothness / 2 * d * mechanism.blur.variance()
+
+
+def signal(risk: Risk, facts: Facts, funds: Funds) -> float:
+    """How many times the noise the longest sum of gradients is: n slopes of n people over the length of the noise.
+
+    It is what decides which solver learns best, and how long coefficients may be; 0 if nothing fits.
+    """
+    known = _Known(risk, Fraction(2**20), facts)
+    scales = [(law, known.rough_scale(law, funds)) for law in (GaussianNoise, ProductLaplaceNoise)]
+    noises = [math.sqrt(known.dimension * law(scale).variance()) for law, scale in scales if scale is not None]
+    people = known.size * facts.neighbours.rows * float(known.slope * known.norm)
+    return people / min(noises) if noises else 0.0
 
 
 def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
@@ -150,24 +166,23 @@ def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
             refused.append(error)
     if not made:
         raise refused[-1]
-    return min(made, key=lambda each: _Known(risk, each.ridge, facts).excess(each.noise.variance()))
+    return min(made, key=lambda each: _excess(each, facts))
 
 
 def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> ObjectivePerturbation:
     """The best added ridge, of a grid of strengths around the curvature of one row, with about the noise it needs."""
     unit = _short_up(_Known(risk, Fraction(1), facts).turn / public_size(facts))
     tried = [unit * quarter for quarter in _QUARTERS]
-    needed: dict[Fraction, Fraction] = {}
+    made = []
     for ridge in tried if risk.penalty.ridge == 0 else [Fraction(0), *tried]:
         scale = _Known(risk, ridge, facts).rough_scale(law, funds)
         if scale is not None:
-            needed[ridge] = scale
-    if not needed:
+            made.append(_with_noise(risk, law, facts, ridge, scale))
+    if not made:
         raise NothingFits("no amount of noise fits: nothing is left of the budget, or it is too small for this problem")
-    best = min(needed, key=lambda ridge: _Known(risk, ridge, facts).excess(law(needed[ridge]).variance()))
-    make = functools.partial(_with_noise, risk, law, facts, best)
-    guess = make(needed[best])
-    return guess if funds.admits(guess.guarantee(facts)) else calibrate(make, funds=funds, facts=facts)
+    best = min(made, key=lambda each: _excess(each, facts))
+    make = functools.partial(_with_noise, risk, law, facts, best.ridge)
+    return best if funds.admits(best.guarantee(facts)) else calibrate(make, funds=funds, facts=facts)
 
 
 def _with_noise(risk: Risk, law: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> ObjectivePerturbation:
@@ -276,11 +291,6 @@ class _Known:
         if left <= 1e-9 or not fits(1e-9):
             return None
         return Fraction(f"{float(self.pull()) / exact.most(fits, 1e-9, 1e6):.9g}")
-
-    def excess(self, variance: float) -> float:
-        """What ridge and noise add to the risk, at most: the part of the promise that is not rounding."""
-        reach = self.risk.feasible.reach(self.dimension)
-        return float(self.ridge) / 2 * reach**2 + self.dimension * variance / (2 * self.size * float(self.strength))
 
     def doubt(self, rows: int) -> Fraction:
         """How far off the gradient of a sum over so many rows may be computed."""

@@ -8,7 +8,7 @@ The intercept is one more feature, constantly row_norm / 2; so rows have length 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,9 +19,9 @@ from sklearn.utils.validation import check_is_fitted
 from discreet.core import ParameterError, exact
 from discreet.data import Floats, Number
 from discreet.erm.feasible_sets import Ball
-from discreet.erm.losses import Huber, Logistic, Loss, Softmax, Squared
+from discreet.erm.losses import CentredHuber, CentredSquared, Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.solvers import methods
+from discreet.erm.solvers import default_radius, methods
 from discreet.estimators import input as reading
 from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, terms_of
 from discreet.estimators.input import Rows
@@ -41,8 +41,8 @@ class LinearModel(PrivateEstimator):
     method: str = "auto"
     max_iter: int | None = None
 
-    def _solve(self, terms: Terms, rows: Rows, loss: Loss, radius: Fraction) -> Floats:
-        """Choose a mechanism by public numbers, charge it and run it.
+    def _solve(self, terms: Terms, rows: Rows, loss: Loss, unit: Fraction) -> Floats:
+        """Choose a mechanism by public numbers, charge it and run it. unit: what the radius is a multiple of.
 
         The penalty is that of the mean over the rows that are here; sums are divided by the size of the whole table.
         """
@@ -51,9 +51,12 @@ class LinearModel(PrivateEstimator):
         if ridge and lasso:
             raise ParameterError(f"ridge and lasso cannot be combined, found {self.ridge!r} and {self.lasso!r}")
         penalty = Ridge(ridge * share) if ridge else Lasso(lasso * share) if lasso else None
-        length = radius if self.radius is None else exact.moderate(radius=self.radius)
-        risk = Risk(loss, rows.features, rows.target, Ball(length), penalty)
-        fit = Task.of(terms, rows.data, about=rows.about)
+        risk, fit = Risk(loss, rows.features, rows.target, Ball(unit), penalty), Task.of(terms, rows.data, about=rows.about)
+        if self.radius is None:
+            length = unit * default_radius(risk, facts, fit.funds, self.method)
+        else:
+            length = exact.moderate(radius=self.radius)
+        risk = replace(risk, feasible=Ball(length))
         steps = None if self.max_iter is None else exact.whole(max_iter=self.max_iter)
         listed = methods(risk, facts, fit.funds, steps=steps, share=share)
         got = fit.learn(self, choose(listed, self.method, facts.size))
@@ -125,23 +128,29 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             column = rows.data.facts.domain.column(rows.target)
             if not column.bounded:
                 raise ParameterError(f"the target {rows.target!r} is declared {column!r}: regression needs a Number")
-            bound = column.magnitude
+            if intercept:
+                offset, bound = (column.low + column.high) / 2, (column.high - column.low) / 2
+            else:
+                bound = column.magnitude
+            loss = self._loss(bound, offset)
         else:
             reading.refuse_features(features)
             offset, bound = _target_range(self.target_bound, centred=intercept)
             target = Number(-bound, bound, step=2 * bound / reading.GRID)
-            rows = reading.numbered_rows(self, terms, X, y, target, offset)
-        w = self._solve(terms, rows, self._loss(bound), 3 * bound / rows.norm)
+            rows, loss = reading.numbered_rows(self, terms, X, y, target, offset), self._loss(bound, Fraction(0))
+        w = self._solve(terms, rows, loss, bound / rows.norm)
         self._keep(w[: rows.width], float(w[rows.width :].sum()) * float(rows.norm / 2) + float(offset), rows)
         return self
 
-    def _loss(self, bound: Fraction) -> Loss:
+    def _loss(self, bound: Fraction, offset: Fraction) -> Loss:
+        """offset: what is subtracted from the targets of a table; those of arrays have lost it already."""
         if self.huber is None:
-            return Squared()
+            return CentredSquared(offset) if offset else Squared()
         if isinstance(self.huber, str) and self.huber == "auto":
-            return Huber(bound / 2)
-        largest = 5 * bound  # no prediction misses by more at the default radius
-        return Huber(min(exact.positive(huber=self.huber), largest))
+            threshold = bound / 2
+        else:
+            threshold = min(exact.positive(huber=self.huber), 5 * bound)
+        return CentredHuber(threshold, offset) if offset else Huber(threshold)
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
         """The predicted targets of rows: any rows, this is no release about them."""
@@ -207,7 +216,7 @@ class LogisticRegression(PrivateClassifier, LinearModel):
         binary = Logistic(exact.positive(cap=self.cap))
         rows = reading.class_rows(self, terms, X, y, features, intercept=reading.flag(self, "fit_intercept"))
         several = len(self.classes_)
-        w = self._solve(terms, rows, binary if several == 2 else Softmax(several), 10 / rows.norm)
+        w = self._solve(terms, rows, binary if several == 2 else Softmax(several), 1 / rows.norm)
         table = w.reshape(1 if several == 2 else several, -1)
         self._keep(table[:, : rows.width], table[:, rows.width :].sum(axis=1) * float(rows.norm / 2), rows)
         return self
