@@ -22,7 +22,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -125,6 +125,14 @@ class Loss:
         """How fast the slope changes; None if it jumps."""
         return self.turning
 
+    def squared(self) -> Loss:
+        """The squared loss of the same difference; the loss itself where there is none."""
+        return self
+
+    def widened(self, times: Fraction) -> Loss:
+        """The loss with a threshold that is this many times as large, if it has one."""
+        return self
+
     def as_pinball(self) -> tuple[Fraction, int] | None:
         """(q, k) if the loss is k times Pinball(q), whose minimiser is a quantile."""
         return None
@@ -193,7 +201,6 @@ class DifferenceLoss(ScalarLoss):
         self.number(domain, name)
 
     def squared(self) -> Loss:
-        """The squared loss of the same difference."""
         return Squared()
 
     def target_bound(self, domain: Domain, name: str) -> Fraction:
@@ -254,6 +261,9 @@ class Huber(DifferenceLoss):
 
     def steepest(self, reach: Fraction) -> Fraction:
         return 2 * min(reach, self.threshold)
+
+    def widened(self, times: Fraction) -> Loss:
+        return replace(self, threshold=self.threshold * times)
 
     def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
         p, r = (self.threshold / number.step).as_integer_ratio()  # r^2 u^2 up to |u| = p / r, then p (2 r |u| - p)

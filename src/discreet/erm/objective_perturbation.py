@@ -147,8 +147,10 @@ def _excess(mechanism: ObjectivePerturbation, facts: Facts) -> float:
 def signal(risk: Risk, facts: Facts, funds: Funds) -> float:
     """How many times the noise the longest sum of gradients is: n slopes of n people over the length of the noise.
 
-    It is what decides which solver learns best, and how long coefficients may be; 0 if nothing fits.
+    It is what decides which solver learns best, and how long coefficients may be; 0 if nothing fits, or n is not known.
     """
+    if facts.size is None:
+        return 0.0
     known = _Known(risk, Fraction(2**20), facts)
     scales = [(law, known.rough_scale(law, funds)) for law in (GaussianNoise, ProductLaplaceNoise)]
     noises = [math.sqrt(known.dimension * law(scale).variance()) for law, scale in scales if scale is not None]

@@ -22,7 +22,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.core import Funds, ParameterError
+from discreet.core import Funds
 from discreet.data import Facts
 from discreet.erm import descent, noisy_moments, objective_perturbation, output_perturbation
 from discreet.erm.exponential import bounds
@@ -39,6 +39,8 @@ _NOISES: dict[str, type[Noise]] = {
 SOLVERS = ("descent", *descent.SCHEDULES, *_NOISES, "exponential", "moments", "objective", "output")
 STRONG = 300
 """The signal from which objective perturbation is taken under Gaussian noise: below it early stopping learns better."""
+SQUARED = 500
+"""The signal from which a Huber loss is a line only beyond the bound of the target."""
 ALIAS = "average"
 """ "gaussian" by another name: a plan lists one of the two."""
 
@@ -90,7 +92,7 @@ def preferred(risk: Risk, facts: Facts, funds: Funds) -> str:
     return "objective" if signal(risk, facts, funds) >= STRONG else "descent"
 
 
-def default_radius(risk: Risk, facts: Facts, funds: Funds, method: str) -> Fraction:
+def default_radius(risk: Risk, facts: Facts, funds: Funds, method: str = "auto") -> Fraction:
     """How long coefficients may be, in units of (bound of the target, or 1) over the norm of a row: a public choice.
 
     It is made for the model: a descent stops early anyway, so its radius may be large; objective perturbation weighs
@@ -99,14 +101,18 @@ def default_radius(risk: Risk, facts: Facts, funds: Funds, method: str) -> Fract
     """
     number = risk.loss.form == "difference"
     taken = preferred(risk, facts, funds) if method == "auto" else method
-    if taken != "objective":
-        return Fraction(3 if number else 40)
-    try:
-        found = signal(risk, facts, funds)
-    except ParameterError:  # objective perturbation says why it does not apply when it is made
-        return Fraction(3 if number else 40)
+    if taken != "objective" or risk.shrinkage():
+        return Fraction(20 if taken == "moments" else 3 if number else 40)
     least, most, share = (1, 10, 150) if number else (5, 80, 4)
+    found = signal(risk, facts, funds)
     return Fraction(round(4 * min(most, max(least, found / share))), 4)
+
+
+def default_threshold(risk: Risk, facts: Facts, funds: Funds) -> Fraction:
+    """From where a Huber loss is a line, in bounds of the target: a lower one needs less noise and is further from the
+    squared loss, in which targets that are not symmetric are judged otherwise."""
+    strong = not risk.shrinkage() and signal(risk, facts, funds) >= SQUARED
+    return Fraction(1) if strong else Fraction(1, 2)
 
 
 def maker(
@@ -136,8 +142,7 @@ def _solved(name: str, risk: Risk, funds: Funds, steps: int | None, facts: Facts
         perturbed = output_perturbation.propose(risk, facts=facts, funds=funds)
         return perturbed, output_perturbation.promise(perturbed, facts)
     if name == "moments":
-        squared = replace(risk, loss=risk.loss.squared()) if risk.loss.form == "difference" else risk
-        measured = noisy_moments.propose(squared, facts=facts, funds=funds)
+        measured = noisy_moments.propose(replace(risk, loss=risk.loss.squared()), facts=facts, funds=funds)
         return measured, noisy_moments.promise(measured, facts)
     if name == "objective":
         tilted = objective_perturbation.propose(risk, facts=facts, funds=funds)

@@ -16,12 +16,12 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discreet.core import ParameterError, exact
-from discreet.data import Floats, Number
+from discreet.core import Funds, ParameterError, exact
+from discreet.data import Facts, Floats, Number
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.losses import CentredHuber, CentredSquared, Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.solvers import default_radius, methods
+from discreet.erm.solvers import default_radius, default_threshold, methods
 from discreet.estimators import input as reading
 from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, terms_of
 from discreet.estimators.input import Rows
@@ -51,17 +51,20 @@ class LinearModel(PrivateEstimator):
         if ridge and lasso:
             raise ParameterError(f"ridge and lasso cannot be combined, found {self.ridge!r} and {self.lasso!r}")
         penalty = Ridge(ridge * share) if ridge else Lasso(lasso * share) if lasso else None
-        risk, fit = Risk(loss, rows.features, rows.target, Ball(unit), penalty), Task.of(terms, rows.data, about=rows.about)
-        if self.radius is None:
-            length = unit * default_radius(risk, facts, fit.funds, self.method)
-        else:
-            length = exact.moderate(radius=self.radius)
-        risk = replace(risk, feasible=Ball(length))
+        fit = Task.of(terms, rows.data, about=rows.about)
+        risk = self._settled(Risk(loss, rows.features, rows.target, Ball(unit), penalty), facts, fit.funds)
         steps = None if self.max_iter is None else exact.whole(max_iter=self.max_iter)
         listed = methods(risk, facts, fit.funds, steps=steps, share=share)
         got = fit.learn(self, choose(listed, self.method, facts.size))
         self.n_iter_, self.encoding_ = getattr(got.mechanism, "steps", 1), rows.encoding
         return np.asarray(got.value, dtype=np.float64)
+
+    def _settled(self, risk: Risk, facts: Facts, funds: Funds) -> Risk:
+        """The problem with what is chosen for the model by public numbers; its ball is the unit of the radius."""
+        if self.radius is not None:
+            return replace(risk, feasible=Ball(exact.moderate(radius=self.radius)))
+        unit = risk.feasible.ball or Fraction(1)
+        return replace(risk, feasible=Ball(unit * default_radius(risk, facts, funds, self.method)))
 
     def _keep(self, coef: Floats, intercept: Any, rows: Rows) -> None:
         """Set the coefficients; for tables also what they are about, and those on the columns' own scale."""
@@ -83,13 +86,14 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     row_norm        rows longer than this are scaled down to it. Scale features by declared bounds first
                     (`DeclaredScaler`): d features in [-1, 1] have norm at most sqrt(d)
     target_bound    a number Y for targets in [-Y, Y], or a pair (low, high); targets beyond are moved to the bound
-    radius          the coefficients' length is at most this; 3 * (bound of the target) / row_norm unless it is given
+    radius          how long the coefficients are thought to be, at most: what the promise compares with; all methods but
+                    objective keep it. Chosen for the model by public numbers unless it is given
     fit_intercept   whether there is one
     ridge, lasso    strength of the penalty (strength / 2) |w|^2 or strength |w|_1; at most one of them
     huber           the loss is the squared miss up to this size and a line beyond, which bounds every gradient; "auto"
-                    is half the bound of the target. None: the squared loss, whose gradients are several times as long
-                    and need as much more noise, but which reads the rows once
-    method          "auto": the smallest promised excess risk; or a name of `discreet.erm.solvers.SOLVERS`
+                    is half the bound of the target, or all of it if noise hardly matters. None: the squared loss
+    method          "auto": what learns best by public numbers (`discreet.erm.solvers.preferred`); or a name of
+                    `discreet.erm.solvers.SOLVERS`
     max_iter        the number of steps of a descent; by a public rule unless it is given
     neighbours      "replace-one" (the number of rows is public) or "add-remove" (needs size)
     size            add-remove: a public number that the number of rows does not exceed, a condition of `promise_`; with
@@ -152,6 +156,11 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             threshold = min(exact.positive(huber=self.huber), 5 * bound)
         return CentredHuber(threshold, offset) if offset else Huber(threshold)
 
+    def _settled(self, risk: Risk, facts: Facts, funds: Funds) -> Risk:
+        if isinstance(self.huber, str):
+            risk = replace(risk, loss=risk.loss.widened(2 * default_threshold(risk, facts, funds)))
+        return LinearModel._settled(self, risk, facts, funds)
+
     def predict(self, X: Any) -> Floats:  # noqa: N803
         """The predicted targets of rows: any rows, this is no release about them."""
         check_is_fitted(self, "coef_")
@@ -192,7 +201,7 @@ class LogisticRegression(PrivateClassifier, LinearModel):
                     secret. Required: which labels occur is private otherwise
     cap             two classes: slopes of the loss are cut to this (`discreet.erm.losses.Logistic`); 1 is the plain
                     logistic loss, 1/2 needs half the noise
-    radius          the coefficients' length is at most this; 10 / row_norm unless it is given
+    radius          as for LinearRegression
     score_epsilon   with a ledger: what a call of `score` may cost; it is a count of right predictions plus noise then
 
     The other parameters are those of LinearRegression; class_weight and warm_start are refused. Learned: coef_ of
