@@ -21,16 +21,14 @@ import numpy as np
 import discreet as dp
 from discreet import exact
 from bench.erm_data import Array, Floats, Split
+from bench.suites import UNSEEN
 
 PYTHON = Path(__file__).parent.parent / ".venv-tables" / "bin" / "python"
 CHOSEN_ON = {
     "classes": ("churn", "fertility", "smoking", "remote", "insurance", "officers", "blobs"),
     "numbers": ("food", "wage", "tests", "panel"),
 }
-KEPT_ASIDE = {
-    "classes": ("credit", "lending", "attrition", "stops", "delays", "unions", "levels"),
-    "numbers": ("diamonds", "earnings", "words", "hotels"),
-}
+KEPT_ASIDE = UNSEEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import NANO, Funds, Guarantee, NothingFits, ParameterError, Rng, exact
-from discreet.data import Batch, Dataset, Facts, Floats, IntArray
+from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Ints
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
 from discreet.erm.problem import Risk, blocks, public_size
@@ -336,7 +336,7 @@ class _Objective:
 
     def solve(self) -> list[Fraction]:
         """The point: by Newton's method as far as it goes, else by the descent that always arrives."""
-        point, inverse = self._searched()
+        point, inverse = self._guess()
         units = _rounded([Fraction(each) / self.grain for each in point.tolist()])
         for _ in range(_NEWTON):
             gradient = self.gradient(units)
@@ -397,6 +397,16 @@ class _Objective:
 
     # A search in floats, of which nothing is assumed.
 
+    def _guess(self) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """What the search finds; the origin where its floats overflow or a decomposition does not converge."""
+        try:
+            found, inverse = self._searched()
+        except np.linalg.LinAlgError:
+            found = np.array([np.nan])
+        if bool(np.isfinite(found).all()):
+            return found, inverse
+        return np.zeros(self.known.dimension), lambda vector: vector / float(self.steepest)
+
     def _searched(self) -> tuple[Floats, Callable[[Floats], Floats]]:
         """About the minimum, and about the inverse of the curvature there."""
         start = np.zeros(self.known.dimension)
@@ -447,7 +457,7 @@ class _Objective:
                 seen += len(rows)
                 if most is not None and seen >= most:
                     break
-            return np.rint(total * scales).astype(np.int64)
+            return _whole(total * scales)
 
         sums = self.data.exact_sum(summed).astype(np.float64) / scales
         times = self.rows / max(1.0, float(sums[-1, 1]))
@@ -475,7 +485,7 @@ class _Objective:
                 for rows, part in blocks(risk.features, batch, _ROWS):
                     y = risk.loss.target_values(known.facts.domain, risk.target, batch.stored(risk.target)[part])
                     total += risk.loss.row_slopes(rows @ table, y).T @ rows
-                return np.rint(total * 2.0**10).astype(np.int64).astype(object).ravel()
+                return _whole(total * 2.0**10).astype(object).ravel()
 
             sums = self.data.exact_sum(summed).astype(np.float64) * (unit / 2.0**10)
             return np.asarray(sums + float(known.strength) * w + pull)
@@ -498,6 +508,11 @@ class _Objective:
 
 def _count(batch: Batch) -> IntArray:
     return np.array(batch.rows, dtype=np.int64)
+
+
+def _whole(values: Floats) -> Ints:
+    """The nearest integers, of what is no number 0."""
+    return np.nan_to_num(np.clip(np.rint(values), -(2.0**62), 2.0**62)).astype(np.int64)
 
 
 def _rounded(values: list[Fraction]) -> list[int]:

@@ -92,7 +92,7 @@ def preferred(risk: Risk, facts: Facts, funds: Funds) -> str:
     return "objective" if signal(risk, facts, funds) >= STRONG else "descent"
 
 
-def default_radius(risk: Risk, facts: Facts, funds: Funds, method: str = "auto") -> Fraction:
+def default_radius(risk: Risk, facts: Facts, funds: Funds) -> Fraction:
     """How long coefficients may be, in units of (bound of the target, or 1) over the norm of a row: a public choice.
 
     It is made for the model: a descent stops early anyway, so its radius may be large; objective perturbation weighs
@@ -100,8 +100,8 @@ def default_radius(risk: Risk, facts: Facts, funds: Funds, method: str = "auto")
     lists as chosen on.
     """
     number = risk.loss.form == "difference"
-    taken = preferred(risk, facts, funds) if method == "auto" else method
-    if taken != "objective" or risk.shrinkage():
+    taken = preferred(risk, facts, funds)
+    if taken != "objective":
         return Fraction(20 if taken == "moments" else 3 if number else 40)
     least, most, share = (1, 10, 150) if number else (5, 80, 4)
     found = signal(risk, facts, funds)

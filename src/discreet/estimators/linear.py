@@ -64,7 +64,7 @@ class LinearModel(PrivateEstimator):
         if self.radius is not None:
             return replace(risk, feasible=Ball(exact.moderate(radius=self.radius)))
         unit = risk.feasible.ball or Fraction(1)
-        return replace(risk, feasible=Ball(unit * default_radius(risk, facts, funds, self.method)))
+        return replace(risk, feasible=Ball(unit * default_radius(risk, facts, funds)))
 
     def _keep(self, coef: Floats, intercept: Any, rows: Rows) -> None:
         """Set the coefficients; for tables also what they are about, and those on the columns' own scale."""
