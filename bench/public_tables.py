@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
-from discreet import exact
 from bench.erm_data import Array, Floats, Split
 from bench.suites import UNSEEN
+from discreet import exact
 
 PYTHON = Path(__file__).parent.parent / ".venv-tables" / "bin" / "python"
 CHOSEN_ON = {

@@ -2,9 +2,9 @@
 
     python bench/rdatasets_tables.py FOLDER NAME ...     writes FOLDER/NAME.npz for each
 
-A column is a number, declared with the bounds that it has here, or a category with the levels that it has here: taken as
-public, for every library alike. Rows with a missing value are left out, larger tables are cut to 40,000 rows drawn with
-a fixed seed. Columns that name rows, and those that tell the answer, are left out.
+A column is a number, declared with the bounds that it has here, or a category with the levels that it has here: taken
+as public, for every library alike. Rows with a missing value are left out, larger tables are cut to 40,000 rows drawn
+with a fixed seed. Columns that name rows, and those that tell the answer, are left out.
 """
 
 import json

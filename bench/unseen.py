@@ -3,9 +3,10 @@
     make bench SUITE=unseen            one suite for each table of bench/public_tables.py, KEPT_ASIDE
     make bench SUITE=unseen_credit     one of them again
 
-Equal guarantees in a column: delta = 1e-6 or pure. A peer's best is the best point of the grid below, chosen on the test
-rows without paying for it; ours has nothing chosen. Every library gets the same rows: numbers scaled by their bounds, a
-0/1 coordinate for each level. A cell is lost if the best peer's mean is above ours by more than two standard deviations.
+Equal guarantees are compared: delta = 1e-6, or pure. A peer's best is the best point of the grid below, chosen on the
+test rows without paying for it; of ours nothing is chosen. Every library gets the same rows: numbers scaled by their
+bounds, a 0/1 coordinate for each level. A cell is lost if the best peer's mean is above ours by more than two standard
+deviations.
 """
 
 from __future__ import annotations
@@ -46,7 +47,14 @@ def _classes(table: PublicTable) -> list[str]:
     ceiling = linear_model.LogisticRegression(C=1e3, max_iter=1000).fit(data.x * table.norm, data.y)
     majority = max(np.mean(data.y_test), 1 - np.mean(data.y_test))
     said = f"Without privacy {ceiling.score(data.x_test * table.norm, data.y_test):.4f}, majority {majority:.4f}."
-    columns = ("ours, add-remove", "Opacus, default", "Opacus, best", "ours, pure", "diffprivlib, default", "diffprivlib, best")
+    columns = (
+        "ours, add-remove",
+        "Opacus, default",
+        "Opacus, best",
+        "ours, pure",
+        "diffprivlib, default",
+        "diffprivlib, best",
+    )
     lines, lost = _head(table, "Logistic regression", f"Share of test rows classified rightly. {said}", columns), []
     for epsilon in EPSILONS:
         print(f"{table.name}, epsilon {epsilon:g}", file=sys.stderr, flush=True)
@@ -169,7 +177,11 @@ def _lost(epsilon: float, pairs: Sequence[tuple[str, Scores, Scores]]) -> Iterat
 def _verdict(lost: Sequence[str]) -> list[str]:
     if not lost:
         return ["In every cell ours at its defaults is within two standard deviations of the best peer, or above it."]
-    return ["Cells in which the best peer is ahead by more than two standard deviations:", "", *(f"- {each}" for each in lost)]
+    return [
+        "Cells in which the best peer is ahead by more than two standard deviations:",
+        "",
+        *(f"- {each}" for each in lost),
+    ]
 
 
 if __name__ == "__main__":

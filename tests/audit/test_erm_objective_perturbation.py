@@ -19,7 +19,7 @@ from discreet.audit.sampled import epsilon_lower_bound
 from discreet.erm.feasible_sets import interval
 from discreet.erm.features import Constant
 from discreet.erm.losses import Huber
-from discreet.erm.objective_perturbation import ObjectivePerturbation, _Known
+from discreet.erm.objective_perturbation import ObjectivePerturbation, _PublicNumbers
 from discreet.erm.risk import Risk
 from discreet.mechanisms import GaussianNoise, ProductLaplaceNoise
 from discreet.rng import Rng
@@ -68,7 +68,7 @@ def known(neighbours="replace-one", size=2):
 @pytest.mark.parametrize("scale", [1, 4, 16])
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_exact_minimisers_keep_the_pure_price(pair, scale, ridge):
-    honest = _Known(RISK, Fraction(ridge), known()).price(ProductLaplaceNoise(scale), Fraction(1, 2**20))
+    honest = _PublicNumbers(RISK, Fraction(ridge), known()).price(ProductLaplaceNoise(scale), Fraction(1, 2**20))
     assert pure_loss(*pair, scale, 2 * float(ridge)) <= float(honest.pure) * (1 + 1e-6) + 1e-4
 
 
@@ -77,7 +77,7 @@ def test_exact_minimisers_keep_the_pure_price(pair, scale, ridge):
 @pytest.mark.parametrize("scale", [2, 8])
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_exact_minimisers_keep_the_renyi_price(pair, scale, ridge, order):
-    honest = _Known(RISK, Fraction(ridge), known()).price(GaussianNoise(scale), Fraction(1, 2**30))
+    honest = _PublicNumbers(RISK, Fraction(ridge), known()).price(GaussianNoise(scale), Fraction(1, 2**30))
     for one, other in (pair, pair[::-1]):
         assert renyi(one, other, scale, 2 * float(ridge), order) <= honest.at(order) + 1e-3
 
@@ -85,14 +85,14 @@ def test_exact_minimisers_keep_the_renyi_price(pair, scale, ridge, order):
 def test_a_price_without_the_jacobian_is_caught():
     """The one row with curvature is replaced by one on its line: the densities differ by 1 + K / Lambda."""
     ridge, scale = Fraction(1, 100), 16
-    price = _Known(RISK, ridge, known()).price(ProductLaplaceNoise(scale), Fraction(1, 2**20))
-    twin = float(price.pure - _Known(RISK, ridge, known()).turned())
+    price = _PublicNumbers(RISK, ridge, known()).price(ProductLaplaceNoise(scale), Fraction(1, 2**20))
+    twin = float(price.pure - _PublicNumbers(RISK, ridge, known()).turned())
     assert pure_loss((0, 4), (4, 4), scale, 2 * float(ridge)) > 2 * twin
 
 
 def test_the_add_remove_price_under_replace_one_is_caught():
     ridge, scale = Fraction(16), 4
-    believed = _Known(RISK, ridge, known("add-remove")).price(ProductLaplaceNoise(scale), Fraction(1, 2**20))
+    believed = _PublicNumbers(RISK, ridge, known("add-remove")).price(ProductLaplaceNoise(scale), Fraction(1, 2**20))
     assert pure_loss((4, -4), (-4, -4), scale, 32.0) > float(believed.pure) * 1.3
 
 
@@ -100,7 +100,9 @@ def test_without_blur_the_grid_shows_which_table_it_was():
     """The noise's own grid is coarse here: the minimisers of the two tables lie on two lattices that do not meet."""
     tables = [dp.Table({"value": values}, DOMAIN, name="made up") for values in ([4, -4], [4, 0])]
     coarse = mechanism(ProductLaplaceNoise(8), ridge=Fraction(16, 1), grid=Fraction(1, 2))
-    coarse = replace(coarse, tolerance=Fraction(1, 2**30), step=Fraction(1, 2**20), blur=ProductLaplaceNoise(Fraction(1, 2)))
+    coarse = replace(
+        coarse, tolerance=Fraction(1, 2**30), step=Fraction(1, 2**20), blur=ProductLaplaceNoise(Fraction(1, 2))
+    )
     bare = replace(coarse, blur=ProductLaplaceNoise(Fraction(1, 2**40)))
     claimed = float(coarse.guarantee(tables[0].facts).pure)
 

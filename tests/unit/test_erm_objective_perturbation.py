@@ -1,4 +1,4 @@
-"""Objective perturbation: the solver keeps its tolerance on every table, prices follow the fields, bad input is refused."""
+"""Objective perturbation: the solver keeps its tolerance, prices follow the fields, bad input is refused."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def test_without_noise_the_release_is_the_ridge_minimiser_within_the_tolerance(l
     data = rows(relation=relation, **({} if relation == "replace-one" else {"size": 400}))
     mechanism = proposed(data, loss)
     found = mechanism.run(data, Still())
-    objective = op._Objective(op._Known(mechanism.risk, mechanism.ridge, data.facts), data, [Fraction(0)] * 4, Fraction(1))
+    objective = op._Objective(
+        op._PublicNumbers(mechanism.risk, mechanism.ridge, data.facts), data, [Fraction(0)] * 4, Fraction(1)
+    )
     features = np.concatenate([block for block, _ in blocks_of(data)])
     labels = labels_of(data)
     best = minimiser(loss, features, labels, Ball(10**6), Ridge(mechanism.ridge))
@@ -67,7 +69,9 @@ def blocks_of(data):
     from discreet.erm.features import blocks
 
     kept = []
-    data.exact_sum(lambda batch: kept.extend((rows.copy(), part) for rows, part in blocks(VectorColumn("x"), batch)) or 0)
+    data.exact_sum(
+        lambda batch: kept.extend((rows.copy(), part) for rows, part in blocks(VectorColumn("x"), batch)) or 0
+    )
     unit = float(VectorColumn("x").unit(data.facts.domain))
     return [(rows * unit, part) for rows, part in kept]
 
@@ -90,7 +94,7 @@ def test_a_softmax_is_solved_too():
 def test_the_slow_descent_arrives_where_newton_does():
     data = rows(n=60)
     mechanism = proposed(data, epsilon=1)
-    known = op._Known(mechanism.risk, mechanism.ridge, data.facts)
+    known = op._PublicNumbers(mechanism.risk, mechanism.ridge, data.facts)
     objective = op._Objective(known, data, [Fraction(3), Fraction(-2), Fraction(1), Fraction(0)], Fraction(1, 1000))
     quick = objective.solve()
     slow = objective._descended([0] * 4)
@@ -102,7 +106,7 @@ def test_a_huge_linear_term_is_solved_as_exactly(size):
     """The iterate then needs more limbs; where all slopes are constant the minimiser is known in closed form."""
     data = rows(n=50, d=1)
     mechanism = proposed(data)
-    known = op._Known(mechanism.risk, mechanism.ridge, data.facts)
+    known = op._PublicNumbers(mechanism.risk, mechanism.ridge, data.facts)
     pull = [Fraction(size), Fraction(0)]
     found = op._Objective(known, data, pull, mechanism.tolerance).solve()
     assert abs(float(found[0]) + size / float(known.strength)) <= 60 / float(known.strength)
@@ -137,7 +141,9 @@ def test_what_is_proposed_is_within_the_funds_and_nearly_uses_them(epsilon, delt
 
 
 def test_a_row_of_a_table_is_as_long_in_l1_as_it_has_columns():
-    domain = dp.Domain(a=dp.Category(*map(str, range(50))), b=dp.Number(0, 9, step=1, missing=True), y=dp.Category(0, 1))
+    domain = dp.Domain(
+        a=dp.Category(*map(str, range(50))), b=dp.Number(0, 9, step=1, missing=True), y=dp.Category(0, 1)
+    )
     features = Declared(("a", "b"), "1.5")
     held = {"a": [str(k) for k in range(50)] * 2, "b": [None, *range(10), *[4] * 89], "y": [0, 1] * 50}
     table = dp.Table(held, domain, name="made up")

@@ -157,7 +157,7 @@ class Declared(Features):
         return STEPS**2 + (STEPS // 2) ** 2 * self.intercept
 
     def bound_l1(self, domain: Domain) -> int:
-        """A column adds one coordinate of at most 1, whatever the number of its levels; cutting a row only shrinks it."""
+        """A column adds one coordinate of at most 1, however many levels it has; cutting a row only shrinks it."""
         width = self.dimension(domain) - self.intercept
         cut = min(math.isqrt(width * STEPS**2), len(self.columns) * (math.floor(STEPS / self.norm) + 1))
         return cut + self.constant(domain)

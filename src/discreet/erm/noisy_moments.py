@@ -2,9 +2,9 @@
 
     A = sum x x^T + noise,  c = sum y x + noise,   released: the w with (A + ridge) w = c, projected to the feasible set
 
-Everything after the noise is a function of what was released, so the ridge may look at it: this is how it adapts to the
-rows [Wang18]. The rows are read once, and a squared loss needs no cap on its slopes; but d (d + 3) / 2 numbers get noise
-instead of d, which many features make dear.
+Everything after the noise is a function of what was released, so the ridge may look at it: this is how it adapts to
+the rows [Wang18]. The rows are read once, and a squared loss needs no cap on its slopes; but d (d + 3) / 2 numbers get
+noise instead of d, which many features make dear.
 """
 
 from __future__ import annotations
@@ -120,4 +120,3 @@ def propose(risk: Risk, *, facts: Facts, funds: Funds) -> NoisyMoments:
             refused = refused or error
     assert refused is not None
     raise refused
-

@@ -1,15 +1,15 @@
 """Objective perturbation: add a random linear term to the objective, and minimise it.
 
-    theta = the least point of  sum_i loss(theta; row_i) + (Lambda / 2) |theta|^2 + <b, theta>,   released: theta, blurred
+    theta = the least point of sum_i loss(theta; row_i) + (Lambda / 2) |theta|^2 + <b, theta>;  released: theta, blurred
 
 The gradient of the sum at theta is minus b and the regularizer's, so whoever sees theta sees a noisy gradient at one
 point, which is paid for once: no noise is drawn in a loop, and the solver may pass over the rows as often as it likes.
 
-What makes it exact. b is integers of worth `grid`, K, drawn exactly. The theorem is about the continuous
-grid * (K + U), U uniform on a cube, which is never drawn; its minimiser has a density, and the densities of neighbours
-are compared. Nobody computes that minimiser: the solver's point is within `tolerance` of it whatever the rows are, which
-is shown in exact arithmetic (`_solve`), and U moves it by at most grid sqrt(d) / (2 Lambda). Both are one distance, for
-which a second noise pays, the blur (docs/proofs/objective_perturbation.md).
+What makes it exact. b is integers K of worth `grid`, drawn exactly. The theorem is about the continuous grid * (K + U),
+U uniform on a cube, which is never drawn: its minimiser has a density, and the densities of neighbours are compared. No
+solver finds that minimiser. Its point is within `tolerance` of the one for grid * K whatever the rows are, which is
+shown in exact arithmetic (`_Objective.solve`), and U moves that by at most grid sqrt(d) / (2 Lambda). Both are one
+distance, for which a second noise pays, the blur (docs/proofs/objective_perturbation.md).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from discreet.core import NANO, Funds, Guarantee, NothingFits, ParameterError, R
 from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Ints
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
+from discreet.erm.output_perturbation import short_up
 from discreet.erm.problem import Risk, blocks, public_size
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.method import Promise
@@ -93,19 +94,19 @@ class ObjectivePerturbation:
         exact.freeze(self, ridge=ridge, grid=grid, tolerance=tolerance, step=step)
 
     def guarantee(self, facts: Facts) -> Guarantee:
-        known = _Known(self.risk, self.ridge, facts)
+        known = _PublicNumbers(self.risk, self.ridge, facts)
         self._check(known)
         apart = self.apart(known)
         blurred = self.blur.guarantee(apart, unit=self.step, dimension=known.dimension, neighbours=facts.neighbours)
         return known.price(self.noise, self.grid) + blurred
 
-    def apart(self, known: _Known) -> Sensitivity:
+    def apart(self, known: _PublicNumbers) -> Sensitivity:
         """How far apart the integers of the release can be on neighbours with the same exact minimiser."""
         root = exact.root_up(Fraction(known.dimension))
         distance = 2 * self.tolerance + self.grid * root / known.strength
         return lengths(math.floor((distance / self.step + root) ** 2), known.dimension)
 
-    def _check(self, known: _Known) -> None:
+    def _check(self, known: _PublicNumbers) -> None:
         for size in (known.norm, known.strength, known.slope, self.grid, self.tolerance, self.step):
             if not _SMALL < size < 1 / _SMALL:
                 raise ParameterError(f"{exact.shown(size)} is beyond what this solver computes with: use other units")
@@ -116,7 +117,7 @@ class ObjectivePerturbation:
             raise ParameterError("ridge is too weak beside the curvature of the loss: no solver would come to an end")
 
     def run(self, data: Dataset, rng: Rng) -> Floats:
-        known = _Known(self.risk, self.ridge, data.facts)
+        known = _PublicNumbers(self.risk, self.ridge, data.facts)
         drawn = self.noise.draw((known.dimension,), unit=self.grid, rng=rng)
         blur = self.blur.draw((known.dimension,), unit=self.step, rng=rng)
         pull = [self.grid * int(each) for each in drawn]
@@ -135,7 +136,7 @@ def promise(mechanism: ObjectivePerturbation, facts: Facts) -> Promise:
 
 
 def _excess(mechanism: ObjectivePerturbation, facts: Facts) -> float:
-    known = _Known(mechanism.risk, mechanism.ridge, facts)
+    known = _PublicNumbers(mechanism.risk, mechanism.ridge, facts)
     d, n, strength = known.dimension, known.size, float(known.strength)
     far = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(d) / 2
     error = (n * known.smoothness + strength) * far
@@ -151,7 +152,7 @@ def signal(risk: Risk, facts: Facts, funds: Funds) -> float:
     """
     if facts.size is None:
         return 0.0
-    known = _Known(risk, Fraction(2**20), facts)
+    known = _PublicNumbers(risk, Fraction(2**20), facts)
     scales = [(law, known.rough_scale(law, funds)) for law in (GaussianNoise, ProductLaplaceNoise)]
     noises = [math.sqrt(known.dimension * law(scale).variance()) for law, scale in scales if scale is not None]
     people = known.size * facts.neighbours.rows * float(known.slope * known.norm)
@@ -173,11 +174,11 @@ def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
 
 def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> ObjectivePerturbation:
     """The best added ridge, of a grid of strengths around the curvature of one row, with about the noise it needs."""
-    unit = _short_up(_Known(risk, Fraction(1), facts).turn / public_size(facts))
+    unit = short_up(_PublicNumbers(risk, Fraction(1), facts).turn / public_size(facts))
     tried = [unit * quarter for quarter in _QUARTERS]
     made = []
     for ridge in tried if risk.penalty.ridge == 0 else [Fraction(0), *tried]:
-        scale = _Known(risk, ridge, facts).rough_scale(law, funds)
+        scale = _PublicNumbers(risk, ridge, facts).rough_scale(law, funds)
         if scale is not None:
             made.append(_with_noise(risk, law, facts, ridge, scale))
     if not made:
@@ -189,20 +190,20 @@ def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> Objec
 
 def _with_noise(risk: Risk, law: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> ObjectivePerturbation:
     """Grids and tolerance so fine that they hardly show, and a blur that costs a small part of the price."""
-    known = _Known(risk, ridge, facts)
+    known = _PublicNumbers(risk, ridge, facts)
     root = exact.root_up(Fraction(known.dimension))
     grid = Fraction(2) ** (math.floor(math.log2(known.pull() / root)) - 24)
-    tolerance = _short_up(max(known.least_tolerance(), known.pull() / known.strength / 2**16))
+    tolerance = short_up(max(known.least_tolerance(), known.pull() / known.strength / 2**16))
     step = Fraction(2) ** math.floor(math.log2(tolerance / root))
     pure = law(1).guarantee(lengths(1, 1), unit=Fraction(1), dimension=1, neighbours=facts.neighbours).pure is not None
     sensed = ObjectivePerturbation(risk, ridge, law(scale), grid, tolerance, step, law(1)).apart(known)
     # Laplace: prices are L1 lengths over scales. Gaussian: squares of L2 lengths over scales.
     moved, factor = (sensed.l1, _BLUR) if pure else (exact.ceil_sqrt(Fraction(sensed.l2_squared)), math.isqrt(_BLUR))
     blur = moved * step * factor * scale / (known.pull_l1() if pure else known.pull())
-    return ObjectivePerturbation(risk, ridge, law(scale), grid, tolerance, step, law(_short_up(blur)))
+    return ObjectivePerturbation(risk, ridge, law(scale), grid, tolerance, step, law(short_up(blur)))
 
 
-class _Known:
+class _PublicNumbers:
     """Exact public numbers of a problem, each rounded up."""
 
     def __init__(self, risk: Risk, ridge: Fraction, facts: Facts) -> None:
@@ -322,10 +323,10 @@ class _Objective:
     """The sum of the losses plus ridge plus the linear term of one run, and a point within `tolerance` of its minimum.
 
     Points that are certified are integers of worth `grain`, a power of two; everything else about them is exact but the
-    slopes of the loss, whose error is `_Known.doubt`. The search before is in plain floats, and nothing rests on it.
+    slopes of the loss, whose error is `_PublicNumbers.doubt`. The search before is in plain floats, and nothing rests on it.
     """
 
-    def __init__(self, known: _Known, data: Dataset, pull: list[Fraction], tolerance: Fraction) -> None:
+    def __init__(self, known: _PublicNumbers, data: Dataset, pull: list[Fraction], tolerance: Fraction) -> None:
         self.known, self.data, self.pull, self.tolerance = known, data, pull, tolerance
         self.rows = int(data.exact_sum(_count))
         self.steepest = self.rows * known.turn + known.strength
@@ -431,7 +432,7 @@ class _Objective:
                 size /= 2
             gained = float(step @ slope)
             w, (value, slope, curve) = ahead, found
-            if not gained > _GAIN or most is not None and gained < 1:
+            if not gained > _GAIN or (most is not None and gained < 1):
                 break
         inverse = np.linalg.pinv(curve, hermitian=True)
         return w, lambda vector: np.asarray(inverse @ vector)
@@ -512,7 +513,7 @@ def _count(batch: Batch) -> IntArray:
 
 def _whole(values: Floats) -> Ints:
     """The nearest integers, of what is no number 0."""
-    return np.nan_to_num(np.clip(np.rint(values), -(2.0**62), 2.0**62)).astype(np.int64)
+    return np.asarray(np.nan_to_num(np.clip(np.rint(values), -(2.0**62), 2.0**62)), dtype=np.int64)
 
 
 def _rounded(values: list[Fraction]) -> list[int]:
@@ -542,9 +543,3 @@ def _joined(parts: list[Floats]) -> Floats:
     for part in parts[-2::-1]:
         total = total * _LIMB + part
     return total
-
-
-def _short_up(value: Fraction) -> Fraction:
-    """A number with 20 binary digits, not below value > 0."""
-    unit = Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length() - 20)
-    return math.ceil(value / unit) * unit
