@@ -1,6 +1,6 @@
 """Linear regression from noisy moments: the sums of x x^T and of y x, released once with noise, and solved.
 
-    A = sum x x^T + noise,  c = sum y x + noise,   released: the w with (A + ridge) w = c, projected to the feasible set
+    A = sum x x^T + noise,  c = sum y x + noise,   released: the w with (A + ridge) w = c
 
 Everything after the noise is a function of what was released, so the ridge may look at it: this is how it adapts to
 the rows [Wang18]. The rows are read once, and a squared loss needs no cap on its slopes; but d (d + 3) / 2 numbers get
@@ -38,11 +38,12 @@ class NoisyMoments:
                B^2 + S^2 B and L1 length at most (B1^2 + B) / 2 + S B1. So k rows per person: |d|_2^2 <= k^2 (B^2 +
                S^2 B), |d|_1 <= k ((B1^2 + B) / 2 + S B1) (add-remove). Replace-one: |d|_2^2 <= k^2 (2 B^2 + 4 S^2 B),
                as the products of two tables never point in opposite directions, and twice the L1 length. The noise has
-               the guarantee of this sensitivity; ridge, solution and projection are computed from what is released.
+               the guarantee of this sensitivity; ridge and solution are computed from what is released.
     Accuracy.  Nothing is promised: the error depends on how the features hang together. s the deviation of the noise,
                in units in which B = S = 1: the ridge is 0.8 s sqrt(d) sqrt(1 + |w|^2) / |w| for the w it leads to, and
                negative eigenvalues of A count as 0.
-    Edges.     The squared loss, at most 2^12 features; a regularizer of the risk is added to the ridge, n times.
+    Edges.     The squared loss, at most 2^12 features; a ridge of the risk's own is added, n times. The feasible set
+               is not kept: the ridge is what bounds a solution.
     Reference. [Wang18]; docs/proofs/noisy_moments.md.
     """
 
@@ -80,7 +81,7 @@ class NoisyMoments:
         products[upper] = noisy[:-width]
         products = products + np.triu(products, 1).T
         found = self._solution(products, noisy[-width:].astype(np.float64), over, data.facts)
-        return self.risk.feasible.project(found * float(over.target_unit / self.risk.features.unit(data.facts.domain)))
+        return found * float(over.target_unit / self.risk.features.unit(data.facts.domain))
 
     def _solution(self, products: Floats, linear: Floats, over: MomentPass, facts: Facts) -> Floats:
         """From noisy integers, with the ridge that balances noise and bias; a public function of what is released."""

@@ -322,8 +322,8 @@ def _log_moment(z: float, chances: int) -> float:
 class _Objective:
     """The sum of the losses plus ridge plus the linear term of one run, and a point within `tolerance` of its minimum.
 
-    Points that are certified are integers of worth `grain`, a power of two; everything else about them is exact but the
-    slopes of the loss, whose error is `_PublicNumbers.doubt`. The search before is in plain floats, and nothing rests on it.
+    Points that are certified are integers of worth `grain`, a power of two. All that is computed of them is exact but
+    the slopes of the loss, whose error is `_PublicNumbers.doubt`. The search before is in floats: nothing rests on it.
     """
 
     def __init__(self, known: _PublicNumbers, data: Dataset, pull: list[Fraction], tolerance: Fraction) -> None:

@@ -102,7 +102,7 @@ def default_radius(risk: Risk, facts: Facts, funds: Funds) -> Fraction:
     number = risk.loss.form == "difference"
     taken = preferred(risk, facts, funds)
     if taken != "objective":
-        return Fraction(20 if taken == "moments" else 3 if number else 40)
+        return Fraction(3 if number else 40)
     least, most, share = (1, 10, 150) if number else (5, 80, 4)
     found = signal(risk, facts, funds)
     return Fraction(round(4 * min(most, max(least, found / share))), 4)

@@ -86,8 +86,8 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     row_norm        rows longer than this are scaled down to it. Scale features by declared bounds first
                     (`DeclaredScaler`): d features in [-1, 1] have norm at most sqrt(d)
     target_bound    a number Y for targets in [-Y, Y], or a pair (low, high); targets beyond are moved to the bound
-    radius          how long the coefficients are thought to be, at most: what the promise compares with; every method
-                    but objective keeps it. Chosen for the model by public numbers unless it is given
+    radius          how long the coefficients are thought to be, at most: what the promise compares with; all methods
+                    but objective and moments keep it. Chosen for the model by public numbers unless it is given
     fit_intercept   whether there is one
     ridge, lasso    strength of the penalty (strength / 2) |w|^2 or strength |w|_1; at most one of them
     huber           the loss is the squared miss up to this size and a line beyond, which bounds every gradient; "auto"
