@@ -126,7 +126,7 @@ class Loss:
         return self.turning
 
     def squared(self) -> Loss:
-        """The squared loss of the same difference; the loss itself where there is none."""
+        """The squared loss that this one follows near 0; the loss itself if it follows none."""
         return self
 
     def widened(self, times: Fraction) -> Loss:
@@ -200,9 +200,6 @@ class DifferenceLoss(ScalarLoss):
     def check_target(self, domain: Domain, name: str) -> None:
         self.number(domain, name)
 
-    def squared(self) -> Loss:
-        return Squared()
-
     def target_bound(self, domain: Domain, name: str) -> Fraction:
         number = self.number(domain, name)
         return max(abs(number.low), abs(number.high))
@@ -262,6 +259,9 @@ class Huber(DifferenceLoss):
     def steepest(self, reach: Fraction) -> Fraction:
         return 2 * min(reach, self.threshold)
 
+    def squared(self) -> Loss:
+        return Squared()
+
     def widened(self, times: Fraction) -> Loss:
         return replace(self, threshold=self.threshold * times)
 
@@ -280,9 +280,6 @@ class CentredSquared(Squared):
 
     def number(self, domain: Domain, name: str) -> Number:
         return _shifted(Squared.number(self, domain, name), self.offset)
-
-    def squared(self) -> Loss:
-        return self
 
 
 @dataclass(frozen=True, slots=True, init=False)
