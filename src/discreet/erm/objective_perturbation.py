@@ -44,7 +44,7 @@ _NEWTON, _FAST = 40, 400  # passes of the fast solvers
 _FEW = 2**12  # rows of a batch that a first guess is made from
 _GAIN = 2.0**-6  # of the sum of the losses: Newton's method goes on in exact arithmetic then
 _BLUR = 64  # the blur costs this part of the price
-_QUARTERS = tuple(Fraction(2) ** power * quarter / 4 for power in range(-12, 21) for quarter in (4, 5, 6, 7))
+_STRENGTHS = tuple(Fraction(2) ** power * quarter / 4 for power in range(-12, 21) for quarter in (4, 6))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
 def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> ObjectivePerturbation:
     """The best added ridge, of a grid of strengths around the curvature of one row, with about the noise it needs."""
     unit = short_up(_PublicNumbers(risk, Fraction(1), facts).turn / public_size(facts))
-    tried = [unit * quarter for quarter in _QUARTERS]
+    tried = [unit * strength for strength in _STRENGTHS]
     made = []
     for ridge in tried if risk.penalty.ridge == 0 else [Fraction(0), *tried]:
         scale = _PublicNumbers(risk, ridge, facts).rough_scale(law, funds)
