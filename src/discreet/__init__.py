@@ -24,6 +24,7 @@ from discreet.session import Session
 if TYPE_CHECKING:
     from discreet.answering import Answer
     from discreet.estimators import (
+        PCA,
         BoxClassifier,
         ConjunctionClassifier,
         DeclaredScaler,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         MLPClassifier,
         Quantile,
         RuleClassifier,
+        StandardScaler,
         interior_point,
         select_model,
         suggest_bounds,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _ESTIMATORS = (
+    "PCA",
     "BoxClassifier",
     "ConjunctionClassifier",
     "DeclaredScaler",
@@ -54,6 +57,7 @@ _ESTIMATORS = (
     "Median",
     "Quantile",
     "RuleClassifier",
+    "StandardScaler",
     "interior_point",
     "select_model",
     "suggest_bounds",
@@ -61,6 +65,7 @@ _ESTIMATORS = (
 _LATER = {"Answer": "discreet.answering", **dict.fromkeys(_ESTIMATORS, "discreet.estimators")}
 
 __all__ = [
+    "PCA",
     "Among",
     "And",
     "Answer",
@@ -102,6 +107,7 @@ __all__ = [
     "Schema",
     "Session",
     "Share",
+    "StandardScaler",
     "Sum",
     "Table",
     "Vector",

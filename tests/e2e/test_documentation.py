@@ -26,6 +26,7 @@ from pathlib import Path
 
 import pytest
 
+import discreet as dp
 from discreet import cli, errors, example
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +85,12 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", RUN, ids=named)
-def test_every_example_of_a_page_runs_and_prints_what_the_page_shows(page, folder, monkeypatch, capsys):
+def test_every_example_of_a_page_runs_and_prints_what_the_page_shows(page, folder, monkeypatch, capsys, request):
+    if "postgresql:///discreet" in page.read_text():
+        cluster = request.getfixturevalue("cluster")
+        cluster.empty_database("discreet")
+        monkeypatch.setenv("PGHOST", str(cluster.home))
+        monkeypatch.setenv("PGUSER", "owner")
     printed = run_page(page, monkeypatch, capsys)
     for text in PRINTS.get(named(page), []):
         assert text in printed
@@ -294,13 +300,16 @@ def module_exists(name: str) -> bool:
 # What is generated and built.
 
 
-def test_the_page_of_the_commands_is_what_the_commands_say():
+def test_the_pages_of_the_commands_and_of_the_public_face_are_what_the_code_says():
     spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
     assert generate.PAGE.read_text() == generate.page(), "run .venv/bin/python docs/generate.py"
+    assert generate.API.read_text() == generate.api(), "run .venv/bin/python docs/generate.py"
+    assert [name for names in generate.grouped().values() for name in names].count("Session") == 1
+    assert {name for names in generate.grouped().values() for name in names} == set(dp.__all__)
 
 
 def test_the_pages_are_built_without_a_warning_and_load_nothing_from_elsewhere(tmp_path):

@@ -36,6 +36,7 @@ from discreet.core import (
     exact,
 )
 from discreet.data import Dataset
+from discreet.estimators.pipelines import refuse_leaking_steps
 from discreet.estimators.replay import Request
 from discreet.ledger import Ledger, price_from
 from discreet.mechanisms import Mechanism
@@ -57,6 +58,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True  # noise is drawn from the operating system; there is no seed
+        tags.input_tags.sparse = True  # written out in memory
         return tags
 
 
@@ -143,6 +145,7 @@ def terms_of(asked: PrivateEstimator, problem: Any = None) -> Terms:
     problem  what is asked, of a function that is no estimator
     """
     ledger, allowance, epsilon = asked.ledger, asked.allowance, asked.epsilon
+    refuse_leaking_steps(asked)
     if ledger is not None and not isinstance(ledger, Ledger):
         raise ParameterError(f"ledger must be a Ledger or None, found a {type(ledger).__name__}")
     if not isinstance(asked.neighbours, (str, Neighbours)):

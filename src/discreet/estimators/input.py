@@ -65,6 +65,10 @@ STEPS = 10**5
 """Grid steps between the bounds of a rule's feature that comes from an array: round decimals, about 2^17 values."""
 
 
+MOST_DENSE = 2**27
+"""Entries of a sparse matrix that are written out: 1 GiB of floats."""
+
+
 class Part:
     """Rows of a table of `size` persons that were chosen by their position: a training set, a fold.
 
@@ -283,7 +287,11 @@ def converted(values: Any, name: str, kind: str | None) -> npt.NDArray[Any]:
     and they are not in the context of the error that is raised, for it is raised outside their handler.
     """
     if issparse(values):
-        raise ParameterError(f"{name} must be dense, found a sparse matrix")
+        if values.shape[0] * values.shape[-1] > MOST_DENSE:  # how many rows these are is not said: it may be private
+            raise ParameterError(
+                f"{name} is sparse and needs more than 1 GiB when it is written out: use fewer columns"
+            )
+        values = values.toarray()
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
         raise ParameterError(f"Complex data not supported: {name} must hold numbers, found complex ones")
     shape = {"ensure_2d": False, "allow_nd": True, "ensure_min_samples": 0, "ensure_min_features": 0}
