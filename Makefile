@@ -29,14 +29,14 @@ docs: $(READY)            ## the documentation and the labs as HTML, offline, in
 	$(BIN)/python docs/generate.py --labs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
-bench: $(READY) .venv-peers/.ready .venv-diffprivlib/.ready .venv-opacus/.ready .venv-aim/.ready   ## beside the peers, into bench/RESULTS.md; SUITE=noise or SUITE=pmw for some of it
+bench: $(READY) .venv-peers/.ready .venv-diffprivlib/.ready .venv-opacus/.ready .venv-aim/.ready .venv-tables/.ready   ## beside the peers, into bench/RESULTS.md; SUITE=noise or SUITE=pmw for some of it
 	$(BIN)/python -m bench.run $(SUITE)
 
 lock: $(READY)            ## renew requirements.lock and bench/*.lock from pyproject.toml and bench/*.in
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --generate-hashes --universal --python-version 3.11 \
 	  --no-annotate --no-header --quiet --upgrade --output-file requirements.lock
-	for peer in peers diffprivlib opacus aim; do UV_FIND_LINKS="$$PIP_FIND_LINKS" \
+	for peer in peers diffprivlib opacus aim tables; do UV_FIND_LINKS="$$PIP_FIND_LINKS" \
 	  $(BIN)/uv pip compile bench/$$peer.in --generate-hashes --universal --python-version 3.11 \
 	  --no-annotate --no-header --quiet --upgrade --output-file bench/$$peer.lock || exit 1; done
 
@@ -52,4 +52,4 @@ $(READY): requirements.lock pyproject.toml
 	  || echo "bench/$*.in cannot be installed here: the benchmarks leave it out"
 
 clean:
-	rm -rf $(ENV) .venv-peers .venv-diffprivlib .venv-opacus .venv-aim .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/_labs
+	rm -rf $(ENV) .venv-peers .venv-diffprivlib .venv-opacus .venv-aim .venv-tables .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/_labs

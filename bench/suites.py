@@ -28,6 +28,11 @@ class Suite:
 
 
 _BOTH = ("diffprivlib", "opacus")
+UNSEEN = {
+    "classes": ("credit", "lending", "attrition", "stops", "delays", "unions", "levels"),
+    "numbers": ("diamonds", "earnings", "words", "hotels"),
+}
+"""The tables that no constant was chosen on, by what is learned on them (bench/public_tables.py reads them)."""
 SUITES = (
     Suite("noise", "bench.noise", peers=("opendp",)),
     Suite("ledger", "bench.ledger"),
@@ -44,6 +49,8 @@ SUITES = (
     Suite("erm_diabetes", "bench.erm_accuracy", ("diabetes",), ("diffprivlib",)),
     Suite("erm_linear", "bench.erm_accuracy", ("linear",), ("diffprivlib",)),
     Suite("erm_numbers", "bench.erm_accuracy", ("numbers",), ("diffprivlib", "opendp")),
+    *(Suite(f"unseen_{name}", "bench.unseen", (name,), _BOTH) for name in UNSEEN["classes"]),
+    *(Suite(f"unseen_{name}", "bench.unseen", (name,), ("diffprivlib",)) for name in UNSEEN["numbers"]),
     Suite("pac_accuracy", "bench.pac", ("accuracy",), ("diffprivlib",)),
     Suite("pac_boxes", "bench.pac", ("boxes",)),
     Suite("pac_conjunctions", "bench.pac", ("conjunctions",)),

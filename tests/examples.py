@@ -24,6 +24,8 @@ from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, Declared
 from discreet.erm.losses import Absolute, Huber, Logistic, Squared
 from discreet.erm.network import NeuralDescent
+from discreet.erm.noisy_moments import NoisyMoments
+from discreet.erm.objective_perturbation import ObjectivePerturbation
 from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.erm.risk import Risk
 from discreet.mechanisms import (
@@ -163,6 +165,11 @@ MODELS: tuple[Any, ...] = (
     OutputPerturbation(
         Risk(Huber(1), Constant(), "age", interval(0, 9)), 1, "1/10000", "1/4096", ProductLaplaceNoise("1/50")
     ),
+    ObjectivePerturbation(
+        Risk(Logistic("1/2"), Declared(("age", "pay"), 2), "y", Ball(20)),
+        *("1/4", GaussianNoise(20), "1/65536", "1/65536", "1/65536", GaussianNoise("1/64")),
+    ),
+    NoisyMoments(Risk(Squared(), Declared(("age",), 1), "pay", Ball(20)), GaussianNoise(2**36)),
     NeuralDescent(Declared(("age", "pay"), 16), "y", (2,), Fraction(1), CoordinateLaplaceNoise(30), 2, Fraction(1), 3),
     LineExponential(Risk(Squared(), Constant(), "pay", interval(0, 5)), Fraction(1, 500)),
     RankQuantile("a", "1/3", Fraction(1, 10)),

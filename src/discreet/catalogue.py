@@ -7,7 +7,7 @@ keep the old one readable.
 from __future__ import annotations
 
 from discreet import answering, data, guarantee, mechanisms, pac, query
-from discreet.erm import descent, network, output_perturbation, problem, scoring
+from discreet.erm import descent, network, noisy_moments, objective_perturbation, output_perturbation, problem, scoring
 from discreet.erm.exponential import grid, line
 from discreet.records import Json
 
@@ -35,6 +35,8 @@ CATALOGUE: dict[str, type] = {
     "budget/1": guarantee.Budget,
     "cases/1": query.Cases,
     "category/1": data.Category,
+    "centred-huber/1": problem.CentredHuber,
+    "centred-squared/1": problem.CentredSquared,
     "choose/1": query.Choose,
     "conjunction/1": pac.Conjunction,
     "constant-feature/1": problem.Constant,
@@ -85,8 +87,10 @@ CATALOGUE: dict[str, type] = {
     "neighbours/1": guarantee.Neighbours,
     "neural-descent/1": network.NeuralDescent,
     "noisy-counts/1": pac.NoisyCounts,
+    "noisy-moments/1": noisy_moments.NoisyMoments,
     "not/1": query.Not,
     "number/1": data.Number,
+    "objective-perturbation/1": objective_perturbation.ObjectivePerturbation,
     "of/1": query.Of,
     "or/1": query.Or,
     "output-perturbation/1": output_perturbation.OutputPerturbation,

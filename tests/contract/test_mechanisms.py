@@ -18,6 +18,7 @@ import pytest
 import discreet as dp
 from discreet.audit.mutants import with_noise
 from discreet.catalogue import CATALOGUE
+from discreet.erm.objective_perturbation import ObjectivePerturbation
 from discreet.erm.output_perturbation import OutputPerturbation
 from discreet.errors import OutOfRange
 from discreet.mechanisms import Conversation, Mechanism
@@ -136,12 +137,16 @@ def test_a_person_of_two_rows_costs_more_than_one_of_one(case, mechanism, relati
     if isinstance(mechanism, CONVERSATION_KINDS):
         assert two.pure == one.pure  # the question's sensitivity is declared, and each question is held to it
         return
-    if one.pure is None:  # Gaussian noise: the divergence grows with the square
-        assert all(more >= 4 * less * (1 - 1e-9) for less, more in zip(one.renyi, two.renyi, strict=True))
+    if one.pure is None:  # Gaussian noise: the divergence grows with the square, but for that of a Jacobian
+        times = 1.9 if isinstance(mechanism, ObjectivePerturbation) else 4
+        assert all(more >= times * less * (1 - 1e-9) for less, more in zip(one.renyi, two.renyi, strict=True))
     else:
         rounding = 0  # the minimiser of OutputPerturbation is rounded, which costs the same for one row and for two
         if isinstance(mechanism, OutputPerturbation):
             rounding = 2 * (mechanism.tolerance + mechanism.step) / mechanism.noise.scale
+        if isinstance(mechanism, ObjectivePerturbation):  # grid and blur cost the same, too
+            apart = 4 * (mechanism.tolerance + mechanism.step) + mechanism.grid
+            rounding = 4 * mechanism.grid / mechanism.noise.scale + apart / mechanism.blur.scale
         assert two.pure >= 2 * one.pure - rounding
     if one.failure and not isinstance(mechanism, SelfDeleting):  # whose failure is a parameter
         assert two.failure > 2 * one.failure

@@ -133,6 +133,7 @@ def _score(rows, given):
 
 
 JUDGED = [dp.LogisticRegression(epsilon=1, row_norm=2, classes=(0, 1), max_iter=2).fit(X, LABELS) for _ in range(2)]
+ELSEWHERE = ("exponential", "moments")  # too few dimensions, another loss
 LEARNERS = {
     "mean": lambda rows, given: dp.Mean(bounds=(-1, 1), **given).fit(rows["y"]),
     "mean, exponential": lambda rows, given: dp.Mean(bounds=(-1, 1), method="exponential", **given).fit(rows["y"]),
@@ -147,8 +148,9 @@ LEARNERS = {
     "linear": _linear(),
     "linear, huber": _linear(huber=1),
     "linear, ridge": _linear(ridge=1),
+    "linear, moments": _linear(huber=None, method="moments"),
     "selection": lambda rows, given: dp.select_model(JUDGED, rows["x"], rows["labels"], **given),
-    **{f"logistic, {solver}": _logistic(method=solver, max_iter=3) for solver in SOLVERS if solver != "exponential"},
+    **{f"logistic, {solver}": _logistic(method=solver, max_iter=3) for solver in SOLVERS if solver not in ELSEWHERE},
 }
 SOLVABLE = {"logistic, strongly-convex": _logistic(method="strongly-convex", ridge=1, max_iter=3)}
 LEARNERS.update(SOLVABLE)

@@ -77,7 +77,7 @@ def words(text: str) -> str:
 @pytest.mark.parametrize(
     ("kind", "about", "method"),
     [
-        ("logistic", ("--target", "limited", "--features", "age"), "output"),
+        ("logistic", ("--target", "limited", "--features", "age", "--radius", "4"), "objective"),
         ("linear", ("--target", "age", "--features", "family"), "exponential"),
         ("mean", ("--target", "visits"), "gaussian"),
         ("median", ("--target", "visits"), "exponential"),

@@ -155,9 +155,9 @@ def test_the_table_shows_the_mark_the_units_and_what_it_is_for(run, people, monk
     assert "units: those of age, squared (a miss beyond 6.5 counts linearly)" in said
     assert "of length at most 45.96" in said
     (line,) = [line for line in out.splitlines() if line.split()[1:2] == ["this"]]
-    assert line.split()[0] == "descent"
+    assert line.split()[0] == "objective"
     monkeypatch.setenv("COLUMNS", "40")
-    assert "descent\n  fit takes this\n" in run("plan", "linear", *about)[1]
+    assert "objective\n  fit takes this\n" in run("plan", "linear", *about)[1]
     found = json.loads(run("plan", "linear", *about, "--radius", "30", "--huber", "4", "--json")[1])
     assert found["radius"] == 30
     assert "a miss beyond 4 counts linearly" in found["units"]

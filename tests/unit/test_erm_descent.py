@@ -106,10 +106,10 @@ def test_the_rule_takes_few_steps_when_the_budget_is_small_and_more_when_it_is_l
 
 def test_large_tables_get_few_passes_but_the_squared_loss_as_many_steps_as_it_likes():
     huge = facts(size=10**8)
-    assert propose(LOGISTIC, facts=huge, funds=budgeted()).steps <= 64
+    assert propose(LOGISTIC, facts=huge, funds=budgeted()).steps <= 256
     numbers = facts(NUMBERS, size=10**8)
     linear = Risk(Squared(), VectorColumn(), "y", Ball(10))
-    assert propose(linear, facts=numbers, funds=budgeted()).steps > 64
+    assert propose(linear, facts=numbers, funds=budgeted()).steps > 256
 
 
 def test_every_part_of_a_proposal_is_public():

@@ -152,7 +152,7 @@ def test_every_number_of_the_sensitivity_is_rounded_up():
     for value in (Fraction(2), Fraction(3, 7), Fraction(10**30, 7), Fraction(7, 10**30), Fraction(4)):
         root = exact.root_up(value)
         assert value <= root**2 <= value * (1 + Fraction(1, 2**38))
-        short = output_perturbation._short_up(value)
+        short = output_perturbation.short_up(value)
         assert value <= short <= value * (1 + Fraction(1, 2**18))
         assert short.numerator.bit_length() <= 21 or short.denominator == 1
 

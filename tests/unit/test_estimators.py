@@ -230,16 +230,23 @@ def test_a_fit_may_ask_for_the_whole_budget_of_its_ledger():
     assert logistic(epsilon=1, delta=1e-6, ledger=book).fit(X, LABELS).entry_ is not None
 
 
-def test_auto_takes_the_smallest_promised_excess_and_says_which_solver_it_was():
-    by_hand = {
-        solver: linear(method=solver, max_iter=None, huber=None).fit(X, Y)
-        for solver in ("descent", "exponential", "output")
-    }
+def test_with_lasso_auto_takes_the_smallest_promised_excess_and_says_which_solver_it_was():
+    with_lasso = {"max_iter": None, "huber": None, "lasso": "1/100"}
+    by_hand = {solver: linear(method=solver, **with_lasso).fit(X, Y) for solver in ("descent", "exponential", "output")}
     least = min(by_hand, key=lambda solver: float(by_hand[solver].promise_))
-    found = linear(method="auto", max_iter=None, huber=None).fit(X, Y)
+    found = linear(method="auto", **with_lasso).fit(X, Y)
     assert found.method_ == least
     assert found.promise_ == by_hand[least].promise_
     assert found.mechanism_ == by_hand[least].mechanism_
+
+
+def test_auto_takes_what_learns_best_by_public_numbers():
+    assert linear(method="auto", max_iter=None, huber=None).fit(X, Y).method_ == "moments"
+    assert linear(method="auto", max_iter=None).fit(X, Y).method_ == "objective"
+    assert logistic(method="auto", max_iter=None, epsilon=1, delta=0).fit(X, LABELS).method_ == "objective"
+    weak, strong = (logistic(method="auto", max_iter=None, epsilon=e, delta=1e-6).fit(X, LABELS) for e in (0.1, 50))
+    assert (weak.method_, strong.method_) == ("descent", "objective")
+    assert float(weak.mechanism_.risk.feasible.radius) == pytest.approx(40 / NORM)
 
 
 def test_the_bound_is_a_promise_or_says_why_there_is_none():

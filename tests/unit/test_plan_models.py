@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 
 import pytest
 
@@ -11,7 +12,7 @@ from discreet.erm.feasible_sets import Ball, interval
 from discreet.erm.features import Constant, VectorColumn
 from discreet.erm.losses import Absolute, Logistic, Squared
 from discreet.erm.risk import Risk
-from discreet.erm.solvers import SOLVERS, methods
+from discreet.erm.solvers import SOLVERS, methods, preferred
 from discreet.method import Method, choose
 
 BUDGET = dp.Budget(1, "1e-6")
@@ -31,15 +32,18 @@ MEDIAN = Risk(Absolute(), Constant(), "y", interval(0, 1)), dp.Domain(y=dp.Numbe
 
 @pytest.mark.parametrize("problem", [LOGISTIC, LINEAR, MEDIAN], ids=["logistic", "linear", "median"])
 @pytest.mark.parametrize("delta", ["1e-6", 0])
-def test_auto_takes_the_smallest_promise_of_the_contenders(problem, delta):
+def test_auto_takes_the_preferred_solver_or_the_smallest_promise_of_the_contenders(problem, delta):
     risk, domain = problem
     known = facts(domain)
     funds = dp.Funds.of(dp.Budget(1, delta))
     listed = methods(risk, known, funds)
     taken = choose(listed, "auto", known.size)
+    assert funds.admits(taken.mechanism.guarantee(known))
+    if (favourite := preferred(risk, known, funds)) != "descent":
+        assert taken.method == favourite
+        return
     others = [each for each in map(listed.find, ("descent", "exponential", "output")) if isinstance(each, Method)]
     assert float(taken.promise) == min(float(each.promise(known.size)) for each in others)
-    assert funds.admits(taken.mechanism.guarantee(known))
 
 
 def test_a_solver_that_does_not_apply_says_why():
@@ -74,7 +78,7 @@ def test_a_plan_for_a_learner_shows_every_solver_with_its_theorem_or_its_refusal
 
 
 def test_theorem_3_beats_the_lectures_first_version_and_gauss_beats_both():
-    promised = {row.method: row.error for row in dp.plan("logistic", budget=BUDGET, size=20_000, d=50).rows}
+    promised = {row.method: row.error for row in dp.plan("logistic", budget=BUDGET, size=20_000, d=50, radius=10).rows}
     assert promised["accelerated"] < promised["gaussian"] < promised["laplace"] < promised["coordinate-laplace"]
 
 
@@ -96,7 +100,7 @@ def test_a_plan_for_a_learner_needs_a_size_or_an_accuracy():
 def test_the_names_of_the_solvers_are_those_of_the_documentation():
     assert set(SOLVERS) == {
         *("descent", "accelerated", "average", "last", "strongly-convex"),
-        *("gaussian", "laplace", "coordinate-laplace", "exponential", "output"),
+        *("gaussian", "laplace", "coordinate-laplace", "exponential", "moments", "objective", "output"),
     }
 
 
@@ -198,7 +202,7 @@ def test_without_features_all_other_columns_are_planned_for_and_coordinates_are_
 
 
 def test_the_smallest_promise_is_not_always_what_is_taken_and_the_mark_is_shown():
-    found = dp.plan("logistic", budget=BUDGET, size=5912, d=2)
+    found = dp.plan("logistic", budget=BUDGET, size=2000, d=2, radius=10)
     assert found.rows[0].method == "exponential"
     assert found.taken.method == "descent"
     titles, rows = found.table()
@@ -240,21 +244,22 @@ def test_a_mean_over_an_unknown_number_of_rows_is_not_promised():
 def test_the_radius_is_a_parameter_of_the_promise():
     default, same, short = (
         dp.plan("logistic", budget=BUDGET, size=5912, d=6, **given)
-        for given in ({}, {"radius": 10}, {"radius": "3.98"})
+        for given in ({}, {"radius": 40}, {"radius": "3.98"})
     )
-    assert (default.rows, default.radius) == (same.rows, 10)
-    assert short.taken.error < default.taken.error / 2
+    assert (default.rows, default.radius) == (same.rows, 40)
+    assert short.taken.error < 1 / 4
     assert "length at most 3.98" in str(short)
-    assert dp.plan("linear", budget=BUDGET, size=5912, d=6).radius == 3
+    assert dp.plan("linear", budget=BUDGET, size=590, d=6).radius == 1
 
 
 def test_units_are_said_and_those_of_a_target_are_a_factor():
-    one = dp.plan("linear", budget=BUDGET, size=5912, d=2)
-    assert "units: of targets in [-1, 1], squared (a miss beyond 0.5 counts linearly)" in str(one)
-    assert "of length at most 3" in one.units
+    one = dp.plan("linear", budget=BUDGET, size=5912, d=2, radius=1)
+    assert "units: of targets in [-1, 1], squared (a miss beyond 1 counts linearly)" in str(one)
+    assert "of length at most 1" in one.units
     domain = dp.Domain(x=dp.Number(0, 9, step=1), z=dp.Number(0, 9, step=1), age=dp.Number(-65, 65, step=1))
-    years = dp.plan("linear", budget=BUDGET, size=5912, domain=domain, target="age")
-    assert "units: those of age, squared (a miss beyond 32.5 counts linearly)" in str(years)
+    radius = Fraction(65) / Fraction(1449, 1024)  # the root of two columns, as it is rounded up
+    years = dp.plan("linear", budget=BUDGET, size=5912, domain=domain, target="age", radius=radius)
+    assert "units: those of age, squared (a miss beyond 65 counts linearly)" in str(years)
     assert years.taken.error == pytest.approx(65**2 * one.taken.error, rel=0.01)
     assert "ln 2 = 0.69 where nothing is known" in dp.plan("logistic", budget=BUDGET, size=500, d=2).units
     assert "values lie in [0, 1]" in dp.plan("median", budget=BUDGET, size=500).units

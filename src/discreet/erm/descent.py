@@ -9,7 +9,7 @@ one noisy gradient, T times. Which noise:
 
 One public rule chooses T and the rate from (size, dimension, budget, constants): among T = 1, ..., the limit, each with
 its best rate, the fewest steps whose promised excess risk is within a quarter of the least. The limit bounds the work:
-64 passes for the largest tables, at most 1000. Under add-remove, where the number of rows is private, rates are chosen
+256 passes for the largest tables, at most 1000. Under add-remove, where the number of rows is private, rates are chosen
 for four times the declared rows (`risk.CAUTION`), so that a declared size that is too small does no harm.
 
 How a descent moves and what it returns, and what that is worth, is a schedule: one class for each theorem.
@@ -47,9 +47,9 @@ from discreet.erm.risk import Constants, Risk, public_size
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.method import Promise
 
-_WORK = 2**28  # entries of the features that all passes together may read, beyond the first 64 passes
+_WORK = 2**28  # entries of the features that all passes together may read, beyond the first 256 passes
 _MOST_DRAWS = 2**26  # noises, which are drawn before the first pass
-_FEWEST, _MOST = 64, 1000
+_FEWEST, _MOST = 256, 1000
 
 NoisyGradient = Callable[[Floats, int], Floats]  # (point, which step): every step has its own noise
 Shrink = Callable[[Floats, float], Floats]  # (point, rate)

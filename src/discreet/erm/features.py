@@ -49,6 +49,10 @@ class Features(Protocol):
     def fill(self, batch: Batch, part: slice, out: Floats) -> None:
         """Write the vectors of some rows of a batch, as exact floats."""
 
+    def bound_l1(self, domain: Domain) -> int:
+        """No row's integers have a larger sum of absolute values."""
+        return math.isqrt(self.dimension(domain) * self.bound_squared(domain))
+
     def constant(self, domain: Domain) -> int:
         """The intercept's coordinate of every row; 0 if there is none."""
         return 0
@@ -151,6 +155,12 @@ class Declared(Features):
 
     def bound_squared(self, domain: Domain) -> int:
         return STEPS**2 + (STEPS // 2) ** 2 * self.intercept
+
+    def bound_l1(self, domain: Domain) -> int:
+        """A column adds one coordinate of at most 1, however many levels it has; cutting a row only shrinks it."""
+        width = self.dimension(domain) - self.intercept
+        cut = min(math.isqrt(width * STEPS**2), len(self.columns) * (math.floor(STEPS / self.norm) + 1))
+        return cut + self.constant(domain)
 
     def unit(self, domain: Domain) -> Fraction:
         return self.norm / STEPS

@@ -172,6 +172,11 @@ class LinearPass(Pass):
         scaled = self.labels(batch, part) * float(number.step / bound * STEPS) + float(number.low / bound * STEPS)
         return np.asarray(np.clip(np.floor(scaled), -STEPS, STEPS))
 
+    @property
+    def target_unit(self) -> Fraction:
+        """What one integer of `targets` is worth."""
+        return self.risk.target_bound(self.domain) / STEPS
+
     def iterate_error(self) -> float:
         """How far the rounded iterate is from the iterate: half a step, and as much again if it was too long."""
         return float(self.grid) * math.sqrt(self.dimension)

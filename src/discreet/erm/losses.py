@@ -22,7 +22,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -124,6 +124,14 @@ class Loss:
     def curvature(self) -> float | None:
         """How fast the slope changes; None if it jumps."""
         return self.turning
+
+    def squared(self) -> Loss:
+        """The squared loss that this one follows near 0; the loss itself if it follows none."""
+        return self
+
+    def widened(self, times: Fraction) -> Loss:
+        """The loss with a threshold that is this many times as large, if it has one."""
+        return self
 
     def as_pinball(self) -> tuple[Fraction, int] | None:
         """(q, k) if the loss is k times Pinball(q), whose minimiser is a quantile."""
@@ -251,10 +259,49 @@ class Huber(DifferenceLoss):
     def steepest(self, reach: Fraction) -> Fraction:
         return 2 * min(reach, self.threshold)
 
+    def squared(self) -> Loss:
+        return Squared()
+
+    def widened(self, times: Fraction) -> Loss:
+        return replace(self, threshold=self.threshold * times)
+
     def integer_form(self, number: Number) -> tuple[IntegerLoss, Fraction]:
         p, r = (self.threshold / number.step).as_integer_ratio()  # r^2 u^2 up to |u| = p / r, then p (2 r |u| - p)
         pieces = ((-p * p, -2 * p * r, 0), (0, 0, r * r), (-p * p, 2 * p * r, 0))
         return IntegerLoss((-(p // r) - 1, p // r), pieces), number.step**2 / r**2
+
+
+@dataclass(frozen=True, slots=True)
+class CentredSquared(Squared):
+    """The squared loss of a target from which `offset` is subtracted first: what an intercept can take in advance."""
+
+    NAME: ClassVar[str] = "centred-squared/1"
+    offset: Fraction
+
+    def number(self, domain: Domain, name: str) -> Number:
+        return _shifted(Squared.number(self, domain, name), self.offset)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class CentredHuber(Huber):
+    """Huber's loss of a target from which `offset` is subtracted first."""
+
+    NAME: ClassVar[str] = "centred-huber/1"
+    offset: Fraction
+
+    def __init__(self, threshold: Exact, offset: Exact) -> None:
+        exact.freeze(self, threshold=exact.moderate(threshold=threshold), offset=exact.number(offset=offset))
+
+    def number(self, domain: Domain, name: str) -> Number:
+        return _shifted(Huber.number(self, domain, name), self.offset)
+
+    def squared(self) -> Loss:
+        return CentredSquared(self.offset)
+
+
+def _shifted(number: Number, offset: Fraction) -> Number:
+    """The declaration of the target minus the offset: the same codes mean numbers that are smaller by it."""
+    return Number(number.low - offset, number.high - offset, step=number.step)
 
 
 class QuantileLoss(DifferenceLoss):

@@ -156,7 +156,7 @@ def propose(risk: Risk, *, facts: Facts, funds: Funds) -> OutputPerturbation:
 def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> OutputPerturbation:
     """The best ridge. The noise is about proportional to one over all of it: from one scale the others are guessed."""
     known, own = risk.constants(facts), risk.penalty.ridge
-    first = _short_up(Fraction(known.lipschitz / known.span))
+    first = short_up(Fraction(known.lipschitz / known.span))
     make = functools.partial(_with_noise, risk, law, facts)
     scale = calibrate(functools.partial(make, first), funds=funds, facts=facts).noise.scale * (first + own)
 
@@ -174,7 +174,7 @@ def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> Outpu
 def _with_noise(risk: Risk, noise: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> OutputPerturbation:
     """Tolerance and step so fine that they cost about a hundredth of the noise."""
     known = _Known(risk, ridge, facts)
-    tolerance = _short_up(max(known.least_tolerance(), known.moves() / 256))
+    tolerance = short_up(max(known.least_tolerance(), known.moves() / 256))
     step = Fraction(2) ** math.floor(math.log2(known.moves() / 256 / exact.root_up(Fraction(known.dimension))))
     return OutputPerturbation(risk, ridge, tolerance, step, noise(scale))
 
@@ -339,7 +339,7 @@ class _FineRows:
         return np.asarray((vector.reshape(-1, self.known.width) @ matrix).ravel())
 
 
-def _short_up(value: Fraction) -> Fraction:
+def short_up(value: Fraction) -> Fraction:
     """A number with 20 binary digits, not below value > 0."""
     unit = Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length() - 20)
     return math.ceil(value / unit) * unit

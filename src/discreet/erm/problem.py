@@ -8,6 +8,8 @@ from discreet.erm.features import STEPS, Constant, Declared, Features, VectorCol
 from discreet.erm.losses import (
     Absolute,
     Below,
+    CentredHuber,
+    CentredSquared,
     Custom,
     Hinge,
     Huber,

@@ -1,11 +1,14 @@
 """Which algorithm solves a risk: every solver with what it promises, side by side, before anything is spent.
 
-    auto                 the smallest promised excess risk (in several dimensions the exponential mechanism only for
-                         the squared loss: elsewhere it is slow, ask for it by name)
+    auto                 the one that learns best by public numbers (`preferred`); where that is none of the last two,
+                         the smallest promised excess risk of descent, output and, for one number or the squared loss,
+                         exponential
     descent              noisy gradient descent by its own rule; or one schedule of it by name:
     accelerated, average, last, strongly-convex
     gaussian, laplace, coordinate-laplace      the lecture's descent (the mean of the iterates) with this noise
     exponential          the exponential mechanism on a grid (pure)
+    moments              the ridge regression of noisy sums of products
+    objective            the minimiser of the objective plus a random linear term
     output               the minimiser plus noise
 
 All read public numbers only: the risk, the facts and the funds.
@@ -13,16 +16,17 @@ All read public numbers only: the risk, the facts and the funds.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from discreet.core import Funds
 from discreet.data import Facts
-from discreet.erm import descent, output_perturbation
+from discreet.erm import descent, noisy_moments, objective_perturbation, output_perturbation
 from discreet.erm.exponential import bounds
+from discreet.erm.objective_perturbation import signal
 from discreet.erm.risk import Risk
 from discreet.mechanisms import CoordinateLaplaceNoise, GaussianNoise, Noise, ProductLaplaceNoise
 from discreet.method import Maker, Method, Methods, Offer, Promise, Refused
@@ -32,7 +36,11 @@ _NOISES: dict[str, type[Noise]] = {
     "laplace": ProductLaplaceNoise,
     "coordinate-laplace": CoordinateLaplaceNoise,
 }
-SOLVERS = ("descent", *descent.SCHEDULES, *_NOISES, "exponential", "output")
+SOLVERS = ("descent", *descent.SCHEDULES, *_NOISES, "exponential", "moments", "objective", "output")
+STRONG = 300
+"""The signal from which objective perturbation is taken under Gaussian noise: below it early stopping learns better."""
+SQUARED = 500
+"""The signal from which a Huber loss is a line only beyond the bound of the target."""
 ALIAS = "average"
 """ "gaussian" by another name: a plan lists one of the two."""
 
@@ -48,6 +56,9 @@ def methods(
     """
 
     def usual() -> Iterable[str]:
+        favourite = preferred(risk, facts, funds)
+        if favourite != "descent" and not isinstance(listed.find(favourite), Refused):
+            return (favourite,)
         first = listed.find("descent")
         if isinstance(first, Refused):
             return ("descent",)
@@ -64,13 +75,53 @@ def methods(
     return listed
 
 
+def preferred(risk: Risk, facts: Facts, funds: Funds) -> str:
+    """The solver that learns best by public numbers, which need not be the one that promises most.
+
+    Several coefficients, a smooth loss, no lasso: noisy moments for the squared loss; for bounded slopes objective
+    perturbation, if the noise is pure, the target is a number or the signal is strong. Otherwise "descent", or one of
+    those that are compared with it.
+    """
+    loss = risk.loss
+    if risk.features.single or risk.shrinkage() or loss.form == "custom" or loss.curvature() is None:
+        return "descent"
+    if loss.moments:
+        return "moments"
+    if loss.form == "difference" or not funds.caps.renyi:
+        return "objective"
+    return "objective" if signal(risk, facts, funds) >= STRONG else "descent"
+
+
+def default_radius(risk: Risk, facts: Facts, funds: Funds) -> Fraction:
+    """How long coefficients may be, in units of (bound of the target, or 1) over the norm of a row: a public choice.
+
+    It is made for the model: a descent stops early anyway, so its radius may be large; objective perturbation weighs
+    its ridge by the radius, which grows with the signal. The rule was settled on the tables that bench/public_tables.py
+    lists as chosen on.
+    """
+    number = risk.loss.form == "difference"
+    taken = preferred(risk, facts, funds)
+    if taken != "objective":
+        return Fraction(3 if number else 40)
+    least, most, share = (1, 10, 150) if number else (5, 80, 4)
+    found = signal(risk, facts, funds)
+    return Fraction(round(4 * min(most, max(least, found / share))), 4)
+
+
+def default_threshold(risk: Risk, facts: Facts, funds: Funds) -> Fraction:
+    """From where a Huber loss is a line, in bounds of the target: a lower one needs less noise and is further from the
+    squared loss, in which targets that are not symmetric are judged otherwise."""
+    strong = not risk.shrinkage() and signal(risk, facts, funds) >= SQUARED
+    return Fraction(1) if strong else Fraction(1, 2)
+
+
 def maker(
     name: str, facts: Facts, solved: Callable[[Facts], tuple[Any, Promise]], share: Fraction = Fraction(1)
 ) -> Maker:
     """The method that makes a mechanism and a promise of facts, for the size of these or for any if they have none."""
 
     def offer(size: int | None) -> Offer:
-        mechanism, promise = solved(facts if size == facts.size else dataclasses.replace(facts, size=size))
+        mechanism, promise = solved(facts if size == facts.size else replace(facts, size=size))
         promise = promise.times(1 / float(share))
         return Offer(name, mechanism, promise, getattr(getattr(mechanism, "noise", mechanism), "scale", None))
 
@@ -90,6 +141,12 @@ def _solved(name: str, risk: Risk, funds: Funds, steps: int | None, facts: Facts
     if name == "output":
         perturbed = output_perturbation.propose(risk, facts=facts, funds=funds)
         return perturbed, output_perturbation.promise(perturbed, facts)
+    if name == "moments":
+        measured = noisy_moments.propose(replace(risk, loss=risk.loss.squared()), facts=facts, funds=funds)
+        return measured, noisy_moments.promise(measured, facts)
+    if name == "objective":
+        tilted = objective_perturbation.propose(risk, facts=facts, funds=funds)
+        return tilted, objective_perturbation.promise(tilted, facts)
     noise = _NOISES.get(name)
     schedule = descent.Average if noise is not None else descent.SCHEDULES.get(name)
     descended = descent.propose(risk, facts=facts, funds=funds, noise=noise, schedule=schedule, steps=steps)

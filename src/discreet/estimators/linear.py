@@ -8,7 +8,7 @@ The intercept is one more feature, constantly row_norm / 2; so rows have length 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -16,12 +16,12 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discreet.core import ParameterError, exact
-from discreet.data import Floats, Number
+from discreet.core import Funds, ParameterError, exact
+from discreet.data import Facts, Floats, Number
 from discreet.erm.feasible_sets import Ball
-from discreet.erm.losses import Huber, Logistic, Loss, Softmax, Squared
+from discreet.erm.losses import CentredHuber, CentredSquared, Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
-from discreet.erm.solvers import methods
+from discreet.erm.solvers import default_radius, default_threshold, methods
 from discreet.estimators import input as reading
 from discreet.estimators import model_file
 from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, require_parameters, terms_of
@@ -42,8 +42,8 @@ class LinearModel(PrivateEstimator):
     method: str = "auto"
     max_iter: int | None = None
 
-    def _solve(self, terms: Terms, rows: Rows, loss: Loss, radius: Fraction) -> Floats:
-        """Choose a mechanism by public numbers, charge it and run it.
+    def _solve(self, terms: Terms, rows: Rows, loss: Loss, unit: Fraction) -> Floats:
+        """Choose a mechanism by public numbers, charge it and run it. unit: what the radius is a multiple of.
 
         The penalty is that of the mean over the rows that are here; sums are divided by the size of the whole table.
         """
@@ -52,14 +52,20 @@ class LinearModel(PrivateEstimator):
         if ridge and lasso:
             raise ParameterError(f"ridge and lasso cannot be combined, found {self.ridge!r} and {self.lasso!r}")
         penalty = Ridge(ridge * share) if ridge else Lasso(lasso * share) if lasso else None
-        length = radius if self.radius is None else exact.moderate(radius=self.radius)
-        risk = Risk(loss, rows.features, rows.target, Ball(length), penalty)
         fit = Task.of(terms, rows.data, about=rows.about)
+        risk = self._settled(Risk(loss, rows.features, rows.target, Ball(unit), penalty), facts, fit.funds)
         steps = None if self.max_iter is None else exact.whole(max_iter=self.max_iter)
         listed = methods(risk, facts, fit.funds, steps=steps, share=share)
         got = fit.learn(self, choose(listed, self.method, facts.size))
         self.n_iter_, self.encoding_ = getattr(got.mechanism, "steps", 1), rows.encoding
         return np.asarray(got.value, dtype=np.float64)
+
+    def _settled(self, risk: Risk, facts: Facts, funds: Funds) -> Risk:
+        """The problem with what is chosen for the model by public numbers; its ball is the unit of the radius."""
+        if self.radius is not None:
+            return replace(risk, feasible=Ball(exact.moderate(radius=self.radius)))
+        unit = risk.feasible.ball or Fraction(1)
+        return replace(risk, feasible=Ball(unit * default_radius(risk, facts, funds)))
 
     def _keep(self, coef: Floats, intercept: Any, rows: Rows) -> None:
         """Set the coefficients; for tables also what they are about, and those on the columns' own scale."""
@@ -111,13 +117,14 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     row_norm        rows longer than this are scaled down to it. Scale features by declared bounds first
                     (`DeclaredScaler`): d features in [-1, 1] have norm at most sqrt(d)
     target_bound    a number Y for targets in [-Y, Y], or a pair (low, high); targets beyond are moved to the bound
-    radius          the coefficients' length is at most this; 3 * (bound of the target) / row_norm unless it is given
+    radius          how long the coefficients are thought to be, at most: what the promise compares with; all methods
+                    but objective and moments keep it. Chosen for the model by public numbers unless it is given
     fit_intercept   whether there is one
     ridge, lasso    strength of the penalty (strength / 2) |w|^2 or strength |w|_1; at most one of them
     huber           the loss is the squared miss up to this size and a line beyond, which bounds every gradient; "auto"
-                    is half the bound of the target. None: the squared loss, whose gradients are several times as long
-                    and need as much more noise, but which reads the rows once
-    method          "auto": the smallest promised excess risk; or a name of `discreet.erm.solvers.SOLVERS`
+                    is half the bound of the target, or all of it if noise hardly matters. None: the squared loss
+    method          "auto": what learns best by public numbers (`discreet.erm.solvers.preferred`); or a name of
+                    `discreet.erm.solvers.SOLVERS`
     max_iter        the number of steps of a descent; by a public rule unless it is given
     neighbours      "replace-one" (the number of rows is public) or "add-remove" (needs size)
     size            add-remove: a public number that the number of rows does not exceed, a condition of `promise_`; with
@@ -160,23 +167,34 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             column = rows.data.facts.domain.column(rows.target)
             if not column.bounded:
                 raise ParameterError(f"the target {rows.target!r} is declared {column!r}: regression needs a Number")
-            bound = column.magnitude
+            if intercept:
+                offset, bound = (column.low + column.high) / 2, (column.high - column.low) / 2
+            else:
+                bound = column.magnitude
+            loss = self._loss(bound, offset)
         else:
             reading.refuse_features(features)
             offset, bound = _target_range(self.target_bound, centred=intercept)
             target = Number(-bound, bound, step=2 * bound / reading.GRID)
-            rows = reading.numbered_rows(self, terms, X, y, target, offset)
-        w = self._solve(terms, rows, self._loss(bound), 3 * bound / rows.norm)
+            rows, loss = reading.numbered_rows(self, terms, X, y, target, offset), self._loss(bound, Fraction(0))
+        w = self._solve(terms, rows, loss, bound / rows.norm)
         self._keep(w[: rows.width], float(w[rows.width :].sum()) * float(rows.norm / 2) + float(offset), rows)
         return self
 
-    def _loss(self, bound: Fraction) -> Loss:
+    def _loss(self, bound: Fraction, offset: Fraction) -> Loss:
+        """offset: what is subtracted from the targets of a table; those of arrays have lost it already."""
         if self.huber is None:
-            return Squared()
+            return CentredSquared(offset) if offset else Squared()
         if isinstance(self.huber, str) and self.huber == "auto":
-            return Huber(bound / 2)
-        largest = 5 * bound  # no prediction misses by more at the default radius
-        return Huber(min(exact.positive(huber=self.huber), largest))
+            threshold = bound / 2
+        else:
+            threshold = min(exact.positive(huber=self.huber), 5 * bound)
+        return CentredHuber(threshold, offset) if offset else Huber(threshold)
+
+    def _settled(self, risk: Risk, facts: Facts, funds: Funds) -> Risk:
+        if isinstance(self.huber, str):
+            risk = replace(risk, loss=risk.loss.widened(2 * default_threshold(risk, facts, funds)))
+        return LinearModel._settled(self, risk, facts, funds)
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
         """The predicted targets of rows: any rows, this is no release about them."""
@@ -218,7 +236,7 @@ class LogisticRegression(PrivateClassifier, LinearModel):
                     secret. Required: which labels occur is private otherwise
     cap             two classes: slopes of the loss are cut to this (`discreet.erm.losses.Logistic`); 1 is the plain
                     logistic loss, 1/2 needs half the noise
-    radius          the coefficients' length is at most this; 10 / row_norm unless it is given
+    radius          as for LinearRegression
     score_epsilon   with a ledger: what a call of `score` may cost; it is a count of right predictions plus noise then
 
     The other parameters are those of LinearRegression; class_weight and warm_start are refused. Learned: coef_ of
@@ -246,7 +264,7 @@ class LogisticRegression(PrivateClassifier, LinearModel):
         self.loss_ = binary = Logistic(exact.positive(cap=self.cap))
         rows = reading.class_rows(self, terms, X, y, features, intercept=reading.flag(self, "fit_intercept"))
         several = len(self.classes_)
-        w = self._solve(terms, rows, binary if several == 2 else Softmax(several), 10 / rows.norm)
+        w = self._solve(terms, rows, binary if several == 2 else Softmax(several), 1 / rows.norm)
         table = w.reshape(1 if several == 2 else several, -1)
         self._keep(table[:, : rows.width], table[:, rows.width :].sum(axis=1) * float(rows.norm / 2), rows)
         return self

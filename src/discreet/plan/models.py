@@ -12,6 +12,7 @@ only (`solvers`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -20,7 +21,7 @@ from discreet.data import Category, Domain, Facts, Number, Vector
 from discreet.erm import location, network, solvers
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import Declared, VectorColumn
-from discreet.erm.losses import Absolute, Huber, Logistic, Loss, Pinball, Softmax, Squared
+from discreet.erm.losses import Absolute, CentredHuber, Huber, Logistic, Loss, Pinball, Softmax, Squared
 from discreet.erm.risk import Risk
 from discreet.method import Method, Methods, Offer, Promise, choose, unit_of
 from discreet.plan.problems import Problem
@@ -54,7 +55,7 @@ def methods(problem: Problem, size: int | None = None) -> Methods:
     facts = Facts(_domain(problem), problem.neighbours, problem.size if size is None else size)
     if problem.kind in LOCATION:
         return location.methods(_loss(problem), _target(problem), facts, problem.funds)
-    return solvers.methods(_risk(problem), facts, problem.funds)
+    return solvers.methods(_risk(problem, facts.size), facts, problem.funds)
 
 
 def taken(problem: Problem, listed: Methods, needed: dict[str, int]) -> str | None:
@@ -127,19 +128,28 @@ def _loss(problem: Problem) -> Loss:
     return Squared() if problem.kind == "mean" else Absolute()
 
 
-def _risk(problem: Problem) -> Risk:
-    """The risk that is minimised."""
+def _risk(problem: Problem, size: int | None = None) -> Risk:
+    """The risk that is minimised, for this size or that of the problem."""
     domain, target, model = _domain(problem), _target(problem), problem.model
     column: Any = domain.column(target)
     if problem.kind in LOCATION:
         return location.risk_of(_loss(problem), target, Facts(domain, problem.neighbours, None))
     features, norm = _vectors(problem)
+    facts = Facts(domain, problem.neighbours, problem.size if size is None else size)
     if problem.kind == "linear":
-        bound = max(abs(column.low), abs(column.high))
-        huber = bound / 2 if model.huber is None else min(model.huber, 5 * bound)
-        return Risk(Huber(huber), features, target, Ball(model.radius or 3 * bound / norm))
-    loss = Logistic(Fraction(1, 2)) if column.size == 2 else Softmax(column.size)
-    return Risk(loss, features, target, Ball(model.radius or 10 / norm))
+        offset, bound = (column.low + column.high) / 2, (column.high - column.low) / 2
+        threshold = bound / 2 if model.huber is None else min(model.huber, 5 * bound)
+        loss: Loss = CentredHuber(threshold, offset) if offset else Huber(threshold)
+        risk = Risk(loss, features, target, Ball(bound / norm))
+        if model.huber is None:
+            risk = replace(risk, loss=loss.widened(2 * solvers.default_threshold(risk, facts, problem.funds)))
+    else:
+        loss = Logistic(Fraction(1, 2)) if column.size == 2 else Softmax(column.size)
+        risk = Risk(loss, features, target, Ball(1 / norm))
+    if model.radius is not None:
+        return replace(risk, feasible=Ball(model.radius))
+    unit = risk.feasible.ball or Fraction(1)
+    return replace(risk, feasible=Ball(unit * solvers.default_radius(risk, facts, problem.funds)))
 
 
 def _vectors(problem: Problem) -> tuple[VectorColumn | Declared, Fraction]:

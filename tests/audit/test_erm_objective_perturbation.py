@@ -1,0 +1,117 @@
+"""Attacks on objective perturbation, in one dimension, where densities are known in closed form.
+
+The exact minimiser has the density q(b(theta)) |b'(theta)|: the log-ratio of two neighbours is compared with the price.
+Twins: no Jacobian, the price of add-remove under replace-one, no blur.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import discreet as dp
+from discreet.audit.sampled import epsilon_lower_bound
+from discreet.erm.feasible_sets import interval
+from discreet.erm.features import Constant
+from discreet.erm.losses import Huber
+from discreet.erm.objective_perturbation import ObjectivePerturbation, _PublicNumbers
+from discreet.erm.risk import Risk
+from discreet.mechanisms import GaussianNoise, ProductLaplaceNoise
+from discreet.rng import Rng
+
+DOMAIN = dp.Domain(value=dp.Number(-4, 4, step=1))
+RISK = Risk(Huber(1), Constant(), "value", interval(-8, 8))
+GRID = np.linspace(-6, 6, 24_001)
+
+
+def mechanism(noise, ridge=Fraction(1, 4), grid=Fraction(1, 2**20)):
+    tolerance = Fraction(1, 2**14)
+    return ObjectivePerturbation(RISK, ridge, noise, grid, tolerance, tolerance, ProductLaplaceNoise(1))
+
+
+def log_density(values, scale, strength, power):
+    """Up to a constant, of the exact minimiser: Laplace for power 1, Gaussian for 2."""
+    u = GRID[:, None] - np.array(values)[None, :]
+    slope = (2 * np.clip(u, -1, 1)).sum(axis=1) + strength * GRID
+    turn = (2 * (np.abs(u) < 1)).sum(axis=1) + strength
+    return -(np.abs(slope / scale) ** power) / power + np.log(turn)
+
+
+def normalised(log_p):
+    p = np.exp(log_p - log_p.max())
+    return np.log(p / p.sum())
+
+
+def pure_loss(first, second, scale, strength):
+    p, q = (normalised(log_density(values, scale, strength, 1)) for values in (first, second))
+    return float(np.abs(p - q).max())
+
+
+def renyi(first, second, scale, strength, order):
+    p, q = (normalised(log_density(values, scale, strength, 2)) for values in (first, second))
+    return float(logsumexp(order * p + (1 - order) * q) / (order - 1))
+
+
+PAIRS = ([(4, -4), (-4, -4)], [(0, 4), (4, 4)], [(1, -1), (0, -1)], [(0, 0), (4, 0)], [(0, 0), (2, 0)])
+
+
+def known(neighbours="replace-one", size=2):
+    return dp.data.Facts(DOMAIN, dp.Neighbours(neighbours), size)
+
+
+@pytest.mark.parametrize("ridge", [Fraction(1, 100), Fraction(1, 4), 4], ids=str)
+@pytest.mark.parametrize("scale", [1, 4, 16])
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_exact_minimisers_keep_the_pure_price(pair, scale, ridge):
+    honest = _PublicNumbers(RISK, Fraction(ridge), known()).price(ProductLaplaceNoise(scale), Fraction(1, 2**20))
+    assert pure_loss(*pair, scale, 2 * float(ridge)) <= float(honest.pure) * (1 + 1e-6) + 1e-4
+
+
+@pytest.mark.parametrize("order", [2.0, 8.0, 32.0])
+@pytest.mark.parametrize("ridge", [Fraction(1, 4), 4], ids=str)
+@pytest.mark.parametrize("scale", [2, 8])
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_exact_minimisers_keep_the_renyi_price(pair, scale, ridge, order):
+    honest = _PublicNumbers(RISK, Fraction(ridge), known()).price(GaussianNoise(scale), Fraction(1, 2**30))
+    for one, other in (pair, pair[::-1]):
+        assert renyi(one, other, scale, 2 * float(ridge), order) <= honest.at(order) + 1e-3
+
+
+def test_a_price_without_the_jacobian_is_caught():
+    """The one row with curvature is replaced by one on its line: the densities differ by 1 + K / Lambda."""
+    ridge, scale = Fraction(1, 100), 16
+    price = _PublicNumbers(RISK, ridge, known()).price(ProductLaplaceNoise(scale), Fraction(1, 2**20))
+    twin = float(price.pure - _PublicNumbers(RISK, ridge, known()).turned())
+    assert pure_loss((0, 4), (4, 4), scale, 2 * float(ridge)) > 2 * twin
+
+
+def test_the_add_remove_price_under_replace_one_is_caught():
+    ridge, scale = Fraction(16), 4
+    believed = _PublicNumbers(RISK, ridge, known("add-remove")).price(ProductLaplaceNoise(scale), Fraction(1, 2**20))
+    assert pure_loss((4, -4), (-4, -4), scale, 32.0) > float(believed.pure) * 1.3
+
+
+def test_without_blur_the_grid_shows_which_table_it_was():
+    """The noise's own grid is coarse here: the minimisers of the two tables lie on two lattices that do not meet."""
+    tables = [dp.Table({"value": values}, DOMAIN, name="made up") for values in ([4, -4], [4, 0])]
+    coarse = mechanism(ProductLaplaceNoise(8), ridge=Fraction(16, 1), grid=Fraction(1, 2))
+    coarse = replace(
+        coarse, tolerance=Fraction(1, 2**30), step=Fraction(1, 2**20), blur=ProductLaplaceNoise(Fraction(1, 2))
+    )
+    bare = replace(coarse, blur=ProductLaplaceNoise(Fraction(1, 2**40)))
+    claimed = float(coarse.guarantee(tables[0].facts).pure)
+
+    def shown(each, table):
+        """Where the released point lies between two points of the first table's lattice."""
+        return float(each.run(table, Rng())[0]) * 32 * 2 % 1
+
+    worlds = [[min(v, 1 - v) for v in (shown(bare, table) for _ in range(400))] for table in tables]
+    assert epsilon_lower_bound(*worlds, delta=0, error=1e-6) > claimed
+    worlds = [[min(v, 1 - v) for v in (shown(coarse, table) for _ in range(400))] for table in tables]
+    assert epsilon_lower_bound(*worlds, delta=0, error=1e-6) <= claimed
+    assert math.isfinite(claimed)

@@ -1,0 +1,194 @@
+"""Objective perturbation: the solver keeps its tolerance, prices follow the fields, bad input is refused."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.core import Budget, Funds
+from discreet.erm import objective_perturbation as op
+from discreet.erm.feasible_sets import Ball
+from discreet.erm.features import Declared, VectorColumn
+from discreet.erm.losses import Absolute, CentredHuber, Huber, Logistic, Softmax, Squared
+from discreet.erm.nonprivate import minimiser
+from discreet.erm.objective_perturbation import ObjectivePerturbation, promise, propose
+from discreet.erm.risk import Lasso, Ridge, Risk
+from discreet.errors import ParameterError
+from discreet.mechanisms import GaussianNoise, ProductLaplaceNoise
+from discreet.rng import SeededRng
+
+FEW = Ball(20)
+
+
+def rows(n=400, d=3, classes=2, relation="replace-one", seed=0, **more):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, d)) / 2
+    y = (x @ rng.normal(size=(d, classes))).argmax(axis=1)
+    target = dp.Category(*range(classes))
+    return dp.Matrix(x, y, features=dp.Vector(d, norm=1), target=target, neighbours=relation, **more)
+
+
+def proposed(data, loss=None, epsilon=1, delta=0, regularizer=None):
+    risk = Risk(loss or Logistic("1/2"), VectorColumn("x"), "y", FEW, regularizer)
+    return propose(risk, facts=data.facts, funds=Funds.of(Budget(epsilon, delta)))
+
+
+class Still(SeededRng):
+    """Noise that is always 0, or always this."""
+
+    def __init__(self, value=0):
+        self.value = value
+
+    def laplace(self, scale, size=None):
+        return np.full(size, self.value)
+
+    gaussian = laplace
+
+
+@pytest.mark.parametrize("loss", [Logistic("1/2"), Logistic(1)], ids=str)
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_without_noise_the_release_is_the_ridge_minimiser_within_the_tolerance(loss, relation):
+    data = rows(relation=relation, **({} if relation == "replace-one" else {"size": 400}))
+    mechanism = proposed(data, loss)
+    found = mechanism.run(data, Still())
+    objective = op._Objective(
+        op._PublicNumbers(mechanism.risk, mechanism.ridge, data.facts), data, [Fraction(0)] * 4, Fraction(1)
+    )
+    features = np.concatenate([block for block, _ in blocks_of(data)])
+    labels = labels_of(data)
+    best = minimiser(loss, features, labels, Ball(10**6), Ridge(mechanism.ridge))
+    assert np.linalg.norm(found - best.w) <= 2 * float(mechanism.tolerance + mechanism.step) + 1e-6
+    assert objective.rows == 400
+
+
+def blocks_of(data):
+    from discreet.erm.features import blocks
+
+    kept = []
+    data.exact_sum(
+        lambda batch: kept.extend((rows.copy(), part) for rows, part in blocks(VectorColumn("x"), batch)) or 0
+    )
+    unit = float(VectorColumn("x").unit(data.facts.domain))
+    return [(rows * unit, part) for rows, part in kept]
+
+
+def labels_of(data):
+    kept = []
+    data.exact_sum(lambda batch: kept.append(batch.stored("y").astype(np.int64)) or 0)
+    return np.concatenate(kept)
+
+
+def test_a_softmax_is_solved_too():
+    data = rows(classes=3)
+    mechanism = proposed(data, Softmax(3), epsilon=4)
+    found = mechanism.run(data, Still())
+    features, labels = np.concatenate([block for block, _ in blocks_of(data)]), labels_of(data)
+    best = minimiser(Softmax(3), features, labels, Ball(10**6), Ridge(mechanism.ridge))
+    assert np.linalg.norm(found - best.w) <= 2 * float(mechanism.tolerance + mechanism.step) + 1e-5
+
+
+def test_the_slow_descent_arrives_where_newton_does():
+    data = rows(n=60)
+    mechanism = proposed(data, epsilon=1)
+    known = op._PublicNumbers(mechanism.risk, mechanism.ridge, data.facts)
+    objective = op._Objective(known, data, [Fraction(3), Fraction(-2), Fraction(1), Fraction(0)], Fraction(1, 1000))
+    quick = objective.solve()
+    slow = objective._descended([0] * 4)
+    assert math.dist(map(float, quick), map(float, slow)) <= 2 / 1000
+
+
+@pytest.mark.parametrize("size", [2**20, 10**9, 10**15])
+def test_a_huge_linear_term_is_solved_as_exactly(size):
+    """The iterate then needs more limbs; where all slopes are constant the minimiser is known in closed form."""
+    data = rows(n=50, d=1)
+    mechanism = proposed(data)
+    known = op._PublicNumbers(mechanism.risk, mechanism.ridge, data.facts)
+    pull = [Fraction(size), Fraction(0)]
+    found = op._Objective(known, data, pull, mechanism.tolerance).solve()
+    assert abs(float(found[0]) + size / float(known.strength)) <= 60 / float(known.strength)
+
+
+def test_the_price_is_the_theorem_in_numbers():
+    data = rows(n=100, d=1)
+    risk = Risk(Logistic("1/2"), VectorColumn("x", intercept=False), "y", FEW)
+    mechanism = ObjectivePerturbation(
+        *(risk, Fraction(1, 50), ProductLaplaceNoise(4), Fraction(1, 2**20), Fraction(1, 2**16), Fraction(1, 2**16)),
+        ProductLaplaceNoise(1),
+    )
+    found = float(mechanism.guarantee(data.facts).pure)
+    assert found == pytest.approx(2 * 0.5 / 4 + math.log(1 + 0.25 / 2), abs=1e-3)
+    gaussian = ObjectivePerturbation(
+        *(risk, Fraction(1, 50), GaussianNoise(4), Fraction(1, 2**40), Fraction(1, 2**16), Fraction(1, 2**16)),
+        GaussianNoise(10),
+    )
+    curve, t = gaussian.guarantee(data.facts), 7.0
+    z = t / 4
+    expected = math.log(1.125) + 1 / 32 + math.log(2 * math.exp(z * z / 2) - math.exp(-z)) / t
+    assert curve.at(8.0) == pytest.approx(expected, rel=1e-3)
+    assert curve.pure is None
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.1, 1, 8])
+def test_what_is_proposed_is_within_the_funds_and_nearly_uses_them(epsilon, delta):
+    data = rows(n=2000)
+    found = proposed(data, epsilon=epsilon, delta=delta).guarantee(data.facts)
+    assert 0.9 * epsilon <= found.epsilon(delta) <= epsilon
+
+
+def test_a_row_of_a_table_is_as_long_in_l1_as_it_has_columns():
+    domain = dp.Domain(
+        a=dp.Category(*map(str, range(50))), b=dp.Number(0, 9, step=1, missing=True), y=dp.Category(0, 1)
+    )
+    features = Declared(("a", "b"), "1.5")
+    held = {"a": [str(k) for k in range(50)] * 2, "b": [None, *range(10), *[4] * 89], "y": [0, 1] * 50}
+    table = dp.Table(held, domain, name="made up")
+    longest = []
+
+    def look(batch):
+        out = np.empty((batch.rows, features.dimension(domain)))
+        features.fill(batch, slice(0, batch.rows), out)
+        longest.append(np.abs(out).sum(axis=1).max())
+        return 0
+
+    table.exact_sum(look)
+    assert max(longest) <= features.bound_l1(domain) <= 3 * 2**15
+    assert features.bound_l1(domain) < math.isqrt(53 * 2**30)
+
+
+def test_losses_that_it_cannot_take_are_refused_before_anything_is_spent():
+    data = rows()
+    for loss, words in ((Squared(), "bounded slope"), (Absolute(), "corners")):
+        number = dp.Domain(x=dp.Vector(2, norm=1), y=dp.Number(-1, 1, step="0.5"))
+        facts = dp.data.Facts(number, dp.Neighbours("replace-one"), 10)
+        with pytest.raises(ParameterError, match=words):
+            propose(Risk(loss, VectorColumn("x"), "y", FEW), facts=facts, funds=Funds.of(Budget(1)))
+    with pytest.raises(ParameterError, match="lasso"):
+        proposed(data, regularizer=Lasso(1))
+    mechanism = proposed(data)
+    with pytest.raises(ParameterError, match="tolerance must be at least"):
+        type(mechanism)(
+            *(mechanism.risk, mechanism.ridge, mechanism.noise, mechanism.grid, Fraction(1, 2**100), mechanism.step),
+            mechanism.blur,
+        ).guarantee(data.facts)
+
+
+def test_a_ridge_of_the_risks_own_counts_and_more_rows_promise_more():
+    few, many = rows(n=2000), rows(n=20_000)
+    loose, tight = (promise(proposed(data, epsilon=4, regularizer=Ridge("0.01")), data.facts) for data in (few, many))
+    assert float(tight) < float(loose)
+
+
+def test_a_centred_huber_loss_is_the_huber_loss_of_the_moved_target():
+    domain = dp.Domain(x=dp.Vector(1, norm=1), y=dp.Number(10, 14, step="0.5"))
+    loss = CentredHuber(1, 12)
+    assert loss.target_bound(domain, "y") == 2
+    values = loss.target_values(domain, "y", np.array([0, 4, 8]))
+    assert values.tolist() == [-2.0, 0.0, 2.0]
+    assert loss.widened(Fraction(2)) == CentredHuber(2, 12)
+    assert type(loss.squared()).__name__ == "CentredSquared"
+    assert Huber(1).squared() == Squared()
