@@ -90,6 +90,7 @@ CATALOGUE: dict[str, type] = {
     "rank-bounds/1": pac.RankBounds,
     "rank-quantile/1": mechanisms.RankQuantile,
     "reorder-slice-box/1": pac.ReorderSlice,
+    "residual-marginals/1": answering.ResidualMarginals,
     "ridge/1": problem.Ridge,
     "right-predictions/1": scoring.RightPredictions,
     "risk/1": problem.Risk,

@@ -14,8 +14,9 @@ released: the ledger's entries are the state, and a session that was killed goes
                           quantiles of a column
     multiplicative_weights.py   the lecture's algorithm, and the same with better constants, both with a bound on the
                           updates; multiplicative_weights_parameters.py has their parameters
-    workload.py           queries that are known in advance: one release answers them all, by noisy marginals or by
-                          averaged multiplicative weights (averaged_weights.py)
+    workload.py           queries that are known in advance: one release answers them all, by noisy marginals, by
+                          residuals, the least noise for marginals (residual_marginals.py), or by averaged
+                          multiplicative weights (averaged_weights.py)
     generalization.py     from the rows to the population they were drawn from
 """
 
@@ -27,10 +28,12 @@ from discreet.answering.generalization import FAILURE, Disclosures, drift
 from discreet.answering.linear_query import meaning
 from discreet.answering.multiplicative_weights import ClassicAnswers
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Classic, program
+from discreet.answering.residual_marginals import ResidualMarginals
 from discreet.answering.transcript import Transcript
 from discreet.answering.workload import Marginals
 from discreet.hypothesis import Hypothesis
 
 __all__ = ["BETTER", "FAILURE", "LECTURE", "NO_FORECAST", "AdaptiveAnswers", "Answer", "AveragedWeights", "Calibration"]
-__all__ += ["Classic", "ClassicAnswers", "Disclosures", "Hypothesis", "Make", "Marginals", "SessionTerms", "Transcript"]
+__all__ += ["Classic", "ClassicAnswers", "Disclosures", "Hypothesis", "Make", "Marginals"]
+__all__ += ["ResidualMarginals", "SessionTerms", "Transcript"]
 __all__ += ["drift", "frame_of", "meaning", "program", "put_together", "quantile"]

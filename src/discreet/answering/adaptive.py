@@ -47,8 +47,8 @@ from discreet.answering.answer import NO_FORECAST, Answer
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.linear_query import constant, linear, meaning, scope_of
 from discreet.answering.measurement import Measured, covers, group_cells, interval
-from discreet.answering.transcript import SessionRequest, Transcript, additive_parts
-from discreet.answering.workload import Marginals, answers, methods
+from discreet.answering.transcript import SessionRequest, Transcript
+from discreet.answering.workload import Marginals, answers, methods, noises
 from discreet.core import BudgetExceeded, ConversationOver, Json, ParameterError, Rng, record
 from discreet.data import Dataset, Floats
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
@@ -343,7 +343,7 @@ class AdaptiveAnswers:
         if fitted is None or form is None:
             return None
         try:
-            return self.rounded(query, fitted.hypothesis.mean(form) * fitted.total)
+            return self.rounded(query, fitted.answer(form))
         except ParameterError:  # the scopes measured so far tangle: it would take too large a table
             return None
 
@@ -518,18 +518,20 @@ class AdaptiveAnswers:
             )
         said = {inquiry.query: inquiry.earlier for inquiry in self.inquire(*queries)}
         earlier = {query: answer for query, answer in said.items() if answer is not None}
-        parts = additive_parts(record(best.mechanism))
-        measured = [one for one in self.transcript.measured if one.kind == calibration.kind]
-        # Whether everything that this would measure was measured before, with no more noise.
-        as_well = bool(parts) and all(
-            any(one.query == part.query and one.scale <= part.scale for one in measured) for part in parts
-        )
-        if not again and len(earlier) == len(queries) and as_well:
+        if not again and len(earlier) == len(queries) and self._measured_as_well(best.mechanism):
             return earlier
         got = self.release(best.mechanism, f"a workload of {len(queries)} questions", request.name)
         self.catch_up()
         price = calibration.amount(got.price) or 0
         return self._read_all(queries, best.mechanism, got.value, got.entry, price=price)
+
+    def _measured_as_well(self, mechanism: Mechanism) -> bool:
+        """Whether everything that a workload's release would measure was measured before, with no more noise."""
+        wanted = noises(mechanism, self.facts)
+        return bool(wanted) and all(
+            any((one.query, one.kind) == (query, kind) and one.scale <= scale for one in self.transcript.measured)
+            for query, kind, scale in wanted
+        )
 
     def _read_all(
         self, queries: Sequence[Question], mechanism: Mechanism, value: Any, entry: int, *, price: int

@@ -28,6 +28,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from discreet.answering.answer import Answer
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.linear_query import scope_of
 from discreet.answering.measurement import Measured
+from discreet.answering.residual_marginals import ResidualMarginals, ResidualPart
 from discreet.answering.workload import Marginals
 from discreet.core import Json, LedgerCorrupt, ParameterError, canonical, digest, record, revive
 from discreet.data import Facts
@@ -48,10 +50,16 @@ _READ: dict[str, type] = {
     kind.NAME: kind
     for kind in (
         *(AboveThreshold, AboveThresholdLaplace, AveragedWeights, Gaussian, Laplace, Marginals, RankQuantile),
+        ResidualMarginals,
         *(Count, Histogram, Sum, Among, And, Between, Equals, Missing, Not, Or),
     )
 }
 _REQUEST = "session:"
+_WORKLOADS = (Marginals.NAME, ResidualMarginals.NAME, AveragedWeights.NAME)
+
+Additive = Gaussian | Laplace | ResidualPart
+"""What a charge measures, one number or table of it."""
+
 _COUNTS = ("charged", "runs", "tops", "guesses", "saved", "heard")
 
 STORE_EVERY = 1000
@@ -93,7 +101,7 @@ class PendingPart:
     """One query of a charge that has no stored answer yet: with its noise, its number among the measurements, and
     whether what it measures holds for the session's rows and declaration."""
 
-    noisy: Gaussian | Laplace
+    noisy: Additive
     order: int
     holds: bool
 
@@ -272,7 +280,7 @@ class Transcript:
         if name == RankQuantile.NAME:
             self.charged += 1
             self.numbers[seq] = self.charged
-        if self.carries and name in (Marginals.NAME, AveragedWeights.NAME):
+        if self.carries and name in _WORKLOADS:
             self.runs += 1
             self.numbers[seq] = self.runs
         parts = additive_parts(body["mechanism"])
@@ -364,8 +372,9 @@ class Transcript:
                 self._learn(parts[part], values[part], entry=entry, order=order, part=part)
         self._seen = self._stored = state["seq"]
 
-    def _learn(self, noisy: Gaussian | Laplace, value: Any, *, entry: int, order: int, part: int) -> None:
-        self.measured.append(Measured.of(noisy, value, self.facts, entry=entry, order=order))
+    def _learn(self, noisy: Additive, value: Any, *, entry: int, order: int, part: int) -> None:
+        measure = noisy.measured if isinstance(noisy, ResidualPart) else partial(Measured.of, noisy)
+        self.measured.append(measure(value, self.facts, entry=entry, order=order))
         self._places.append((entry, part, order))
 
 
@@ -388,10 +397,12 @@ def _another_text(body: Body) -> LedgerCorrupt:
     return LedgerCorrupt(body["seq"], "an answer as a session writes it", "another text")
 
 
-def additive_parts(stored: Any) -> Sequence[Gaussian | Laplace]:
+def additive_parts(stored: Any) -> Sequence[Additive]:
     """The counts, sums and histograms that a charge measured, each with its noise; none if it is another mechanism."""
     if stored["name"] == Marginals.NAME:
         return revive(stored, _READ).parts  # type: ignore[no-any-return]
+    if stored["name"] == ResidualMarginals.NAME:
+        return revive(stored, _READ).residual_parts  # type: ignore[no-any-return]
     if stored["name"] not in (Gaussian.NAME, Laplace.NAME):
         return ()
     known = stored["query"].get("name") in (Count.NAME, Sum.NAME, Histogram.NAME)

@@ -16,6 +16,8 @@ from discreet.core import Guarantee, Neighbours, Rng, checked_rate, checked_scal
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, Noisy, ProductLaplace, in_units
 from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, calibrate
 from discreet.mechanisms.noise import (
+    FINE,
+    LAWS,
     NOISES,
     CoordinateLaplaceNoise,
     GaussianNoise,
