@@ -33,7 +33,7 @@ from discreet.data import Dataset, Domain, Facts, Floats, IntArray
 from discreet.hypothesis import Linear, Scope
 from discreet.hypothesis.residuals import centred, parts_of_scopes, spread_over, summed_to
 from discreet.mechanisms import FINE, calibrate
-from discreet.query import Histogram, require_numbers
+from discreet.query import Count, Histogram, require_numbers
 
 MOST_FINE = 2**20
 _ROUNDS = 400  # of the search for the least largest variance
@@ -70,9 +70,9 @@ class ResidualMarginals:
     scales: tuple[Fraction, ...]
     fineness: int
 
-    def __init__(self, scopes: Iterable[Iterable[str]], scales: Iterable[Exact], fineness: int) -> None:
+    def __init__(self, scopes: Iterable[str | Iterable[str]], scales: Iterable[Exact], fineness: int) -> None:
         """scales: of the parts of the scopes, in the order of `parts_of_scopes`."""
-        asked = tuple(Histogram(tuple(scope)).columns for scope in scopes)
+        asked = tuple(Histogram(scope).columns for scope in scopes)
         parts = parts_of_scopes(asked)
         if not asked or len(set(asked)) < len(asked):
             raise ParameterError(f"scopes must be one or more different sets of columns, found {len(asked)}")
@@ -142,7 +142,7 @@ class ResidualMarginals:
         # Differences of 2^axes numbers; where they may exceed 2^62 they are Python's integers.
         wide: Any = object if scale >= 2**40 or self.fineness.bit_length() + table.ndim > 28 else np.int64
         noise = rng.gaussian((self.fineness * scale) ** 2, table.shape)
-        released = table.astype(wide) * self.fineness + noise.astype(wide)
+        released = np.asarray(table.astype(wide) * self.fineness + noise.astype(wide))
         for axis in range(released.ndim):  # Sub
             last = np.take(released, [-1], axis=axis)
             released = np.delete(released - last, -1, axis=axis)
@@ -197,10 +197,10 @@ class ResidualMarginals:
             if set(part) <= set(form.scope) and (part or not rows_known)
         )
 
-    def plain_scale(self, facts: Facts) -> float:
-        """The scale of Gaussian noise on every cell of every scope that would cost as much."""
-        moved = sum(Histogram(scope).sensitivity(facts).l2_squared for scope in self.scopes)
-        cost = min(self.cost(facts))
+    def plain_scale(self, scopes: Iterable[Scope], facts: Facts) -> float:
+        """The scale of Gaussian noise on every cell of the marginals over these scopes that would cost as much."""
+        queries = [Histogram(scope) if scope else Count() for scope in scopes]
+        moved, cost = sum(query.sensitivity(facts).l2_squared for query in queries), min(self.cost(facts))
         return math.sqrt(moved / cost) if cost else 0.0
 
     def marginal(self, value: Sequence[Floats], scope: Scope) -> Floats:
@@ -208,9 +208,13 @@ class ResidualMarginals:
         place, home = next((i, one) for i, one in enumerate(self.scopes) if set(scope) <= set(one))
         return summed_to(value[place], home, scope)
 
-    def measured(self, value: Sequence[Any], facts: Facts) -> list[Measured]:
-        """What was released, as measurements."""
-        return [part.measured(each, facts) for part, each in zip(self.residual_parts, value, strict=True)]
+    def estimates(self, value: Sequence[Any], facts: Facts) -> list[Measured]:
+        """The marginals over all parts, each with the variance of its own cells: for a fit, not for bounds."""
+        known, found = public_rows(facts) is not None, []
+        for part in parts_of_scopes(self.scopes)[1:]:
+            scale = math.sqrt(self.variance(part, facts.domain, rows_known=known)) or 1e-9
+            found.append(Measured(Histogram(part), self.kind, scale, 1.0, self.marginal(value, part)))
+        return found
 
     @property
     def residual_parts(self) -> list[ResidualPart]:

@@ -260,7 +260,7 @@ def residual_answers(
     questions: Sequence[Question], mechanism: ResidualMarginals, value: Sequence[Any], facts: Facts, beta: Fraction
 ) -> list[tuple[Floats, Floats]]:
     """What released residuals say: for each question its numbers, and how far off every one is at the most."""
-    fitted = fit(mechanism.measured(value, facts), facts.domain, total=public_total(facts))
+    fitted = fit(mechanism.estimates(value, facts), facts.domain, total=public_total(facts))
     errors = residual_errors(questions, mechanism, facts, beta)
     plain, pairs = residual_errors(questions, mechanism, facts, beta, plain=True), []
     for query, error, most in zip(questions, errors, plain, strict=True):
@@ -283,10 +283,11 @@ def residual_errors(
     """
     numbers = sum(math.prod(query.shape(facts.domain)) for query in questions)
     reach = noise_bound(mechanism.kind, 1.0, copies=1, log_sets=math.log(numbers), failure=float(beta))
-    errors = []
-    for query in questions:
-        variances, squares = mechanism.variances(require_linear(query, facts.domain), facts)
-        errors.append(reach * np.sqrt(mechanism.plain_scale(facts) ** 2 * squares if plain else variances))
+    forms = [require_linear(query, facts.domain) for query in questions]
+    scale, errors = mechanism.plain_scale({form.scope for form in forms}, facts), []
+    for form in forms:
+        variances, squares = mechanism.variances(form, facts)
+        errors.append(reach * np.sqrt(scale**2 * squares if plain else variances))
     return errors
 
 

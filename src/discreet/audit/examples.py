@@ -106,12 +106,18 @@ def one_round_price(honest: Any, facts: Facts) -> Guarantee:
     return Guarantee.of_bounded_range(2 * honest.rate, neighbours=facts.neighbours)
 
 
+@mistake("does not pay for the number of rows that its tables add up to", "price")
+def residuals_without_rows(honest: Any, facts: Facts) -> Any:
+    return dataclasses.replace(honest, scales=(10**6, *honest.scales[1:])).guarantee(facts)
+
+
 def _workloads() -> tuple[Attack, ...]:
     tables = c.Marginals([c.Histogram("v"), c.Count(c.Equals("v", "a"))], [_HALF, 1], "laplace")
     weights = c.AveragedWeights([c.Histogram("v")], 3, 2, Fraction(1, 4), 4)
     return (
         _replace(_LETTERS, tables, ("ab", "bb"), first_table_price, reach=8),
         _replace(_LETTERS, weights, ("aabb", "abbb"), one_round_price, reach=8),
+        _add(_LETTERS, c.ResidualMarginals(["v"], [_HALF, 2], 1), ("ab", "b"), residuals_without_rows, reach=11),
     )
 
 
