@@ -32,6 +32,7 @@ CATALOGUE: dict[str, type] = {
     "box/1": problem.Box,
     "budget/1": guarantee.Budget,
     "category/1": data.Category,
+    "chosen-tables/1": answering.ChosenTables,
     "conjunction/1": pac.Conjunction,
     "constant-feature/1": problem.Constant,
     "coordinate-laplace-noise/1": mechanisms.CoordinateLaplaceNoise,

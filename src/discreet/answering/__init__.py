@@ -17,6 +17,7 @@ released: the ledger's entries are the state, and a session that was killed goes
     workload.py           queries that are known in advance: one release answers them all, by noisy marginals, by
                           residuals, the least noise for marginals (residual_marginals.py), or by averaged
                           multiplicative weights (averaged_weights.py)
+    chosen_tables.py      what to measure for synthetic rows, chosen privately
     generalization.py     from the rows to the population they were drawn from
 """
 
@@ -24,6 +25,7 @@ from discreet.answering.adaptive import AdaptiveAnswers, quantile
 from discreet.answering.answer import NO_FORECAST, Answer, Make, frame_of, put_together
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.calibration import Calibration, SessionTerms
+from discreet.answering.chosen_tables import ChosenTables
 from discreet.answering.generalization import FAILURE, Disclosures, drift
 from discreet.answering.linear_query import meaning
 from discreet.answering.multiplicative_weights import ClassicAnswers
@@ -35,5 +37,5 @@ from discreet.hypothesis import Hypothesis
 
 __all__ = ["BETTER", "FAILURE", "LECTURE", "NO_FORECAST", "AdaptiveAnswers", "Answer", "AveragedWeights", "Calibration"]
 __all__ += ["Classic", "ClassicAnswers", "Disclosures", "Hypothesis", "Make", "Marginals"]
-__all__ += ["ResidualMarginals", "SessionTerms", "Transcript"]
+__all__ += ["ChosenTables", "ResidualMarginals", "SessionTerms", "Transcript"]
 __all__ += ["drift", "frame_of", "meaning", "program", "put_together", "quantile"]

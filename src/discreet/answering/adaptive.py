@@ -45,6 +45,7 @@ import numpy as np
 
 from discreet.answering.answer import NO_FORECAST, Answer
 from discreet.answering.calibration import Calibration, SessionTerms
+from discreet.answering.chosen_tables import chosen_tables
 from discreet.answering.linear_query import constant, linear, meaning, scope_of
 from discreet.answering.measurement import Measured, covers, group_cells, interval
 from discreet.answering.transcript import SessionRequest, Transcript
@@ -488,6 +489,20 @@ class AdaptiveAnswers:
             return refused
         more = f" A session with alpha={alpha:g} could still ask for a count." if alpha < 1 else ""
         return BudgetExceeded(refused.asked, refused.remaining, f"{refused.fits}{more}")
+
+    # Synthetic rows.
+
+    def choose_tables(self, share: Fraction, name: Json) -> tuple[int, int]:
+        """Measure tables that are chosen privately, for this share of what is left, as `name` calls it: the entry of
+        the charge, and what was paid now. The same name again, as long as nothing else has it, is free."""
+        self.catch_up()
+        request, calibration = self.request("tables", name), self.calibration
+        if request.stored is not None:
+            return request.stored.entry, 0
+        mechanism = chosen_tables(self.facts, funds=calibration.part(share), kind=calibration.kind)
+        got = self.release(mechanism, "tables for synthetic rows", request.name)
+        self.catch_up()
+        return got.entry, calibration.amount(got.price) or 0
 
     # Many queries at once.
 

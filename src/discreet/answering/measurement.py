@@ -1,8 +1,8 @@
 """A noisy answer that was released, and what it proves about other answers.
 
-    value = truth + independent noise on every number; Gaussian or Laplace, on the integers, of the stated scale; or noise
-    on all numbers together of which every weighted sum has E exp(l X) <= exp(l^2 s^2 / 2), s^2 = scale^2 times the sum
-    of the weights' squares (`residual_marginals.py`): what the theorem below uses of Gaussian noise.
+    value = truth + independent noise on every number; Gaussian or Laplace, on the integers, of the stated scale; or
+    noise of which every weighted sum has E exp(l X) <= exp(l^2 s^2 / 2), s^2 = scale^2 times the sum of the squared
+    weights (`residual_marginals.py`): what the theorem below uses of Gaussian noise.
 
 With probability 1 - failure the following holds *at once for every question* about columns of the measurement's scope,
 however the questions were chosen, also by an analyst who knows the rows and so the noise. That is needed because

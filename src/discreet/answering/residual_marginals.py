@@ -9,8 +9,8 @@ the best one for the sum of variances and for the largest of them [XHZK23]; `res
     Sub     for a column of n values the n - 1 differences z_i - z_n: integers of integers
     R_A     Sub along every axis of a table over A
 
-A cell of the marginal over B is off by a weighted sum of independent noises, with weights that add up (in squares, times
-the scales squared) to
+A cell of the marginal over B is off by a weighted sum of independent noises, with weights that add up (in squares,
+times the scales squared) to
 
     variance(B) = sum over parts A of B of scale_A^2 * prod_{i in A} (1 - 1/n_i) / prod_{i in B - A} n_i^2.
 """

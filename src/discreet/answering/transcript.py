@@ -35,6 +35,7 @@ import numpy as np
 
 from discreet.answering.answer import Answer
 from discreet.answering.averaged_weights import AveragedWeights
+from discreet.answering.chosen_tables import ChosenPart, ChosenTables
 from discreet.answering.linear_query import scope_of
 from discreet.answering.measurement import Measured
 from discreet.answering.residual_marginals import ResidualMarginals, ResidualPart
@@ -50,14 +51,14 @@ _READ: dict[str, type] = {
     kind.NAME: kind
     for kind in (
         *(AboveThreshold, AboveThresholdLaplace, AveragedWeights, Gaussian, Laplace, Marginals, RankQuantile),
-        ResidualMarginals,
+        *(ChosenTables, ResidualMarginals),
         *(Count, Histogram, Sum, Among, And, Between, Equals, Missing, Not, Or),
     )
 }
 _REQUEST = "session:"
 _WORKLOADS = (Marginals.NAME, ResidualMarginals.NAME, AveragedWeights.NAME)
 
-Additive = Gaussian | Laplace | ResidualPart
+Additive = Gaussian | Laplace | ResidualPart | ChosenPart
 """What a charge measures, one number or table of it."""
 
 _COUNTS = ("charged", "runs", "tops", "guesses", "saved", "heard")
@@ -373,9 +374,11 @@ class Transcript:
         self._seen = self._stored = state["seq"]
 
     def _learn(self, noisy: Additive, value: Any, *, entry: int, order: int, part: int) -> None:
-        measure = noisy.measured if isinstance(noisy, ResidualPart) else partial(Measured.of, noisy)
-        self.measured.append(measure(value, self.facts, entry=entry, order=order))
-        self._places.append((entry, part, order))
+        measure = partial(Measured.of, noisy) if isinstance(noisy, Gaussian | Laplace) else noisy.measured
+        learned = measure(value, self.facts, entry=entry, order=order)
+        if learned is not None:
+            self.measured.append(learned)
+            self._places.append((entry, part, order))
 
 
 def _values(answer: Body) -> Sequence[Any]:
@@ -403,6 +406,8 @@ def additive_parts(stored: Any) -> Sequence[Additive]:
         return revive(stored, _READ).parts  # type: ignore[no-any-return]
     if stored["name"] == ResidualMarginals.NAME:
         return revive(stored, _READ).residual_parts  # type: ignore[no-any-return]
+    if stored["name"] == ChosenTables.NAME:
+        return revive(stored, _READ).chosen_parts  # type: ignore[no-any-return]
     if stored["name"] not in (Gaussian.NAME, Laplace.NAME):
         return ()
     known = stored["query"].get("name") in (Count.NAME, Sum.NAME, Histogram.NAME)
