@@ -176,7 +176,8 @@ class ResidualMarginals:
         """For each number of a question the variance that bounds its noise, and what independent noises of variance 1
         on every cell would have."""
         known, numbers = public_rows(facts) is not None, math.prod(form.outputs)
-        squares = np.bincount(form.place[form.place >= 0], form.weight[form.place >= 0] ** 2, numbers)
+        weights = form.weight[form.place >= 0]
+        squares = np.asarray(np.bincount(form.place[form.place >= 0], weights**2, numbers), dtype=np.float64)
         if form.whole:
             one = self.variance(form.scope, facts.domain, rows_known=known)
             return np.full(form.outputs, one), np.ones(form.outputs)

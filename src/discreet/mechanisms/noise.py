@@ -316,7 +316,7 @@ class FineGaussianNoise(SubGaussianNoise):
         from scipy.special import ndtri_exp
 
         normal = 1.0001 * -ndtri_exp(np.minimum(-np.asarray(spent) - 0.0064, -1e-9)) + 0.015
-        return np.minimum(np.maximum(normal, 0.0), np.sqrt(2 * np.maximum(spent, 0.0)))
+        return np.asarray(np.minimum(np.maximum(normal, 0.0), np.sqrt(2 * np.maximum(spent, 0.0))))
 
 
 FINE = 256
