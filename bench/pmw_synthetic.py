@@ -4,8 +4,8 @@
     python -m bench.pmw_synthetic fair 1       one table, one epsilon
 
 Of each table four rows of five are released from, under add-remove and delta 1e-6, with the whole budget; as many
-synthetic rows are drawn, a logistic regression without privacy is trained on them, and its accuracy is that on the fifth
-rows. Ours is `session.synthetic(n, share=1)`, untouched: no table is named. AIM is told to answer all pairs.
+synthetic rows are drawn, a logistic regression without privacy is trained on them, and its accuracy is that on the
+fifth rows. Ours is `session.synthetic(n, share=1)`, untouched: no table is named. AIM is told to answer all pairs.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def section(names: Sequence[str] = tuple(TARGETS), epsilons: Sequence[str] = EPS
         "",
         title,
         "",
-        "Accuracy on rows kept apart of a logistic regression that was trained on synthetic rows; in brackets trained on",
-        f"the real ones, and the share of the commoner answer. Ours: mean of {RUNS} runs; AIM and MST (opendp",
+        "Accuracy on rows kept apart of a logistic regression that was trained on synthetic rows; in brackets trained",
+        f"on the real ones, and the share of the commoner answer. Ours: mean of {RUNS} runs; AIM and MST (opendp",
         f"{peer.version}): one. No constant was chosen on these tables.",
         "",
         "| table, target | epsilon | ours | AIM | MST |",

@@ -3,9 +3,9 @@
     python -m bench.pmw_unseen pairs       prints markdown; AIM and MST take minutes
     python -m bench.pmw_unseen triples fair 1     one table, one epsilon
 
-Each run spends the whole budget of one ledger, under add-remove. Ours is `choose`'s first way, untouched. Beside it, with
-the same zCDP: Gaussian noise on each marginal, clipped at 0; ResidualPlanner in floats (normal noise, no privacy in the
-low bits), clipped at 0; opendp's AIM with the same workload, and its MST, read from their fitted models.
+Each run spends the whole budget of one ledger, under add-remove. Ours is `choose`'s first way, untouched. Beside it,
+with the same zCDP: Gaussian noise on each marginal, clipped at 0; ResidualPlanner in floats (normal noise, no privacy
+in the low bits), clipped at 0; opendp's AIM with the same workload, and its MST, read from their fitted models.
 
 No constant of ours was chosen on these tables. The fit's constants were chosen on randhie (`pmw_tables.py`) and on
 made-up mixtures; the number of triples of `chosen_tables.py` on made-up mixtures of 8 and 10 columns; residuals have
