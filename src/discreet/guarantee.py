@@ -3,6 +3,7 @@
 A `Guarantee` bounds the privacy loss of one release in every currency that composes by addition:
 
     renyi     the Renyi divergence at each order of the grid ORDERS (ledgers outlive code: the grid never changes);
+              each is computed when it is first asked for, since a ledger asks for one of them;
     pure      the divergence at order infinity, the epsilon of pure differential privacy, kept exact;
     failure   everything above holds outside an event of this probability. Precisely: for neighbours with output laws
               P and Q, P = (1-f) P' + f P'' and Q = (1-f) Q' + f Q'', and the bounds are about P' and Q' (for each
@@ -30,7 +31,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, overload
 
 from discreet import exact
 from discreet.errors import ParameterError
@@ -47,6 +48,7 @@ SLACK = 1e-12
 _TINY = sys.float_info.min
 _HUGE = 1e300  # nothing promised beyond this is told apart from nothing promised
 _KINDS = ("replace-one", "add-remove")
+_DEEPEST = 100  # sums of sums of curves that are not computed yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,60 @@ class Share:
         return f"{self.part} of what is left"
 
 
+class RenyiCurve(Sequence[float]):
+    """The values of a Renyi curve at ORDERS, each computed when it is first looked at.
+
+    Equal to the tuple of its values, and pickled as such.
+    """
+
+    __slots__ = ("_known", "_value", "depth")
+
+    def __init__(self, value: Callable[[int], float], depth: int = 0) -> None:
+        self._value, self._known, self.depth = value, dict[int, float](), depth
+
+    @overload
+    def __getitem__(self, place: int) -> float: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[float]: ...
+    def __getitem__(self, place: int | slice) -> float | Sequence[float]:
+        if isinstance(place, slice):
+            return tuple(self)[place]
+        at = range(len(ORDERS))[place]
+        if at not in self._known:
+            self._known[at] = _at_least_zero(self._value(at))
+        return self._known[at]
+
+    def __len__(self) -> int:
+        return len(ORDERS)
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, (RenyiCurve, tuple)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (tuple(self),)
+
+    @staticmethod
+    def of(curves: Sequence[Sequence[float]], value: Callable[..., float]) -> RenyiCurve:
+        """At every order this function of the curves' values there. A long chain of sums is computed on the way, so
+        that no value is reached through more calls than Python allows."""
+        depth = 1 + max(getattr(curve, "depth", 0) for curve in curves)
+        if depth > _DEEPEST:
+            curves, depth = [tuple(curve) for curve in curves], 1
+        return RenyiCurve(lambda place: value(*(curve[place] for curve in curves)), depth)
+
+
+def _at_least_zero(value: float) -> float:
+    if not value >= 0:
+        raise ParameterError(f"a Renyi curve has numbers >= 0, found {value!r}")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """An upper bound on the privacy loss of a release; see the module's docstring for its four parts.
@@ -124,16 +180,19 @@ class Guarantee:
     """
 
     neighbours: Neighbours
-    renyi: tuple[float, ...] = field(repr=False)
+    renyi: Sequence[float] = field(repr=False)
     pure: Fraction | None
     failure: Fraction = Fraction(0)
     gaussian: float | None = None
 
     def __post_init__(self) -> None:
-        if len(self.renyi) != len(ORDERS) or not all(value >= 0 for value in self.renyi):
+        if len(self.renyi) != len(ORDERS):
             raise ParameterError(
                 f"a Renyi curve is {len(ORDERS)} numbers >= 0, one for each order, found {self.renyi!r}"
             )
+        if isinstance(self.renyi, tuple):
+            for value in self.renyi:
+                _at_least_zero(value)
         if self.gaussian is not None and not self.gaussian >= 0:
             raise ParameterError(f"gaussian must be a number >= 0 or None, found {self.gaussian!r}")
         if self.pure is not None:
@@ -161,13 +220,17 @@ class Guarantee:
         """
         relation, fails = Neighbours.of(neighbours), exact.nonnegative(failure=failure)
         if pure is None:
-            return Guarantee(relation, tuple(_raised(curve(order)) for order in ORDERS), None, fails)
+            return Guarantee(relation, RenyiCurve(lambda place: _raised(curve(ORDERS[place]))), None, fails)
         epsilon = exact.nonnegative(pure=pure)
         if epsilon == 0:
             return replace(Guarantee.nothing(relation), failure=fails)
         half, limit = float_up(epsilon / 2), float_up(epsilon)
-        capped = (min(curve(order), _two_sided(order, shift=half, step=half)) for order in ORDERS)
-        return Guarantee(relation, tuple(min(limit, _raised(value)) for value in capped), epsilon, fails)
+
+        def capped(place: int) -> float:
+            order = ORDERS[place]
+            return min(limit, _raised(min(curve(order), _two_sided(order, shift=half, step=half))))
+
+        return Guarantee(relation, RenyiCurve(capped), epsilon, fails)
 
     @staticmethod
     def of_pure(epsilon: Exact, *, neighbours: Neighbours | str) -> Guarantee:
@@ -278,7 +341,7 @@ class Guarantee:
             )
         return Guarantee(
             self.neighbours,
-            tuple(map(_sum_up, self.renyi, other.renyi)),
+            RenyiCurve.of((self.renyi, other.renyi), _sum_up),
             None if self.pure is None or other.pure is None else self.pure + other.pure,
             self.failure + other.failure,
             None if self.gaussian is None or other.gaussian is None else _hypot_up(self.gaussian, other.gaussian),
@@ -292,7 +355,7 @@ class Guarantee:
         factor = float_up(Fraction(runs))
         return Guarantee(
             self.neighbours,
-            tuple(_product_up(value, factor) for value in self.renyi),
+            RenyiCurve.of((self.renyi,), lambda value: _product_up(value, factor)),
             None if self.pure is None else self.pure * runs,
             self.failure * runs,
             None if self.gaussian is None else _product_up(self.gaussian, _sqrt_up(factor)),

@@ -174,13 +174,37 @@ def test_failures_that_add_to_one_promise_nothing():
 
 def test_a_curve_that_is_not_a_curve_is_refused():
     with pytest.raises(ParameterError, match="Renyi curve"):
-        Guarantee.of_curve(lambda order: math.nan, neighbours=ONE)
+        Guarantee.of_curve(lambda order: math.nan, neighbours=ONE).at(2)
+    with pytest.raises(ParameterError, match="Renyi curve"):
+        Guarantee(Neighbours(ONE), (-1.0,) * len(ORDERS), None)
     with pytest.raises(ParameterError, match="Renyi curve"):
         Guarantee(Neighbours(ONE), (1.0,), None)
     with pytest.raises(ParameterError, match="gaussian"):
         Guarantee(Neighbours(ONE), (0.0,) * len(ORDERS), None, gaussian=-1.0)
     with pytest.raises(ParameterError, match="pure"):
         Guarantee(Neighbours(ONE), (0.0,) * len(ORDERS), -1)
+
+
+def test_a_curve_is_computed_at_the_orders_that_are_asked_for_and_each_once():
+    asked = []
+    one = Guarantee.of_curve(lambda order: asked.append(order) or order, neighbours=ONE)
+    together = (one + one) * 3
+    assert asked == []
+    assert together.at(2) >= 12
+    assert together.at(2) == ((one + one) * 3).at(2)
+    assert asked == [2.0]
+
+
+def test_a_long_sum_of_curves_and_a_pickled_one_have_the_values_of_their_parts():
+    one = Guarantee.of_laplace(1, scale=3, neighbours=ONE)
+    total = one
+    for _ in range(5000):
+        total = total + one
+    assert total.at(8) == pytest.approx(5001 * one.at(8))
+    again = pickle.loads(pickle.dumps(total))
+    assert again == total
+    assert hash(again) == hash(total)
+    assert isinstance(again.renyi, tuple)
 
 
 def test_a_curve_may_be_infinite_at_some_orders():
