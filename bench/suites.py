@@ -55,6 +55,9 @@ SUITES = (
     Suite("pmw_curves", "bench.pmw_curves"),
     Suite("pmw_cells", "bench.pmw_cells"),
     Suite("pmw_speed", "bench.pmw_speed"),
+    Suite("prices", "bench.prices"),
+    Suite("session_day", "bench.session_day", ("day",)),
+    Suite("session_many", "bench.session_day", ("many",)),
 )
 
 

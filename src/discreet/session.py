@@ -13,12 +13,14 @@ are about the edition of the rows that the table declares.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
-from discreet.core import BudgetExceeded, Exact, ParameterError, Rng, Unproven, UnsupportedQuery, exact
+from discreet.core import AboveMaxPrice, Cost, Exact, ParameterError, Priced, Rng, Unproven, UnsupportedQuery, exact
 from discreet.data import Dataset, DistinctRows, Domain
 from discreet.ledger import Ledger, check_table
 from discreet.query import EVERYTHING, Count, Histogram, Question, Sum, is_question
@@ -30,33 +32,42 @@ if TYPE_CHECKING:
 MAX_SYNTHETIC = 2**25
 """Values, rows times columns, that are drawn at a time: they are held in memory as Python objects."""
 
+Weights = Sequence[Exact] | None
+_NO_PRICE = 'only method="auto" answers for a price: the others need alpha='
 _LEAST_BETA = Fraction(1, 10**100)
 
 METHODS = ("auto", "pmw", "lecture")
+
+PRICE = Fraction(1, 100)
+"""What a question costs if nobody says: this part of the budget."""
+
+MAX_PRICE = Fraction(1, 10)
+"""What costs more than this part of the budget is refused, unless a larger max_price says that it may."""
 
 
 class Strategy(Protocol):
     """How a session answers linear queries: the default one, or a classic program.
 
-    remembered  the answers, if all of these were given before or are public; free, and waits for no other session
-    require     refuses now if what the queries need together does not fit
-    price       what answering them could cost, at most
-    hypothesis  what synthetic rows are drawn from; None before anything was measured
+    remembered    the answers, if all of these were given before or are public; free, and waits for no other session
+    answer_parts  the answers to the parts of one question, by at most one charge; the first has the price
+    bill          what answering them could buy, at most
+    hypothesis    what synthetic rows are drawn from; None before anything was measured
     """
 
     @property
     def transcript(self) -> Transcript: ...
-    def remembered(self, queries: Sequence[Question]) -> list[Answer] | None: ...
-    def require(self, queries: Sequence[Question]) -> None: ...
-    def answer(self, query: Question) -> Answer: ...
-    def price(self, queries: Sequence[Question]) -> int: ...
+    def remembered(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer] | None: ...
+    def answer_parts(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer]: ...
+    def bill(self, queries: Sequence[Question], weights: Weights = None) -> Sequence[Priced]: ...
     def hypothesis(self) -> Hypothesis | None: ...
 
 
 class Session:
     """A table of people and the ledger that counts what is released about them.
 
-    alpha      how near every answer shall be, as a fraction of the persons; needed to ask, unless scopes are declared
+    price      what a question may cost, as a part of the budget: "1%", 0.01 or 1/100. Its bound is what this buys. The
+               default, 1 %, holds unless alpha or scopes are given
+    alpha      the other way to say it: how near every answer shall be, as a fraction of the persons
     beta       the probability that any bound of the whole session fails
     questions  how many questions are planned: a guide for thresholds, the limit of "pmw" and "lecture" (10,000 there)
     scopes     how many different sets of columns will be asked about, if that is known: each gets an equal share of
@@ -67,7 +78,7 @@ class Session:
                probability 1 - beta - 0.05; replace-one only. A small beta makes that bound smaller
     allowance  the name under which the ledger counts these charges, those of `fit` too: its share is the limit then;
                None: the whole budget is
-    max_price  a part of the budget: a question that could cost more is refused, by `ask`; "auto" without scopes only
+    max_price  a part of the budget: what could cost more is refused, whatever it is
     rng        for testing ledgers only
     """
 
@@ -81,6 +92,7 @@ class Session:
         table: Dataset,
         ledger: Ledger,
         *,
+        price: Exact | None = None,
         alpha: Exact | None = None,
         beta: Exact = 0.05,
         questions: int | None = None,
@@ -88,7 +100,7 @@ class Session:
         method: str = "auto",
         sample: bool = False,
         allowance: str | None = None,
-        max_price: Exact | None = None,
+        max_price: Exact = MAX_PRICE,
         rng: Rng | None = None,
     ) -> None:
         from discreet.answering import SessionTerms
@@ -103,8 +115,8 @@ class Session:
             raise ParameterError(f"sample must be True or False, found {sample!r}")
         if sample and not table.facts.neighbours.replace_one:
             raise Unproven("a bound for the population needs the number of persons, which add-remove keeps private")
-        if max_price is not None and (method != "auto" or scopes is not None):
-            raise ParameterError('max_price needs method="auto" without scopes: only there is a price known before')
+        if price is not None and (alpha is not None or method != "auto"):
+            raise ParameterError("a session has a price or an alpha, not both" if alpha is not None else _NO_PRICE)
         if allowance is not None:
             ledger.remaining(allowance=exact.text(allowance=allowance))  # refuses unknown names
         with ledger.store.reading() as state:
@@ -118,8 +130,9 @@ class Session:
             sure,
             None if questions is None else exact.whole(questions=questions),
             None if scopes is None else exact.whole(scopes=scopes),
+            self._price_of(price, alpha, scopes),
         )
-        self._most = None if max_price is None else exact.positive(max_price=max_price)
+        self._most = part_of_budget(max_price=max_price)
         self._sample, self._allowance, self._rng = sample, allowance, rng
         self._rows = DistinctRows(table)
         self._answers: Strategy | None = None
@@ -127,30 +140,40 @@ class Session:
         if alpha is not None or scopes is not None:
             self._answering()
 
+    def _price_of(self, price: Exact | None, alpha: Exact | None, scopes: int | None) -> Fraction | None:
+        """The part of the budget that a question may cost, if the session is not told otherwise how to answer."""
+        if price is not None:
+            part = part_of_budget(price=price)
+            if part > 1:
+                raise ParameterError(f"price must be at most the whole budget, found {price!r}", argument="price")
+            return part
+        return PRICE if alpha is None and scopes is None and self.method == "auto" else None
+
     # Asking.
 
-    def ask(self, question: str | Count | Sum | Histogram) -> Answer:
-        """One answer. Everything that can be wrong with the question is found before anything is spent."""
-        select = self._read(question)
+    def ask(self, question: str | Count | Sum | Histogram, *, max_price: Exact | None = None) -> Answer:
+        """One answer. Everything that can be wrong with the question is found before anything is spent.
+
+        max_price  the session's, unless it is given here
+        """
+        select, most = self._read(question), self._max(max_price)
         answering = self._answering()
         if _is_quantile(select):
-            if self._most is not None:
-                raise _no_forecast()
-            return self._finished(self._quantile(select, str(question)))
+            return self._quantile(select, str(question), most)
         parts, make = self._parts(select, question)
         known = answering.remembered(parts)
         if known is not None:  # nobody has to wait for what was answered before
             return self._finished(make(known))
         with answering.transcript.alone():
-            answering.require(parts)
-            if self._most is not None:
-                self._refuse_above(self._most, answering.price(parts))
-            return self._finished(make([answering.answer(part) for part in parts]))
+            cost = self._cost(answering.bill(parts))
+            self._refuse_above(most, cost, parts)
+            return self._finished(make(answering.answer_parts(parts)), cost)
 
     def answer_all(
-        self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1, again: bool = False
+        self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact | None = None, again: bool = False
     ) -> list[Answer]:
-        """Answers to questions that are all known now: one release and one charge, for this share of what is left.
+        """Answers to questions that are all known now: one release and one charge, for this share of what is left; a
+        tenth, or max_price if that is less, unless it is said.
 
         Noisy marginals, a noisy histogram of everything, the questions themselves or averaged multiplicative weights:
         whichever has the least proven bound at the public sizes. Later questions of the session profit from it too.
@@ -166,7 +189,7 @@ class Session:
             if _is_quantile(select):
                 raise ParameterError("a workload is made of counts, sums and averages; ask for quantiles one by one")
             parts.append(self._parts(select, question))
-        part = exact.positive(share=share)
+        part = min(MAX_PRICE, self._most) if share is None else exact.positive(share=share)
         if part > 1:
             raise ParameterError(f"share must be at most 1, found {share!r}")
         queries = [query for needed, _ in parts for query in needed]
@@ -180,27 +203,38 @@ class Session:
         if not _is_quantile(select):
             self._parts(select, question)
 
-    def price(self, question: str | Count | Sum | Histogram) -> int:
-        """What `ask` would charge for this question now, at most, in nano-units of the ledger's first book.
+    def price(self, question: str | Count | Sum | Histogram) -> Cost:
+        """What `ask` would charge for this question now, at most: printed, which part of the budget that is and the
+        epsilon that it would be by itself; as a number, nano-units of the ledger's first book.
 
         Free, and nothing is written: it follows from the question, the declaration and what was released before.
         """
         select = self._read(question)
-        if _is_quantile(select):
-            raise _no_forecast()
-        return self._answering().price(self._parts(select, question)[0])
+        if not _is_quantile(select):
+            return self._cost(self._answering().bill(self._parts(select, question)[0]))
+        from discreet.answering import known_quantile, quantile_rank
+
+        answering, asked = self._adaptive("quantiles are answered"), self._quantile_of(select, str(question))
+        known = known_quantile(answering, *asked) is not None
+        return self._cost([] if known else [quantile_rank(answering, *asked)[0]])
+
+    def _cost(self, bill: Sequence[Priced]) -> Cost:
+        """What these cost together."""
+        guarantees = [each.guarantee(self.table.facts) for each in bill]
+        prices = [self.ledger.price(each) for each in guarantees]
+        _, cap = self.budget()
+        pure = self.ledger.spent().caps.renyi is None
+        nano = sum((each.pure if pure else each.renyi) or 10**30 for each in prices)
+        delta, whole = self.ledger.budget.delta, functools.reduce(operator.add, guarantees) if guarantees else None
+        return Cost(nano, cap=cap, delta=delta, guarantee=whole)
 
     def more_like(self, answer: Answer) -> int | None:
         """About how many more answers at this price fit into what is left; after a free one, how many counts of
         something new. None where the next price is not known."""
-        left, _ = self.budget()
-        if answer.price:
-            return left // answer.price
-        if self.method != "auto" or self._terms.alpha is None:
-            return None
+        if self.method != "auto" or self._terms.scopes is not None:
+            return self.budget()[0] // answer.price if answer.price else None
         answering = self._adaptive("a price is known")
-        count = answering.calibration.alone(Count(), answering.transcript.next_order)
-        return left // answering.calibration.price(count)
+        return answering.forecast(answer.price or answering.count_price())
 
     def budget(self) -> tuple[int, int]:
         """What is left for this session and what the whole budget was, in nano-units of the ledger's first book."""
@@ -274,6 +308,9 @@ class Session:
     def fit(self, estimator: Any, *, target: str, features: Sequence[str] | None = None) -> Any:
         """Fit an estimator to columns of the table, charge the ledger, and return the estimator.
 
+        An estimator that says what it may spend (epsilon, a number or a Share) spends that; one that does not would
+        spend all that is left, which is refused if it is more than max_price.
+
         Features are scaled by their declared bounds, categories become 0/1 coordinates; all declared columns but the
         target unless they are named. The estimator's ledger parameter becomes the session's, and so does its allowance.
         """
@@ -284,9 +321,20 @@ class Session:
         theirs, ours = estimator.get_params(deep=False).get("allowance"), self._allowance
         if ours is not None and theirs not in (None, ours):
             raise ParameterError(f"this estimator has the allowance {theirs!r}: a session charges its own, {ours!r}")
+        if estimator.epsilon is None:
+            self._refuse_all_that_is_left()
         estimator.set_params(ledger=self.ledger, **({} if ours is None else {"allowance": ours}))
         named = {} if features is None else {"features": features}
         return estimator.fit(self.table, target, **named)
+
+    def _refuse_all_that_is_left(self) -> None:
+        """Refuse a fit of which nobody said what it may cost, if what is left is more than max_price."""
+        left, cap = self.budget()
+        if left > self._most * cap:
+            part = exact.percent(Fraction(left, cap))
+            words = f"This would spend all that is left, {part} of the budget: nothing was spent. Say what it may cost"
+            words += f': epsilon=Share("1/10") or a number; or max_price="{part.replace(" ", "")}" for the session.'
+            raise AboveMaxPrice(part, self.ledger.remaining(allowance=self._allowance).amounts(), words)
 
     def __repr__(self) -> str:
         return f"Session({self.table!r}, {self.ledger!r})"
@@ -300,13 +348,14 @@ class Session:
         if self._answers is not None:
             return self._answers
         alpha, beta, rows, facts = self._terms.alpha, self._terms.beta, self._rows, self.table.facts
-        if alpha is None and self._terms.scopes is None:
-            raise ParameterError("to ask questions give the session alpha=, the fraction that answers may be off by")
         if self.method == "auto":
-            self._answers = AdaptiveAnswers(rows, self.ledger, self._terms, allowance=self._allowance, rng=self._rng)
+            named = functools.partial(AdaptiveAnswers, allowance=self._allowance, most=self._most, rng=self._rng)
+            self._answers = named(rows, self.ledger, self._terms)
         else:
+            if alpha is None:
+                raise ParameterError(f'method="{self.method}" needs alpha=, the fraction that answers may be off by')
             questions, delta = self._terms.questions or 10_000, self.ledger.budget.delta
-            made = program(self.method, facts, alpha=alpha, beta=beta, questions=questions, delta=delta)  # type: ignore[arg-type]
+            made = program(self.method, facts, alpha=alpha, beta=beta, questions=questions, delta=delta)
             self._answers = ClassicAnswers(made, rows, self.ledger, allowance=self._allowance, rng=self._rng)
         return self._answers
 
@@ -332,10 +381,8 @@ class Session:
 
         return put_together(select, self.table.facts, question if isinstance(question, str) else "")
 
-    def _quantile(self, select: Select, text: str) -> Answer:
-        """A quantile of a whole column, by the exponential mechanism on ranks, within alpha * size ranks."""
-        from discreet.answering import quantile
-
+    def _quantile_of(self, select: Select, text: str) -> tuple[str, Fraction]:
+        """The column and the probability of a quantile, if it is one of a whole column."""
         if select.where != EVERYTHING:
             raise UnsupportedQuery(
                 text,
@@ -343,22 +390,64 @@ class Session:
                 "a quantile is answered for a whole column, without WHERE",
                 "Leave WHERE out, or ask how many rows lie below some values: COUNT(*) ... AND column <= 40.",
             )
-        answering, column = self._adaptive("quantiles are answered"), str(select.column)
-        answer = quantile(answering, self.table, column, select.probability or Fraction(1, 2))
-        return replace(answer, value=float(answer.value), unit=f"{column}; the bound in ranks", ranks=True)
+        return str(select.column), select.probability or Fraction(1, 2)
 
-    def _refuse_above(self, part: Fraction, price: int) -> None:
-        _, cap = self.budget()
-        if price > part * cap:
-            left = self.ledger.remaining(allowance=self._allowance)
-            book = "pure epsilon" if left.caps.renyi is None else "Renyi"
-            more = f"{100 * price / cap:.3g} % of the budget, and {float(100 * part):.3g} % was allowed"
-            asked = f"up to {book} {exact.shown(Fraction(price, 10**9))}"
-            raise BudgetExceeded(asked, left.amounts(), f"The answer could cost up to {more}: nothing was spent.")
+    def _quantile(self, select: Select, text: str, most: Fraction) -> Answer:
+        """A quantile of a whole column, by the exponential mechanism on ranks."""
+        from discreet.answering import known_quantile, quantile, quantile_rank
 
-    def _finished(self, answer: Answer) -> Answer:
-        """The answer with the bound for the population: its own, and how far the rows may be from the population."""
-        answer = replace(answer, testing=self.ledger.testing)
+        column, q = self._quantile_of(select, text)
+        answering = self._adaptive("quantiles are answered")
+        answer, cost = known_quantile(answering, column, q), self._cost([])
+        if answer is None:  # what was answered before needs no turn
+            with answering.transcript.alone():
+                answer = known_quantile(answering, column, q)
+                if answer is None:
+                    cost = self._cost([quantile_rank(answering, column, q)[0]])
+                    self._refuse_above(most, cost)
+                    answer = quantile(answering, self.table, column, q)
+        answer = replace(answer, value=float(answer.value), unit=f"{column}; the bound in ranks", ranks=True)
+        return self._finished(answer, cost)
+
+    def _max(self, max_price: Exact | None) -> Fraction:
+        return self._most if max_price is None else part_of_budget(max_price=max_price)
+
+    def _refuse_above(self, most: Fraction, cost: Cost, parts: Sequence[Question] = ()) -> None:
+        """Refuse what could cost more than this part of the budget, with what would be had for that."""
+        if cost <= most * cost.cap:
+            return
+        left = self.ledger.remaining(allowance=self._allowance)
+        limit = exact.percent(most)
+        less = ""
+        if self.method == "auto" and self._terms.scopes is None:
+            less = (
+                f' A session with price="{limit.replace(" ", "")}" answers it for that{self._bound_for(most, parts)}.'
+            )
+        words = f"This could cost up to {cost}, more than max_price, which is {limit}: nothing was spent.{less}"
+        raise AboveMaxPrice(str(cost), left.amounts(), words)
+
+    def _bound_for(self, part: Fraction, parts: Sequence[Question]) -> str:
+        """How near the numbers of a question would be for this part of the budget."""
+        from discreet.answering import Calibration
+
+        if len(parts) != 1:
+            return ""
+        terms = replace(self._terms, alpha=None, price=min(part, Fraction(1)))
+        shop = Calibration(self.table.facts, self.ledger, terms, allowance=self._allowance)
+        order = self._answering().transcript.next_order
+        (near,) = shop.purchase(parts, order).wanted
+        return f", within ± {near:,.4g}"
+
+    def _finished(self, answer: Answer, cost: Cost | None = None) -> Answer:
+        """The answer with its cost and with the bound for the population: its own, and how far the rows may be from the
+        population.
+
+        cost  what was expected; if another price was charged, its epsilon is not known
+        """
+        paid = cost if cost is not None and cost == answer.price else self._cost([])
+        if paid != answer.price:
+            paid = Cost(answer.price, cap=paid.cap, delta=paid.delta)
+        answer = replace(answer, testing=self.ledger.testing, price=paid)
         if not self._sample or answer.fraction is None:
             return answer
         from discreet.answering import FAILURE, Disclosures, drift
@@ -386,10 +475,12 @@ def _largest(scopes: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return [one for one in dict.fromkeys(scopes) if one and not any(set(one) < set(other) for other in scopes)]
 
 
-def _no_forecast() -> ParameterError:
-    from discreet.answering import NO_FORECAST
-
-    return ParameterError(NO_FORECAST)
+def part_of_budget(**named: object) -> Fraction:
+    """The one keyword argument as a part of the budget: "1%", 0.01 or "1/100"."""
+    ((name, value),) = named.items()
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return exact.positive(**{name: value.strip().removesuffix("%").strip()}) / 100
+    return exact.positive(**named)
 
 
 def _is_quantile(select: Select | Question) -> TypeGuard[Select]:

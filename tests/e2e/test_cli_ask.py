@@ -15,6 +15,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ import pytest
 import discreet as dp
 from discreet import example
 from discreet.answering.answer import Answer
-from discreet.cli.ask import part_of, questions_in
+from discreet.cli.ask import questions_in
 from discreet.cli.ask_prompt import Prompt, completion, keep
 from discreet.cli.ask_session import LITTLE, AnswerView, AskSession, caret
 from discreet.cli.columns import clipping, in_words
@@ -30,6 +31,7 @@ from discreet.cli.kit import OpenTable
 from discreet.cli.price_view import Remaining
 from discreet.cli.synth import lines_of
 from discreet.data import Table
+from discreet.session import part_of_budget
 
 POOR = "SELECT COUNT(*) FROM people WHERE age >= 50 AND health = 'poor'"
 OLD = "SELECT COUNT(*) FROM people WHERE age >= 40"
@@ -90,10 +92,11 @@ def test_an_answer_has_its_bound_its_price_and_what_is_left(run):
     code, out, err = run("ask", "people.toml", OLD)
     assert (code, err) == (0, "")
     value, bound, share, near = (float(each.replace(",", "")) for each in ANSWER.search(out).groups())
-    assert 0 < bound <= 118
+    assert 0 < bound <= 118  # 1 % of the budget buys this
     assert share == pytest.approx(100 * value / 5912, rel=0.01)
     assert 100 * bound / 5912 <= near <= 2.01
-    assert re.search(r"^paid: [\d.]+ % of the budget; left: [\d.]+ %, about \d+ more questions like this$", out, re.M)
+    paid = r"^paid: 1 % of the budget \(by itself epsilon 0\.\d+\); left: 99 %"
+    assert re.search(rf"{paid}, about 99 more questions like this$", out, re.M)
     assert "all answers at once with probability 95 %" in out
     code, again, _ = run("ask", "people.toml", f"{OLD} ;")
     assert ANSWER.search(again).group() == ANSWER.search(out).group()
@@ -106,11 +109,15 @@ def test_json_says_everything_in_plain_numbers(run):
     assert found["fraction"] == found["value"] / 5912
     assert found["error_bound_fraction"] == found["error_bound"] / 5912
     assert found["source"] == "direct"
-    assert found["price_nano"] == spent().renyi == found["budget_nano"] - found["left_nano"]
-    assert found["more_like_this"] == found["left_nano"] // found["price_nano"]
+    price, left = found["price"], found["left"]
+    assert price["nano"] == spent().renyi == left["budget_nano"] - left["nano"]
+    assert price["percent_of_budget"] == 100 * price["nano"] / left["budget_nano"] == pytest.approx(1, rel=1e-3)
+    assert 0 < price["epsilon"] < 0.2
+    assert price["delta"] == 1e-6
+    assert found["more_like_this"] == left["nano"] // price["nano"] == 99
     assert found["tells_little"] is None
     again = json.loads(run("ask", "people.toml", OLD, "--json")[1])
-    assert (again["value"], again["source"], again["price_nano"]) == (found["value"], "cache", 0)
+    assert (again["value"], again["source"], again["price"]["nano"]) == (found["value"], "cache", 0)
 
 
 def test_a_group_by_is_a_table_with_one_bound(run):
@@ -134,7 +141,7 @@ def test_a_bound_that_is_larger_than_the_answer_is_said(run):
 
 
 def shown(value, bound, **more):
-    answer = Answer(value, bound, "direct", 10**6, **more)
+    answer = Answer(value, bound, "direct", dp.funds.Cost(10**6, cap=10**8, delta=Fraction(0)), **more)
     return AnswerView("?", answer, Remaining(9 * 10**8, 10**9, None, 900), 1000)
 
 
@@ -207,7 +214,7 @@ def test_averages_and_medians_are_in_their_own_units(run):
     assert code == 0
     assert re.search(r"^[\d.]+ ± [\d.]+ \(visits\)$", out, re.M)
     code, out, _ = run("ask", "people.toml", "SELECT MEDIAN(age) FROM people")
-    assert re.search(r"^\d+ ± 118 ranks \(age\)$", out, re.M)
+    assert re.search(r"^\d+ ± \d+ ranks \(age\)$", out, re.M)
     assert "tells little" not in out
 
 
@@ -243,9 +250,11 @@ def test_a_file_is_asked_one_after_the_other_or_together(run):
     Path("more.sql").write_text("\n".join(f"SELECT COUNT(*) FROM people WHERE visits >= {n}" for n in range(1, 9)))
     before = spent().renyi
     found = json.loads(run("ask", "people.toml", "--file", "more.sql", "--together", "--share", "1/3", "--json")[1])
-    prices = [each["price_nano"] for each in found["answers"]]
+    prices = [each["price"]["nano"] for each in found["answers"]]
     assert len(prices) == 8
-    assert prices[0] == sum(prices) == spent().renyi - before <= (found["answers"][0]["budget_nano"] - before) / 3
+    assert (
+        prices[0] == sum(prices) == spent().renyi - before <= (found["answers"][0]["left"]["budget_nano"] - before) / 3
+    )
     assert found["answers"][1]["cost"] == "paid together with the others"
 
 
@@ -258,14 +267,14 @@ def test_a_wrong_question_in_a_file_is_found_before_the_first_is_asked(run):
 
 
 def test_what_was_paid_for_is_shown_when_the_budget_ends_in_a_file(run):
-    created(dp.Budget("0.3", "1e-6"))
     lines = [f"SELECT COUNT(*) FROM people WHERE {name} >= 5" for name in ("visits", "diseases", "schooling", "family")]
     Path("q.sql").write_text("\n".join([*lines, HEALTH, "SELECT site, COUNT(*) FROM people GROUP BY site"]))
-    code, out, err = run("ask", "people.toml", "--file", "q.sql", "--json")
+    dear = ["--price", "30%", "--max-price", "30%"]
+    code, out, err = run("ask", "people.toml", "--file", "q.sql", "--json", *dear)
     assert code == 3
     answers = json.loads(out)["answers"]
     assert 1 <= len(answers) < 6
-    assert sum(each["price_nano"] for each in answers) == spent().renyi
+    assert sum(each["price"]["nano"] for each in answers) == spent().renyi
     assert "fit" in err
 
 
@@ -294,9 +303,10 @@ def test_what_does_not_fit_does_not_stop_a_pipe_and_programs_read_why(run):
     code, out, err = run("ask", "people.toml", "--json", "--max-price", "0.01%", stdin=f"{POOR}\n{wrong}\n{OLD}\n")
     assert (code, err) == (3, "")
     dear, refused, answered = map(json.loads, out.splitlines())
-    assert (dear["error"], dear["question"], dear["position"]) == ("BudgetExceeded", POOR, None)
-    assert "does not fit" in dear["reason"]
-    assert "could cost up to" in dear["hint"]
+    assert (dear["error"], dear["question"], dear["position"]) == ("AboveMaxPrice", POOR, None)
+    assert "more than --max-price" in dear["reason"]
+    assert "could cost up to 1 % of the budget" in dear["hint"]
+    assert 'A session with price="0.01%" answers it for that, within' in dear["hint"]
     assert (refused["error"], refused["question"]) == ("UnsupportedQuery", wrong)
     assert (refused["reason"], refused["position"]) == ("ORDER BY is not answered", wrong.index("ORDER"))
     assert "sort" in refused["hint"]
@@ -345,7 +355,7 @@ def prompt(capsys):
             return line
 
         found = OpenTable.open(Path("people.toml"), data_path=None, ledger_path=None, rehearse=rehearse, as_json=False)
-        terms = {"alpha": "1/50", "beta": "0.05", "allowance": None, **terms}
+        terms = {"alpha": None, "price": None, "scopes": None, "beta": "0.05", "allowance": None, **terms}
         made = Prompt(AskSession(found, terms), read)
         made.greet()
         while made.turn():
@@ -358,15 +368,15 @@ def prompt(capsys):
 def test_the_prompt_answers_tells_prices_and_remembers(prompt):
     out = prompt("\\history", f"\\price {OLD}", OLD + ";", "", f"\\price {OLD}", "\\history", "\\left", "\\quit", POOR)
     assert out.startswith(
-        "people: a table of 5,912 people, 13 columns, edition 1. Answers are within 2 % of the people."
+        "people: a table of 5,912 people, 13 columns, edition 1. A question costs at most 1 % of the budget."
     )
-    said = re.search(r"^at most ([\d.]+) % of the budget$", out, re.M).group(1)
-    assert f"paid: {said} % of the budget; left:" in out
+    said = re.search(r"^at most (1 % of the budget .*)$", out, re.M).group(1)
+    assert f"paid: {said}; left:" in out
     assert re.search(r"about \d+ more questions like this", out)
     assert "nothing was asked yet" in out
     assert "free: known already" in out
     assert out.count(ANSWER.search(out).group()) == 2  # when it was asked, and in the history with its price:
-    assert re.search(rf"^> {re.escape(OLD)}\n[\d,]+ ± .*; paid: {said} % of the budget$", out, re.M)
+    assert re.search(rf"> {re.escape(OLD)} [\d,]+ ± .*; paid: {re.escape(said)}", " ".join(out.split()))
     assert "Renyi at order" in out
     assert sound()
 
@@ -522,10 +532,15 @@ def test_a_question_that_is_not_understood_is_shown_with_its_place(run):
         (["ask", "people.toml", OLD, "--alpha", "much"], 2, "alpha must be a finite number"),
         (["ask", "people.toml", OLD, "--beta", "2"], 2, "beta"),
         (["ask", "people.toml", OLD, "--method", "guess"], 2, "--method"),
-        (["ask", "people.toml", OLD, "--method", "pmw"], 2, "cells"),
+        (["ask", "people.toml", OLD, "--method", "pmw"], 2, "needs alpha="),
+        (["ask", "people.toml", OLD, "--method", "pmw", "--alpha", "0.02"], 2, "cells"),
         (["ask", "people.toml", OLD, "--max-price", "0.01%"], 3, "could cost up to"),
-        (["ask", "people.toml", OLD, "--max-price", "1%%"], 2, "as 1% or 0.01"),
-        (["ask", "people.toml", OLD, "--max-price", "1%", "--scopes", "3"], 2, "without scopes"),
+        (["ask", "people.toml", OLD, "--max-price", "1%%"], 2, "max_price must be"),
+        (["ask", "people.toml", OLD, "--max-price", "1%", "--scopes", "3"], 3, "could cost up to 33"),
+        (["ask", "people.toml", OLD, "--scopes", "3"], 3, "more than max_price, which is 10 %"),
+        (["ask", "people.toml", OLD, "--price", "much"], 2, "price must be"),
+        (["ask", "people.toml", OLD, "--price", "1%", "--alpha", "0.02"], 2, "not both"),
+        (["ask", "people.toml", OLD, "--price", "20%"], 3, "could cost up to 20 % of the budget"),
         (["ask", "people.toml", OLD, "--file", "people.toml"], 2, "not both"),
         (["ask", "people.toml", "--file", "nowhere.sql"], 2, "no file nowhere.sql"),
         (["ask", "people.toml", "--file", "people.parquet"], 2, "not a text"),
@@ -565,20 +580,21 @@ def test_wrong_use_is_said_costs_nothing_and_leaves_nothing(run, arguments, code
 
 
 def test_over_budget_is_exit_code_3_and_nothing_is_spent(run):
-    run("ask", "people.toml", OLD, "--alpha", "0.0035")
+    assert run("ask", "people.toml", OLD, "--alpha", "0.0035", "--yes")[0] == 0
     before = spent()
-    code, out, err = run("ask", "people.toml", POOR, "--alpha", "0.0025")
+    code, out, err = run("ask", "people.toml", POOR, "--alpha", "0.0025", "--yes")
     assert (code, out) == (3, "")
-    assert re.search(r"alpha=0\.\d+ could still ask", err)
+    coarser = re.search(r"With alpha=(0\.\d+) this question would fit", err).group(1)
+    assert float(coarser) > 0.0025
     assert spent() == before
     assert sound()
 
 
 def test_a_price_limit_reads_as_people_write_it():
-    assert part_of("1%") == part_of("1 %") == part_of("0.01") == part_of("1/100") == dp.Share("1/100").part
-    for text in ("-1%", "0", "one", "%"):
-        with pytest.raises(dp.errors.ParameterError):
-            part_of(text)
+    assert {part_of_budget(price=each) for each in ("1%", "1 %", "0.01", "1/100", 0.01)} == {Fraction(1, 100)}
+    for text in ("-1%", "0", "one", "%", "1%%", "-0.5"):
+        with pytest.raises(dp.errors.ParameterError, match="price"):
+            part_of_budget(price=text)
 
 
 def test_ctrl_c_in_a_question_leaves_a_sound_ledger(run, monkeypatch):

@@ -55,9 +55,9 @@ def test_the_edition_is_drafted_declared_and_shown_and_a_new_one_is_asked_about_
     path = tmp_path / "people.toml"
     path.write_text('edition = "2026-12"\n' + path.read_text())
     again = json.loads(run(*ask)[1])
-    assert paid["price_nano"] > 0
-    assert (free["price_nano"], free["source"]) == (0, "cache")
-    assert (again["price_nano"] > 0, again["source"]) == (True, "direct")
+    assert paid["price"]["nano"] > 0
+    assert (free["price"]["nano"], free["source"]) == (0, "cache")
+    assert (again["price"]["nano"] > 0, again["source"]) == (True, "direct")
     assert "edition    2026-12" in run("ledger", "show", "people.toml")[1]
     assert json.loads(run("ledger", "show", "people.toml", "--json")[1])["edition"] == "2026-12"
 

@@ -124,7 +124,7 @@ def test_a_session_over_an_odd_declaration_answers_or_refuses_free(seed):
     table = dp.Table(rows, domain, name="people", neighbours=relation, size=size)
     ledger = dp.Ledger.in_memory(dp.Budget(2000, rng.choice([0, 1e-6])), table, testing=True)
     terms = rng.choice([{"alpha": 0.2}, {"alpha": 0.2}, {"scopes": 3}, {"scopes": 3, "alpha": 0.2}])
-    session = dp.Session(table, ledger, beta=1e-6, rng=SeededRng(seed), **terms)
+    session = dp.Session(table, ledger, beta=1e-6, rng=SeededRng(seed), max_price=1, **terms)
     asked = list(questions(rng, domain))
     rng.shuffle(asked)
     answered = 0

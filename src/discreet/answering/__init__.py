@@ -21,8 +21,8 @@ released: the ledger's entries are the state, and a session that was killed goes
     generalization.py     from the rows to the population they were drawn from
 """
 
-from discreet.answering.adaptive import AdaptiveAnswers, quantile
-from discreet.answering.answer import NO_FORECAST, Answer, Make, frame_of, put_together
+from discreet.answering.adaptive import AdaptiveAnswers, known_quantile, quantile, quantile_rank
+from discreet.answering.answer import Answer, Make, frame_of, put_together
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.chosen_tables import ChosenTables
@@ -35,7 +35,7 @@ from discreet.answering.transcript import Transcript
 from discreet.answering.workload import Marginals
 from discreet.hypothesis import Hypothesis
 
-__all__ = ["BETTER", "FAILURE", "LECTURE", "NO_FORECAST", "AdaptiveAnswers", "Answer", "AveragedWeights", "Calibration"]
+__all__ = ["BETTER", "FAILURE", "LECTURE", "AdaptiveAnswers", "Answer", "AveragedWeights", "Calibration"]
 __all__ += ["Classic", "ClassicAnswers", "Disclosures", "Hypothesis", "Make", "Marginals"]
 __all__ += ["ChosenTables", "ResidualMarginals", "SessionTerms", "Transcript"]
-__all__ += ["drift", "frame_of", "meaning", "program", "put_together", "quantile"]
+__all__ += ["drift", "frame_of", "known_quantile", "meaning", "program", "put_together", "quantile", "quantile_rank"]

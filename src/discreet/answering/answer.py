@@ -14,10 +14,6 @@ from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.query import Count, Histogram, Question, Sum, numbers, require_numbers, require_shallow
 from discreet.sql import Select
 
-NO_FORECAST = (
-    'a price is known before only for counts, sums, averages and tables, with method="auto" and without scopes'
-)
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answer:
@@ -39,6 +35,7 @@ class Answer:
 
     missed    of an answer that was paid for: whether the hypothesis had been wrong about it; None if it had no guess
     question  what was asked             beta  the probability of failure that the bound was stated for
+    errors    how far off each number is at the most: an array of the value's shape, whose largest is error_bound
     """
 
     value: Any
@@ -54,6 +51,7 @@ class Answer:
     missed: bool | None = field(default=None, compare=False)
     question: Any = field(default=None, compare=False)
     beta: Fraction | None = field(default=None, compare=False)
+    errors: Any = field(default=None, compare=False)
 
     def __repr__(self) -> str:
         parts = [f"value={self.value!r}", f"error_bound={self.error_bound:g}", f"source={self.source!r}"]
@@ -113,6 +111,7 @@ def plain(query: Question, ordered: Question, answer: Answer, facts: Facts) -> A
         return Answer(near, _rounded_up(bound + abs(near - float(answer.value))), source, price, unit=query.column)
     persons = facts.neighbours.rows == 1
     size, unit = max(1, facts.size or 1), "persons" if persons else "rows"
+    persons = persons and facts.size is not None
     if not query.grouped:
         share = int(answer.value) / size if persons else None
         return Answer(int(answer.value), bound, source, price, share, unit)

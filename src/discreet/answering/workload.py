@@ -125,10 +125,9 @@ class Marginals:
         noisy = Gaussian if self.kind == "gaussian" else Laplace
         return [noisy(query, scale) for query, scale in zip(self.queries, self.scales, strict=True)]
 
-    def measured(self, value: Sequence[Any], facts: Facts, *, entry: int = 0, order: int = 1) -> list[Measured]:
-        """What was released, as measurements of the ledger's `entry`; `order` is the first one's."""
-        parts = enumerate(zip(self.parts, value, strict=True), order)
-        return [Measured.of(part, numbers, facts, entry=entry, order=place) for place, (part, numbers) in parts]
+    def measured(self, value: Sequence[Any], facts: Facts, *, entry: int = 0) -> list[Measured]:
+        """What was released, as measurements of the ledger's `entry`."""
+        return [Measured.of(part, numbers, facts, entry=entry) for part, numbers in zip(self.parts, value, strict=True)]
 
 
 # Choosing a way.

@@ -24,7 +24,7 @@ from discreet.catalogue import CATALOGUE
 from discreet.core import Guarantee, Neighbours, Rng
 from discreet.data import Dataset, Facts
 from discreet.erm.exponential.grid import problem_of
-from discreet.pac import EIGHTHS, FIRST, Cost, Falsified, count_positives, empty_box
+from discreet.pac import EIGHTHS, FIRST, Falsified, GreedyCost, count_positives, empty_box
 
 c = SimpleNamespace(**{kind.__name__: kind for kind in CATALOGUE.values()})
 """The classes of the catalogue by their names: the attacks are on what a ledger may hold."""
@@ -244,7 +244,7 @@ def no_total(honest: Any, facts: Facts) -> Guarantee:
 @mistake("does not divide its costs by how far a row moves them", "run")
 def undivided_costs(honest: Any, data: Dataset, rng: Rng) -> Any:
     """The faces' costs by the first weight there is, as they are."""
-    moved = Cost(FIRST * EIGHTHS, EIGHTHS).range(Neighbours(data.facts.neighbours.kind))
+    moved = GreedyCost(FIRST * EIGHTHS, EIGHTHS).range(Neighbours(data.facts.neighbours.kind))
     return dataclasses.replace(honest, rate=honest.rate * moved / EIGHTHS).run(data, rng)
 
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +17,22 @@ from discreet.cli.ask_session import AnswerView, AskSession, bare, caret
 from discreet.cli.files import read_text
 from discreet.cli.kit import FILE, Command, OpenTable, ParameterError, allowance_option, table_options
 
-ALPHA = "0.02"
-
 
 @click.command(cls=Command)
 @table_options
 @click.argument("question", required=False)
-@click.option(
-    "--alpha", help=f"Error bound, as a fraction of the people.  [default: {ALPHA}, unless --scopes is given]"
-)
+@click.option("--price", help="What a question costs, as a part of the budget.  [default: 1%, unless --alpha is given]")
+@click.option("--alpha", help="Instead of --price: the error bound, as a fraction of the people.")
 @click.option("--beta", default="0.05", show_default=True, help="Probability that any bound ever given fails.")
 @click.option("--questions", type=int, help="Planned number of questions: a guide; for pmw and lecture a limit.")
 @click.option("--scopes", type=int, help="Number of sets of columns to ask about, each for an equal share.")
 @click.option("--method", type=click.Choice(["auto", "pmw", "lecture"]), default="auto", show_default=True)
 @click.option("--sample", is_flag=True, help="The rows are a random sample: bound the error for the population, too.")
 @allowance_option
-@click.option("--max-price", help="Refuse a question that could cost more than this part of the budget: 1%, or 0.01.")
+@click.option(
+    "--max-price", default="10%", show_default=True, help="Ask back, or refuse, above this part of the budget."
+)
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt above --max-price.")
 @click.option("--file", "path", type=FILE, help="Questions, one per line or each ended by a semicolon.")
 @click.option("--together", is_flag=True, help="Answer the whole file at once, which is cheaper; with --share.")
 @click.option("--share", help="With --together: the share of the remaining budget to spend, as 1/3.")
@@ -48,8 +47,8 @@ def ask(
 
     \b
         discreet ask people.toml "SELECT COUNT(*) FROM people WHERE age >= 50 AND health = 'poor'"
-        discreet ask people.toml "SELECT health, COUNT(*) FROM people GROUP BY health" --alpha 0.03
-        discreet ask people.toml "SELECT AVG(visits) FROM people WHERE sex = 'F'" --max-price 25%
+        discreet ask people.toml "SELECT health, COUNT(*) FROM people GROUP BY health" --price 2%
+        discreet ask people.toml "SELECT AVG(visits) FROM people WHERE sex = 'F'" --alpha 0.01 --max-price 25%
         discreet ask people.toml --rehearse "SELECT MEDIAN(age) FROM people"
 
     \b
@@ -60,14 +59,12 @@ def ask(
         raise ParameterError("give a QUESTION or --file, not both")
     if together == (share is None):
         raise ParameterError("--together and --share 1/3 go together: the questions share that much of what is left")
-    if together and (path is None or options["max_price"] is not None):
+    if together and path is None:
         raise ParameterError("--together answers the questions of --file; what they may cost is its --share")
     listed = None if path is None else questions_in(path)
     place = {name: options.pop(name) for name in ("data_path", "ledger_path", "rehearse", "as_json")}
-    options["max_price"] = None if options["max_price"] is None else part_of(options["max_price"])
-    if options["alpha"] is None and options["scopes"] is None:
-        options["alpha"] = ALPHA
-    asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"]), options)
+    yes = options.pop("yes")
+    asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"]), options, yes=yes)
     try:
         if listed is not None:
             _ask_all(asking, listed, share)
@@ -116,11 +113,3 @@ def questions_in(path: Path) -> list[str]:
     if not questions:
         raise ParameterError(f"{path.name} holds no question")
     return questions
-
-
-def part_of(text: str) -> Fraction:
-    """A part of the budget: 1%, 0.01 or 1/100."""
-    number, percent_sign, rest = text.strip().partition("%")
-    if rest:
-        raise ParameterError(f"--max-price is a part of the budget, as 1% or 0.01; found {text!r}")
-    return dp.exact.positive(max_price=number.strip()) / (100 if percent_sign else 1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 
 import click
@@ -64,8 +63,7 @@ class Prompt:
     def greet(self) -> None:
         schema, size = self.asking.at.schema, self.asking.at.table.facts.size
         people = "" if size is None else f" of {size:,} people"
-        alpha = self.asking.terms["alpha"]
-        near = "" if alpha is None else f" Answers are within {100 * float(Fraction(alpha)):g} % of the people."
+        near = f" {self.asking.terms_in_words}" if self.asking.terms_in_words else ""
         self.output.say(
             f"{one_line(schema.name)}: a table{people}, {len(schema.domain)} columns, edition "
             f"{one_line(schema.edition)}.{near} {self.asking.promise}"
@@ -106,8 +104,7 @@ class Prompt:
             return
         with self.output.working("looking"):
             price = self.asking.session.price(question)
-        most = self.asking.left().cost(price)
-        self.output.say(f"at most {most} of the budget" if price else "free: known already")
+        self.output.say(f"at most {price}" if price else "free: known already")
 
     def left(self, _: str) -> None:
         self.output.say(f"{self.asking.left()} of the budget")

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -33,8 +33,8 @@ NO_BOUND = "no bound: there may be nobody to average over"
 class AskSession:
     """A `discreet.Session` with its output. `renew` starts again from the ledger."""
 
-    def __init__(self, at: OpenTable, terms: dict[str, Any]) -> None:
-        self.at, self.output, self.terms, self.ledger = at, at.output, terms, at.ledger
+    def __init__(self, at: OpenTable, terms: dict[str, Any], *, yes: bool = False) -> None:
+        self.at, self.output, self.terms, self.ledger, self.yes = at, at.output, terms, at.ledger, yes
         self.session = self._session()
 
     def _session(self) -> dp.Session:
@@ -55,9 +55,30 @@ class AskSession:
             f"± holds for all answers at once with probability {100 * (1 - float(Fraction(self.terms['beta']))):g} %."
         )
 
+    @property
+    def terms_in_words(self) -> str:
+        """What a question costs, or how near its answer is; nothing where the scopes decide."""
+        alpha, price = self.terms["alpha"], self.terms["price"]
+        if alpha is not None:
+            return f"Answers are within {100 * float(Fraction(alpha)):g} % of the people."
+        if self.terms["scopes"] is not None:
+            return ""
+        part = dp.exact.percent(dp.session.part_of_budget(price=price or dp.session.PRICE))
+        return f"A question costs at most {part} of the budget."
+
     def ask(self, question: str, words: str = "asking") -> AnswerView:
+        try:
+            return self._ask(question, words, max_price="100%" if self.yes else None)
+        except dp.errors.AboveMaxPrice as refused:
+            if not (sys.stdin.isatty() and sys.stdout.isatty()) or self.output.as_json:
+                raise
+            if not click.confirm(f"{one_line(refused)} Ask it all the same?", err=True):
+                raise
+        return self._ask(question, words, max_price="100%")
+
+    def _ask(self, question: str, words: str, max_price: str | None) -> AnswerView:
         with self.output.working(words):
-            answer = self.session.ask(question)
+            answer = self.session.ask(question, max_price=max_price)
             return self._view(question, answer, self.session.more_like(answer))
 
     def ask_together(self, questions: Sequence[str], share: str) -> list[AnswerView]:
@@ -99,6 +120,9 @@ class AskSession:
         except dp.errors.UnsupportedQuery as error:
             words = caret(error, shutil.get_terminal_size().columns)
             return self._refuse(question, error, error.reason, error.hint, error.position, words)
+        except dp.errors.AboveMaxPrice as error:
+            reason = f"it could cost more than --max-price: up to {error.asked}"
+            return self._refuse(question, error, reason, error.fits)
         except dp.BudgetExceeded as error:
             reason = f"this does not fit: it costs {error.asked}; left: {error.remaining}"
             return self._refuse(question, error, reason, error.fits)
@@ -148,7 +172,7 @@ class AnswerView:
         source, price = self.answer.source, self.answer.price
         if price:
             guard = ", for a threshold that lets later questions pass free" if source == "hypothesis" else ""
-            return f"paid: {self.left.cost(price)} of the budget{guard}"
+            return f"paid: {price}{guard}"
         if source == "workload":
             return _WORDS[source]
         other = self.clipped and source == "cache"  # the sum or the count was asked for by another question
@@ -256,9 +280,8 @@ class AnswerView:
             "population_bound_fraction": answer.population,
             "source": answer.source,
             "cost": self.cost,
-            "price_nano": answer.price,
-            "budget_nano": self.left.cap,
-            "left_nano": self.left.nano,
+            "price": cast("dp.funds.Cost", answer.price).record(),
+            "left": self.left.record(),
             "more_like_this": self.left.more,
         }
 

@@ -241,7 +241,7 @@ class Category(_AnyColumn):
         return isinstance(other, Category) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash((self.levels, self.other, self.missing))  # the kinds are compared: to look at them here takes long
 
     def __repr__(self) -> str:
         extra = [f"{name}={each!r}" for name in ("other", "missing") if (each := getattr(self, name)) is not None]

@@ -190,12 +190,12 @@ class Ledger:
     def spent(self) -> Books:
         """The sums in both books, with the caps."""
         with self.store.reading() as state:
-            return spent_books(state.spent, self._header.caps, self._header.order)
+            return spent_books(state.spent, self._header.caps, self._header.order, self.budget)
 
     def remaining(self, *, allowance: str | None = None) -> Books:
         """What is left in both books, and under an allowance if one is named. `.how_many(mechanism)` counts on."""
         with self.store.reading() as state:
-            left = remaining_books(state.spent, self._header.caps, self._header.order, self.facts)
+            left = remaining_books(state.spent, self._header.caps, self._header.order, self.facts, self.budget)
             if allowance is None:
                 return left
             named = state.allowance(allowance)

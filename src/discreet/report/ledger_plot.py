@@ -69,7 +69,7 @@ def steps(ledger: dp.Ledger, *, everything: bool = False) -> list[Step]:
             label = "reconciled"
             if body["kind"] == "charge":
                 label = (one_line(body["memo"]) if everything else "") or mechanism_name(body["mechanism"].get("name"))
-            books = spent_books(state.spent, now.caps, now.order)
+            books = spent_books(state.spent, now.caps, now.order, now.budget)
             history.append(Step(body["seq"], str(body["time"]), label, books))
     return history
 
