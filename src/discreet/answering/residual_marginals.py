@@ -231,10 +231,11 @@ class ResidualPart:
     mechanism: ResidualMarginals
 
     def measured(self, value: Any, facts: Facts, **where: Any) -> Measured:
-        """The marginal, with a scale that bounds the noise on every sum of its cells; where it stands in a ledger."""
+        """The marginal, with a scale that bounds the noise on every sum of its cells; where it stands in a ledger. Its
+        numbers are multiples of 1 / (K * cells)."""
         table = np.asarray(value, dtype=np.float64)
-        scale = self.mechanism.top(self.query.columns, table.shape)
-        return Measured(self.query, self.mechanism.kind, scale, 1.0, table, **where)
+        scale, unit = self.mechanism.top(self.query.columns, table.shape), 1 / (self.mechanism.fineness * table.size)
+        return Measured(self.query, self.mechanism.kind, scale, unit, table, **where)
 
 
 def put_together(residuals: Mapping[Scope, Floats], scope: Scope, sizes: Mapping[str, int]) -> Floats:
