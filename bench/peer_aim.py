@@ -71,7 +71,7 @@ def workload(columns: list[str], widths: tuple[int, ...]) -> list[tuple[str, ...
 
 
 def retried(path: str, job: dict, scopes: list[tuple[str, ...]]):
-    """Some budgets are refused by MST, whose parts add up to more than the whole by one rounding: then a little more."""
+    """MST refuses some budgets, since its parts add up to more than the whole by one rounding: then a little more."""
     for more in range(20):
         try:
             return fitted(path, job | {"rho": job["rho"] * (1 + more * 1e-9)}, scopes)
