@@ -205,6 +205,8 @@ def test_what_was_measured_is_told_in_words():
 
 def test_a_column_of_one_value_is_not_measured():
     domain = dp.Domain({**DOMAIN, "one": dp.Category("only")})
-    table = dp.Table({**dict.fromkeys(DOMAIN, [0, 1]), "one": ["only"] * 2}, domain, neighbours="add-remove", size=2)
+    table = dp.Table(
+        {**{name: [0, 1] for name in DOMAIN}, "one": ["only"] * 2}, domain, neighbours="add-remove", size=2
+    )
     found = chosen_tables(table.facts, funds=Funds.of(Budget(1, "1e-6")), kind="gaussian")
     assert found.columns == DOMAIN.names
