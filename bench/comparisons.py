@@ -209,6 +209,11 @@ RULES: tuple[Across | Down | Earlier, ...] = (
     Down("pmw_peers", "table S beside AIM, epsilon 1", "time", *_AIM, "seconds", "opendp AIM"),
     Across("noise", "a million of {what}", "time", "ours, ms", ("numpy (not private), ms",), floor=True),
     Across("ledger", "{what}", "time", "ours, ms", ("bare 4 KiB write and fsync, ms",), floor=True),
+    Across(
+        *("ledger_postgres", "{what} in PostgreSQL", "time", "in PostgreSQL, ms"),
+        ("PostgreSQL's own commit, ms",),
+        floor=True,
+    ),
     Down(
         "tables",
         "histogram of 7.5 million cells, 10 million rows",

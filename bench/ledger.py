@@ -9,6 +9,10 @@ stored answer.
 *Waiting together.* Releases a second by one process and by eight on one ledger, on this disk and on one that takes five
 milliseconds for every sync (a sleep before the real sync, as a spinning or a remote disk has it).
 
+*PostgreSQL.* The same charge and the same release in a PostgreSQL of the benchmark's own (`tests/postgres.py`), in
+SQLite, and beside what PostgreSQL itself takes to commit one row of that size, in turn on the same disk. Then releases
+a second by one process and by eight.
+
 *Growth.* Ledgers of up to a million entries as a service would write them: a budget pays for some thousands of counts,
 and nearly all other entries are free answers. They are written by the ledger's own writer, many in a transaction.
 """
@@ -149,12 +153,15 @@ def writers(rounds: int = 3) -> list[tuple[str, float, float]]:
     return found
 
 
-def _rate(count: int, wait: float, releases: int = 160) -> float:
+def _rate(count: int, wait: float, releases: int = 160, where: str | None = None) -> float:
+    """Releases a second by so many processes; where: the address of a ledger, instead of a file."""
     context = multiprocessing.get_context("fork")
     with folder() as place:
-        ledger_in(place, people(), dp.Budget(1000)).close()
+        where = where or str(place / "people.ledger")
+        dp.Ledger.create(where, dp.Budget(1000), people(), state_dir=place / "state").close()
         gate = context.Barrier(count + 1)
-        children = [context.Process(target=_write, args=(place, gate, wait, releases // count)) for _ in range(count)]
+        arguments = (where, place / "state", gate, wait, releases // count)
+        children = [context.Process(target=_write, args=arguments) for _ in range(count)]
         for each in children:
             each.start()
         gate.wait()
@@ -163,7 +170,7 @@ def _rate(count: int, wait: float, releases: int = 160) -> float:
     return releases / seconds
 
 
-def _write(place: Path, gate: Any, wait: float, releases: int) -> None:
+def _write(where: str, state: Path, gate: Any, wait: float, releases: int) -> None:
     sync = os.fdatasync
 
     def slow(descriptor: int) -> None:
@@ -172,12 +179,79 @@ def _write(place: Path, gate: Any, wait: float, releases: int) -> None:
 
     if wait:
         mark._sync_data = sqlite._sync_data = slow
-    table, ledger = people(), dp.Ledger.open(place / "people.ledger", state_dir=place / "state")
+    table, ledger = people(), dp.Ledger.open(where, state_dir=state)
     mechanism = dp.Laplace(dp.Count(), 1000)
     dp.release(mechanism, table, ledger=ledger)
     gate.wait()
     for _ in range(releases):
         dp.release(mechanism, table, ledger=ledger)
+
+
+# PostgreSQL.
+
+
+def postgres(times: int = 200) -> list[Row]:
+    """(what, milliseconds in PostgreSQL, in SQLite, of PostgreSQL's own commit), medians in turn."""
+    with _server() as server, folder() as place:
+        table, budget = people(), dp.Budget(1, "1e-6")
+        mechanism = dp.Laplace(dp.Count(), Fraction(10**6))
+        purchase = Purchase(record(mechanism), mechanism.guarantee(table.facts), table, "release")
+        far = dp.Ledger.create(f"{server}&ledger=people", budget, table, state_dir=place / "far")
+        near = ledger_in(place, table, budget)
+        with _bare_commit(server) as commit:
+            return [
+                _compared(
+                    "one durable charge",
+                    lambda: charge(far, purchase),
+                    (lambda: charge(near, purchase), commit),
+                    times,
+                ),
+                _compared(
+                    "one release",
+                    lambda: dp.release(mechanism, table, ledger=far),
+                    (lambda: dp.release(mechanism, table, ledger=near), commit),
+                    times,
+                ),
+            ]
+
+
+@contextmanager
+def _server() -> Iterator[str]:
+    from tests.postgres import Cluster
+
+    cluster = Cluster()
+    try:
+        yield cluster.database()
+    finally:
+        cluster.close()
+
+
+@contextmanager
+def _bare_commit(server: str) -> Iterator[Callable[[], None]]:
+    """What PostgreSQL takes for one durable transaction with one row of a charge's size."""
+    import psycopg
+
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE TABLE bare(number bigint PRIMARY KEY, body text)")
+        numbers, body = itertools.count(), "x" * 700
+
+        def commit() -> None:
+            connection.execute("INSERT INTO bare VALUES (%s, %s)", (next(numbers), body))
+
+        yield commit
+
+
+def postgres_writers(rounds: int = 3) -> list[tuple[str, float, float]]:
+    """(store, releases a second by one process, by eight), medians of rounds in turn."""
+    with _server() as server:
+        numbers = itertools.count()
+        taken: dict[tuple[str, int], list[float]] = {}
+        for _ in range(rounds):
+            for count in (1, WRITERS):
+                for store, where in (("PostgreSQL", f"{server}&ledger={next(numbers)}"), ("SQLite", None)):
+                    taken.setdefault((store, count), []).append(_rate(count, 0.0, where=where))
+    rate = {key: statistics.median(each) for key, each in taken.items()}
+    return [(store, rate[store, 1], rate[store, WRITERS]) for store in ("PostgreSQL", "SQLite")]
 
 
 # Growth.
@@ -265,7 +339,14 @@ def _ask(table: dp.Table, ledger: dp.Ledger, region: int) -> Any:
 
 def section(name: str = "durability") -> list[str]:
     """A section of bench/RESULTS.md."""
-    return {"durability": _durability, "writers": _together, "growth": _growth}[name]()
+    sections = {
+        "durability": _durability,
+        "writers": _together,
+        "postgres": _postgres,
+        "postgres_writers": _postgres_together,
+        "growth": _growth,
+    }
+    return sections[name]()
 
 
 def _durability() -> list[str]:
@@ -296,6 +377,36 @@ def _together() -> list[str]:
         f"| disk | one | {WRITERS} | ratio |",
         "|---|---|---|---|",
         *(f"| {disk} | {one:.0f} | {many:.0f} | {many / one:.1f} |" for disk, one, many in writers()),
+    ]
+
+
+def _postgres() -> list[str]:
+    return [
+        "",
+        "## A ledger in PostgreSQL",
+        "",
+        "Medians, in turn, on one disk. PostgreSQL's own commit is one transaction that inserts one row of a charge's",
+        "size and waits for the disk; a charge also moves the mark, and a release is a charge, a run and an answer.",
+        "",
+        "| what | in PostgreSQL, ms | in SQLite, ms | ratio | PostgreSQL's own commit, ms | ratio |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {what} | {far:.3f} | {near:.3f} | {far / near:.2f} | {bare:.3f} | {far / bare:.2f} |"
+            for what, far, near, bare in postgres()
+        ),
+    ]
+
+
+def _postgres_together() -> list[str]:
+    return [
+        "",
+        "## Writers of one ledger in PostgreSQL",
+        "",
+        f"Releases a second, one process and {WRITERS} on one ledger; medians of three rounds, in turn.",
+        "",
+        f"| store | one | {WRITERS} | ratio |",
+        "|---|---|---|---|",
+        *(f"| {store} | {one:.0f} | {many:.0f} | {many / one:.1f} |" for store, one, many in postgres_writers()),
     ]
 
 

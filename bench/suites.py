@@ -32,6 +32,8 @@ SUITES = (
     Suite("noise", "bench.noise", peers=("opendp",)),
     Suite("ledger", "bench.ledger"),
     Suite("ledger_writers", "bench.ledger", ("writers",)),
+    Suite("ledger_postgres", "bench.ledger", ("postgres",)),
+    Suite("ledger_postgres_writers", "bench.ledger", ("postgres_writers",)),
     Suite("ledger_growth", "bench.ledger", ("growth",)),
     Suite("tables", "bench.tables"),
     Suite("memory", "bench.memory", peers=(*_BOTH, "opendp", "aim")),

@@ -63,6 +63,7 @@ ONE_FILE = {
     "sqlglot": "sql",
     "matplotlib": "report.plot",
     "sqlite3": "ledger.sqlite",
+    "psycopg": "ledger.postgres",
     "click": "cli",
     "rich": "cli",
 }

@@ -2,7 +2,7 @@
 
     name = "people"                     # what SQL calls the table, and what its ledger is bound to
     data = "people.parquet"             # beside this file, or a path of its own
-    ledger = "people.ledger"
+    ledger = "people.ledger"            # or "postgresql://HOST/DATABASE?ledger=people"
     neighbours = "replace-one"          # how many people there are is public; "add-remove" hides it
     each_row_is_a_person = true         # or unit = "person" and rows_per_unit = 5
     edition = "2026-11"                 # of the rows; a new one whenever rows are added, removed or corrected
@@ -54,6 +54,7 @@ from discreet.data import (
     require_columns,
 )
 from discreet.describe import one_line
+from discreet.ledger import Address
 from discreet.rehearsal import PEOPLE, made_up
 
 FILL_IN = "FILL IN"
@@ -89,7 +90,7 @@ class Schema:
     rows_per_unit: int | None = None
     size: int | None = None
     data: Path | None = None
-    ledger: Path | None = None
+    ledger: Path | Address | None = None
     edition: str = FIRST_EDITION
 
     @staticmethod
@@ -228,7 +229,7 @@ def _schema(declared: dict[str, Any], folder: Path) -> Schema:
         None if rows is None else exact.whole(rows_per_unit=rows),
         None if "size" not in declared else exact.whole(size=declared["size"]),
         None if "data" not in declared else _path(folder, "data", declared["data"]),
-        None if "ledger" not in declared else _path(folder, "ledger", declared["ledger"]),
+        None if "ledger" not in declared else _ledger(folder, declared["ledger"]),
         checked_edition(exact.text(edition=declared.get("edition", FIRST_EDITION))) or FIRST_EDITION,
     )
 
@@ -256,6 +257,12 @@ def _path(folder: Path, key: str, found: object) -> Path:
     if "\0" in name or any(len(part.encode("utf-8", "replace")) > 255 for part in Path(name).parts):
         raise SchemaError(f"{key} names no file: {name[:60]!a}")
     return folder / name
+
+
+def _ledger(folder: Path, found: object) -> Path | Address:
+    """The file or the address of the ledger that a line of the schema names."""
+    text = exact.text(ledger=found)
+    return Address.read(text) if "://" in text else _path(folder, "ledger", text)
 
 
 def _column(name: str, declared: object) -> Column:

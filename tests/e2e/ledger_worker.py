@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import discreet
@@ -23,20 +24,8 @@ from discreet.release import converse, release
 from tests.ledger_doubles import Guess, Pure, people
 
 PRICE = Fraction(1, 10**6)
-FOLDER = os.path.dirname(discreet.__file__)
-NAMES = (
-    "ledger/answers",
-    "ledger/book",
-    "ledger/charging",
-    "ledger/durable",
-    "ledger/mark",
-    "ledger/process",
-    "ledger/secret_file",
-    "ledger/state",
-    "ledger/store",
-    "release",
-)
-COUNTED = {os.path.join(FOLDER, f"{name}.py") for name in NAMES}
+FOLDER = Path(discreet.__file__).parent
+COUNTED = {str(each) for each in (FOLDER / "release.py", *(FOLDER / "ledger").glob("*.py"))}
 
 
 def work(path: str, received: int, order: dict[str, Any]) -> None:

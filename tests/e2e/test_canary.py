@@ -9,6 +9,8 @@ import pytest
 
 import discreet as dp
 from discreet.catalogue import CATALOGUE
+from discreet.ledger import Address
+from tests.ledger_doubles import edited
 
 CANARY, NUMBER = "Canary-4f7a91", 86753090
 DOMAIN = dp.Domain(
@@ -36,7 +38,7 @@ def found_in(text: str) -> list[str]:
     return [canary for canary in (CANARY, CANARY.lower(), str(NUMBER), "8675309", hex(NUMBER)[2:]) if canary in text]
 
 
-def test_no_artefact_holds_a_value_of_a_row(tmp_path):
+def test_no_artefact_holds_a_value_of_a_row(tmp_path, where):
     import duckdb  # noqa: F401 - the file below is read through it
     import pandas as pd
 
@@ -44,9 +46,7 @@ def test_no_artefact_holds_a_value_of_a_row(tmp_path):
     source.parent.mkdir()
     pd.DataFrame(rows()).to_parquet(source)
     kinds = [dp.Table(source, DOMAIN, name="people"), dp.ParquetTable(source, DOMAIN, name="people", batch_rows=7)]
-    work = tmp_path / "work"
-    work.mkdir()
-    ledger = dp.Ledger.create(work / "people.ledger", dp.Budget(5, 1e-6), kinds[0], state_dir=work / "state")
+    ledger = dp.Ledger.create(where, dp.Budget(5, 1e-6), kinds[0])
     shown = []
     for table in kinds:
         shown += [repr(table), str(table), repr(table.facts)]
@@ -60,9 +60,11 @@ def test_no_artefact_holds_a_value_of_a_row(tmp_path):
     shown += list(ledger.export(redact=False))
     sidecars = [path for path in source.parent.iterdir() if path != source]
     assert sidecars
-    for path in [*work.rglob("*"), *sidecars]:
-        if path.is_file():
+    for path in tmp_path.rglob("*"):
+        if path.is_file() and path != source:
             shown.append(path.read_bytes().decode("latin-1"))
+    for table in ("entries", "held", "kept") if isinstance(where, Address) else ():
+        shown += map(str, edited(where, f"SELECT * FROM {table} WHERE ledger != ''"))
     assert len(shown) > 40
     assert not [hit for text in shown for hit in found_in(text)]
 

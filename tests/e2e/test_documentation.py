@@ -84,7 +84,12 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", RUN, ids=named)
-def test_every_example_of_a_page_runs_and_prints_what_the_page_shows(page, folder, monkeypatch, capsys):
+def test_every_example_of_a_page_runs_and_prints_what_the_page_shows(page, folder, monkeypatch, capsys, request):
+    if "postgresql:///discreet" in page.read_text():
+        cluster = request.getfixturevalue("cluster")
+        cluster.empty_database("discreet")
+        monkeypatch.setenv("PGHOST", str(cluster.home))
+        monkeypatch.setenv("PGUSER", "owner")
     printed = run_page(page, monkeypatch, capsys)
     for text in PRINTS.get(named(page), []):
         assert text in printed

@@ -8,8 +8,13 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import psycopg
+import pytest
+
+from discreet.errors import LedgerCorrupt
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
+from discreet.ledger.address import Address
 from discreet.mechanisms import AboveThreshold
 from discreet.release import converse
 from tests.ledger_doubles import CATALOGUE, people
@@ -18,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 IMPORTS = (
     "import os, sys, time\n"
     "from fractions import Fraction\n"
-    "from discreet.errors import BudgetExceeded, ConversationOver\n"
+    "from discreet.errors import BudgetExceeded, ConversationOver, DiscreetError\n"
     "from discreet.ledger import Ledger\n"
     "from discreet.mechanisms import AboveThreshold, IsAbove\n"
     "from discreet.query import Count\n"
@@ -43,6 +48,7 @@ FIFTY = IMPORTS + (
     "        release(Pure(Fraction(1, 10)), table, ledger=Ledger.open(path))\n"
     "        os.write(1, b'answer\\n')\n"
     "    except BudgetExceeded: os.write(1, b'refused\\n')\n"
+    "    except DiscreetError: os.write(1, b'failed\\n')\n"
     "    os._exit(0)\n"
     "assert [os.waitpid(child, 0)[1] for child in children] == [0] * 50\n"
 )
@@ -58,11 +64,11 @@ HAMMER = IMPORTS + (
 )
 
 
-def together(tmp_path: Path, code: str, *arguments: str, starts: int, ready: int) -> list[str]:
+def together(tmp_path: Path, where: Path | Address, code: str, *arguments: str, starts: int, ready: int) -> list[str]:
     """Start the processes, wait until all are ready, let them go at once, and return what they print."""
     start = tmp_path / "start"
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    command = [sys.executable, "-c", code, str(tmp_path / "people.ledger"), str(start), *arguments]
+    command = [sys.executable, "-c", code, str(where), str(start), *arguments]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(starts)]
     for process in running:
         assert [process.stdout.readline().strip() for _ in range(ready)] == ["ready"] * ready
@@ -72,19 +78,52 @@ def together(tmp_path: Path, code: str, *arguments: str, starts: int, ready: int
     return [line for output in outputs for line in output.splitlines()]
 
 
-def test_of_fifty_processes_that_ask_for_a_tenth_exactly_ten_succeed(tmp_path):
-    Ledger.create(tmp_path / "people.ledger", Budget(1), people()).close()
-    outcomes = Counter(together(tmp_path, FIFTY, starts=1, ready=50))
+def test_of_fifty_processes_that_ask_for_a_tenth_exactly_ten_succeed(tmp_path, where):
+    Ledger.create(where, Budget(1), people()).close()
+    outcomes = Counter(together(tmp_path, where, FIFTY, starts=1, ready=50))
     assert outcomes == {"answer": 10, "refused": 40}
-    ledger = Ledger.open(tmp_path / "people.ledger")
+    ledger = Ledger.open(where)
     ledger.verify(CATALOGUE)
     assert ledger.spent().pure == 10**9
 
 
-def test_two_processes_hammering_one_conversation_get_at_most_one_top(tmp_path):
-    ledger = Ledger.create(tmp_path / "people.ledger", Budget(100), people())
+# Transactions as they are by default: neither the ledger's lock nor the mark with its turns.
+UNLOCKED = (
+    "from discreet.ledger import postgres, store\n"
+    "postgres._WRITE = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'\n"
+    "store.Store._witness = lambda self: None\n"
+)
+
+
+def test_without_the_lock_the_primary_key_still_keeps_the_chain_in_one_piece(tmp_path, address):
+    Ledger.create(address, Budget(1), people()).close()
+    outcomes = Counter(together(tmp_path, address, UNLOCKED + FIFTY, starts=1, ready=50))
+    assert outcomes["answer"] <= 10
+    assert outcomes.total() == 50
+    with psycopg.connect(address.server) as owner:
+        count = "SELECT count(*), count(DISTINCT seq), max(seq) FROM discreet.entries WHERE ledger = %s"
+        assert len(set(owner.execute(count, (address.name,)).fetchone())) == 1
+    assert Ledger.open(address, look=True).spent().pure <= 10**9
+
+
+def test_default_transactions_overspend_and_the_race_notices(tmp_path, cluster):
+    address = Address(cluster.database(), "people")
+    with psycopg.connect(address.server) as owner:
+        owner.execute("ALTER TABLE discreet.entries DROP CONSTRAINT entries_pkey")
+    Ledger.create(address, Budget(1), people()).close()
+    outcomes = Counter(together(tmp_path, address, UNLOCKED + FIFTY, starts=1, ready=50))
+    with psycopg.connect(address.server) as owner:
+        count = "SELECT count(*) FILTER (WHERE kind = 'charge'), count(*) - count(DISTINCT seq) FROM discreet.entries"
+        charges, forks = owner.execute(count).fetchone()
+    assert outcomes["answer"] > 10 or charges > 10 or forks
+    with pytest.raises(LedgerCorrupt):
+        Ledger.open(address, look=True).verify(CATALOGUE)
+
+
+def test_two_processes_hammering_one_conversation_get_at_most_one_top(tmp_path, where):
+    ledger = Ledger.create(where, Budget(100), people())
     charges = [converse(AboveThreshold(2, 2), people(), ledger=ledger).charge for _ in range(12)]
-    lines = Counter(together(tmp_path, HAMMER, ",".join(map(str, charges)), starts=2, ready=1))
+    lines = Counter(together(tmp_path, where, HAMMER, ",".join(map(str, charges)), starts=2, ready=1))
     tops = Counter(entry["charge"] for entry in ledger.entries() if entry["kind"] == "top")
     assert tops == dict.fromkeys(charges, 1)
     for charge in charges:

@@ -191,3 +191,22 @@ def test_a_wrong_share_is_refused_and_costs_nothing():
             session.synthetic(5, share=share)
     left, cap = session.budget()
     assert left == cap
+
+
+def test_what_was_measured_is_told_in_words():
+    from discreet.answering.residual_marginals import ResidualMarginals
+    from discreet.core import record
+    from discreet.describe import asked
+
+    residuals = ResidualMarginals([("a", "b"), ("b", "c"), ("a", "c")], [8] * 7, 32)
+    assert asked(record(residuals)).startswith("how many rows for each a, b; how many rows for each b, c")
+    assert asked(record(ChosenTables(("a", "b"), 8, 1, 0))) == "about a, b"
+
+
+def test_a_column_of_one_value_is_not_measured():
+    domain = dp.Domain({**DOMAIN, "one": dp.Category("only")})
+    table = dp.Table(
+        {**{name: [0, 1] for name in DOMAIN}, "one": ["only"] * 2}, domain, neighbours="add-remove", size=2
+    )
+    found = chosen_tables(table.facts, funds=Funds.of(Budget(1, "1e-6")), kind="gaussian")
+    assert found.columns == DOMAIN.names

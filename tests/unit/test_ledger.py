@@ -248,9 +248,9 @@ def test_facts_may_change_with_the_domain_and_are_recorded_once():
     ledger.verify(CATALOGUE)
 
 
-def test_a_ledger_can_be_made_before_there_is_a_table(tmp_path):
+def test_a_ledger_can_be_made_before_there_is_a_table(where):
     identity = Identity("people", Neighbours("replace-one"), None)
-    ledger = Ledger.create(tmp_path / "people.ledger", PURE, identity, size=5)
+    ledger = Ledger.create(where, PURE, identity, size=5)
     assert ledger.facts is None
     with pytest.raises(ParameterError, match="facts"):
         ledger.admits(TENTH)
@@ -344,8 +344,8 @@ def test_every_file_is_for_its_owner_only(tmp_path):
 # What is shown.
 
 
-def test_an_export_leaves_out_what_was_said_unless_told(tmp_path):
-    ledger = made(tmp_path)
+def test_an_export_leaves_out_what_was_said_unless_told(where):
+    ledger = made(where)
     release(Pure(Fraction(1, 10), "label"), people(), ledger=ledger, request="canary-id", memo="canary-memo")
     redacted, whole = "\n".join(ledger.export()), "\n".join(ledger.export(redact=False))
     assert "canary" not in redacted
@@ -369,11 +369,11 @@ def test_a_whole_export_can_be_checked_by_hand():
         previous = claimed
 
 
-def test_a_testing_ledger_says_so_everywhere(tmp_path):
-    ledger = made(tmp_path, testing=True)
+def test_a_testing_ledger_says_so_everywhere(where):
+    ledger = made(where, testing=True)
     assert "NOT PRIVATE" in repr(ledger)
     assert all("NOT PRIVATE" in line for line in ledger.export())
-    assert Ledger.open(tmp_path / "people.ledger").testing
+    assert Ledger.open(where).testing
     assert "NOT PRIVATE" not in repr(Ledger.in_memory(PURE, people()))
 
 

@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from discreet.data import Table
@@ -29,6 +30,7 @@ from discreet.errors import (
 from discreet.funds import Caps, Price, caps_of, price_of
 from discreet.guarantee import Budget, Guarantee, renyi_cap
 from discreet.ledger import Ledger, durable
+from discreet.ledger.address import Address
 from discreet.ledger.charging import Turn
 from discreet.ledger.mark import SLOT, mark_file
 from discreet.ledger.process import gone, this_process
@@ -45,10 +47,12 @@ from tests.ledger_doubles import (
     Guess,
     Pure,
     Zcdp,
+    edited,
     fill,
     made,
     opening,
     people,
+    secret_of,
 )
 
 YES = 10**18  # at least every secret
@@ -59,14 +63,19 @@ def kinds(ledger: Ledger) -> list[str]:
     return [entry["kind"] for entry in ledger.entries()]
 
 
+FIRST_WORDS = {"BEGIN IMMEDIATE": "BEGIN ISOLATION LEVEL READ COMMITTED", "INSERT": "INSERT INTO discreet.entries"}
+
+
 class Connection:
-    """SQLite's connection, with a statement that goes wrong once, the nth time; `after` lets it happen first."""
+    """A store's connection, with a statement that goes wrong once, the nth time; `after` lets it happen first."""
 
     def __init__(
         self, ledger: Ledger, statement: str, error: BaseException, *, after: bool = False, nth: int = 1
     ) -> None:
         home = ledger.store.parts.place._home()
         self._real, home.connection = home.connection, self
+        if isinstance(ledger.path, Address):
+            statement = FIRST_WORDS.get(statement, statement)
         self._statement, self._error, self._after, self._left = statement, error, after, nth
 
     def execute(self, statement: str, *arguments: Any) -> Any:
@@ -81,8 +90,10 @@ class Connection:
         return getattr(self._real, name)
 
 
-def full() -> sqlite3.OperationalError:
-    """What SQLite raises when there is no space left."""
+def full(where: Path | Address | None = None) -> Exception:
+    """What a store raises when there is no space left."""
+    if isinstance(where, Address):
+        return psycopg.errors.DiskFull("could not extend file: No space left on device")
     error = sqlite3.OperationalError("database or disk is full")
     error.sqlite_errorcode = sqlite3.SQLITE_FULL
     return error
@@ -100,7 +111,7 @@ def no_space(monkeypatch) -> None:
 # The end of a conversation.
 
 
-def is_over(talk: Open, path: Path | None = None) -> bool:
+def is_over(talk: Open, path: Path | Address | None = None) -> bool:
     """Whether the conversation is over here and, if a path is given, for whoever opens that file."""
     talks = [talk]
     if path is not None:
@@ -112,34 +123,34 @@ def is_over(talk: Open, path: Path | None = None) -> bool:
     return True
 
 
-def test_without_space_for_its_secret_a_last_answer_is_given_once(tmp_path, monkeypatch):
-    ledger = made(tmp_path)
+def test_without_space_for_its_secret_a_last_answer_is_given_once(where, monkeypatch):
+    ledger = made(where)
     talk = converse(Guess(bound=YES), people(), ledger=ledger)
     no_space(monkeypatch)
     assert talk.ask(0) is False
     assert talk.ask(YES) is True
-    assert not (tmp_path / "people.ledger.secret").exists()
+    assert not secret_of(ledger).exists()
     assert kinds(ledger)[-2:] == ["charge", "top"]
-    assert is_over(talk, tmp_path / "people.ledger")
+    assert is_over(talk, where)
 
 
-def test_a_last_answer_that_cannot_be_recorded_is_not_given_and_was_the_last(tmp_path, monkeypatch):
-    ledger = made(tmp_path)
+def test_a_last_answer_that_cannot_be_recorded_is_not_given_and_was_the_last(where, monkeypatch):
+    ledger = made(where)
     talk = converse(Guess(bound=YES), people(), ledger=ledger)
     no_space(monkeypatch)
-    Connection(ledger, "COMMIT", full())
+    Connection(ledger, "COMMIT", full(where))
     with pytest.raises(LedgerUnavailable):
         talk.ask(YES)
     assert kinds(ledger)[-1] == "charge"  # no top: the ledger alone does not know
-    assert is_over(talk, tmp_path / "people.ledger")
+    assert is_over(talk, where)
 
 
-def test_a_conversation_that_ended_unrecorded_is_over_even_if_its_secret_is_put_back(tmp_path):
-    ledger = made(tmp_path)
+def test_a_conversation_that_ended_unrecorded_is_over_even_if_its_secret_is_put_back(where):
+    ledger = made(where)
     talk = converse(Guess(bound=YES), people(), ledger=ledger)
-    secret = tmp_path / "people.ledger.secret"
+    secret = secret_of(ledger)
     held = secret.read_bytes()
-    Connection(ledger, "COMMIT", full())
+    Connection(ledger, "COMMIT", full(where))
     with pytest.raises(LedgerUnavailable):
         talk.ask(YES)
     secret.write_bytes(held)
@@ -147,8 +158,8 @@ def test_a_conversation_that_ended_unrecorded_is_over_even_if_its_secret_is_put_
 
 
 @pytest.mark.parametrize(("moment", "ask"), [("keep", YES), ("keep", 0), ("_end", YES)])
-def test_a_key_pressed_after_the_step_ends_the_conversation_whatever_the_answer_was(tmp_path, monkeypatch, moment, ask):
-    ledger = made(tmp_path)
+def test_a_key_pressed_after_the_step_ends_the_conversation_whatever_the_answer_was(where, monkeypatch, moment, ask):
+    ledger = made(where)
     talk = converse(Guess(bound=YES), people(), ledger=ledger)
 
     def interrupted(*arguments: Any) -> None:
@@ -158,17 +169,17 @@ def test_a_key_pressed_after_the_step_ends_the_conversation_whatever_the_answer_
         patched.setattr(Turn, moment, interrupted)
         with pytest.raises(KeyboardInterrupt):
             talk.ask(ask)
-    assert is_over(talk, tmp_path / "people.ledger")
+    assert is_over(talk, where)
 
 
-def test_no_space_to_close_a_conversation_still_closes_it(tmp_path, monkeypatch):
-    ledger = made(tmp_path)
+def test_no_space_to_close_a_conversation_still_closes_it(where, monkeypatch):
+    ledger = made(where)
     talk = converse(Guess(bound=YES), people(), ledger=ledger)
     no_space(monkeypatch)
-    Connection(ledger, "COMMIT", full())
+    Connection(ledger, "COMMIT", full(where))
     with pytest.raises(LedgerUnavailable):
         talk.close()
-    assert is_over(talk, tmp_path / "people.ledger")
+    assert is_over(talk, where)
 
 
 ANSWER = "canary-answer-77"
@@ -186,8 +197,8 @@ class Telling(Guess):
 @pytest.mark.parametrize(
     "trouble", ["a commit that fails", "a key at the commit", "a key in the turn", "a failing step"]
 )
-def test_an_error_of_ask_knows_neither_the_secret_nor_the_answer(tmp_path, monkeypatch, trouble):
-    ledger = made(tmp_path)
+def test_an_error_of_ask_knows_neither_the_secret_nor_the_answer(where, monkeypatch, trouble):
+    ledger = made(where)
     talk = converse(Telling(bound=YES), people(), ledger=ledger)
     (state,) = ledger.store.secrets.all().values()
     if trouble == "a key in the turn":
@@ -197,7 +208,7 @@ def test_an_error_of_ask_knows_neither_the_secret_nor_the_answer(tmp_path, monke
 
         monkeypatch.setattr(Turn, "keep", interrupted)
     elif trouble != "a failing step":
-        Connection(ledger, "COMMIT", full() if trouble == "a commit that fails" else KeyboardInterrupt())
+        Connection(ledger, "COMMIT", full(where) if trouble == "a commit that fails" else KeyboardInterrupt())
     with pytest.raises((DiscreetError, KeyboardInterrupt)) as raised:
         talk.ask(-1 if trouble == "a failing step" else YES)
     error = raised.value
@@ -412,14 +423,18 @@ def test_a_sidecar_that_names_no_ledger_belongs_to_another(tmp_path, damage):
 
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "BEGIN", "SELECT", "INSERT", "COMMIT"])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_key_pressed_anywhere_in_a_transaction_leaves_none_open(tmp_path, statement, after):
-    ledger = made(tmp_path)
+def test_a_key_pressed_anywhere_in_a_transaction_leaves_none_open(where, statement, after):
+    ledger = made(where)
     release(TENTH, people(), ledger=ledger)
     Connection(ledger, statement, KeyboardInterrupt(), after=after)
     with pytest.raises(KeyboardInterrupt):
         release(TENTH, people(), ledger=ledger)
-    assert not ledger.store.parts.place._home().connection.in_transaction
-    other = Ledger.open(tmp_path / "people.ledger")
+    connection = ledger.store.parts.place._home().connection
+    if isinstance(where, Address):
+        assert connection.closed or connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    else:
+        assert not connection.in_transaction
+    other = Ledger.open(where)
     for each in (ledger, other, ledger):
         release(TENTH, people(), ledger=each)
     ledger.verify(CATALOGUE)
@@ -428,8 +443,8 @@ def test_a_key_pressed_anywhere_in_a_transaction_leaves_none_open(tmp_path, stat
 
 
 @pytest.mark.parametrize("statement", ["INSERT", "COMMIT"])
-def test_a_key_pressed_while_an_answer_is_stored_burns_the_request(tmp_path, statement):
-    ledger = made(tmp_path)
+def test_a_key_pressed_while_an_answer_is_stored_burns_the_request(where, statement):
+    ledger = made(where)
     Connection(ledger, statement, KeyboardInterrupt(), nth=2)  # the first is the charge's
     with pytest.raises(KeyboardInterrupt):
         release(TENTH, people(), ledger=ledger, request="r")
@@ -440,11 +455,11 @@ def test_a_key_pressed_while_an_answer_is_stored_burns_the_request(tmp_path, sta
     release(TENTH, people(), ledger=ledger, request="another")
     assert kinds(ledger)[2:] == ["charge", "burn", "charge", "answer"]
     with pytest.raises(ParameterError, match="interrupted"):
-        release(TENTH, people(), ledger=Ledger.open(tmp_path / "people.ledger"), request="r")
+        release(TENTH, people(), ledger=Ledger.open(where), request="r")
 
 
-def test_a_charge_whose_mark_could_not_be_moved_is_burned_with_the_next_write(tmp_path, monkeypatch):
-    ledger = made(tmp_path)
+def test_a_charge_whose_mark_could_not_be_moved_is_burned_with_the_next_write(where, monkeypatch):
+    ledger = made(where)
 
     def refuse(*arguments: Any, **more: Any) -> None:
         raise LedgerUnavailable("no space left")
@@ -461,12 +476,12 @@ def test_a_charge_whose_mark_could_not_be_moved_is_burned_with_the_next_write(tm
     ledger.verify(CATALOGUE)
 
 
-@pytest.mark.parametrize("error", [full(), KeyboardInterrupt()])
-def test_an_append_that_fails_leaves_no_trace_in_what_is_remembered(tmp_path, error):
-    ledger = made(tmp_path)
+@pytest.mark.parametrize("error", [full, lambda where: KeyboardInterrupt()])
+def test_an_append_that_fails_leaves_no_trace_in_what_is_remembered(where, error):
+    ledger = made(where)
     release(TENTH, people(), ledger=ledger)
     before = ledger.spent()
-    Connection(ledger, "INSERT", error)
+    Connection(ledger, "INSERT", error(where))
     with pytest.raises((LedgerUnavailable, KeyboardInterrupt)):
         release(TENTH, people(), ledger=ledger, request="r")
     assert ledger.spent() == before
@@ -718,17 +733,14 @@ def test_verify_believes_sqlites_own_check(tmp_path):
 
 
 @pytest.mark.parametrize("column", ["body", "hash", "kind"])
-def test_a_stored_answer_that_was_changed_under_an_open_ledger_is_not_served(tmp_path, column):
-    ledger = made(tmp_path)
+def test_a_stored_answer_that_was_changed_under_an_open_ledger_is_not_served(where, column):
+    ledger = made(where)
     got = release(TENTH, people(), ledger=ledger, request="r")
     release(TENTH, people(), ledger=ledger)
-    connection = sqlite3.connect(tmp_path / "people.ledger")
-    with connection:
-        (body,) = connection.execute("SELECT body FROM entries WHERE seq = 4").fetchone()
-        assert str(got.value) in body
-        changed = body.replace(str(got.value), "7") if column == "body" else "0"
-        connection.execute(f"UPDATE entries SET {column} = ? WHERE seq = 4", (changed,))
-    connection.close()
+    ((body,),) = edited(where, "SELECT body FROM entries WHERE seq = 4")
+    assert str(got.value) in body
+    changed = body.replace(str(got.value), "7") if column == "body" else "0"
+    edited(where, f"UPDATE entries SET {column} = ? WHERE seq = 4", changed)
     with pytest.raises(LedgerCorrupt) as found:
         release(TENTH, people(), ledger=ledger, request="r")
     assert found.value.entry == 4
@@ -776,11 +788,11 @@ def test_a_process_of_somebody_else_runs_if_it_started_when_it_says(monkeypatch)
 
 
 @pytest.mark.parametrize("trouble", ["a folder in the way", "a folder that is not writable"])
-def test_a_secret_that_can_neither_be_rewritten_nor_removed_keeps_no_conversation_open(tmp_path, monkeypatch, trouble):
-    ledger = made(tmp_path)
+def test_a_secret_that_can_neither_be_rewritten_nor_removed_keeps_no_conversation_open(where, monkeypatch, trouble):
+    ledger = made(where)
     talk = converse(Guess(bound=YES), people(), ledger=ledger)
     if trouble == "a folder in the way":
-        (tmp_path / ".people.ledger.secret.new").mkdir()
+        secret_of(ledger).with_name(f".{secret_of(ledger).name}.new").mkdir()
     else:
         no_space(monkeypatch)
 
@@ -790,4 +802,4 @@ def test_a_secret_that_can_neither_be_rewritten_nor_removed_keeps_no_conversatio
         monkeypatch.setattr(Path, "unlink", refuse)
     assert talk.ask(0) is False
     assert talk.ask(YES) is True
-    assert is_over(talk, tmp_path / "people.ledger")
+    assert is_over(talk, where)

@@ -39,6 +39,7 @@ from tests.ledger_doubles import (
     Failing,
     Guess,
     Pure,
+    edited,
     fill,
     made,
     opening,
@@ -49,57 +50,49 @@ from tests.ledger_doubles import (
 # The chain.
 
 
-def _edited(path: Path, statement: str, *values) -> None:
-    connection = sqlite3.connect(path)
-    with connection:
-        connection.execute(statement, values)
-    connection.close()
-
-
 @pytest.mark.parametrize("column", ["kind", "request", "charge", "body", "hash"])
-def test_an_edited_column_is_named_with_its_entry(tmp_path, column):
-    ledger = made(tmp_path)
+def test_an_edited_column_is_named_with_its_entry(where, column):
+    ledger = made(where)
     for count in range(4):
         release(TENTH, people(), ledger=ledger, request=f"r{count}")
     ledger.close()
-    value = 99 if column == "charge" else "x"
-    _edited(tmp_path / "people.ledger", f"UPDATE entries SET {column} = ? WHERE seq = 5", value)
+    value = {"charge": 99, "request": b"x"}.get(column, "x")
+    edited(where, f"UPDATE entries SET {column} = ? WHERE seq = 5", value)
     with pytest.raises(LedgerCorrupt) as found:
-        Ledger.open(tmp_path / "people.ledger")
+        Ledger.open(where)
     assert found.value.entry == 5
 
 
-def test_a_removed_entry_is_named(tmp_path):
-    ledger = made(tmp_path)
+def test_a_removed_entry_is_named(where):
+    ledger = made(where)
     for _ in range(4):
         release(TENTH, people(), ledger=ledger)
-    _edited(tmp_path / "people.ledger", "DELETE FROM entries WHERE seq = 4")
+    edited(where, "DELETE FROM entries WHERE seq = 4")
     with pytest.raises(LedgerCorrupt) as found:
         ledger.verify()
     assert found.value.entry == 4
 
 
-def test_a_rewritten_price_with_a_recomputed_chain_is_found_by_the_mark_or_the_catalogue(tmp_path):
-    ledger = made(tmp_path)
+def test_a_rewritten_price_with_a_recomputed_chain_is_found_by_the_mark_or_the_catalogue(where, tmp_path):
+    ledger = made(where)
     release(TENTH, people(), ledger=ledger)
     ledger.close()
-    path = tmp_path / "people.ledger"
     state, rows = State(), []
-    for row in rows_of(path):
+    for row in rows_of(where):
         body = {**json.loads(row[4]), "previous": state.hash}
         if body["kind"] == "charge":
             body["price"] = {"failure": 0, "pure": 1, "renyi": None}
         rows.append(row_of(state, body))
         advance(state, rows[-1])
     for row in rows:
-        _edited(
-            path, "UPDATE entries SET body = ?, hash = ? WHERE seq = ?", row.body.decode(), row.hash.decode(), row.seq
+        edited(
+            where, "UPDATE entries SET body = ?, hash = ? WHERE seq = ?", row.body.decode(), row.hash.decode(), row.seq
         )
-    forged = Ledger.open(path)
+    forged = Ledger.open(where)
     assert forged.rolled_back()
     with pytest.raises(LedgerRolledBack):
         release(TENTH, people(), ledger=forged)
-    elsewhere = Ledger.open(path, state_dir=tmp_path / "elsewhere")
+    elsewhere = Ledger.open(where, state_dir=tmp_path / "elsewhere")
     elsewhere.reconcile(adopt=True)
     with pytest.raises(LedgerCorrupt, match="price"):
         elsewhere.verify(CATALOGUE)
@@ -184,7 +177,7 @@ def test_files_that_are_no_ledgers_are_refused(tmp_path):
         (tmp_path / name).chmod(0o600)
         with pytest.raises(LedgerCorrupt):
             Ledger.open(tmp_path / name)
-    _edited(tmp_path / "other.db", "CREATE TABLE entries(x)")
+    edited(tmp_path / "other.db", "CREATE TABLE entries(x)")
     (tmp_path / "other.db").chmod(0o600)
     with pytest.raises(LedgerCorrupt):
         Ledger.open(tmp_path / "other.db")
@@ -311,8 +304,8 @@ def test_a_file_moved_over_an_open_ledger_is_noticed(tmp_path):
         release(TENTH, people(), ledger=ledger)
 
 
-def test_a_damaged_mark_is_refused_until_it_is_reconciled(tmp_path):
-    ledger = made(tmp_path)
+def test_a_damaged_mark_is_refused_until_it_is_reconciled(where, tmp_path):
+    ledger = made(where)
     for _ in range(3):
         release(TENTH, people(), ledger=ledger)
     mark = mark_file(tmp_path / "state", ledger.id).path
@@ -334,8 +327,8 @@ def test_a_damaged_mark_is_refused_until_it_is_reconciled(tmp_path):
     release(TENTH, people(), ledger=ledger)
 
 
-def test_a_mark_never_goes_down_and_a_ledger_without_its_mark_is_refused(tmp_path):
-    ledger = made(tmp_path)
+def test_a_mark_never_goes_down_and_a_ledger_without_its_mark_is_refused(where, tmp_path):
+    ledger = made(where)
     release(TENTH, people(), ledger=ledger)
     marks = mark_file(tmp_path / "state", ledger.id)
     high = marks.read()
@@ -362,8 +355,8 @@ def test_a_mark_never_goes_down_and_a_ledger_without_its_mark_is_refused(tmp_pat
     assert marks.read().spent.pure == 3 * 10**8
 
 
-def test_the_mark_is_written_before_the_mechanism_runs(tmp_path):
-    ledger = made(tmp_path)
+def test_the_mark_is_written_before_the_mechanism_runs(where, tmp_path):
+    ledger = made(where)
     marks = mark_file(tmp_path / "state", ledger.id)
     seen = []
 
@@ -371,7 +364,7 @@ def test_the_mark_is_written_before_the_mechanism_runs(tmp_path):
         __slots__ = ()
 
         def exact_sum(self, partial):
-            seen.append((marks.read().seq, len(rows_of(tmp_path / "people.ledger"))))
+            seen.append((marks.read().seq, len(rows_of(where))))
             return super().exact_sum(partial)
 
     with pytest.raises(Exception, match="the charge stays"):
@@ -379,8 +372,8 @@ def test_the_mark_is_written_before_the_mechanism_runs(tmp_path):
     assert seen == [(3, 3)]
 
 
-def test_a_mark_that_cannot_be_written_means_nothing_is_released(tmp_path):
-    ledger = made(tmp_path)
+def test_a_mark_that_cannot_be_written_means_nothing_is_released(where, tmp_path):
+    ledger = made(where)
     release(TENTH, people(), ledger=ledger)
     mark = mark_file(tmp_path / "state", ledger.id).path
     held = mark.read_bytes()
@@ -474,8 +467,8 @@ def test_log_and_mark_are_durable_before_the_mechanism_runs_and_the_answer_befor
 # Threads, processes, copies.
 
 
-def test_threads_share_one_ledger_and_one_budget(tmp_path):
-    ledger, table, outcomes = made(tmp_path), people(), []
+def test_threads_share_one_ledger_and_one_budget(where):
+    ledger, table, outcomes = made(where), people(), []
 
     def ask():
         try:
@@ -492,12 +485,12 @@ def test_threads_share_one_ledger_and_one_budget(tmp_path):
     assert (outcomes.count("answer"), outcomes.count("refused")) == (10, 5)
 
 
-def test_a_forked_child_spends_from_the_same_budget(tmp_path):
+def test_a_forked_child_spends_from_the_same_budget(where):
     code = (
         "import os; from discreet.ledger import Ledger; from discreet.release import release\n"
         "from discreet.errors import LedgerUnavailable; from discreet.guarantee import Budget\n"
         "from tests.ledger_doubles import *\n"
-        f"ledger = Ledger.create({str(tmp_path / 'people.ledger')!r}, Budget(1), people())\n"
+        f"ledger = Ledger.create({str(where)!r}, Budget(1), people())\n"
         "memory = Ledger.in_memory(Budget(1), people()); tenth = Pure(Fraction(1, 10))\n"
         "release(tenth, people(), ledger=ledger)\n"
         "child = os.fork()\n"
@@ -512,8 +505,8 @@ def test_a_forked_child_spends_from_the_same_budget(tmp_path):
     assert int(_python(code)) == 3 * 10**8
 
 
-def test_a_closed_ledger_opens_again_unless_it_was_in_memory(tmp_path):
-    ledger = made(tmp_path)
+def test_a_closed_ledger_opens_again_unless_it_was_in_memory(where):
+    ledger = made(where)
     ledger.close()
     release(TENTH, people(), ledger=ledger)
     memory = Ledger.in_memory(PURE, people())
@@ -522,16 +515,16 @@ def test_a_closed_ledger_opens_again_unless_it_was_in_memory(tmp_path):
         memory.spent()
 
 
-def test_a_turn_of_a_conversation_cannot_charge_the_ledger(tmp_path):
-    ledger = made(tmp_path)
+def test_a_turn_of_a_conversation_cannot_charge_the_ledger(where):
+    ledger = made(where)
     talk = converse(Guess(), people(), ledger=ledger)
     with turn(ledger, talk.charge), pytest.raises(LedgerUnavailable, match="turn"):
         release(TENTH, people(), ledger=ledger)
     assert ledger.spent().pure == 10**8
 
 
-def test_a_ledger_pickles_as_its_path_and_copies_as_itself(tmp_path):
-    ledger = made(tmp_path)
+def test_a_ledger_pickles_as_its_path_and_copies_as_itself(where):
+    ledger = made(where)
     again = pickle.loads(pickle.dumps(ledger))
     release(TENTH, people(), ledger=again)
     assert ledger.spent().pure == 10**8
@@ -540,18 +533,18 @@ def test_a_ledger_pickles_as_its_path_and_copies_as_itself(tmp_path):
         pickle.dumps(Ledger.in_memory(PURE, people()))
 
 
-def test_a_charge_of_a_process_that_is_gone_is_burned_on_opening(tmp_path):
-    made(tmp_path).close()
+def test_a_charge_of_a_process_that_is_gone_is_burned_on_opening(where):
+    made(where).close()
     code = (
         "import os; from discreet.ledger import Ledger; from discreet.release import release\n"
         "from tests.ledger_doubles import *\n"
         "class Dying(Pure):\n"
         "    def run(self, data, rng): os._exit(0)\n"
-        f"ledger = Ledger.open({str(tmp_path / 'people.ledger')!r})\n"
+        f"ledger = Ledger.open({str(where)!r})\n"
         "release(Dying(Fraction(1, 10)), people(), ledger=ledger, request='r')\n"
     )
     _python(code)
-    ledger = Ledger.open(tmp_path / "people.ledger")
+    ledger = Ledger.open(where)
     assert [entry["kind"] for entry in ledger.entries()][-2:] == ["charge", "burn"]
     assert ledger.spent().pure == 10**8
     with pytest.raises(ParameterError, match="interrupted"):

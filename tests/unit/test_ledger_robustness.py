@@ -33,12 +33,27 @@ from discreet.errors import (
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger, durable, store
 from discreet.ledger.mark import MarkFile, mark_file
-from discreet.ledger.state import LARGE, State, advance, chained, row_of
+from discreet.ledger.state import LARGE, State, advance, row_of
 from discreet.mechanisms import AboveThreshold, IsAbove, Laplace
 from discreet.query import Count, Histogram
 from discreet.release import converse, release, reopen
 from discreet.session import Session
-from tests.ledger_doubles import CATALOGUE, DOMAIN, MIXED, PURE, TENTH, Guess, Pure, fill, made, people, rows_of
+from tests.ledger_doubles import (
+    CATALOGUE,
+    DOMAIN,
+    MIXED,
+    PURE,
+    TENTH,
+    Guess,
+    Pure,
+    edited,
+    fill,
+    forge,
+    made,
+    people,
+    rows_of,
+    secret_of,
+)
 
 STRANGER = 65534
 forked = multiprocessing.get_context("fork")
@@ -285,10 +300,10 @@ def test_every_file_is_its_owners_alone_whatever_the_umask(tmp_path, umask):
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
-def test_an_edited_secret_ends_its_conversation(tmp_path):
-    ledger = made(tmp_path)
+def test_an_edited_secret_ends_its_conversation(where):
+    ledger = made(where)
     talk = converse(Guess(bound=10), people(), ledger=ledger)
-    secret = tmp_path / "people.ledger.secret"
+    secret = secret_of(ledger)
     held = json.loads(secret.read_text())
     ((key, state),) = held["states"].items()
     held["states"][key] = {**state, "secret": 10**6}
@@ -393,8 +408,8 @@ def test_rows_with_two_names_get_no_second_ledger(tmp_path):
 # Locks.
 
 
-def test_a_forked_child_does_not_keep_the_turn_of_its_parent(tmp_path):
-    ledger = made(tmp_path)
+def test_a_forked_child_does_not_keep_the_turn_of_its_parent(where):
+    ledger = made(where)
     with ledger.store.parts.turns.alone():
         child = forked.Process(target=time.sleep, args=(30,))
         child.start()
@@ -412,8 +427,8 @@ def test_a_forked_child_does_not_keep_the_turn_of_its_parent(tmp_path):
     assert turned == [True]
 
 
-def test_a_step_of_a_threshold_reads_the_rows_while_others_write(tmp_path):
-    ledger, other = made(tmp_path), None
+def test_a_step_of_a_threshold_reads_the_rows_while_others_write(where):
+    ledger, other = made(where), None
 
     class Slow(Table):
         __slots__ = ()
@@ -425,7 +440,7 @@ def test_a_step_of_a_threshold_reads_the_rows_while_others_write(tmp_path):
 
     table = Slow({"age": [30, 41, 52, 63, 74]}, DOMAIN, name="people")
     talk = converse(AboveThreshold(100, 100), table, ledger=ledger)
-    other = Ledger.open(tmp_path / "people.ledger")
+    other = Ledger.open(where)
     assert talk.ask(IsAbove(Count(), threshold=10**6)) is False
     assert kinds(ledger) == ["open", "facts", "charge", "charge", "answer"]
     assert talk.ask(IsAbove(Count(), threshold=-(10**6))) is True
@@ -434,8 +449,8 @@ def test_a_step_of_a_threshold_reads_the_rows_while_others_write(tmp_path):
     ledger.verify({**CATALOGUE, **OURS})
 
 
-def test_a_failure_while_the_rows_are_read_for_a_step_ends_the_conversation(tmp_path):
-    ledger = made(tmp_path)
+def test_a_failure_while_the_rows_are_read_for_a_step_ends_the_conversation(where):
+    ledger = made(where)
 
     class Broken(Table):
         __slots__ = ()
@@ -542,8 +557,8 @@ def rows_read(monkeypatch) -> list[int]:
     return seen
 
 
-def test_a_long_ledger_is_not_read_from_its_start(tmp_path, stored_often, monkeypatch):
-    ledger = made(tmp_path, Budget(100))
+def test_a_long_ledger_is_not_read_from_its_start(where, stored_often, monkeypatch):
+    ledger = made(where, Budget(100))
     ledger.allow("ana", share="1/3")
     for number in range(30):
         release(TENTH, people(), ledger=ledger, request=f"r{number}", allowance="ana" if number % 2 else None)
@@ -553,7 +568,7 @@ def test_a_long_ledger_is_not_read_from_its_start(tmp_path, stored_often, monkey
     spent, left = ledger.spent(), ledger.remaining(allowance="ana")
     ledger.close()
     seen = rows_read(monkeypatch)
-    again = Ledger.open(tmp_path / "people.ledger")
+    again = Ledger.open(where)
     assert len(seen) < 20
     assert (again.spent(), again.remaining(allowance="ana")) == (spent, left)
     assert release(TENTH, people(), ledger=again, request="r3").replayed  # long before what was read
@@ -563,33 +578,26 @@ def test_a_long_ledger_is_not_read_from_its_start(tmp_path, stored_often, monkey
     again.verify(CATALOGUE)
 
 
-def test_a_stored_state_that_no_entry_vouches_for_is_not_believed(tmp_path, stored_often, monkeypatch):
-    path = tmp_path / "people.ledger"
-    ledger = made(tmp_path)
+def test_a_stored_state_that_no_entry_vouches_for_is_not_believed(where, stored_often, monkeypatch):
+    ledger = made(where)
     for _ in range(8):
         release(TENTH, people(), ledger=ledger)
     ledger.close()
     for edit in (lambda stored: {**stored, "spent": {"renyi": 0, "pure": 0, "failure": 0}}, lambda stored: "[" * 10**5):
-        connection = sqlite3.connect(path)
-        with connection:
-            (text,) = connection.execute("SELECT text FROM kept WHERE name = 'fold'").fetchone()
-            edited = edit(json.loads(text))
-            edited = edited if isinstance(edited, str) else json.dumps(edited, sort_keys=True, separators=(",", ":"))
-            connection.execute("UPDATE kept SET text = ? WHERE name = 'fold'", (edited,))
-        connection.close()
-        opened = Ledger.open(path)
+        ((text,),) = edited(where, "SELECT text FROM kept WHERE name = 'fold'")
+        other = edit(json.loads(text))
+        other = other if isinstance(other, str) else json.dumps(other, sort_keys=True, separators=(",", ":"))
+        edited(where, "UPDATE kept SET text = ? WHERE name = 'fold'", other)
+        opened = Ledger.open(where)
         assert opened.spent().pure == 8 * 10**8
         opened.verify(CATALOGUE)
         opened.close()
-        connection = sqlite3.connect(path)
-        with connection:
-            connection.execute("UPDATE kept SET text = ? WHERE name = 'fold'", (text,))
-        connection.close()
+        edited(where, "UPDATE kept SET text = ? WHERE name = 'fold'", text)
 
 
-def test_verify_checks_every_stored_digest(tmp_path, stored_often):
+def test_verify_checks_every_stored_digest(where, stored_often):
     bodies: list[dict[str, Any]] = []
-    ledger = made(tmp_path)
+    ledger = made(where)
     for _ in range(8):
         release(TENTH, people(), ledger=ledger)
     for entry in ledger.entries():
@@ -605,8 +613,8 @@ def test_verify_checks_every_stored_digest(tmp_path, stored_often):
     advance(state, row_of(state, body))
 
 
-def test_a_mechanism_is_priced_once_however_often_it_was_charged(tmp_path, monkeypatch):
-    ledger = made(tmp_path)
+def test_a_mechanism_is_priced_once_however_often_it_was_charged(where, monkeypatch):
+    ledger = made(where)
     for _ in range(8):
         release(TENTH, people(), ledger=ledger)
     priced = []
@@ -616,8 +624,8 @@ def test_a_mechanism_is_priced_once_however_often_it_was_charged(tmp_path, monke
     assert len(priced) == 1
 
 
-def test_a_certificate_looks_at_few_entries(tmp_path, monkeypatch):
-    ledger = made(tmp_path, Budget(10))
+def test_a_certificate_looks_at_few_entries(where, monkeypatch):
+    ledger = made(where, Budget(10))
     for _ in range(40):
         got = release(TENTH, people(), ledger=ledger)
     seen = []
@@ -627,13 +635,13 @@ def test_a_certificate_looks_at_few_entries(tmp_path, monkeypatch):
     assert len(seen) < 10
 
 
-def test_a_long_answer_lies_beside_the_entries(tmp_path):
+def test_a_long_answer_lies_beside_the_entries(where):
     table = Table({"code": [5] * 20}, Domain(code=Number(0, 2**16, step=1)), name="codes")
-    ledger = Ledger.create(tmp_path / "codes.ledger", MIXED, table)
+    ledger = Ledger.create(where, MIXED, table)
     mechanism = Laplace(Histogram("code"), scale=40)
     got = release(mechanism, table, ledger=ledger, request="r")
-    assert max(len(row[4]) for row in rows_of(tmp_path / "codes.ledger")) < LARGE
-    again = release(mechanism, table, ledger=Ledger.open(tmp_path / "codes.ledger"), request="r")
+    assert max(len(row[4]) for row in rows_of(where)) < LARGE
+    again = release(mechanism, table, ledger=Ledger.open(where), request="r")
     assert again.replayed
     assert np.array_equal(again.value, got.value)
     ledger.verify(OURS)
@@ -645,11 +653,8 @@ def test_a_long_answer_lies_beside_the_entries(tmp_path):
     with pytest.raises(LedgerCorrupt, match="answer"):
         check(made_of_it, lines)
     ledger.close()
-    connection = sqlite3.connect(tmp_path / "codes.ledger")
-    with connection:
-        connection.execute("UPDATE held SET text = replace(text, '1', '2')")
-    connection.close()
-    damaged = Ledger.open(tmp_path / "codes.ledger")
+    edited(where, "UPDATE held SET text = replace(text, '1', '2') WHERE text != ''")
+    damaged = Ledger.open(where)
     with pytest.raises(LedgerCorrupt, match="answer"):
         damaged.verify(OURS)
     with pytest.raises(LedgerCorrupt, match="answer"):
@@ -659,8 +664,8 @@ def test_a_long_answer_lies_beside_the_entries(tmp_path):
 # What entries tell.
 
 
-def test_entries_do_not_tell_how_long_a_run_took(tmp_path):
-    ledger = made(tmp_path, now=lambda: "2026-11-16T12:34:56Z")
+def test_entries_do_not_tell_how_long_a_run_took(where):
+    ledger = made(where, now=lambda: "2026-11-16T12:34:56Z")
     release(TENTH, people(), ledger=ledger)
     talk = converse(Guess(bound=1), people(), ledger=ledger)
     assert talk.ask(5) is True
@@ -675,19 +680,6 @@ def test_entries_do_not_tell_how_long_a_run_took(tmp_path):
 # Hostile files.
 
 
-def forged(path: Path, seq: int, body: str, kind: str = "allow") -> None:
-    """Put an entry with a right hash behind the others."""
-    connection = sqlite3.connect(path)
-    with connection:
-        (last,) = connection.execute("SELECT hash FROM entries ORDER BY seq DESC LIMIT 1").fetchone()
-        body = body.replace("PREVIOUS", last)
-        columns = (seq, kind, None, None, body, chained(last, body.encode()))
-        connection.execute(
-            "INSERT INTO entries(seq, kind, request, charge, body, hash) VALUES (?, ?, ?, ?, ?, ?)", columns
-        )
-    connection.close()
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -696,23 +688,23 @@ def forged(path: Path, seq: int, body: str, kind: str = "allow") -> None:
     ],
     ids=["nested", "exponent"],
 )
-def test_an_entry_made_to_break_its_reader_is_damage(tmp_path, body):
-    made(tmp_path).close()
-    forged(tmp_path / "people.ledger", 3, body)
+def test_an_entry_made_to_break_its_reader_is_damage(where, body):
+    made(where).close()
+    forge(where, 3, body)
     with pytest.raises(LedgerCorrupt):
-        Ledger.open(tmp_path / "people.ledger")
+        Ledger.open(where)
 
 
-def test_an_entry_before_the_first_is_noticed_when_the_ledger_is_opened(tmp_path):
-    made(tmp_path).close()
-    forged(tmp_path / "people.ledger", -5, "{}")
+def test_an_entry_before_the_first_is_noticed_when_the_ledger_is_opened(where):
+    made(where).close()
+    forge(where, -5, "{}")
     with pytest.raises(LedgerCorrupt, match="entry -5"):
-        Ledger.open(tmp_path / "people.ledger")
+        Ledger.open(where)
 
 
-def test_a_second_ledger_cannot_take_the_id_of_the_first(tmp_path):
+def test_a_second_ledger_cannot_take_the_id_of_the_first(where):
     with pytest.raises(ParameterError, match="testing"):
-        Ledger.create(tmp_path / "people.ledger", PURE, people(), ledger_id="0" * 32)
+        Ledger.create(where, PURE, people(), ledger_id="0" * 32)
 
 
 def test_a_copy_in_a_folder_that_cannot_be_written_can_be_looked_at(tmp_path, monkeypatch):
@@ -769,11 +761,11 @@ def survey() -> Table:
 
 
 @pytest.mark.parametrize("question", ["SELECT COUNT(*) FROM survey WHERE age > 40", "SELECT MEDIAN(age) FROM survey"])
-def test_a_question_that_was_answered_waits_for_nobody(tmp_path, question):
+def test_a_question_that_was_answered_waits_for_nobody(where, question):
     table = survey()
-    ledger = Ledger.create(tmp_path / "survey.ledger", Budget(50, 1e-6), table)
+    ledger = Ledger.create(where, Budget(50, 1e-6), table)
     first = Session(table, ledger, alpha=0.1).ask(question)
-    with Ledger.open(tmp_path / "survey.ledger").store.parts.turns.alone():  # somebody else is being answered
+    with Ledger.open(where).store.parts.turns.alone():  # somebody else is being answered
         again: list[Any] = []
         asking = threading.Thread(
             target=lambda: again.append(Session(table, ledger, alpha=0.1).ask(question)), daemon=True
@@ -787,16 +779,16 @@ def asked_about(number: int) -> str:
     return f"SELECT COUNT(*) FROM survey WHERE age BETWEEN {number} AND {number + 40}"
 
 
-def test_a_session_does_not_read_a_long_ledger_from_its_start(tmp_path, monkeypatch):
+def test_a_session_does_not_read_a_long_ledger_from_its_start(where, monkeypatch):
     monkeypatch.setattr(transcript, "STORE_EVERY", 10)
     table = survey()
-    ledger = Ledger.create(tmp_path / "survey.ledger", Budget(50, 1e-6), table)
+    ledger = Ledger.create(where, Budget(50, 1e-6), table)
     session = Session(table, ledger, alpha=0.1)
     session.ask("SELECT age, COUNT(*) FROM survey GROUP BY age")
     session.answer_all(["SELECT sex, COUNT(*) FROM survey GROUP BY sex"], share="1/20")
     said = {number: session.ask(asked_about(number)) for number in range(40)}
     ledger.close()
-    fresh, whole = Ledger.open(tmp_path / "survey.ledger"), Ledger.open(tmp_path / "survey.ledger")
+    fresh, whole = Ledger.open(where), Ledger.open(where)
     read: list[int] = []
     honest = Transcript._read_said
     monkeypatch.setattr(Transcript, "_read_said", lambda self, body: (read.append(body["seq"]), honest(self, body))[1])
@@ -816,22 +808,17 @@ def test_a_session_does_not_read_a_long_ledger_from_its_start(tmp_path, monkeypa
     assert len(one.measured) >= 2
 
 
-def test_a_damaged_store_of_a_session_is_no_store(tmp_path, monkeypatch):
+def test_a_damaged_store_of_a_session_is_no_store(where, monkeypatch):
     monkeypatch.setattr(transcript, "STORE_EVERY", 5)
     table = survey()
-    ledger = Ledger.create(tmp_path / "survey.ledger", Budget(50, 1e-6), table)
+    ledger = Ledger.create(where, Budget(50, 1e-6), table)
     session = Session(table, ledger, alpha=0.1)
     session.ask("SELECT age, COUNT(*) FROM survey GROUP BY age")
     expected = [session.ask(asked_about(number)).value for number in range(10)]
     ledger.close()
-    connection = sqlite3.connect(tmp_path / "survey.ledger")
-    with connection:
-        changed = connection.execute(
-            "UPDATE kept SET text = replace(text, '\"seq\":', '\"seq\":1') WHERE name != 'fold'"
-        )
-        assert changed.rowcount == 1
-    connection.close()
-    again = Session(table, Ledger.open(tmp_path / "survey.ledger"), alpha=0.1)
+    assert len(edited(where, "SELECT name FROM kept WHERE name != 'fold'")) == 1
+    edited(where, "UPDATE kept SET text = replace(text, '\"seq\":', '\"seq\":1') WHERE name != 'fold'")
+    again = Session(table, Ledger.open(where), alpha=0.1)
     assert [again.ask(asked_about(number)).value for number in range(10)] == expected
     assert again._answers.transcript._stored == 0 or again._answers.transcript._seen > 10
 

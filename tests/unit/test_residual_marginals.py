@@ -201,6 +201,15 @@ def test_the_fine_law_reaches_as_far_as_the_normal_one_and_never_further_than_ch
     assert fine.reach(math.log(0.025)) == 20
 
 
+def test_a_measured_table_is_in_whole_units():
+    """What the description of a release is measured by, for bounds about a population."""
+    mechanism, table = made([("a", "b"), ("b", "d")]), a_table()
+    for part, value in zip(mechanism.residual_parts, mechanism.run(table, SeededRng(4)), strict=True):
+        steps = part.measured(value, table.facts).value / part.measured(value, table.facts).unit
+        assert np.abs(steps - np.rint(steps)).max() < 1e-3
+        assert np.abs(steps).max() > 1000
+
+
 # The best scales.
 
 

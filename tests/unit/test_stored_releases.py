@@ -40,9 +40,9 @@ def people(**columns) -> dp.Table:
 
 
 @pytest.fixture
-def path(tmp_path):
-    dp.Ledger.create(tmp_path / "people.ledger", dp.Budget(20, "1e-6"), people()).close()
-    return tmp_path / "people.ledger"
+def path(where):
+    dp.Ledger.create(where, dp.Budget(20, "1e-6"), people()).close()
+    return where
 
 
 def spent(path):

@@ -246,9 +246,9 @@ def _padded(scopes: Sequence[Scope], length: int) -> list[Scope | None]:
 
 def chosen_tables(facts: Facts, *, funds: Funds, kind: str) -> ChosenTables:
     """The release for all columns that can be listed, with the least noise that is admitted."""
-    columns = [name for name, size in listed_sizes(facts.domain).items() if size <= LIMIT]
+    columns = [name for name, size in listed_sizes(facts.domain).items() if 1 < size <= LIMIT]
     if not columns:
-        raise ParameterError("no column has values that can be listed: there is nothing to measure for synthetic rows")
+        raise ParameterError("no column has several values that can be listed: there is nothing to measure for rows")
     more = min(2 * len(columns), _TRIPLES) if len(columns) > 2 else 0
     return calibrate(
         lambda noise: ChosenTables(columns, noise, _RATES[kind] / noise, more, kind), funds=funds, facts=facts

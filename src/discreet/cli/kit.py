@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeGuard
 
 import click
 
@@ -26,11 +26,22 @@ from discreet.describe import one_line as one_line
 from discreet.errors import BudgetExceeded, SchemaError, UnsupportedQuery
 from discreet.errors import DiscreetError as DiscreetError
 from discreet.errors import ParameterError as ParameterError
+from discreet.ledger import Address
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class _LedgerPlace(click.Path):
+    """A file, or the address of a ledger in PostgreSQL."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return Address.read(value) if type(value) is str and "://" in value else super().convert(value, param, ctx)
+
+
+LEDGER = _LedgerPlace(dir_okay=False, path_type=Path)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -57,7 +68,9 @@ def together(*options: Decorator) -> Decorator:
 table_options = together(
     click.argument("schema", type=FILE),
     click.option("--data", "data_path", type=FILE, help="File of rows, instead of the one in the schema."),
-    click.option("--ledger", "ledger_path", type=FILE, help="Ledger file, instead of the one in the schema."),
+    click.option(
+        "--ledger", "ledger_path", type=LEDGER, help="Ledger file or address, instead of the one in the schema."
+    ),
     click.option("--rehearse", is_flag=True, help="Use synthetic rows and a separate ledger; spends nothing."),
     JSON,
 )
@@ -118,7 +131,7 @@ class OpenTable:
         path: Path,
         *,
         data_path: Path | None,
-        ledger_path: Path | None,
+        ledger_path: Path | Address | None,
         rehearse: bool,
         as_json: bool,
         allowance: str | None = None,
@@ -135,9 +148,10 @@ class OpenTable:
         if where is None:
             raise ParameterError('which ledger? Add ledger = "people.ledger" to the schema, or give --ledger')
         if rehearse:
-            table, ledger = _rehearsal(schema, where, output, allowance)
+            beside = where if isinstance(where, Path) else path
+            table, ledger = _rehearsal(schema, where, beside, output, allowance)
         else:
-            if not where.exists():
+            if not dp.Ledger.exists(where):
                 from discreet.ledger import sidecar_path
 
                 begin = f"there is no ledger at {where.name}"
@@ -157,15 +171,20 @@ class OpenTable:
         return OpenTable(schema, table, ledger, output, allowance)
 
 
-def _rehearsal(schema: dp.Schema, real: Path, output: Output, allowance: str | None) -> tuple[Any, dp.Ledger]:
-    """Made-up rows and their ledger: as many people and as much budget as the real ones have, if that is known."""
+def _rehearsal(
+    schema: dp.Schema, real: Path | Address, beside: Path, output: Output, allowance: str | None
+) -> tuple[Any, dp.Ledger]:
+    """Made-up rows and their ledger: as many people and as much budget as the real ones have, if that is known.
+
+    beside  the file of the real ledger; if that is in a database, the schema
+    """
     from discreet.rehearsal import PEOPLE
 
-    known = dp.Ledger.open(real, look=True) if real.exists() else None
+    known = dp.Ledger.open(real, look=True) if dp.Ledger.exists(real) else None
     budget = dp.Budget(1, "1e-6") if known is None else known.budget
     people = schema.size or (known and known.facts and known.facts.size) or PEOPLE
     table = schema.rehearsal(people)
-    where = real.with_name(f"{real.stem}.rehearsal.ledger")
+    where = beside.with_name(f"{beside.stem}.rehearsal.ledger")
     if where.exists():
         ledger = dp.Ledger.open(where)
     else:
@@ -183,13 +202,17 @@ def _rehearsal(schema: dp.Schema, real: Path, output: Output, allowance: str | N
     return table, ledger
 
 
-def ledger_at(path: Path) -> dp.Ledger:
-    """The ledger in this file, or the one that this schema names."""
-    return dp.Ledger.open(schema_at(path)[1] if path.suffix.lower() == ".toml" else path)
+def is_schema(path: Path | Address) -> TypeGuard[Path]:
+    return isinstance(path, Path) and path.suffix.lower() == ".toml"
 
 
-def schema_at(path: Path) -> tuple[dp.Schema, Path]:
-    """The schema in this file, and the file of the ledger that it must name."""
+def ledger_at(path: Path | Address) -> dp.Ledger:
+    """The ledger in this file or at this address, or the one that this schema names."""
+    return dp.Ledger.open(schema_at(path)[1] if is_schema(path) else path)
+
+
+def schema_at(path: Path) -> tuple[dp.Schema, Path | Address]:
+    """The schema in this file, and the ledger that it must name."""
     schema = dp.Schema.read(path)
     if schema.ledger is None:
         raise ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')

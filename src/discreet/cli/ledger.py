@@ -1,6 +1,6 @@
-"""`discreet ledger create | show | allow | verify | certificate | reconcile | export`: the owner's work.
+"""The owner's work: `discreet ledger` create, init-postgres, show, allow, verify, certificate, reconcile and export.
 
-PATH is a ledger's file, or a .toml schema that names one. `ledger_show` shows a ledger.
+PATH is a ledger's file or its address in PostgreSQL, or a .toml schema that names one. `ledger_show` shows a ledger.
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ import click
 
 import discreet as dp
 from discreet.cli.files import read_text, write_new
-from discreet.cli.kit import FILE, JSON, Command, Output, ParameterError, ledger_at, one_line, schema_at
+from discreet.cli.kit import (
+    FILE,
+    JSON,
+    LEDGER,
+    Command,
+    Output,
+    ParameterError,
+    is_schema,
+    ledger_at,
+    one_line,
+    schema_at,
+)
+from discreet.ledger import Address
 
 _LARGE_EPSILON = 10
 
@@ -28,7 +40,7 @@ def ledger() -> None:
     """The budget of one table: what was promised, what is spent, what is left.
 
     A ledger is charged, durably, before anything is computed. Its promise (epsilon, delta) covers everything that is
-    ever released through it, by any analyst. PATH is a ledger's file, or a .toml schema that names one.
+    ever released through it, by any analyst. PATH is a ledger's file or address, or a .toml schema that names one.
 
     \b
         discreet ledger show people.toml
@@ -38,7 +50,7 @@ def ledger() -> None:
 
 
 @ledger.command()
-@click.argument("path", type=FILE)
+@click.argument("path", type=LEDGER)
 @click.option("--epsilon", required=True, help="The promise: 1 is usual, above 10 promises little.")
 @click.option(
     "--delta", default="0", show_default=True, help="Probability with which the promise may fail: 1e-6, or 0."
@@ -51,8 +63,8 @@ def ledger() -> None:
 @click.option("--rows-per-unit", type=int, help="With --unit: maximum number of rows used per person.")
 @click.option("--size", type=int, help="Without a schema, replace-one: the public number of persons.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation prompt when the promise is weak.")
-def create(path: Path, epsilon: str, delta: str, yes: bool, **given: Any) -> None:
-    """Make a ledger in a new file. Everything here is permanent.
+def create(path: Path | Address, epsilon: str, delta: str, yes: bool, **given: Any) -> None:
+    """Make a ledger in a new file, or in PostgreSQL. Everything here is permanent.
 
     With a schema, PATH.toml, the ledger is the one it names, and the table is read once, so that its declaration and
     its file are bound to this ledger too. For example:
@@ -60,16 +72,19 @@ def create(path: Path, epsilon: str, delta: str, yes: bool, **given: Any) -> Non
     \b
         discreet ledger create years.toml --epsilon 1 --delta 1e-6
         discreet ledger create other.ledger --epsilon 0.5 --name patients --neighbours add-remove
+
+    An address, postgresql://HOST/DATABASE?ledger=NAME, may stand wherever a ledger's file may: in the schema, or as
+    PATH. The database needs `discreet ledger init-postgres` first.
     """
     budget, output = dp.Budget(epsilon, delta), Output()
     names = ("name", "neighbours", "unit", "rows_per_unit", "size")
     name, neighbours, unit, rows, size = (given[each] for each in names)
-    if path.suffix.lower() == ".toml":
+    if is_schema(path):
         extra = [f"--{each.replace('_', '-')}" for each in names if given[each] is not None]
         if extra:
             raise ParameterError(f"{path.name} says that already: leave out {' and '.join(extra)}")
         schema, where = schema_at(path)
-        if where.exists():
+        if dp.Ledger.exists(where):
             raise ParameterError(f"{where.name} exists already: `discreet ledger show {path}` shows what is left of it")
         with output.working("reading the rows"):
             table = schema.table()
@@ -94,6 +109,27 @@ def create(path: Path, epsilon: str, delta: str, yes: bool, **given: Any) -> Non
         output.say(f"What epsilon {dp.exact.shown(budget.epsilon)} means: {odds(budget)}")
 
 
+@ledger.command("init-postgres")
+@click.argument("address")
+@click.option("--sql", is_flag=True, help="Print the statements instead of running them.")
+def init_postgres(address: str, sql: bool) -> None:
+    """Make the tables for ledgers in a PostgreSQL database, once, as its owner.
+
+    ADDRESS is postgresql://HOST/DATABASE, without a password: libpq finds it in ~/.pgpass, PGPASSFILE or PGPASSWORD.
+    Entries can be added and never changed. Accounts get the rights of a role: discreet_writer to release,
+    discreet_auditor to look. Running it again changes nothing.
+    """
+    from discreet.ledger import postgres
+
+    if sql:
+        click.echo(postgres.SCHEMA.strip())
+        return
+    named = address if "ledger=" in address else f"{address}{'&' if '?' in address else '?'}ledger=any"
+    postgres.init_postgres(Address.read(named).server)
+    roles = f"GRANT {postgres.WRITER} TO an account that releases, {postgres.AUDITOR} TO one that only looks"
+    Output().say(f"the tables for ledgers are there; {roles}")
+
+
 def _confirm(budget: dp.Budget, size: int | None, yes: bool) -> None:
     """Ask for confirmation of a weak promise, unless --yes."""
     epsilon, delta = dp.exact.shown(budget.epsilon), dp.exact.shown(budget.delta)
@@ -113,10 +149,10 @@ def odds(budget: dp.Budget) -> str:
 
 
 @ledger.command()
-@click.argument("path", type=FILE)
+@click.argument("path", type=LEDGER)
 @click.option("--all", "everything", is_flag=True, help="All charges and answers, not only the last ones.")
 @JSON
-def show(path: Path, everything: bool, as_json: bool) -> None:
+def show(path: Path | Address, everything: bool, as_json: bool) -> None:
     """What is promised, spent and left, and what was asked last.
 
     \b
@@ -134,10 +170,10 @@ def show(path: Path, everything: bool, as_json: bool) -> None:
 
 
 @ledger.command()
-@click.argument("path", type=FILE)
+@click.argument("path", type=LEDGER)
 @click.argument("name")
 @click.option("--share", required=True, help="Share of the budget, as 1/4 or 0.25.")
-def allow(path: Path, name: str, share: str) -> None:
+def allow(path: Path | Address, name: str, share: str) -> None:
     """Give an analyst a share of the budget: charges made in that name stop there.
 
     For fairness only. The promise to the people in the table is the whole budget, and shares may add up to more than
@@ -152,10 +188,10 @@ def allow(path: Path, name: str, share: str) -> None:
 
 
 @ledger.command()
-@click.argument("path", type=FILE, required=False)
+@click.argument("path", type=LEDGER, required=False)
 @click.option("--certificate", "certificate_path", type=FILE, help="Check this certificate too, every field of it.")
 @click.option("--export", "export_path", type=FILE, help="Instead of PATH: against the output of `ledger export`.")
-def verify(path: Path | None, certificate_path: Path | None, export_path: Path | None) -> None:
+def verify(path: Path | Address | None, certificate_path: Path | None, export_path: Path | None) -> None:
     """Check every entry, every sum, every price and the high-water mark; or a certificate, field by field.
 
     A certificate: `discreet ledger verify people.toml --certificate count.json`; without the ledger it is checked
@@ -186,11 +222,11 @@ def verify(path: Path | None, certificate_path: Path | None, export_path: Path |
 
 
 @ledger.command()
-@click.argument("path", type=FILE)
+@click.argument("path", type=LEDGER)
 @click.argument("entry", type=int)
 @click.option("--out", type=FILE, help="Write here; without it the certificate is printed.")
 @click.option("--with-answer", is_flag=True, help="Put the released answer in it too, not only its digest.")
-def certificate(path: Path, entry: int, out: Path | None, with_answer: bool) -> None:
+def certificate(path: Path | Address, entry: int, out: Path | None, with_answer: bool) -> None:
     """A certificate of one entry: what was released, by which mechanism, what is promised, and what is not.
 
     ENTRY is the number that `ledger show` has for a charge, or for an answer of a session. It holds what was asked,
@@ -208,10 +244,10 @@ def certificate(path: Path, entry: int, out: Path | None, with_answer: bool) -> 
 
 
 @ledger.command()
-@click.argument("path", type=FILE)
+@click.argument("path", type=LEDGER)
 @click.option("--adopt", is_flag=True, help="Confirm that this is the newest copy, where no readable mark proves it.")
 @click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
-def reconcile(path: Path, adopt: bool, yes: bool) -> None:
+def reconcile(path: Path | Address, adopt: bool, yes: bool) -> None:
     """Accept a ledger that its high-water mark contradicts, counting as spent all that the mark proves.
 
     All open conversations end. A ledger that was moved here, or whose mark is damaged, has nothing to prove what it
@@ -233,10 +269,10 @@ def reconcile(path: Path, adopt: bool, yes: bool) -> None:
 
 
 @ledger.command()
-@click.argument("path", type=FILE)
+@click.argument("path", type=LEDGER)
 @click.option("--everything", is_flag=True, help="Also memos, request ids, who asked, and the queries.")
 @click.option("--out", type=FILE, help="Write here, into a new file; without it the lines are printed.")
-def export(path: Path, everything: bool, out: Path | None) -> None:
+def export(path: Path | Address, everything: bool, out: Path | None) -> None:
     """Every entry as a line of JSON: prices and released answers, never rows.
 
     Without --everything, what was asked is left out: memos, questions, and the columns and values inside mechanisms.
@@ -258,5 +294,5 @@ def _output(book: dp.Ledger) -> Output:
     return Output(rehearsal=book.identity.rehearsal)
 
 
-def _name(book: dp.Ledger, path: Path) -> str:
+def _name(book: dp.Ledger, path: Path | Address) -> str:
     return path.name if book.path is None else book.path.name

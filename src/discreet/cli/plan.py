@@ -185,7 +185,7 @@ def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers:
     if share is not None and delta is not None:
         raise ParameterError("--delta goes with --epsilon; a share is of the ledger's own epsilon and delta")
     where = schema and schema.ledger
-    ledger = dp.Ledger.open(where) if where and where.exists() else None
+    ledger = dp.Ledger.open(where) if where and dp.Ledger.exists(where) else None
     relation, rows = options["neighbours"], options["rows_per_unit"]
     stated = None if relation is None and rows is None else dp.Neighbours(relation or "replace-one", rows or 1)
     size = size or (None if schema is None else schema.size)

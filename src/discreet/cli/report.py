@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import discreet as dp
-from discreet.cli.kit import FILE, JSON, Command, Output, ParameterError, ledger_at, one_line
+from discreet.cli.kit import FILE, JSON, LEDGER, Command, Output, ParameterError, is_schema, ledger_at, one_line
 from discreet.cli.ledger_show import charges
 from discreet.cli.price_view import cost
+from discreet.ledger import Address
 
 if TYPE_CHECKING:
     from discreet.report import Part
@@ -19,12 +20,12 @@ _MOST_CHARGES = 500
 
 
 @click.command(cls=Command)
-@click.argument("path", metavar="LEDGER_OR_SCHEMA", type=FILE)
+@click.argument("path", metavar="LEDGER_OR_SCHEMA", type=LEDGER)
 @click.option("--out", type=FILE, default=Path("report.html"), show_default=True, help="The page to write.")
 @click.option("--force", is_flag=True, help="Overwrite an existing page.")
 @click.option("--everything", is_flag=True, help="Also memos and what was asked, which the page leaves out otherwise.")
 @JSON
-def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) -> None:
+def report(path: Path | Address, out: Path, force: bool, everything: bool, as_json: bool) -> None:
     """Write a page about a ledger: what is promised to whom, what is spent, what is left.
 
     The page is one file that needs neither network nor scripts, with plots and all their numbers, to be shown to the
@@ -55,9 +56,9 @@ def report(path: Path, out: Path, force: bool, everything: bool, as_json: bool) 
     output.result({"page": str(out), "plots": plots, "used": float(used), "head": last["hash"]})
 
 
-def _protects(path: Path, book: dp.Ledger) -> str:
+def _protects(path: Path | Address, book: dp.Ledger) -> str:
     """Who is protected from what: as the schema says, or as the ledger knows it."""
-    if path.suffix.lower() == ".toml":
+    if is_schema(path):
         return dp.Schema.read(path).protects()
     who, facts = book.identity, book.facts
     if facts is None:

@@ -1,6 +1,7 @@
 """The ledger: an append-only, hash-chained, durable record of every charge against one table of people.
 
     ledger = Ledger.create("people.ledger", Budget(1, 1e-6), table)     # or Ledger.open, Ledger.in_memory
+    ledger = Ledger.open("postgresql://ledgers.example/discreet?ledger=people")
     ledger.spent(), ledger.remaining(), ledger.admits(mechanism)
 
 Creating a ledger fixes the relation, one Renyi order, the caps of two books (Renyi at that order, pure epsilon) and a
@@ -16,9 +17,10 @@ are no refunds. The parts:
     opening.py    what opening fixes                      answer_codec.py  answers as text
     state.py      what the entries add up to
     store.py      transactions: the rules that all places of entries share
-    place.py      what a ledger needs of its environment; the files below are one such environment
+    place.py      what a ledger needs of its environment; there are two, a file and a database
     local.py      the parts on this machine: session lock, secrets
-    sqlite.py     where entries lie                       mark.py          how far the ledger had come, and whose turn
+    sqlite.py     entries in a file                       postgres.py      entries in a database, for several processes
+    address.py    where a ledger in a database is         mark.py          how far the ledger had come, and whose turn
     process.py    which process still runs                sidecar.py       which ledger a file of rows belongs to
     durable.py    files that survive a power cut, and locks
 
@@ -27,6 +29,7 @@ a membership test. For tables read from a file the sidecar prevents a second led
 can know.
 """
 
+from discreet.ledger.address import Address, place_of
 from discreet.ledger.answer_codec import decode, encode
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.mark import state_directory

@@ -254,7 +254,10 @@ def conversation_charge(ledger: Ledger, entry: int) -> Body:
 def _finish(ledger: Ledger, kind: str, receipt: Receipt, fields: Body) -> None:
     try:
         with ledger.store.writing(marked=False) as writer:
-            writer.append(kind, {"charge": receipt.entry, **fields})
+            if receipt.entry in writer.state.pending or receipt.entry in writer.state.conversations:
+                writer.append(kind, {"charge": receipt.entry, **fields})
+            elif kind == "answer":  # another host took this process for gone
+                raise LedgerUnavailable(f"the charge of entry {receipt.entry} was burned meanwhile; nothing is given")
     except BaseException:
         ledger.store.abandon(receipt.entry, receipt.hash)
         raise

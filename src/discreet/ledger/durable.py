@@ -152,13 +152,21 @@ def sync_path(path: Path) -> None:
         os.close(descriptor)
 
 
-@contextlib.contextmanager
-def os_errors(trouble: str) -> Iterator[None]:
+class os_errors:  # noqa: N801 - it is used as a function is; a class costs a charge less than a generator
     """An error of the system as ours: "<trouble>: <why>"."""
-    try:
-        yield
-    except OSError as error:
-        raise LedgerUnavailable(f"{trouble}: {error.strerror}") from None
+
+    __slots__ = ("_trouble",)
+
+    def __init__(self, trouble: str) -> None:
+        self._trouble = trouble
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        match error:
+            case OSError():
+                raise LedgerUnavailable(f"{self._trouble}: {error.strerror}") from None
 
 
 @contextlib.contextmanager

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -38,14 +36,15 @@ from discreet.core import (
     spent_books,
 )
 from discreet.data import AnyNumber, Bits, Category, Dataset, Domain, Facts, Identity, Number, Vector, Whole
-from discreet.ledger.durable import os_errors, remove
-from discreet.ledger.local import file_parts, memory_parts
-from discreet.ledger.mark import mark_file, state_directory
+from discreet.ledger.address import Address, place_of
+from discreet.ledger.durable import os_errors
+from discreet.ledger.local import FileSite, memory_parts
+from discreet.ledger.mark import state_directory
 from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
+from discreet.ledger.place import Site
 from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar_path
-from discreet.ledger.sqlite import SqlitePlace, copied
 from discreet.ledger.state import AllowanceUse, Body, Header, State, price_from, price_record
-from discreet.ledger.store import Store, mark_of, new_witness, utc_now
+from discreet.ledger.store import Store, new_witness, utc_now
 from discreet.mechanisms import Conversation, Mechanism
 
 _FACTS_CLASSES: dict[str, type] = {
@@ -70,7 +69,7 @@ class Ledger:
 
     @staticmethod
     def create(
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Address,
         budget: Budget,
         table: Dataset | Identity,
         *,
@@ -81,8 +80,9 @@ class Ledger:
         ledger_id: str | None = None,
         now: Callable[[], str] = utc_now,
     ) -> Ledger:
-        """A new ledger in a new file, for a table, or for its identity alone (facts come with the first release).
+        """A new ledger, for a table, or for its identity alone (facts come with the first release).
 
+        path           a new file, or an address: postgresql://HOST/DATABASE?ledger=NAME
         testing        accepts seeded randomness and planted mutants; the ledger says NOT PRIVATE wherever it appears
         failure_share  the part of delta that is kept for mechanisms that hold outside an event of small probability
         size           with an identity: the public number of persons, if it is to be fixed now
@@ -90,20 +90,20 @@ class Ledger:
         opening = opening_body(
             budget, table, testing=testing, failure_share=failure_share, size=size, ledger_id=ledger_id
         )
-        where, source, marks = Path(os.path.realpath(path)), source_of(table), state_directory(state_dir)
-        if where.exists():
-            raise ParameterError(f"{where.name} exists already; Ledger.open opens a ledger")
+        site, source = site_of(path, state_dir), source_of(table)
+        if site.exists():
+            raise ParameterError(f"{site.where.name} exists already; Ledger.open opens a ledger")
         if source is not None:
             require_unclaimed(source)
-        _build(where, opening, table, marks, now)
-        made = Ledger(Store(file_parts(where, marks), now=now))
+        site.build(opening, table, now)
+        made = Ledger(Store(site.parts(), now=now))
         if source is not None:
             try:
                 claim(source, made.id)
             except BaseException:  # the disk failed, or another ledger was made for these rows at the same moment
                 made.close()
                 if disown(source, made.id):
-                    remove(where)
+                    site.discard()
                 raise
         return made
 
@@ -117,30 +117,33 @@ class Ledger:
         if source is not None and sidecar_path(source).exists():
             raise LedgerMismatch(f"{source.name} has a ledger already: open that one")
         store = Store(memory_parts())
-        write_opening(store, opening, table, witness=None)
+        write_opening(store, opening, table, marks=None)
         return Ledger(store)
 
     @staticmethod
     def open(
-        path: str | os.PathLike[str], *, state_dir: str | os.PathLike[str] | None = None, look: bool = False
+        path: str | os.PathLike[str] | Address, *, state_dir: str | os.PathLike[str] | None = None, look: bool = False
     ) -> Ledger:
-        """The ledger in this file, after checking every entry; charges of processes that are gone are burned.
+        """The ledger in this file or at this address; charges of processes that are gone are burned.
 
         A ledger behind its mark opens, so that it can be looked at and reconciled, but refuses to be charged.
 
         look  only look: nothing is written now, not even that
         """
-        where = Path(os.path.realpath(path))
-        with os_errors(f"{where.name} cannot be opened"):
-            if not where.is_file():
-                raise ParameterError(f"there is no ledger at {where.name}")
-        parts = file_parts(where, state_directory(state_dir))
-        if look and not os.access(where.parent, os.W_OK):
-            parts = replace(parts, place=copied(where))
+        site = site_of(path, state_dir)
+        with os_errors(f"{site.where.name} cannot be opened"):
+            if not site.exists():
+                raise ParameterError(f"there is no ledger at {site.where.name}")
+        parts = site.parts(look=look)
         ledger = Ledger(Store(parts))
-        if not look and not ledger.rolled_back():
+        if not look and not ledger.rolled_back() and parts.place.writable:
             ledger.store.burn_orphans()
         return ledger
+
+    @staticmethod
+    def exists(path: str | os.PathLike[str] | Address) -> bool:
+        """Whether there is a ledger in this file or at this address."""
+        return site_of(path, None).exists()
 
     def close(self) -> None:
         """Close the file; the next use opens it again. A ledger in memory is lost."""
@@ -155,8 +158,8 @@ class Ledger:
     # Looking.
 
     @property
-    def path(self) -> Path | None:
-        """The ledger's file; None in memory."""
+    def path(self) -> Path | Address | None:
+        """The ledger's file, or its address in PostgreSQL; None in memory."""
         return self.store.parts.path
 
     @property
@@ -401,20 +404,14 @@ class Ledger:
         return self._known_facts[facts_hash]
 
 
-def _build(where: Path, opening: Body, table: Dataset | Identity, marks: Path, now: Callable[[], str]) -> None:
-    """Make a whole ledger with its mark under a name that no reader looks for; then give it its own name."""
-    place = SqlitePlace(where.with_name(f".{where.name}.{secrets.token_hex(8)}.new"))
-    place.create()
-    try:
-        witness = opening["id"][:16]
-        store = Store(replace(file_parts(where, marks), place=place), now=now)
-        write_opening(store, opening, table, witness=witness)
-        with store.reading() as state:
-            mark_file(marks, opening["id"]).write_first(mark_of(state, witness))
-        place.publish(where)
-    except BaseException:
-        place.discard()
-        raise
+def site_of(path: str | os.PathLike[str] | Address, state_dir: str | os.PathLike[str] | None) -> Site:
+    """Where a ledger is or will be, and the directory of its mark."""
+    where, marks = place_of(path), state_directory(state_dir)
+    if isinstance(where, Path):
+        return FileSite(where, marks)
+    from discreet.ledger.postgres import PostgresSite
+
+    return PostgresSite(where, marks)
 
 
 def _redacted(body: Body) -> Body:

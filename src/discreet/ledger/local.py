@@ -20,32 +20,73 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from glob import escape
 from pathlib import Path
 
 from discreet.core import Json, LedgerUnavailable, canonical, digest
+from discreet.data import Dataset, Identity
 from discreet.ledger.durable import FileLock, read_own, remove, replace_file
 from discreet.ledger.mark import mark_file
+from discreet.ledger.opening import write_opening
 from discreet.ledger.place import Parts
 from discreet.ledger.process import LocalProcesses
-from discreet.ledger.sqlite import SqlitePlace
+from discreet.ledger.sqlite import SqlitePlace, copied
+from discreet.ledger.state import Body
+from discreet.ledger.store import Store
 
 _PATIENCE = 300.0  # seconds: another session may be fitting a large hypothesis
 
 
-def file_parts(path: Path, state_dir: Path) -> Parts:
-    """A ledger in this file, with its mark in this directory."""
-    mark = partial(mark_file, state_dir)
-    return Parts(SqlitePlace(path), mark, LocalProcesses(), FileTurns(path), SecretFile(path), path, state_dir)
+@dataclass(frozen=True, slots=True)
+class FileSite:
+    """A file, with its mark in a directory, as `place.Site`."""
+
+    where: Path
+    state_dir: Path
+
+    def exists(self) -> bool:
+        return self.where.exists()
+
+    def parts(self, *, look: bool = False) -> Parts:
+        """The ledger in this file; to look at it in a read-only folder, a copy of it."""
+        path = self.where
+        place = copied(path) if look and not os.access(path.parent, os.W_OK) else SqlitePlace(path)
+        return Parts(
+            place=place,
+            witness=partial(mark_file, self.state_dir),
+            alive=LocalProcesses(),
+            turns=FileTurns(path),
+            secrets=lambda _: SecretFile(path),
+            path=path,
+            state_dir=self.state_dir,
+        )
+
+    def build(self, opening: Body, table: Dataset | Identity, now: Callable[[], str]) -> None:
+        """Make a whole ledger with its mark under a name that no reader looks for; then give it its own name."""
+        place = SqlitePlace(self.where.with_name(f".{self.where.name}.{secrets.token_hex(8)}.new"))
+        place.create()
+        try:
+            store = Store(replace(self.parts(), place=place), now=now)
+            write_opening(store, opening, table, marks=mark_file(self.state_dir, opening["id"]))
+            place.publish(self.where)
+        except BaseException:
+            place.discard()
+            raise
+
+    def discard(self) -> None:
+        remove(self.where)
 
 
 def memory_parts() -> Parts:
     """A ledger that lives as long as this process."""
     place = SqlitePlace(None)
     place.create()
-    return Parts(place, lambda ledger_id: None, LocalProcesses(), FileTurns(None), SecretFile(None))
+    return Parts(place, lambda _: None, LocalProcesses(), FileTurns(None), lambda _: SecretFile(None))
 
 
 class FileTurns:

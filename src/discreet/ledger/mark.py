@@ -232,7 +232,8 @@ def mark_file(state_dir: Path, ledger_id: str) -> MarkFile:
 def _slot(mark: Mark, *first: str) -> tuple[bytes, Mark]:
     """The text of a slot and what it says; what does not fit is left out so that it says no less."""
     closed = Price(None, None, mark.spent.failure)  # for sums of more than 800 digits: it says at least as much
-    for shorter in (mark, replace(mark, named=None), replace(mark, named=None, spent=closed)):
+    for left_out in ({}, {"named": None}, {"named": None, "spent": closed}):
+        shorter = replace(mark, **left_out) if left_out else mark
         words = [*first, str(mark.seq), mark.hash, _sums(shorter.spent, " "), mark.witness]
         if shorter.named is not None:
             words += ["+", *(f"{name}:{_sums(each, ':')}" for name, each in shorter.named.items())]

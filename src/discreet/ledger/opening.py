@@ -8,9 +8,10 @@ from pathlib import Path
 
 from discreet.core import Budget, Exact, LedgerMismatch, ParameterError, caps_of, digest, exact, record
 from discreet.data import Dataset, Identity
+from discreet.ledger.mark import MarkFile
 from discreet.ledger.process import code_version
 from discreet.ledger.state import Body, State, identity_record, price_record
-from discreet.ledger.store import Store
+from discreet.ledger.store import Store, mark_of
 
 
 def opening_body(
@@ -55,18 +56,23 @@ def opening_body(
     }
 
 
-def write_opening(store: Store, opening: Body, table: Dataset | Identity, *, witness: str | None) -> None:
+def write_opening(store: Store, opening: Body, table: Dataset | Identity, *, marks: MarkFile | None) -> None:
     """Write the first entries: what is fixed, and the facts of the table if there is one.
 
-    witness  the name of the ledger's first mark, so that a copy that is used elsewhere is known from the start
+    marks  where the first mark goes, before the entries can be found; they name it, so that a copy that is used
+           elsewhere is known from the start
     """
     with store.writing(against_mark=False) as writer:
-        writer.witness = witness
+        if writer.state.seq:
+            raise ParameterError("another program has just made a ledger of this name; Ledger.open opens it")
+        writer.witness = None if marks is None else opening["id"][:16]
         writer.append("open", opening)
         if not isinstance(table, Identity):
             check_table(writer.state, table)
             facts = record(table.facts)
             writer.append("facts", {"facts": facts, "facts_hash": digest(facts)})
+        if marks is not None:
+            marks.write_first(mark_of(writer.state, writer.witness))
 
 
 def check_table(state: State, data: Dataset) -> None:

@@ -1,10 +1,11 @@
 """The interfaces between a ledger and its environment: storage, high-water mark, processes, locks and secrets.
 
-    Place    rows of entries, one writer at a time        SQLite: sqlite.py
+    Place    rows of entries, one writer at a time        SQLite: sqlite.py; PostgreSQL: postgres.py
     Witness  the high-water mark                          a file: mark.py
-    Alive    whether the process of a charge still runs   pid and boot: process.py
+    Alive    whether the process of a charge still runs   pid and boot: process.py; a session's lock: postgres.py
     Turns    one session at a time                        flock: local.py
     Secrets  thresholds of open conversations             a file: local.py
+    Site     all of these for one file or one address     local.py, postgres.py
 
 A place knows nothing of budgets; `store.py` holds the rules that all places share. A power cut may lose entries that
 were not synced, but if an entry survives, all entries before it survive.
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet.core import NOTHING, Json, Price
+from discreet.data import Dataset, Identity
+from discreet.ledger.address import Address
 from discreet.ledger.state import Allowance, Body, Row, State, price_record, seen_by
 
 
@@ -65,10 +68,13 @@ class Place(Protocol):
     sync   what was committed before the call is durable when it returns
     check  the place's own damage: LedgerCorrupt
     rest   let go of what must not cross a fork, if nothing is open
+    writable  False for an account that may only look
     """
 
     @property
     def durable(self) -> bool: ...
+    @property
+    def writable(self) -> bool: ...
     def look(self) -> AbstractContextManager[Look]: ...
     def write(self) -> AbstractContextManager[Write]: ...
     def sync(self) -> None: ...
@@ -161,17 +167,35 @@ class Secrets(Protocol):
     def all(self) -> dict[str, Json]: ...
 
 
+class Site(Protocol):
+    """Where a ledger is or will be: a file or an address, and the state directory of this host.
+
+    build    a whole ledger and its mark, or none: no reader finds a part of it
+    discard  undo `build`, as far as can be
+    """
+
+    @property
+    def where(self) -> Path | Address: ...
+    def exists(self) -> bool: ...
+    def parts(self, *, look: bool = False) -> Parts: ...
+    def build(self, opening: Body, table: Dataset | Identity, now: Callable[[], str]) -> None: ...
+    def discard(self) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The environment of one ledger; the witness is made from the ledger's id.
+    """The environment of one ledger; the witness and the secrets are made from the ledger's id.
 
-    path, state_dir  for a ledger in a file: where it is, and where its mark is kept
+    path, state_dir  for a ledger that outlives its process: where it is, and where its mark is kept
+    one_mark         the last entry must be under this mark: several hosts reach the place, and a mark knows only what
+                     its own host has seen
     """
 
     place: Place
     witness: Callable[[str], Witness | None]
     alive: Alive
     turns: Turns
-    secrets: Secrets
-    path: Path | None = None
+    secrets: Callable[[str], Secrets]
+    path: Path | Address | None = None
     state_dir: Path | None = None
+    one_mark: bool = False

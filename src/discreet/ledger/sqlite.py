@@ -83,6 +83,10 @@ class SqlitePlace:
     def durable(self) -> bool:
         return self.path is not None
 
+    @property
+    def writable(self) -> bool:
+        return True
+
     # Transactions.
 
     @contextmanager

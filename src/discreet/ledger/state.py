@@ -32,7 +32,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -128,6 +128,7 @@ class State:
     allowances  replaced, never changed in place: what `witnessed` holds of it stays as it was
     requests    the request ids of the entries that were folded here: all of them, unless a stored state was read
     folded      the last fold entry
+    witness     the mark that the last entry names
     """
 
     seq: int = 0
@@ -143,6 +144,7 @@ class State:
     requests: set[str] = field(default_factory=set)
     witnessed: dict[str, Seen] = field(default_factory=dict)
     folded: int = 0
+    witness: str | None = None
 
     @property
     def opened(self) -> Header:
@@ -196,8 +198,9 @@ def advance(state: State, row: Row) -> Body:
     try:
         _FOLDS[kind](state, row, body)
         state.seq, state.hash = row.seq, row.hash.decode("ascii")
-        if body["witness"] is not None:
-            state.witnessed[body["witness"]] = Seen(state.spent, state.allowances)
+        state.witness = body["witness"]
+        if state.witness is not None:
+            state.witnessed[state.witness] = Seen(state.spent, state.allowances)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         raise LedgerCorrupt(row.seq, f"a well-formed {kind} entry", "another shape") from None
     return body
@@ -244,7 +247,7 @@ def printable(value: object) -> str:
 
 
 def price_record(price: Price | Caps) -> Body:
-    return asdict(price)
+    return {"renyi": price.renyi, "pure": price.pure, "failure": price.failure}
 
 
 def price_from(stored: Any) -> Price:
@@ -273,9 +276,9 @@ def _fraction(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _require(right: object, seq: int, expected: str, found: str = "another") -> None:
+def _require(right: object, seq: int, expected: str, found: object = "another") -> None:
     if not right:
-        raise LedgerCorrupt(seq, expected, found)
+        raise LedgerCorrupt(seq, expected, str(found))
 
 
 def fold_open(state: State, row: Row, body: Body) -> None:
@@ -324,7 +327,7 @@ def fold_charge(state: State, row: Row, body: Body) -> None:
     fresh = request is None or request not in state.requests
     _require(fresh, row.seq, "a new request id", "one that was charged already")
     _require(allowance is None or allowance in state.allowances, row.seq, "an allowance that an earlier entry made")
-    _require(state.admits(price, allowance), row.seq, "a charge within the caps", str(price))
+    _require(state.admits(price, allowance), row.seq, "a charge within the caps", price)
     state.spent = state.spent + price
     if allowance is not None:
         named = state.allowances[allowance]
@@ -333,6 +336,8 @@ def fold_charge(state: State, row: Row, body: Body) -> None:
         state.conversations[row.seq] = row.hash.decode("ascii")
         return
     process = {key: body["process"][key] for key in ("pid", "start", "boot", "space")}
+    if "instance" in body["process"]:  # of a place that several hosts reach
+        process["instance"] = body["process"]["instance"]
     state.pending[row.seq] = Pending(process, row.hash.decode("ascii"))
     if request is not None:
         state.requests.add(request)

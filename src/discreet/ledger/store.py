@@ -70,12 +70,16 @@ class Store:
         self.parts = parts
         self.now = now
         self._known_witness: tuple[Witness | None] | None = None
+        self._known_secrets: Secrets | None = None
         self._homes: dict[int, _Home] = {}
         _STORES.add(self)
 
     @property
     def secrets(self) -> Secrets:
-        return self.parts.secrets
+        if self._known_secrets is None:
+            with self.reading() as state:
+                self._known_secrets = self.parts.secrets(state.opened.id)
+        return self._known_secrets
 
     # Transactions.
 
@@ -121,7 +125,7 @@ class Store:
                 with _NO_MARK if witness is None else witness.held() as held:
                     with self.parts.place.write() as write:
                         state = _caught_up(home, write)
-                        writer = Writer(write, state, self.now, held, against_mark=against_mark)
+                        writer = Writer(write, state, self.now, held, self.parts.one_mark, against_mark=against_mark)
                         home.transaction = (state, write)
                         for charge, charge_hash in abandoned:
                             writer.burn(charge, charge_hash, "the charge could not be finished")
@@ -263,7 +267,7 @@ class Store:
             if home.damage is not None:
                 raise home.damage
             if self._witness() is not None:
-                _agree(state, look, home.mark)
+                _agree(state, look, home.mark, self.parts.one_mark)
 
     def _witness(self) -> Witness | None:
         """The ledger's mark; None in memory and while a ledger is being created."""
@@ -308,12 +312,19 @@ class Writer:
     """
 
     def __init__(
-        self, write: Write, state: State, now: Callable[[], str], held: Held | None, *, against_mark: bool
+        self,
+        write: Write,
+        state: State,
+        now: Callable[[], str],
+        held: Held | None,
+        one_mark: bool = False,
+        *,
+        against_mark: bool,
     ) -> None:
         self.state = state
         self.appended = self.resets_mark = False
         self.charged: list[tuple[int, str]] = []
-        self._write, self._now, self._held = write, now, held
+        self._write, self._now, self._held, self._one_mark = write, now, held, one_mark
         mark = self.check_mark() if against_mark else None
         self.witness = mark.witness if mark else None if held is None else new_witness()
 
@@ -353,8 +364,8 @@ class Writer:
         if self._held is None:
             return None
         mark, ahead = self._held.read(), self._held.ahead()
-        _agree(self.state, self._write, mark)
-        _agree(self.state, self._write, ahead or mark)
+        _agree(self.state, self._write, mark, self._one_mark)
+        _agree(self.state, self._write, ahead or mark, self._one_mark)
         return mark
 
     def readable_mark(self) -> Mark | None:
@@ -395,14 +406,19 @@ def mark_of(state: State, witness: str | None) -> Mark:
     return Mark(state.seq, state.hash, state.spent, witness, named)
 
 
-def _agree(state: State, look: Look, mark: Mark | None) -> None:
-    """LedgerRolledBack unless the entries go at least as far as the mark and agree with it."""
+def _agree(state: State, look: Look, mark: Mark | None, one_mark: bool) -> None:
+    """LedgerRolledBack unless the entries go at least as far as the mark and agree with it.
+
+    one_mark  the last entry must be under this mark too
+    """
     if mark is None:
         if state.witnessed:  # moved here, or the mark was removed: who knows
             raise LedgerRolledBack(None, "the mark that its entries name", "none in this state directory")
         return
     if mark.seq > state.seq:
         raise LedgerRolledBack(None, f"at least {mark.seq} entries", f"{state.seq}")
+    if one_mark and state.witness != mark.witness:
+        raise LedgerRolledBack(state.seq, "an entry under the mark of this host", "one under the mark of another host")
     if (mark.seq, mark.hash) == (state.seq, state.hash):
         return
     row = look.row(mark.seq)

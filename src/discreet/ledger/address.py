@@ -1,0 +1,62 @@
+"""The address of a ledger in PostgreSQL: libpq's own URI, with the ledger's name as `ledger=`.
+
+    postgresql://ledgers.example/discreet?ledger=people
+    postgresql:///discreet?host=/run/postgresql&ledger=people
+
+Addresses stand in schemas, in messages and in pickles, so an address holds no password: libpq finds one in PGPASSWORD,
+in the file of PGPASSFILE (~/.pgpass), or through a service file.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, unquote
+
+from discreet.core import ParameterError
+
+_SCHEME = "postgresql://"
+_SECRET = ("password", "sslpassword")
+_LONGEST = 200  # characters of a ledger's name
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a ledger is: a database as libpq names it, and the name of the ledger there."""
+
+    server: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.server}{'&' if '?' in self.server else '?'}ledger={quote(self.name, safe='')}"
+
+    @staticmethod
+    def read(text: str) -> Address:
+        """The address that this text spells."""
+        if not text.startswith(_SCHEME):
+            raise ParameterError(f"a ledger is a file, or in PostgreSQL at {_SCHEME}HOST/DATABASE?ledger=NAME")
+        base, _, query = text.partition("?")
+        words = [each.partition("=") for each in query.split("&") if each]
+        account = base.removeprefix(_SCHEME).partition("/")[0].rpartition("@")[0]
+        if ":" in account or any(unquote(key).lower() in _SECRET for key, _, _ in words):
+            raise ParameterError(
+                "the address of a ledger holds a password, and addresses are stored and shown: put the password into "
+                "~/.pgpass (or PGPASSFILE, PGPASSWORD, a service file) and leave it out of the address"
+            )
+        names = [unquote(value) for key, _, value in words if key == "ledger"]
+        if len(names) != 1 or not 0 < len(names[0]) <= _LONGEST or not names[0].isprintable():
+            raise ParameterError(
+                f"the address of a ledger ends in ?ledger=NAME, once, with a name of at most {_LONGEST} printable "
+                f"characters: {_SCHEME}HOST/DATABASE?ledger=people"
+            )
+        rest = "&".join(f"{key}={value}" for key, _, value in words if key != "ledger")
+        return Address(f"{base}?{rest}" if rest else base, names[0])
+
+
+def place_of(where: str | os.PathLike[str] | Address) -> Path | Address:
+    """The file or the address that a caller names."""
+    if isinstance(where, Address):
+        return where
+    text = os.fspath(where)
+    return Address.read(text) if "://" in text else Path(os.path.realpath(text))
