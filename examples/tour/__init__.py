@@ -191,7 +191,8 @@ def _refusal(screen: Screen, desk: Desk) -> None:
     screen.heading("A question that does not fit is refused, and costs nothing")
     screen.say(f"How many are 40 or older, within {percent(float(finer))} of the people?")
     try:
-        dp.Session(desk.table, desk.ledger, alpha=finer, beta=BETA).ask("SELECT COUNT(*) FROM people WHERE age >= 40")
+        session = dp.Session(desk.table, desk.ledger, alpha=finer, beta=BETA, max_price=1)
+        session.ask("SELECT COUNT(*) FROM people WHERE age >= 40")
     except dp.BudgetExceeded as refused:
         screen.say(str(refused), indent=2)
 

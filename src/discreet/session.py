@@ -1,12 +1,12 @@
 """A session: one table and its ledger, so that neither has to be named again.
 
-    session = Session(table, ledger, alpha=0.02, beta=0.05)
+    session = Session(table, ledger)
     session.ask("SELECT COUNT(*) FROM people WHERE age >= 65 AND sex = 'F'")
     session.answer_all(["SELECT region, COUNT(*) FROM people GROUP BY region", ...])
     session.synthetic(10_000)
     session.fit(LogisticRegression(epsilon=1, delta=1e-6), features=["age", "sex"], target="smoker")
 
-alpha fixes the noise and so the price of an answer; the ledger fixes how many answers there are. What was asked,
+A price, or alpha, fixes the noise of an answer; the ledger fixes how many answers there are. What was asked,
 measured and answered is in the ledger alone (`answering.transcript`): another session on it knows as much. Answers
 are about the edition of the rows that the table declares.
 """

@@ -1,33 +1,37 @@
 """The default strategy: answer from what was measured if that is proved to be good enough, else rent or buy.
 
-A session promises that every answer is within A = alpha * size of the truth, all of them at once with probability
-1 - beta, however many questions are asked and however they were chosen. For a question it looks at the `SOURCES`, in
-this order:
+A session promises that every number is within its stated bound of the truth, all of them at once with probability
+1 - beta, however many questions are asked and however they were chosen. A question has one or more parts, linear
+queries; each is wanted within a distance W: alpha * size contributions of a row, or what the question's price buys for
+all of its parts in one charge (`calibration`). For each part a session looks at the `SOURCES`, in this order:
 
-    cache        the same question was answered before, with a bound that is good enough                          free
+    cache        the same was answered before, with a bound that is good enough                                   free
     public       the number of all rows, under replace-one; a sum that adds up nothing but zeros                  free
-    proved       what was measured confines the answer to an interval no wider than 2 A: the hypothesis, moved
-                 into the middle part of that interval if need be                                                 free
-    threshold    a threshold is open and says that the hypothesis is within A                                     free
-    measure      the question is measured: rent one noisy count, or buy the marginal over its scope               paid
+    proved       what was measured confines the answer to an interval that is narrow enough: the average of what the
+                 measurements say                                                                                 free
+    threshold    with alpha: a threshold is open and says that the hypothesis is within A                         free
 
-An answer of the third and fourth has the source "hypothesis", one that was measured "direct", or "measurement" after a
-threshold said that the hypothesis is too far off. A price is asked of the same sources, without buying (`FREE`).
+and measures what is left in one charge: rents noisy answers, or buys the marginal over a part's columns. An answer of
+the third and fourth has the source "hypothesis", one that was measured "direct", or "measurement" after a threshold
+said that the hypothesis is too far off. What it would cost is asked of the same sources, without buying (`bill`).
 
-Everything measured is kept, and the hypothesis is fitted to it: maximum entropy, again at every marginal and whenever
-the counts have become a quarter more (`last_fit`). It leaves out measurements that together with the others would take
-too large a table; these still bound answers. The choice between asking and paying looks at the transcript and at public
-sizes only, never at rows.
+Everything measured is kept. The hypothesis, the distribution of maximum entropy that fits it, is needed for thresholds
+and for synthetic rows alone, and fitted only then: again at every marginal and whenever the counts have become a
+quarter more (`last_fit`). It leaves out measurements that together with the others would take too large a table; these
+still bound answers. The choice between asking and paying looks at the transcript and at public sizes only, never at
+rows.
 
 Rent or buy, the ski rental problem. A count answers one question; a marginal answers every question about its scope
 that is not finer than this one; a threshold answers every question for which the hypothesis is good, and costs as much
-as some 700 counts. A marginal is bought when it costs no more than what was already paid for counts of its scope, and a
-few counts more. A threshold is bought when the questions that it would have made free, since the last time the
-hypothesis was wrong, have cost as much, and when it is at most a quarter of what is left. This never costs much more
-than the best choice in hindsight. A threshold is not asked about columns of which nothing was measured: the hypothesis
-knows nothing about them, and would be wrong.
+as some 700 counts. With a price a marginal is bought, for that price, when something was paid for its scope before and
+the question is then nearly as near as if it were measured alone. With alpha it is bought when that keeps all that is
+paid below one and a half times what the questions cost alone; a threshold when the questions that it would have made
+free, since the last time the hypothesis was wrong, have cost as much, and when it is at most a quarter of what is left.
+A threshold is not asked about columns of which nothing was measured: the hypothesis knows nothing about them, and would
+be wrong.
 
-Quantiles of a column are answered within alpha * size ranks, and remembered like every other answer (`quantile`).
+Quantiles of a column are answered within ranks, for a price or within alpha * size, and remembered like every other
+answer (`quantile`).
 """
 
 from __future__ import annotations
@@ -343,12 +347,14 @@ class Knowledge:
         """The same with an estimate: the average of what the measurements say, the more certain ones counting more."""
         # Whatever was measured, a count is not negative, nor more than a public total.
         shape, most = question.shape(self.domain), self.calibration.most
-        low, high = np.zeros(shape), np.full(shape, most)
+        low, high, form = np.zeros(shape), np.full(shape, most), linear(question, self.domain)
         if not question.counting:
-            form = linear(question, self.domain)
             weights = np.array((-math.inf, math.inf)) if form is None else form.weight
             sides = float(weights.min(initial=0.0)), float(weights.max(initial=0.0))
             low, high = (np.full(shape, weight * most if weight else 0.0) for weight in sides)
+        if form is not None:  # a number to which no row adds is 0
+            none = np.bincount(form.place[form.place >= 0], minlength=math.prod(shape)).reshape(shape) == 0
+            low, high = np.where(none, 0.0, low), np.where(none, 0.0, high)
         known = Confined(low, high, np.zeros(shape), np.zeros(shape))
         for measured in sorted(self.about(question), key=lambda one: one.place.order):
             failure = self.calibration.may_fail(measured.place)
