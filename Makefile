@@ -25,8 +25,8 @@ audit: $(READY)           ## the slow matrices (statistics, kills, power cuts, d
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/discreet audit
 
-docs: $(READY)            ## the documentation as HTML, offline, into docs/_build/html
-	$(BIN)/python docs/generate.py
+docs: $(READY)            ## the documentation and the labs as HTML, offline, into docs/_build/html
+	$(BIN)/python docs/generate.py --labs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 bench: $(READY) .venv-peers/.ready .venv-diffprivlib/.ready .venv-opacus/.ready .venv-aim/.ready   ## beside the peers, into bench/RESULTS.md; SUITE=noise or SUITE=pmw for some of it
@@ -52,4 +52,4 @@ $(READY): requirements.lock pyproject.toml
 	  || echo "bench/$*.in cannot be installed here: the benchmarks leave it out"
 
 clean:
-	rm -rf $(ENV) .venv-peers .venv-diffprivlib .venv-opacus .venv-aim .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build
+	rm -rf $(ENV) .venv-peers .venv-diffprivlib .venv-opacus .venv-aim .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/_labs

@@ -1,8 +1,8 @@
-"""Adds the tour to the packages: it lives in examples/tour, and `discreet tour` of an installed package imports it."""
+"""Adds the tour and the labs to the packages: they live in examples, and installed commands import them."""
 
 from setuptools import find_packages, setup
 
 setup(
-    packages=[*find_packages("src"), "discreet_tour"],
-    package_dir={"": "src", "discreet_tour": "examples/tour"},
+    packages=[*find_packages("src"), "discreet_labs", "discreet_tour"],
+    package_dir={"": "src", "discreet_labs": "examples/labs", "discreet_tour": "examples/tour"},
 )

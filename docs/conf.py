@@ -1,11 +1,12 @@
 """How sphinx builds these pages: plain markdown in, HTML that loads nothing from elsewhere out. `make docs` runs it."""
 
 from importlib.metadata import version as installed
+from pathlib import Path
 
 project = "discreet"
 release = version = installed("discreet")
 extensions = ["myst_parser"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_labs"]
 language = "en"
 
 myst_heading_anchors = 4  # [text](page.md#a-heading), as on the web pages of a repository
@@ -15,6 +16,7 @@ html_theme = "furo"
 html_title = "discreet"
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
+html_extra_path = [each for each in ("_labs",) if Path(__file__).with_name(each).is_dir()]  # `docs/generate.py --labs`
 html_show_sphinx = False
 html_show_copyright = False
 html_copy_source = False

@@ -6,6 +6,7 @@ python docs/pictures.py     writes docs/pictures/*.svg, and numbers.md with what
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -16,7 +17,7 @@ from discreet import report
 from discreet.estimators.rules import LearnedRule
 from discreet.pac import BoxRule
 from discreet.rehearsal import made_up
-from discreet.report.plot import Plot, shown
+from discreet.report.plot import Panel, Plot, Scale, Series, draw, shown
 
 HERE = Path(__file__).parent / "pictures"
 BUDGET = dp.Budget(1, 1e-6)
@@ -48,6 +49,28 @@ def box() -> Plot:
     return report.box(learned, truth={"age": (55, 80), "visits": (3, 50)})
 
 
+def neighbours() -> Plot:
+    """The law of one noisy count on two tables that differ in one person."""
+    scale, middle = 10, 312
+    places = range(middle - 40, middle + 42)
+
+    def chance(count: int, at: int) -> float:
+        q = math.exp(-1 / scale)
+        return (1 - q) / (1 + q) * q ** abs(at - count)
+
+    lines = [
+        Series(name, [(at, chance(count, at)) for at in places], {"marker": None})
+        for name, count in (("without Ann: 312 smokers", middle), ("with Ann: 313 smokers", middle + 1))
+    ]
+    alt = (
+        "Each number is nearly as likely with Ann as without her: the chances differ by at most a factor e^0.1 = 1.11."
+    )
+    caption = "A count of smokers plus discrete Laplace noise of scale 10, which is epsilon = 0.1."
+    rows = tuple((at, chance(middle, at), chance(middle + 1, at)) for at in places if at % 10 == 2)
+    drawn = draw(Panel(Scale("published number", (272, 353)), Scale("chance", (0, 0.055)), lines, 2.6), alt=alt)
+    return Plot("One count, with and without Ann", alt, caption, ("published", "without Ann", "with Ann"), rows, drawn)
+
+
 def questions() -> Plot:
     """A session as `make bench` measured one: 100,000 made-up persons, every answer within 1,000 of them."""
     measured = json.loads((HERE.parents[1] / "bench" / "parts" / "pmw_curves.json").read_text())["grids"][0]
@@ -59,6 +82,7 @@ def questions() -> Plot:
 
 
 PICTURES: dict[str, Callable[[], Plot]] = {
+    "neighbours": neighbours,
     "odds": lambda: report.odds(delta=1e-6),
     "noise-range": lambda: report.noise_range(size=5_912),
     "risk": lambda: report.risk("logistic", d=5),

@@ -4,6 +4,7 @@ Read this file from top to bottom: one function for each part of the tour.
 
     folder.py      the files, and an invented column        stage.py     a table with its ledger, or its rehearsal
     models.py      two regressions, a rule, a box           truth.py     exact answers, which only this tour has
+    digest.py      the same in 40 lines
     questions.py   which questions are asked                screen.py    how it is printed
     analyst.py     who asks them                            page.py      the report
 
@@ -26,6 +27,7 @@ import discreet as dp
 
 from . import folder, models, questions
 from .analyst import free, within
+from .digest import Digest
 from .models import Fitted
 from .questions import ABOUT, ALPHA, BETA, RESERVE, Answered
 from .screen import Screen, percent, program
@@ -35,24 +37,38 @@ from .truth import Truth, apart, grouped
 BUDGET = dp.Budget(epsilon=1, delta="1e-6")
 
 
-def tour(wanted: Path, *, report: bool = True) -> None:
-    """Everything, in well under a minute. The folder stays, with its ledger."""
-    screen = Screen.standard()
+def tour(wanted: Path, *, report: bool = True, long: bool = False) -> None:
+    """Everything, in well under a minute, told in 40 lines or at length. The folder stays, with its ledger."""
+    told = Screen.standard()
+    screen = told if long else told.silent()
     _installed()
     where = folder.free_folder(wanted)
     schema = _people(screen, where)
     desk, truth = _opened(screen, schema)
+    digest = None if long else Digest(told, desk, where)
     _plan(screen, schema, desk.size)
     fitted = _models(screen, desk)
+    if digest:
+        digest.models(fitted)
     answered = _questions(screen, desk, truth)
-    _synthetic(screen, answered, truth, where)
-    _refusal(screen, desk)
+    moved = _synthetic(screen, answered, truth, where)
+    refused = _refusal(screen, desk)
+    if digest:
+        digest.questions(answered, moved, refused)
     _several_rows(screen, where)
     _books(screen, desk)
     _certificate(screen, desk, where, fitted["logistic"].model.entry_)
+    if digest:
+        digest.attack()
+    if digest:
+        told.heading("What next")
+        told.command(f"{program()} ask {where / 'people.toml'}")
+        told.command(f"{program()} tour --long")
+        told.say("")
     if report:
-        _report(screen, where, schema, desk, fitted, answered)
-    _what_next(screen, where)
+        _report(told, where, schema, desk, fitted, answered, heading=long)
+    if long:
+        _what_next(screen, where)
 
 
 def run(*arguments: object) -> str:
@@ -69,7 +85,7 @@ def run(*arguments: object) -> str:
 
 def _installed() -> None:
     """Say now what would be missing in the middle."""
-    missing = [name for name in ("duckdb", "pyarrow", "sqlglot") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("duckdb", "pyarrow") if importlib.util.find_spec(name) is None]
     if missing:
         raise dp.errors.ParameterError(
             f"the tour reads Parquet and SQL, and {', '.join(missing)} is not installed: pip install 'discreet[sql]'"
@@ -165,8 +181,8 @@ def _questions(screen: Screen, desk: Desk, truth: Truth) -> Answered:
     return found
 
 
-def _synthetic(screen: Screen, answered: Answered, truth: Truth, where: Path) -> None:
-    """Rows made of what was released, and how well they agree with the people."""
+def _synthetic(screen: Screen, answered: Answered, truth: Truth, where: Path) -> float:
+    """Rows made of what was released; the part of the people that would have to move in the first table of these."""
     import pyarrow.csv as csv
 
     with screen.working("drawing synthetic rows"):
@@ -181,12 +197,15 @@ def _synthetic(screen: Screen, answered: Answered, truth: Truth, where: Path) ->
     for names, known in (*asked, (("age",), "asked where its middle is"), (("family",), "never asked about")):
         made = grouped([rows[name].to_numpy() for name in names])
         screen.say(f"{percent(apart(made, truth.groups(names)))}: {', '.join(names)}, {known}", indent=2)
+    first = asked[0][0]
+    return apart(grouped([rows[name].to_numpy() for name in first]), truth.groups(first))
 
 
 # The end of the budget.
 
 
-def _refusal(screen: Screen, desk: Desk) -> None:
+def _refusal(screen: Screen, desk: Desk) -> str:
+    """A question that costs more than is left, and what the ledger says to it."""
     finer = ALPHA / 10
     screen.heading("A question that does not fit is refused, and costs nothing")
     screen.say(f"How many are 40 or older, within {percent(float(finer))} of the people?")
@@ -195,6 +214,8 @@ def _refusal(screen: Screen, desk: Desk) -> None:
         session.ask("SELECT COUNT(*) FROM people WHERE age >= 40")
     except dp.BudgetExceeded as refused:
         screen.say(str(refused), indent=2)
+        return str(refused)
+    return "it was answered"
 
 
 def _several_rows(screen: Screen, where: Path) -> None:
@@ -210,7 +231,8 @@ def _several_rows(screen: Screen, where: Path) -> None:
         f"tells whose a row is, and rows_per_unit = {rows}. Then all rows of a person are protected together, and a "
         f"count with the same noise costs epsilon {together:g} instead of {alone:g}. The tour asks nothing of it: "
         "these are the same people, so what years.ledger would spend adds to what people.ledger has spent, and "
-        "neither knows of the other. Whoever holds two tables about the same people divides one budget between them."
+        "neither knows of the other. Two tables about the same people belong in one schema, with one ledger "
+        "(docs/tables.md): then one budget counts for both, and questions may join them by the person."
     )
 
 
@@ -234,9 +256,17 @@ def _certificate(screen: Screen, desk: Desk, where: Path, entry: int) -> None:
 
 
 def _report(
-    screen: Screen, where: Path, schema: dp.Schema, desk: Desk, fitted: dict[str, Fitted], answered: Answered
+    screen: Screen,
+    where: Path,
+    schema: dp.Schema,
+    desk: Desk,
+    fitted: dict[str, Fitted],
+    answered: Answered,
+    *,
+    heading: bool = True,
 ) -> None:
-    screen.heading("The report")
+    if heading:
+        screen.heading("The report")
     if importlib.util.find_spec("matplotlib") is None:
         screen.say("report.html is drawn by matplotlib, which is not installed: pip install 'discreet[report]'")
         return

@@ -5,6 +5,7 @@ Where there is room, results are a table; on a narrow screen each is a small lis
 
 from __future__ import annotations
 
+import io
 import shlex
 import shutil
 import sys
@@ -44,6 +45,10 @@ class Screen:
         """The output, and the error stream for what moves."""
         plain: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
         return Screen(Console(**plain), Console(stderr=True, **plain))
+
+    def silent(self) -> Screen:
+        """A screen that prints nothing, and shows the same signs of work."""
+        return Screen(Console(file=io.StringIO(), width=self.console.width), self.signs)
 
     def heading(self, text: str) -> None:
         self.console.print(f"\n{text}", style="bold")

@@ -9,21 +9,34 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import composition, data, errors, mechanisms
 from discreet.certificate import Certificate, certificate
-from discreet.data import Category, Domain, Matrix, Number, ParquetTable, Table, Vector
+from discreet.data import (
+    Category,
+    Database,
+    Date,
+    Domain,
+    Matrix,
+    Number,
+    ParquetTable,
+    Table,
+    Text,
+    Timestamp,
+    Vector,
+)
 from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.mechanisms import Exponential, Gaussian, Laplace, calibrate
 from discreet.plan import plan
-from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Persons, Sum
 from discreet.release import Released, converse, release, reopen
-from discreet.schema import Schema
+from discreet.schema import DatabaseSchema, Schema
 from discreet.session import Session
 
 if TYPE_CHECKING:
     from discreet.answering import Answer
     from discreet.estimators import (
+        PCA,
         BoxClassifier,
         ConjunctionClassifier,
         DeclaredScaler,
@@ -35,7 +48,9 @@ if TYPE_CHECKING:
         MLPClassifier,
         Quantile,
         RuleClassifier,
+        StandardScaler,
         interior_point,
+        load,
         select_model,
         suggest_bounds,
     )
@@ -43,6 +58,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _ESTIMATORS = (
+    "PCA",
     "BoxClassifier",
     "ConjunctionClassifier",
     "DeclaredScaler",
@@ -54,13 +70,16 @@ _ESTIMATORS = (
     "Median",
     "Quantile",
     "RuleClassifier",
+    "StandardScaler",
     "interior_point",
+    "load",
     "select_model",
     "suggest_bounds",
 )
 _LATER = {"Answer": "discreet.answering", **dict.fromkeys(_ESTIMATORS, "discreet.estimators")}
 
 __all__ = [
+    "PCA",
     "Among",
     "And",
     "Answer",
@@ -72,6 +91,9 @@ __all__ = [
     "Certificate",
     "ConjunctionClassifier",
     "Count",
+    "Database",
+    "DatabaseSchema",
+    "Date",
     "DeclaredScaler",
     "DiscreetError",
     "Domain",
@@ -96,14 +118,18 @@ __all__ = [
     "Number",
     "Or",
     "ParquetTable",
+    "Persons",
     "Quantile",
     "Released",
     "RuleClassifier",
     "Schema",
     "Session",
     "Share",
+    "StandardScaler",
     "Sum",
     "Table",
+    "Text",
+    "Timestamp",
     "Vector",
     "calibrate",
     "certificate",
@@ -112,6 +138,7 @@ __all__ = [
     "data",
     "errors",
     "interior_point",
+    "load",
     "mechanisms",
     "plan",
     "release",

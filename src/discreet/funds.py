@@ -30,6 +30,7 @@ from operator import add
 from typing import Any, Protocol
 
 from discreet import exact
+from discreet.display import Sentence
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Guarantee, choose_order, renyi_cap, renyi_to_epsilon
 
@@ -39,8 +40,8 @@ _TIMES = 100  # what is more than so many budgets needs no percentage
 _UNWRITABLE = 10**4000  # Python refuses to spell numbers of more than 4300 digits; no budget gets near this
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+@dataclass(frozen=True, slots=True, repr=False)
+class Amounts(Sentence):
     """An amount in each book, and of failures."""
 
     renyi: int | None
@@ -55,8 +56,11 @@ class Amounts:
         """One line for the eye."""
         return f"pure epsilon {_nano(self.pure)}, Renyi {_nano(self.renyi)}, failure {self.failure / ATTO:.3g}"
 
+    def __str__(self) -> str:
+        return self.amounts()
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Price(Amounts):
     """Amounts in both books: the price of one charge, or the sum of many. None is infinite."""
 
@@ -105,14 +109,11 @@ class Price(Amounts):
             proved.append(renyi_to_epsilon(float(order), float(Fraction(self.renyi, NANO)), delta))
         return min(proved, default=None)
 
-    def __str__(self) -> str:
-        return self.amounts()
-
 
 NOTHING = Price(0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Caps(Amounts):
     """What the sums may reach. renyi is None when the budget has no Renyi book (delta = 0)."""
 
@@ -253,20 +254,26 @@ class Cost(int):
     def record(self) -> dict[str, int | float | None]:
         """As JSON."""
         told: dict[str, int | float | None] = {"nano": self.nano, "percent_of_budget": self.percent}
-        return {**told, "epsilon": self.epsilon, "delta": float(self.delta)}
+        return {**told, "epsilon": self.epsilon, "delta": float(self.delta), "failure": self.failure}
+
+    @property
+    def failure(self) -> float:
+        """With which probability it may fail, which is paid from the ledger's delta; 0 for most mechanisms."""
+        return 0.0 if self.guarantee is None else float(self.guarantee.failure)
 
     def __str__(self) -> str:
         if not self:
             return "free"
         part = _up(Fraction(self.nano, self.cap)) if self.cap else "more than all"
-        by_itself = "" if self.epsilon is None else f" (by itself epsilon {self.epsilon:.3g})"
+        delta = f", and {self.failure:.2g} of delta" if self.failure else ""
+        by_itself = "" if self.epsilon is None else f" (by itself epsilon {self.epsilon:.3g}{delta})"
         return f"{part} of the budget{by_itself}"
 
     def __format__(self, how: str) -> str:
         return format(int(self), how) if how else str(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Books(Amounts):
     """Both books of a ledger at one moment: what is spent, or what is left. Integers as in `Price`.
 

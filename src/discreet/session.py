@@ -18,16 +18,30 @@ import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from discreet.core import AboveMaxPrice, Cost, Exact, ParameterError, Priced, Rng, Unproven, UnsupportedQuery, exact
-from discreet.data import Dataset, DistinctRows, Domain
+from discreet.core import (
+    AboveMaxPrice,
+    Cost,
+    Exact,
+    Pairs,
+    ParameterError,
+    Priced,
+    Rng,
+    Sheet,
+    Shown,
+    Unproven,
+    exact,
+    one_line,
+)
+from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain
+from discreet.data.declaration import sheet as declaration_sheet
 from discreet.ledger import Ledger, check_table
-from discreet.query import EVERYTHING, Count, Histogram, Question, Sum, is_question
+from discreet.query import Count, Histogram, KeyCount, Question, Sum, is_question
 
 if TYPE_CHECKING:
-    from discreet.answering import AdaptiveAnswers, Answer, Disclosures, Hypothesis, Make, Transcript
-    from discreet.sql import Select
+    from discreet.answering import AdaptiveAnswers, Answer, Assembly, Disclosures, Hypothesis, Ranked, Transcript
+    from discreet.sql import Known, Statement
 
 MAX_SYNTHETIC = 2**25
 """Values, rows times columns, that are drawn at a time: they are held in memory as Python objects."""
@@ -62,8 +76,8 @@ class Strategy(Protocol):
     def hypothesis(self) -> Hypothesis | None: ...
 
 
-class Session:
-    """A table of people and the ledger that counts what is released about them.
+class Session(Shown):
+    """A table of people, or a database of several tables, and the ledger that counts what is released about them.
 
     price      what a question may cost, as a part of the budget: "1%", 0.01 or 1/100. Its bound is what this buys. The
                default, 1 %, holds unless alpha or scopes are given
@@ -83,13 +97,13 @@ class Session:
     """
 
     __slots__ = (
-        *("_allowance", "_answers", "_disclosures", "_most", "_rng", "_rows", "_sample", "_terms"),
-        *("ledger", "method", "table"),
+        *("_allowance", "_answers", "_disclosures", "_known", "_most", "_rng", "_rows", "_sample", "_terms"),
+        *("_given", "_sessions", "database", "ledger", "method", "table"),
     )
 
     def __init__(
         self,
-        table: Dataset,
+        table: Dataset | Database,
         ledger: Ledger,
         *,
         price: Exact | None = None,
@@ -105,6 +119,20 @@ class Session:
     ) -> None:
         from discreet.answering import SessionTerms
 
+        self.database, self._sessions = None, dict[tuple[str, ...], Session]()
+        if isinstance(table, Database):
+            self.database, table = table, table.view(table.persons or table.tables[0])
+        self._given: dict[str, Any] = {
+            **{
+                "price": price,
+                "alpha": alpha,
+                "beta": beta,
+                "questions": questions,
+                "scopes": scopes,
+                "method": method,
+            },
+            **{"sample": sample, "allowance": allowance, "max_price": max_price, "rng": rng},
+        }
         if not isinstance(ledger, Ledger):
             raise ParameterError(f"ledger must be a Ledger, found a {type(ledger).__name__}")
         if not all(hasattr(table, name) for name in ("facts", "identity", "exact_sum")):
@@ -134,7 +162,7 @@ class Session:
         )
         self._most = part_of_budget(max_price=max_price)
         self._sample, self._allowance, self._rng = sample, allowance, rng
-        self._rows = DistinctRows(table)
+        self._rows, self._known = DistinctRows(table), self._catalogue()
         self._answers: Strategy | None = None
         self._disclosures: Disclosures | None = None
         if alpha is not None or scopes is not None:
@@ -149,6 +177,41 @@ class Session:
             return part
         return PRICE if alpha is None and scopes is None and self.method == "auto" else None
 
+    def _catalogue(self) -> list[Known]:
+        """The tables that a question in SQL may be about."""
+        from discreet.sql import Known
+
+        if self.database is not None:
+            known = self.database.catalogue.items()
+            return [Known(name, each.domain, each.key, each.rows_per_unit) for name, each in known]
+        facts, identity = self.table.facts, self.table.identity
+        return [Known(facts.table or identity.name, facts.domain, identity.unit, facts.neighbours.rows)]
+
+    # Several tables.
+
+    def on(self, *tables: str) -> Session:
+        """The session about one table of the database, or about tables that are joined by the person."""
+        if self.database is None:
+            raise ParameterError("this session is about one table; Session(database, ledger) is about several")
+        view = self.database.view(tables)
+        if tables not in self._sessions:
+            self._sessions[tables] = Session(view, self.ledger, **self._given)
+            self._sessions[tables]._known = self._known
+        return self._sessions[tables]
+
+    def about(self, question: object) -> Session:
+        """The session of the tables that a question names; without a database it is this one."""
+        if self.database is None:
+            return self
+        if not isinstance(question, str):
+            raise ParameterError(f"which table is it about? session.on({self.database.tables[0]!r}).ask(...)")
+        return self.on(*self._statement(question).tables)
+
+    def _require_one_table(self, what: str) -> None:
+        if self.database is not None:
+            table = self.database.tables[0]
+            raise ParameterError(f"of several tables, {what} for one, or for a join: session.on({table!r})")
+
     # Asking.
 
     def ask(self, question: str | Count | Sum | Histogram, *, max_price: Exact | None = None) -> Answer:
@@ -156,18 +219,24 @@ class Session:
 
         max_price  the session's, unless it is given here
         """
-        select, most = self._read(question), self._max(max_price)
-        answering = self._answering()
-        if _is_quantile(select):
-            return self._quantile(select, str(question), most)
-        parts, make = self._parts(select, question)
-        known = answering.remembered(parts)
-        if known is not None:  # nobody has to wait for what was answered before
-            return self._finished(make(known))
+        from discreet.answering import drawn
+
+        if self.database is not None:
+            return self.about(question).ask(question, max_price=max_price)
+        asked, most = self._assembly(question), self._max(max_price)
+        if asked.unlisted is not None:
+            return self._unlisted(asked, asked.unlisted, most)
+        answering, ranked = self._answering(), self._ranked(asked)
+        known = answering.remembered(asked.questions) if asked.questions else []
+        draws = drawn(self._adaptive("quantiles are answered"), ranked, buy=False) if ranked else []
+        if known is not None and None not in draws:  # nobody has to wait for what was answered before
+            return self._finished(asked.answer(known, draws))
         with answering.transcript.alone():
-            cost = self._cost(answering.bill(parts))
-            self._refuse_above(most, cost, parts)
-            return self._finished(make(answering.answer_parts(parts)), cost)
+            cost = self._cost(self._bill(asked))
+            self._refuse_above(most, cost, () if ranked else asked.questions)
+            parts = answering.answer_parts(asked.questions) if asked.questions else []
+            draws = drawn(self._adaptive("quantiles are answered"), ranked) if ranked else []
+            return self._finished(asked.answer(parts, draws), cost)
 
     def answer_all(
         self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact | None = None, again: bool = False
@@ -180,28 +249,40 @@ class Session:
 
         again  release them once more, even if what was released before answers them as well
         """
+        if self.database is not None and questions and not isinstance(questions, str):
+            about = {self.about(question) for question in questions}
+            if len(about) > 1:
+                raise ParameterError("questions that are answered together are about one table, or one join")
+            return about.pop().answer_all(questions, share=share, again=again)
         answering = self._adaptive("a workload is answered")
         if isinstance(questions, str) or is_question(questions) or not isinstance(questions, Iterable):
             raise ParameterError(f"answer_all takes several questions in a list, found a {type(questions).__name__}")
-        parts = []
-        for question in questions:
-            select = self._read(question)
-            if _is_quantile(select):
-                raise ParameterError("a workload is made of counts, sums and averages; ask for quantiles one by one")
-            parts.append(self._parts(select, question))
+        asked = [self._assembly(question) for question in questions]
+        if any(each.quantiles or each.unlisted is not None for each in asked):
+            raise ParameterError("a workload is made of counts, sums and averages; ask for other things one by one")
         part = min(MAX_PRICE, self._most) if share is None else exact.positive(share=share)
         if part > 1:
             raise ParameterError(f"share must be at most 1, found {share!r}")
-        queries = [query for needed, _ in parts for query in needed]
+        queries = [query for each in asked for query in each.questions]
         with answering.transcript.alone():
             answers = iter(answering.answer_all(queries, share=part, again=again))
-        return [self._finished(make([next(answers) for _ in needed])) for needed, make in parts]
+        return [self._finished(each.answer([next(answers) for _ in each.questions])) for each in asked]
+
+    def summed(self, question: str | Count | Sum | Histogram) -> list[str]:
+        """The numbers whose values a question adds up, each once: they are read within their declared bounds."""
+        if self.database is not None:
+            return self.about(question).summed(question)
+        sums = [each for each in self._assembly(question).questions if not each.counting]
+        names = dict.fromkeys(
+            name for each in sums for name in (each.value.columns if hasattr(each, "value") else (each.column,))
+        )
+        return [name for name in names if self.table.facts.domain.column(name).bounded]
 
     def check(self, question: str | Count | Sum | Histogram) -> None:
         """Refuse, with the reason, what cannot be asked. Looks at public things only and spends nothing."""
-        select = self._read(question)
-        if not _is_quantile(select):
-            self._parts(select, question)
+        if self.database is not None:
+            return self.about(question).check(question)
+        self._assembly(question)
 
     def price(self, question: str | Count | Sum | Histogram) -> Cost:
         """What `ask` would charge for this question now, at most: printed, which part of the budget that is and the
@@ -209,14 +290,39 @@ class Session:
 
         Free, and nothing is written: it follows from the question, the declaration and what was released before.
         """
-        select = self._read(question)
-        if not _is_quantile(select):
-            return self._cost(self._answering().bill(self._parts(select, question)[0]))
-        from discreet.answering import known_quantile, quantile_rank
+        if self.database is not None:
+            return self.about(question).price(question)
+        asked = self._assembly(question)
+        if asked.unlisted is not None:
+            return self._keys_cost(asked.unlisted)[1]
+        return self._cost(self._bill(asked))
 
-        answering, asked = self._adaptive("quantiles are answered"), self._quantile_of(select, str(question))
-        known = known_quantile(answering, *asked) is not None
-        return self._cost([] if known else [quantile_rank(answering, *asked)[0]])
+    def _keys_cost(self, keys: KeyCount) -> tuple[Fraction, Cost]:
+        """What part of the budget keys that nobody listed are shown for, and what that is now."""
+        from discreet.answering import keys_price, stable_keys
+
+        answering, part = self._adaptive("keys that nobody listed are shown"), self._terms.price or PRICE
+        told = keys_price(answering, keys, part=part)
+        free = not (told.price.renyi or told.price.pure)
+        return part, self._cost([] if free else [stable_keys(keys, self.table.facts, self.ledger, part=part)])
+
+    def _unlisted(self, asked: Assembly, keys: KeyCount, most: Fraction) -> Answer:
+        """The groups of a text that are common enough."""
+        from discreet.answering import unknown_keys
+
+        part, cost = self._keys_cost(keys)
+        self._refuse_above(most, cost)
+        found = unknown_keys(self._adaptive("keys that nobody listed are shown"), keys, part=part)
+        return replace(self._finished(asked.shown_keys(found), cost), note=found.note)
+
+    def _bill(self, asked: Assembly) -> list[Priced]:
+        """What would be bought to answer a question."""
+        from discreet.answering import needed_draws
+
+        ranked, bill = self._ranked(asked), list[Priced]()
+        if asked.questions:
+            bill += self._answering().bill(asked.questions)
+        return [*bill, *(needed_draws(self._adaptive("quantiles are answered"), ranked) if ranked else ())]
 
     def _cost(self, bill: Sequence[Priced]) -> Cost:
         """What these cost together."""
@@ -273,6 +379,7 @@ class Session:
         """
         from discreet.answering import frame_of
 
+        self._require_one_table("rows are drawn")
         domain, answering = self.table.facts.domain, self._answering()
         wanted = synthetic_rows(rows, domain)
         if share is not None or (self.method == "auto" and answering.hypothesis() is None):
@@ -292,6 +399,7 @@ class Session:
 
         share  of what is left; None: a tenth of the budget, or what is left if that is less
         """
+        self._require_one_table("tables are chosen")
         answering = self._adaptive("tables are chosen")
         part: Fraction | None = None if share is None else exact.positive(share=share)
         if part is not None and part > 1:
@@ -314,6 +422,7 @@ class Session:
         Features are scaled by their declared bounds, categories become 0/1 coordinates; all declared columns but the
         target unless they are named. The estimator's ledger parameter becomes the session's, and so does its allowance.
         """
+        self._require_one_table("a model is fitted")
         if not (hasattr(estimator, "set_params") and "ledger" in estimator.get_params(deep=False)):
             raise ParameterError(f"estimator must be one of discreet's, found a {type(estimator).__name__}")
         if estimator.ledger is not None and estimator.ledger.id != self.ledger.id:
@@ -337,7 +446,22 @@ class Session:
             raise AboveMaxPrice(part, self.ledger.remaining(allowance=self._allowance).amounts(), words)
 
     def __repr__(self) -> str:
-        return f"Session({self.table!r}, {self.ledger!r})"
+        return f"Session({(self.table if self.database is None else self.database)!r}, {self.ledger!r})"
+
+    def sheet(self) -> Sheet:
+        """The table, the terms of the answers, and the remaining budget."""
+        left, cap = self.budget()
+        alpha, whose = self._terms.alpha, "" if self._allowance is None else f" for {one_line(self._allowance)}"
+        near = [] if alpha is None else [("answers", f"within {exact.percent(alpha)} of the people")]
+        if self._terms.price is not None:
+            near = [("answers", f"for {exact.percent(self._terms.price)} of the budget each")]
+        remaining = f"{exact.percent(Fraction(left, cap)) if cap else '-'} of the budget{whose}"
+        promise = f"all bounds hold at once with probability {float(1 - self._terms.beta):g}"
+        terms = [*near, ("bounds", promise), ("method", self.method), ("left", remaining)]
+        about = (
+            declaration_sheet(self.table.facts, self.table.identity) if self.database is None else self.database.sheet()
+        )
+        return Sheet.of(*about.blocks, Pairs([("ledger", repr(self.ledger)), *terms]))
 
     # Inside.
 
@@ -365,49 +489,33 @@ class Session:
             raise ParameterError(f'{what} by a session with method="auto"')
         return cast("AdaptiveAnswers", self._answering())
 
-    def _read(self, question: object) -> Select | Question:
-        """What is asked: a query as it is, a text as SQL."""
+    def _assembly(self, question: object) -> Assembly:
+        """What is asked, by a query or in SQL, as the parts that its answer is made of."""
+        from discreet.answering import Assembly, asked_directly
+
+        facts = self.table.facts
         if is_question(question):
-            return question
+            return Assembly(asked_directly(question, facts), facts)
         if not isinstance(question, str):
             raise ParameterError(f"a question is SQL, a Count, a Sum or a Histogram; found {type(question).__name__}")
+        return Assembly(self._statement(question), facts, question)
+
+    def _statement(self, text: str) -> Statement:
+        """What a question in SQL asks."""
         from discreet.sql import parse
 
-        return parse(question, self.table.facts.domain, table=self.table.identity.name)
+        first, *others = self._known
+        found = parse(text, first.domain, table=first.name, unit=first.unit, others=others)
+        mine = self.table.facts.table
+        if self.database is None and mine is not None and {*mine.split(JOIN)} != {*found.tables}:
+            raise ParameterError(f"this session is about {mine}, and the question about {' and '.join(found.tables)}")
+        return found
 
-    def _parts(self, select: Select | Question, question: object) -> tuple[list[Question], Make]:
-        """The linear queries that a question consists of, and what makes its answer of theirs."""
-        from discreet.answering import put_together
+    def _ranked(self, asked: Assembly) -> list[Ranked]:
+        """The quantiles that a question asks for."""
+        from discreet.answering import Ranked
 
-        return put_together(select, self.table.facts, question if isinstance(question, str) else "")
-
-    def _quantile_of(self, select: Select, text: str) -> tuple[str, Fraction]:
-        """The column and the probability of a quantile, if it is one of a whole column."""
-        if select.where != EVERYTHING:
-            raise UnsupportedQuery(
-                text,
-                max(0, text.upper().find("WHERE")),
-                "a quantile is answered for a whole column, without WHERE",
-                "Leave WHERE out, or ask how many rows lie below some values: COUNT(*) ... AND column <= 40.",
-            )
-        return str(select.column), select.probability or Fraction(1, 2)
-
-    def _quantile(self, select: Select, text: str, most: Fraction) -> Answer:
-        """A quantile of a whole column, by the exponential mechanism on ranks."""
-        from discreet.answering import known_quantile, quantile, quantile_rank
-
-        column, q = self._quantile_of(select, text)
-        answering = self._adaptive("quantiles are answered")
-        answer, cost = known_quantile(answering, column, q), self._cost([])
-        if answer is None:  # what was answered before needs no turn
-            with answering.transcript.alone():
-                answer = known_quantile(answering, column, q)
-                if answer is None:
-                    cost = self._cost([quantile_rank(answering, column, q)[0]])
-                    self._refuse_above(most, cost)
-                    answer = quantile(answering, self.table, column, q)
-        answer = replace(answer, value=float(answer.value), unit=f"{column}; the bound in ranks", ranks=True)
-        return self._finished(answer, cost)
+        return [Ranked(each.column, each.probability, asked.keys, each.where) for each in asked.quantiles]
 
     def _max(self, max_price: Exact | None) -> Fraction:
         return self._most if max_price is None else part_of_budget(max_price=max_price)
@@ -447,7 +555,7 @@ class Session:
         paid = cost if cost is not None and cost == answer.price else self._cost([])
         if paid != answer.price:
             paid = Cost(answer.price, cap=paid.cap, delta=paid.delta)
-        answer = replace(answer, testing=self.ledger.testing, price=paid)
+        answer = replace(answer, testing=self.ledger.testing, price=paid, size=self.table.facts.size)
         if not self._sample or answer.fraction is None:
             return answer
         from discreet.answering import FAILURE, Disclosures, drift
@@ -481,7 +589,3 @@ def part_of_budget(**named: object) -> Fraction:
     if isinstance(value, str) and value.strip().endswith("%"):
         return exact.positive(**{name: value.strip().removesuffix("%").strip()}) / 100
     return exact.positive(**named)
-
-
-def _is_quantile(select: Select | Question) -> TypeGuard[Select]:
-    return getattr(select, "kind", "") == "quantile"

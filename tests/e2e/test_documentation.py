@@ -26,6 +26,7 @@ from pathlib import Path
 
 import pytest
 
+import discreet as dp
 from discreet import cli, errors, example, session
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +35,8 @@ PAGES = [ROOT / "README.md", *sorted(each for each in DOCS.rglob("*.md") if "_bu
 LONG = {"audit", "tour"}
 PRINTS = {
     "docs/learning.md": ["excess risk <="],
-    "docs/questions.md": ["source='direct'", "source='hypothesis', price=free, ", "pmw"],
+    "docs/models.md": ["The margin of limited = yes", "Alone it promises epsilon"],
+    "docs/questions.md": ["persons", "pmw"],
     "docs/rules.md": ["v4 and not v18", "with probability 0.99"],
 }
 FENCE = re.compile(r"^```(\w+)?([^\n]*)\n(.*?)^```\s*$", re.DOTALL | re.MULTILINE)
@@ -299,13 +301,16 @@ def module_exists(name: str) -> bool:
 # What is generated and built.
 
 
-def test_the_page_of_the_commands_is_what_the_commands_say():
+def test_the_pages_of_the_commands_and_of_the_public_face_are_what_the_code_says():
     spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
     assert generate.PAGE.read_text() == generate.page(), "run .venv/bin/python docs/generate.py"
+    assert generate.API.read_text() == generate.api(), "run .venv/bin/python docs/generate.py"
+    assert [name for names in generate.grouped().values() for name in names].count("Session") == 1
+    assert {name for names in generate.grouped().values() for name in names} == set(dp.__all__)
 
 
 def test_the_pages_are_built_without_a_warning_and_load_nothing_from_elsewhere(tmp_path):

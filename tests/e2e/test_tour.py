@@ -64,14 +64,23 @@ def discreet(monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
 @pytest.fixture(scope="module")
 def toured(tmp_path_factory) -> Toured:
     """The whole tour on 40 columns."""
-    where = tmp_path_factory.mktemp("tour")
+    return taken(tmp_path_factory.mktemp("tour"), "40", "--long")
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory) -> Toured:
+    """The tour as it is told by default, on 80 columns."""
+    return taken(tmp_path_factory.mktemp("short"), "80")
+
+
+def taken(where: Path, columns: str, *options: str) -> Toured:
     out, err = io.StringIO(), io.StringIO()
     code = 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISCREET_STATE", str(where / "state"))
-        patch.setenv("COLUMNS", "40")
+        patch.setenv("COLUMNS", columns)
         patch.chdir(where)
-        patch.setattr(sys, "argv", ["discreet", "tour"])
+        patch.setattr(sys, "argv", ["discreet", "tour", *options])
         patch.setattr(sys, "stdout", out)
         patch.setattr(sys, "stderr", err)
         try:
@@ -116,6 +125,20 @@ def test_the_tour_runs_to_its_end_on_40_columns_and_is_silent_on_the_error_strea
     too_long = [line for line in toured.out.splitlines() if len(line) > 40 and not line.startswith("  discreet ")]
     assert too_long == []
     assert "\x1b" not in toured.out
+
+
+def test_the_short_tour_has_40_lines_shows_an_attack_and_ends_with_the_page(short):
+    assert (short.code, short.err) == (0, "")
+    lines = short.out.rstrip().splitlines()
+    assert len(lines) <= 40
+    assert "report.html" in " ".join(lines[-2:])
+    assert (short.folder / "report.html").is_file()
+    for part in ("true errors", "synthetic rows, free", "refused", "certain: 4, caught", "learned: ", "spent [###"):
+        assert part in short.text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DISCREET_STATE", str(short.state))
+        with dp.Ledger.open(short.folder / "people.ledger") as ledger:
+            assert ledger.verify(CATALOGUE) is not None
 
 
 def test_what_next_can_be_typed_where_the_program_is_not_on_the_path(monkeypatch, tmp_path):
@@ -289,10 +312,10 @@ def test_without_matplotlib_the_tour_says_how_to_get_the_report_and_goes_on(monk
 
 def test_what_is_missing_is_said_before_anything_is_written(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sqlglot" else name)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pyarrow" else name)
     code, out, err = discreet(monkeypatch, capsys, "tour")
     assert (code, out) == (2, "")
-    assert "sqlglot is not installed: pip install 'discreet[sql]'" in err
+    assert "pyarrow is not installed: pip install 'discreet[sql]'" in err
     assert list(tmp_path.iterdir()) == []
 
 

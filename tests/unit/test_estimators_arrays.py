@@ -7,7 +7,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from scipy.sparse import csr_array
 from sklearn.pipeline import make_pipeline
 
 import discreet as dp
@@ -101,7 +100,6 @@ WRONG = {
     "ragged": ([[0.625, 1], [0.625]], MARKS, P, "equal length"),
     "complex": (MANY * 1j, MARKS, P, "Complex data not supported"),
     "complex list": ((MANY * 1j).tolist(), MARKS, P, "must hold numbers"),
-    "sparse": (csr_array(MANY), MARKS, P, "sparse"),
     "not a number": (np.where(MARKS[:, None] == 0, np.nan, MANY), MARKS, P, "NaN"),
     "no target": (MANY, None, P, "requires y"),
     "two targets": (MANY, np.zeros((41, 2)), P, "2 columns"),

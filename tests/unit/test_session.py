@@ -79,4 +79,4 @@ def test_a_session_needs_a_table_and_its_own_ledger():
 
 
 def test_a_session_prints_no_rows():
-    assert "Session(Table('people'" in repr(opened())
+    assert "Session(<Table 'people'" in repr(opened())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import pairwise
 
@@ -288,7 +289,8 @@ def test_what_others_measure_between_a_median_and_its_charge_widens_its_bound(mo
 
     monkeypatch.setattr(charging, "charge", raced)
     answer = session.ask("SELECT MEDIAN(age) FROM people")
-    assert answer.error_bound > 0.05 * 1000
+    assert answer.ranks == math.inf  # the outer draws were made for an earlier place: nothing is claimed of them
+    assert answer.intervals == [((0.0, 9.0),)]
 
 
 def test_a_workload_charged_before_this_one_widens_its_bounds(monkeypatch):

@@ -59,7 +59,7 @@ from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, Paramet
 from discreet.data import Dataset, Floats
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
-from discreet.mechanisms import Conversation, Gaussian, IsFar, Laplace, Mechanism, RankQuantile
+from discreet.mechanisms import Conversation, Gaussian, IsFar, Laplace, Mechanism
 from discreet.method import choose
 from discreet.query import Count, Histogram, Not, Question
 from discreet.release import Open, Released, converse, release, reopen
@@ -67,8 +67,6 @@ from discreet.release import Open, Released, converse, release, reopen
 MANNER = "rent-or-buy/2"
 NEARLY = 1.5  # for a price: what is known to so many times the bound that it buys is not bought again
 Weights = Sequence[Exact] | None
-_ROUNDING = 2**-40  # more than the rounding of floats in the bound of a quantile
-_FINE = 2**40  # the rate of a quantile is a multiple of 1 / _FINE, rounded up
 
 
 # The sources, in order. Each has an answer or None, and says nothing to the ledger but what it buys.
@@ -208,7 +206,7 @@ class Inquiry:
         """The marginal over the query's scope, if the plan or the prices say that it is bought; now, or after `later`
         more places."""
         calibration, transcript = self.calibration, self.answers.transcript
-        if self.planned:
+        if self.planned and self.answers.scopes_left > 0:  # another part of the question may have taken the last one
             return calibration.share(self.query, self.answers.scopes_left)
         rented = transcript.rented.get(scope_of(self.query, self.domain), 0)
         if not rented or self.query.marginal:
@@ -769,62 +767,3 @@ def last_fit(measured: Sequence[Measured]) -> int:
         if one.marginal or 4 * known >= 5 * fitted:
             fitted = known
     return fitted
-
-
-def quantile_rank(answers: AdaptiveAnswers, column: str, q: Fraction) -> tuple[RankQuantile, float]:
-    """The mechanism for a quantile that the session's terms buy now, and how many ranks it misses by at the most.
-
-    Theorem.   P[it misses by A rows or more] <= points * exp(-rate A); the rate, or for a price A, makes this the
-               failure that the session allows its next charge.
-    """
-    calibration, declared = answers.calibration, answers.facts.domain.column(column)
-    if not declared.bounded:
-        raise ParameterError(f"a quantile is of a Number with bounds; column {column!r} is declared {declared!r}")
-    exponent = _exponent(declared.steps, calibration.failure(answers.transcript.next_order))
-    if calibration.terms.price is not None:
-        made = calibration.for_price(lambda noise: RankQuantile(column, q, 1 / noise))
-        return made, exponent / float(made.rate)
-    if calibration.terms.alpha is None:
-        raise ParameterError("a quantile needs a session with alpha= or price=")
-    window = float(calibration.window)
-    return RankQuantile(column, q, Fraction(math.ceil(exponent / window * _FINE), _FINE)), window
-
-
-def _exponent(steps: int, failure: float) -> float:
-    """rate * A for which points * exp(-rate A) is this failure; more, for the rounding."""
-    return math.log((steps + 1) / failure) * (1 + _ROUNDING)
-
-
-def known_quantile(answers: AdaptiveAnswers, column: str, q: Fraction) -> Answer | None:
-    """The answer that was given before, if it is near and sure enough."""
-    answers.catch_up()
-    said, window = answers.earlier(_quantile_name(column, q)), quantile_rank(answers, column, q)[1]
-    near = window if answers.calibration.terms.price is None else NEARLY * window
-    return None if said is None or said.error_bound > near else said
-
-
-def _quantile_name(column: str, q: Fraction) -> str:
-    return f"quantile:{column}:{q}"
-
-
-def quantile(answers: AdaptiveAnswers, table: Dataset, column: str, q: Fraction) -> Answer:
-    """A value of the column's grid that misses the q-quantile by at most A rows (`quantile_rank`).
-
-    If others charged between the question and its charge, this is a later one, which may fail less often: the stated
-    bound is then the A for which that holds.
-    """
-    calibration, transcript = answers.calibration, answers.transcript
-    mechanism, window = quantile_rank(answers, column, q)
-    request = answers.request("quantile", column, record(q))
-    if request.stored is not None:
-        mechanism, value, entry, paid = request.mechanism, request.value, request.stored.entry, 0
-    else:
-        got = release(mechanism, table, request=request.name, **answers.charged_to)
-        value, entry, paid = got.value, got.entry, calibration.amount(got.price) or 0
-        transcript.catch_up()
-    declared, failure = table.facts.domain.column(column), calibration.failure(transcript.numbers[entry])
-    assert declared.bounded  # or it would have no such mechanism
-    reached = _exponent(declared.steps, failure) / float(mechanism.rate)
-    answer = Answer(float(value), max(window, reached * (1 - _ROUNDING / 2)), "direct", paid)
-    name, beta = _quantile_name(column, q), calibration.terms.beta
-    return transcript.say(mechanism, name, beta, answer, made_from=entry)

@@ -40,7 +40,7 @@ from discreet.mechanisms import (
     Mechanism,
     calibrate,
 )
-from discreet.query import Count, Equals, Histogram, Missing, Question
+from discreet.query import Count, Equals, Histogram, Missing, Persons, Question
 
 LARGEST_MARGINAL = 2**20
 _GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesis to be wrong by
@@ -127,6 +127,9 @@ class Calibration:
         if not question.counting:
             form = linear(question, domain)
             return np.zeros(shape) if form is not None and not form.weight.any() else None
+        if isinstance(question, Persons):
+            told = question.public(self.facts)
+            return None if told is None else np.full(shape, told)
         if self.total is None or math.prod(shape) > 1 or not constant(question, domain):
             return None
         return np.full(shape, self.size)

@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import ParameterError, canonical, digest, record
-from discreet.data import Batch, Domain, Floats, Number
+from discreet.data import Batch, Domain
 from discreet.hypothesis import Linear, Scope
-from discreet.query import EVERYTHING, Count, Question
+from discreet.query import EVERYTHING, Count, Persons, Question
 
 MAX_CELLS = 2**22
 """Cells of a scope that are listed; a query about more can only be answered from the rows."""
@@ -49,9 +49,11 @@ def scope_of(query: Question, domain: Domain) -> Scope:
 
 def linear(query: Question, domain: Domain) -> Linear | None:
     """The query's form over the columns that matter; None if what it mentions has more cells than are listed."""
+    if isinstance(query, Persons):  # a person's rows are not added up
+        return None
     columns = [domain.column(name) for name in scope_of(query, domain)]
     cells = math.prod(column.size for column in columns)
-    if not all(column.listed for column in columns) or cells > MAX_CELLS or cells * query.where.atoms > MAX_WORK:
+    if not all(column.listed for column in columns) or cells > MAX_CELLS or cells * query.atoms > MAX_WORK:
         return None
     return (_small if cells <= 2**12 else _large)(query, domain)
 
@@ -64,18 +66,11 @@ def require_linear(query: Question, domain: Domain) -> Linear:
     return form
 
 
-def _form(query: Question, domain: Domain) -> Linear:
+def _form(query: Any, domain: Domain) -> Linear:
     scope, outputs = list(scope_of(query, domain)), query.shape(domain)
     shape = [domain.column(name).size for name in scope]
     batch = all_cells(tuple(scope), domain)
-    inside, place, weight = query.where.mask(batch), np.zeros(batch.rows, dtype=np.int64), np.ones(batch.rows)
-    for name, size in zip(query.groups, outputs, strict=True):
-        place = place * size + batch[name]
-    if not query.counting:
-        column = domain.column(query.column)
-        if not column.bounded:
-            raise ParameterError(f"column {query.column!r} is declared {column!r}: it has no bounded sum")
-        weight = values_of(column)[batch[query.column]]
+    inside, place, weight = query.rows(domain).mask(batch), query.places(batch), query.weights(batch)
     place, weight = np.where(inside, place, -1), np.where(inside, weight, 0.0)
     return _reduced(Linear(tuple(scope), tuple(shape), outputs, place, weight))
 
@@ -96,12 +91,6 @@ _small = functools.lru_cache(maxsize=4096)(_form)
 _large = functools.lru_cache(maxsize=16)(_form)
 
 
-@functools.lru_cache(maxsize=16)
-def values_of(column: Number) -> Floats:
-    """The values of a grid as floats, each the nearest one; a missing value is worth 0."""
-    return np.array([value or 0.0 for value in column.labels()], dtype=np.float64)
-
-
 def all_cells(scope: Scope, domain: Domain) -> Batch:
     """One made-up row for every cell of a scope."""
     shape = tuple(domain.column(name).size for name in scope)
@@ -115,7 +104,7 @@ def meaning(query: Question, domain: Domain) -> str:
     form = linear(query, domain)
     if form is None:
         return f"text:{digest(record(query))}"
-    return _hashed(form, query.groups, "" if query.counting else query.column)
+    return _hashed(form, query.groups, "" if query.counting else getattr(query, "column", "value"))
 
 
 def _hashed(form: Linear, groups: Sequence[str] = (), unit: str = "") -> str:

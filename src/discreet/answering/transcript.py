@@ -44,16 +44,44 @@ from discreet.core import Json, LedgerCorrupt, ParameterError, canonical, digest
 from discreet.data import Facts
 from discreet.hypothesis import Scope
 from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
-from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace, RankQuantile
-from discreet.query import Among, And, Between, Equals, Missing, Not, Or, Question, is_question
+from discreet.mechanisms import (
+    AboveThreshold,
+    AboveThresholdLaplace,
+    Gaussian,
+    GroupQuantiles,
+    Laplace,
+    RankQuantile,
+    StableGaussian,
+)
+from discreet.query import (
+    Among,
+    And,
+    Between,
+    Bins,
+    Cases,
+    Choose,
+    Equals,
+    Fixed,
+    Missing,
+    Not,
+    Of,
+    Or,
+    Plus,
+    Power,
+    Question,
+    Times,
+    is_question,
+)
 
 _READ: dict[str, type] = {
     kind.NAME: kind
     for kind in (
         *(AboveThreshold, AboveThresholdLaplace, AveragedWeights, Gaussian, Laplace, Marginals, RankQuantile),
         *(ChosenTables, ResidualMarginals),
+        GroupQuantiles,
         *get_args(Question),
         *(Among, And, Between, Equals, Missing, Not, Or),
+        *(Bins, Cases, Choose, Fixed, Of, Plus, Power, Times),
     )
 }
 _QUESTIONS = {kind.NAME for kind in get_args(Question)}
@@ -202,7 +230,7 @@ class Transcript:
 
     def say(
         self,
-        question: Question | RankQuantile,
+        question: Question | RankQuantile | GroupQuantiles,
         meaning: str,
         beta: Fraction,
         answer: Answer,
@@ -215,7 +243,7 @@ class Transcript:
 
     def say_all(
         self,
-        answers: Iterable[tuple[Question | RankQuantile, str, Answer]],
+        answers: Iterable[tuple[Question | RankQuantile | GroupQuantiles, str, Answer]],
         beta: Fraction,
         *,
         made_from: int | None = None,
@@ -270,7 +298,8 @@ class Transcript:
         if facts_hash not in self._kept:
             before, now = self.ledger.facts_with(facts_hash), self.facts
             same = frozenset(name for name in now.domain if now.domain[name] == before.domain.get(name))
-            self._kept[facts_hash] = same if before.edition == now.edition else None
+            about = (before.edition, before.table) == (now.edition, now.table)
+            self._kept[facts_hash] = same if about else None
         kept = self._kept[facts_hash]
         names = (question.column,) if isinstance(question, RankQuantile) else question.scope
         return kept is not None and kept.issuperset(names)
@@ -292,8 +321,8 @@ class Transcript:
                 if body["facts_hash"] == self._hash:
                     self.open_run = Run(seq, conversation, number)
             return
-        if name == RankQuantile.NAME:
-            self.numbers[seq] = self._take(1)
+        if name in (RankQuantile.NAME, GroupQuantiles.NAME, StableGaussian.NAME):
+            self.numbers[seq] = self._take(1 if name == RankQuantile.NAME else SEVERAL)
         parts = additive_parts(body["mechanism"])
         if parts:
             places = places_of(parts, self.next_order)
@@ -401,7 +430,7 @@ def _values(answer: Body) -> Sequence[Any]:
     return released if isinstance(released, tuple) else (released,)
 
 
-def _spoken(body: Body, question: Question | RankQuantile | None = None) -> Answer:
+def _spoken(body: Body, question: Question | RankQuantile | GroupQuantiles | None = None) -> Answer:
     """The answer of a saying."""
     try:
         beta, value, bound, source, price, missed, *apart = decode(answer_text(body))

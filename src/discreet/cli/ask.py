@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +11,14 @@ import click
 
 import discreet as dp
 from discreet.cli.ask_prompt import talk
-from discreet.cli.ask_session import AnswerView, AskSession, bare, caret
+from discreet.cli.ask_session import REFUSED, AskSession, bare, refusal, refuse
 from discreet.cli.files import read_text
-from discreet.cli.kit import FILE, Command, OpenTable, ParameterError, allowance_option, table_options
+from discreet.cli.kit import FILE, Command, OpenTable, Output, ParameterError, allowance_option, database_options
+from discreet.cli.statements import Written, questions
 
 
 @click.command(cls=Command)
-@table_options
+@database_options
 @click.argument("question", required=False)
 @click.option("--price", help="What a question costs, as a part of the budget.  [default: 1%, unless --alpha is given]")
 @click.option("--alpha", help="Instead of --price: the error bound, as a fraction of the people.")
@@ -33,7 +32,7 @@ from discreet.cli.kit import FILE, Command, OpenTable, ParameterError, allowance
     "--max-price", default="10%", show_default=True, help="Ask back, or refuse, above this part of the budget."
 )
 @click.option("--yes", is_flag=True, help="Skip the confirmation prompt above --max-price.")
-@click.option("--file", "path", type=FILE, help="Questions, one per line or each ended by a semicolon.")
+@click.option("--file", "path", type=FILE, help="Questions, each ended by a semicolon; without any, one per line.")
 @click.option("--together", is_flag=True, help="Answer the whole file at once, which is cheaper; with --share.")
 @click.option("--share", help="With --together: the share of the remaining budget to spend, as 1/3.")
 def ask(
@@ -42,8 +41,9 @@ def ask(
     """Ask the people of SCHEMA a QUESTION in SQL; without one, a prompt, or questions line by line from a pipe.
 
     An answer comes with ± its error bound, where it came from, its price as a percentage of the budget and what is
-    left. What earlier answers prove already is free, and so is a question that was asked before. From a pipe every line
-    is answered, with --json by one line of JSON; one that is refused does not stop the others.
+    left. What earlier answers prove already is free, and so is a question that was asked before. At the prompt a
+    question ends with a semicolon, and may have several lines. From a pipe every line is answered, with --json by one
+    line of JSON. A question of a file or a pipe that is refused does not stop the others.
 
     \b
         discreet ask people.toml "SELECT COUNT(*) FROM people WHERE age >= 50 AND health = 'poor'"
@@ -63,53 +63,78 @@ def ask(
         raise ParameterError("--together answers the questions of --file; what they may cost is its --share")
     listed = None if path is None else questions_in(path)
     place = {name: options.pop(name) for name in ("data_path", "ledger_path", "rehearse", "as_json")}
+    try:
+        _ask(schema, place, options, question, (path, listed) if path and listed else None, share)
+    except dp.DiscreetError as refused:
+        if not place["as_json"] and not isinstance(refused, dp.errors.UnsupportedQuery):
+            raise
+        raise click.exceptions.Exit(refuse(Output(as_json=place["as_json"]), question, refused)) from None
+
+
+def _ask(
+    schema: Path,
+    place: dict[str, Any],
+    options: dict[str, Any],
+    question: str | None,
+    listed: tuple[Path, list[Written]] | None,
+    share: str | None,
+) -> None:
     yes = options.pop("yes")
-    asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"]), options, yes=yes)
-    try:
-        if listed is not None:
-            _ask_all(asking, listed, share)
-        elif question is not None:
-            answer = asking.ask(bare(question))
-            answer.show(asking.output)
-            asking.output.say(asking.promise)
-            asking.output.result(answer.record())
-        elif sys.stdin.isatty() and sys.stdout.isatty() and not asking.output.as_json:
-            talk(asking)
-        elif code := asking.answer_lines(sys.stdin):
-            raise click.exceptions.Exit(code)
-    except dp.errors.UnsupportedQuery as refused:
-        click.echo(caret(refused, shutil.get_terminal_size().columns), err=True)
-        raise click.exceptions.Exit(2) from None
-
-
-def _ask_all(asking: AskSession, questions: Sequence[str], share: str | None) -> None:
-    """Ask the questions of a file: as one release for a share, or one by one, all of them checked before the first is
-    asked; the answers are shown even if a later question is refused."""
-    views: Iterable[AnswerView]
-    if share is not None:
-        views = asking.ask_together(questions, share)
+    asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"], several=True), options, yes=yes)
+    code = 0
+    if listed is not None and share is not None:
+        _ask_together(asking, listed[1], share)
+    elif listed is not None:
+        code = _ask_file(asking, *listed)
+    elif question is not None:
+        answer = asking.ask(bare(question))
+        answer.show(asking.output)
+        asking.output.say(asking.promise)
+        asking.output.result(answer.record())
+    elif sys.stdin.isatty() and sys.stdout.isatty() and not asking.output.as_json:
+        talk(asking)
     else:
-        for question in questions:
-            asking.session.check(question)
-        counted = enumerate(questions, 1)
-        views = (asking.ask(question, f"asking {number:,} of {len(questions):,}") for number, question in counted)
-    answers: list[AnswerView] = []
+        code = asking.answer_lines(sys.stdin)
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _ask_together(asking: AskSession, questions: Sequence[Written], share: str) -> None:
+    """Ask the questions of a file as one release, for a share."""
+    answers = asking.ask_together([each.text for each in questions], share)
+    for answer in answers:
+        answer.show(asking.output, question=True)
+    asking.output.say(asking.promise)
+    asking.output.result({"answers": [answer.record() for answer in answers]})
+
+
+def _ask_file(asking: AskSession, path: Path, questions: Sequence[Written]) -> int:
+    """Ask the questions of a file one by one and return the worst exit code. One that is refused is said with its line,
+    and does not stop the others; what is wrong with the ledger does."""
+    records: list[dict[str, Any]] = []
+    worst = 0
     try:
-        for answer in views:
-            answers.append(answer)
+        for number, each in enumerate(questions, 1):
+            try:
+                answer = asking.ask(each.text, f"asking {number:,} of {len(questions):,}")
+            except REFUSED as refused:
+                line = each.line(getattr(refused, "position", None))
+                records.append(refusal(each.text, refused, line))
+                worst = max(worst, refuse(asking.output, each.text, refused, f"{path.name}, line {line}: ", quiet=True))
+                continue
             answer.show(asking.output, question=True)
+            sys.stdout.flush()  # so that refusals stand between the answers where they belong
+            records.append(answer.record())
     finally:
-        if answers:
+        if len(records) > sum("error" in each for each in records):
             asking.output.say(asking.promise)
-        asking.output.result({"answers": [answer.record() for answer in answers]})
+        asking.output.result({"answers": records})
+    return worst
 
 
-def questions_in(path: Path) -> list[str]:
-    """The questions of a file, one per line or each ended by a semicolon; a line that begins with -- is a comment."""
-    lines = [line for line in read_text(path, " with questions").splitlines() if not line.lstrip().startswith("--")]
-    text = " ".join(lines)
-    pieces = re.findall(r"""(?:'[^']*'|"[^"]*"|[^;'"]+|['"])+""", text)  # between semicolons outside of quotes
-    questions = list(filter(None, map(bare, lines if "".join(pieces) == text else pieces)))
-    if not questions:
+def questions_in(path: Path) -> list[Written]:
+    """The questions of a file."""
+    found = questions(read_text(path, " with questions"))
+    if not found:
         raise ParameterError(f"{path.name} holds no question")
-    return questions
+    return found

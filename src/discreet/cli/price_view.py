@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import discreet as dp
 from discreet.cli.kit import OpenTable, one_line
+from discreet.ledger.summary import cost
 
 if TYPE_CHECKING:
     from discreet.estimators.base import FitGuarantee
-
-
-def cost(part: Fraction | float | None) -> str:
-    """A part of the budget that is spent or charged; "-" if the book that decides does not know it."""
-    return "-" if part is None else dp.exact.percent(part, up=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,7 @@ def lines_of(summary: dict[str, Any]) -> list[str]:
         f"known together: {_named(summary['columns_known_together'])}",
         *([f"measured, but too large a hypothesis to follow: {_named(left_out)}"] if left_out else []),
         f"spread evenly: {_named([even]) + ', and ' if even else ''}{_BETWEEN}",
-        *([f"not in the rows, since without bounds: {_named([missing])}"] if missing else []),
+        *([f"not in the rows, since without bounds or levels: {_named([missing])}"] if missing else []),
         f"{cost}; {left}",
     ]
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import click
 
 from discreet.cli.kit import Command
-
-_NAME = "discreet_tour"
+from discreet.cli.shipped import load
 
 
 @click.command(cls=Command)
@@ -23,20 +18,22 @@ _NAME = "discreet_tour"
     show_default=True,
     help="Where its files go; if the folder is not empty, NAME-2, NAME-3, ...",
 )
+@click.option("--long", is_flag=True, help="Tell everything: the plan, each result beside its promise, the books.")
 @click.option("--no-report", is_flag=True, help="Leave report.html out.")
 @click.option(
     "--files", type=click.Path(file_okay=False, path_type=Path), help="Only write the tables and their schemas here."
 )
-def tour(folder: Path, no_report: bool, files: Path | None) -> None:
+def tour(folder: Path, long: bool, no_report: bool, files: Path | None) -> None:
     """Everything once, on a bundled table of real people, in under a minute and without a network.
 
     Opens a ledger, prints the plan before it spends, fits two regressions, learns a rule and a box, asks hundreds of
     questions in SQL and writes synthetic rows, all under one budget. Each answer stands beside what was promised and,
-    because the rows of these people are public, beside its true error. Leaves a folder to go on with.
+    because the rows of these people are public, beside its true error. Told in 40 lines; --long tells the rest. Leaves
+    a folder to go on with, and a page, report.html.
 
     \b
         discreet tour
-        discreet tour --folder another-tour --no-report
+        discreet tour --long --folder another-tour
         discreet tour --files .
     """
     if files is not None:
@@ -44,16 +41,4 @@ def tour(folder: Path, no_report: bool, files: Path | None) -> None:
 
         click.echo(f"{example.write(files)}: {', '.join(example.FILES)} are here to try things on")
         return
-    load_tour().tour(folder, report=not no_report)
-
-
-def load_tour() -> ModuleType:
-    """The package of the tour: `examples/tour` of the checkout that discreet is run from, or the installed one."""
-    checkout = Path(__file__).parents[3] / "examples" / "tour" / "__init__.py"
-    if _NAME not in sys.modules and checkout.is_file():
-        spec = importlib.util.spec_from_file_location(_NAME, checkout)
-        assert spec is not None
-        assert spec.loader is not None
-        sys.modules[_NAME] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[_NAME])
-    return importlib.import_module(_NAME)
+    load("tour").tour(folder, report=not no_report, long=long)

@@ -10,7 +10,8 @@ people: an exact minimiser shows the rows it was computed from.
     minimiser        the least value over a feasible set, with a proof of how close it is
     accelerated      the solver behind it for smooth risks; it sees gradients only
 
-X holds the rows' vectors; y numbers, or the codes of the classes (for two classes 0 and 1, 1 the positive one).
+X holds the rows' vectors; y numbers, or the codes of the classes: for two classes 0 and 1 (or booleans), or -1 and 1 as
+lectures write them, 1 the positive one; for m classes 0 to m - 1. Other labels are refused.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.core import Floats, exact
+from discreet.core import Floats, ParameterError, exact
 from discreet.erm.problem import FeasibleSet, Loss, Regularizer, ScalarLoss, Targets
 
 Gradient = Callable[[Floats], Floats]
@@ -30,15 +31,31 @@ Step = Callable[[Floats, Floats], tuple[Floats, Floats]]  # of a point and the g
 
 def risk_value(loss: Loss, X: Floats, y: Targets, w: Floats, regularizer: Regularizer | None = None) -> float:
     """The mean loss of the rows at w, plus the regularizer; of no rows the regularizer alone."""
-    values = loss.row_values(_margins(X, w), y)
+    values = loss.row_values(_margins(X, w), targets(loss, y))
     return (float(values.mean()) if len(X) else 0.0) + (regularizer or Regularizer()).value(w)
 
 
 def risk_gradient(loss: Loss, X: Floats, y: Targets, w: Floats, regularizer: Regularizer | None = None) -> Floats:
     """The gradient of `risk_value` at w; at a corner one of the subgradients."""
-    slopes = loss.row_slopes(_margins(X, w), y)
+    slopes = loss.row_slopes(_margins(X, w), targets(loss, y))
     penalty = (regularizer or Regularizer()).gradient(w)
     return np.asarray((slopes.T @ X).ravel() / max(1, len(X)) + penalty)
+
+
+def targets(loss: Loss, y: Targets) -> Targets:
+    """The targets as the loss reads them: of two classes the codes 0 and 1, also where y says -1 and 1."""
+    if loss.form not in ("margin", "classes") or not len(y):
+        return y
+    codes, classes = np.asarray(y, dtype=np.float64), max(2, loss.margins)
+    if classes == 2 and codes.min() == -1:
+        codes = np.where(codes == -1, 0.0, np.where(codes == 1, 1.0, np.nan))
+    if not (np.isin(codes, np.arange(classes))).all():
+        raise ParameterError(
+            f"the labels of a loss of {classes} classes must be "
+            f"{'0 and 1, or -1 and 1' if classes == 2 else f'0 to {classes - 1}'}; found other numbers",
+            argument="y",
+        )
+    return codes.astype(np.int64)
 
 
 def _margins(X: Floats, w: Floats) -> Floats:
@@ -90,7 +107,7 @@ def minimiser(
     One dimension: bisection on the subgradient, to neighbouring floats. Smooth losses: `accelerated`, the gap from the
     gradient mapping. Losses with corners: an interior-point method, the gap from its dual solution.
     """
-    dimension, penalty = X.shape[1] * loss.margins, regularizer or Regularizer()
+    dimension, penalty, y = X.shape[1] * loss.margins, regularizer or Regularizer(), targets(loss, y)
 
     def value(w: Floats) -> float:
         return risk_value(loss, X, y, w, penalty)

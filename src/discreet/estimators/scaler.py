@@ -24,13 +24,20 @@ class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     Learned: low_, high_ (the bounds, one for each feature), n_features_in_, feature_names_in_.
     """
 
+    reads_no_rows = True
+
     def __init__(self, bounds: Any = None) -> None:
         self.bounds = bounds
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True  # written out in memory
+        return tags
 
     def fit(self, X: Any, y: Any = None) -> DeclaredScaler:  # noqa: N803
         """Match the bounds with the columns; the rows are only checked to be finite numbers."""
         reading.predicted_floats(self, X, reset=True)
-        pairs = _pairs(self.bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        pairs = bound_pairs(self.bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
         self.low_, self.high_ = np.array(pairs, dtype=np.float64).T
         return self
 
@@ -48,7 +55,8 @@ class DeclaredScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         return np.asarray((scaled + 1) / 2 * (self.high_ - self.low_) + self.low_)
 
 
-def _pairs(bounds: Any, count: int, names: Any) -> list[tuple[Fraction, Fraction]]:
+def bound_pairs(bounds: Any, count: int, names: Any) -> list[tuple[Fraction, Fraction]]:
+    """One pair (low, high) for each feature, from one pair for all, a list of pairs, or a dict by column name."""
     if bounds is None:
         raise ParameterError("bounds must be given: a pair (low, high), a list of pairs, or a dict by column name")
     if isinstance(bounds, Mapping):

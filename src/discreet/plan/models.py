@@ -15,9 +15,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from discreet.core import ParameterError, exact
+from discreet.core import ParameterError, exact, one_line
 from discreet.data import Category, Domain, Facts, Number, Vector
-from discreet.describe import one_line
 from discreet.erm import location, network, solvers
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import Declared, VectorColumn
