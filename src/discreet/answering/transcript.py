@@ -447,7 +447,7 @@ def _another_text(body: Body) -> LedgerCorrupt:
 
 def places_of(parts: Sequence[Additive], order: int) -> list[BetaPlace]:
     """The places from this one on of a charge that measures these parts: they share its failure evenly."""
-    several = len(parts) > 1 or parts[0].query.groups  # type: ignore[attr-defined]
+    several = len(parts) > 1 or parts[0].query.groups  # type: ignore[union-attr]
     return [BetaPlace(order, SEVERAL if several else 1, Fraction(1, len(parts)))] * len(parts)
 
 
