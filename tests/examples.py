@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
-from discreet.answering import AveragedWeights, Marginals
+from discreet.answering import AveragedWeights, ChosenTables, Marginals, ResidualMarginals
 from discreet.audit import examples
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent, Last
@@ -180,6 +180,8 @@ MODELS: tuple[Any, ...] = (
 WORKLOADS: tuple[Any, ...] = (
     Marginals([dp.Histogram(("sex", "town")), dp.Count(OLD), dp.Sum("pay")], [3, 2, 40]),
     Marginals([dp.Histogram("sex"), dp.Sum("wealth")], [3, 10**9], "laplace"),
+    ChosenTables(("sex", "town", "age"), 4, "1/8", 1, "laplace"),
+    ResidualMarginals([("sex", "town")], [3, 4, 5, 6], 64),
     AveragedWeights([dp.Histogram("sex"), dp.Count(dp.Equals("town", "u"))], 4, "1/2", "1/20", ROWS),
 )
 LEARNERS: tuple[Any, ...] = (

@@ -48,9 +48,9 @@ def _words(stored: dict[str, Any]) -> str:
     if "query" in stored:
         return asked(stored["query"])
     if isinstance(stored.get("queries"), list):
-        parts = [asked(each) for each in stored["queries"]]
-        more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
-        return "; ".join(parts[:_MANY]) + more
+        return _several([asked(each) for each in stored["queries"]])
+    if isinstance(stored.get("scopes"), list):
+        return _several([f"how many rows for each {', '.join(each)}" for each in stored["scopes"]])
     if name in ("rank-quantile/1", "group-quantiles/1"):
         return f"the {stored['q']}-quantile of {stored['column']}"
     if isinstance(stored.get("risk"), dict):
@@ -61,6 +61,11 @@ def _words(stored: dict[str, Any]) -> str:
         others = [each for each in _named(stored) if each != stored["labels"]["column"]]
         return f"{stored['labels']['column']} = {stored['labels']['positive']} from {', '.join(others)}"
     return _columns(stored)
+
+
+def _several(parts: list[str]) -> str:
+    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
+    return "; ".join(parts[:_MANY]) + more
 
 
 _QUERIES: dict[Any, Callable[[dict[str, Any]], str]] = {

@@ -366,17 +366,25 @@ class Session(Shown):
         measured now. Looks at public sizes only."""
         return list(self._adaptive("what rows can follow is told").tangled(tables))
 
-    def synthetic(self, rows: int, *, seed: int | None = None, backend: str = "pandas") -> Any:
-        """A frame of made-up rows drawn from the hypothesis: free, since they are made of what was released.
+    def synthetic(
+        self, rows: int, *, share: Exact | None = None, seed: int | None = None, backend: str = "pandas"
+    ) -> Any:
+        """A frame of made-up rows drawn from the hypothesis, which is made of what was released.
 
         Values are levels and numbers of the declared domain. What the session knows about is alike in these rows and in
-        the table, up to the bounds of its answers; what was never asked about is spread evenly.
+        the table, up to the bounds of its answers; what was never measured is spread evenly.
+
+        share  measure tables for them first, for this share of what is left (`choose_tables`). None: free, if anything
+               was measured before; else a tenth of the budget is spent on it
         """
         from discreet.answering import frame_of
 
         self._require_one_table("rows are drawn")
-        domain = self.table.facts.domain
-        wanted, hypothesis = synthetic_rows(rows, domain), self._answering().hypothesis()
+        domain, answering = self.table.facts.domain, self._answering()
+        wanted = synthetic_rows(rows, domain)
+        if share is not None or (self.method == "auto" and answering.hypothesis() is None):
+            self.choose_tables(share)
+        hypothesis = answering.hypothesis()
         if hypothesis is None:
             raise ParameterError("nothing was measured yet: ask questions first, then draw synthetic rows")
         columns = {}
@@ -384,6 +392,24 @@ class Session(Shown):
             labels = {code: domain.column(name).label(code) for code in set(drawn.tolist())}
             columns[name] = [labels[code] for code in drawn.tolist()]
         return frame_of(columns, backend)
+
+    def choose_tables(self, share: Exact | None = None) -> tuple[int, int]:
+        """Measure the tables that synthetic rows need most: every column alone, pairs that connect them all, and some
+        triples, chosen privately. The entry of the charge, and what was paid now: the same share again is free.
+
+        share  of what is left; None: a tenth of the budget, or what is left if that is less
+        """
+        self._require_one_table("tables are chosen")
+        answering = self._adaptive("tables are chosen")
+        part: Fraction | None = None if share is None else exact.positive(share=share)
+        if part is not None and part > 1:
+            raise ParameterError(f"share must be at most 1, found {share!r}")
+        with answering.transcript.alone():
+            left, cap = self.budget()
+            name = "a tenth of the budget" if part is None else str(part)
+            return answering.choose_tables(
+                min(Fraction(1), Fraction(cap, 10 * max(1, left))) if part is None else part, name
+            )
 
     # Learning.
 

@@ -623,9 +623,8 @@ def test_a_question_that_is_not_understood_is_shown_with_its_place(run):
         (["ask", "people.toml", "--file", "people.toml", "--together"], 2, "--share 1/3"),
         (["ask", "people.toml", OLD, "--together", "--share", "1/3"], 2, "--file"),
         (["ask", "people.toml", OLD, "--share", "1/3"], 2, "--together"),
-        (["synth", "people.toml", "10", "--out", "rows.csv"], 2, "no column was measured yet"),
+        (["synth", "people.toml", "10", "--out", "rows.csv", "--share", "2"], 2, "at most 1"),
         (["synth", "people.toml", "10", "--out", "rows.csv", "--measure", "age,sex"], 2, "--share"),
-        (SYNTH, 2, "--measure"),
         ([*SYNTH, "--measure", "agee"], 2, "'age'"),
         ([*SYNTH, "--measure", "age,age"], 2, "different"),
         ([*SYNTH, "--measure", "age,"], 2, "commas"),
@@ -765,6 +764,25 @@ def test_rows_are_bought_and_written_in_one_command(run):
     share = sum(row["health"] == "excellent" for row in rows) / 4000
     assert 0.4 < share < 0.7  # of the people it is 0.54; an even spread has 0.25
     assert not list(Path().glob("*.part"))
+
+
+def test_without_named_tables_a_tenth_of_the_budget_chooses_them(run):
+    code, out, err = run("synth", "people.toml", "500", "--out", "rows.csv", "--seed", "1")
+    assert (code, err) == (0, "")
+    paid = float(re.search(r"paid: ([\d.]+) % of the budget", out).group(1))
+    assert 9 < paid <= 10
+    found = json.loads(run("synth", "people.toml", "5", "--out", "more.csv", "--json")[1])
+    assert found["price_nano"] == 0
+    known = {name for scope in found["columns_known_together"] for name in scope}
+    assert {"age", "sex", "health"} <= known
+    assert max(map(len, found["columns_known_together"])) >= 2
+    charged = spent()
+    for price in (True, False):  # another share is another purchase, and the same one again is none
+        again = run("synth", "people.toml", "5", "--share", "1/5", "--seed", "3")
+        assert again[0] == 0
+        assert len(again[1].splitlines()) == 6
+        assert (spent() != charged) == price
+        charged = spent()
 
 
 def test_rows_of_what_is_known_are_free_and_the_same_for_a_seed(run):

@@ -543,8 +543,6 @@ def test_a_threshold_that_somebody_else_opened_by_our_name_is_left_alone():
 
 def test_synthetic_rows_are_of_the_domain_and_look_like_the_table():
     session = opened(dp.Budget(100, 1e-6), alpha=0.01)
-    with pytest.raises(dp.errors.ParameterError, match="nothing was measured yet"):
-        session.synthetic(10)
     session.ask(Histogram(("age", "visits")))
     session.ask(Histogram(("sex", "region")))
     spent = session.ledger.spent()

@@ -138,7 +138,9 @@ def test_the_way_with_the_least_bound_is_taken_and_every_mechanism_is_admitted()
     budget = Budget(1, "1e-6")
     ways = methods([*PAIRS, Count(Equals("a", "p"))], facts, funds=Funds.of(budget), beta=BETA)
     offers = [way.offer(facts.size) for way in ways if isinstance(way, Method)]
-    assert {name.split(",")[0] for name in ways.names} == {"marginals", "questions", "histogram", "weights"}
+    assert {name.split(",")[0] for name in ways.names} == {
+        *("marginals", "questions", "histogram", "residuals", "weights")
+    }
     assert all(offer.mechanism.guarantee(facts).within(budget) for offer in offers)
     assert choose(ways, "auto", facts.size) == min(offers, key=lambda offer: float(offer.promise))
     assert all(way.reason for way in ways if isinstance(way, Refused))

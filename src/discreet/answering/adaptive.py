@@ -50,10 +50,11 @@ import numpy as np
 
 from discreet.answering.answer import Answer
 from discreet.answering.calibration import Calibration, SessionTerms
+from discreet.answering.chosen_tables import chosen_tables
 from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
 from discreet.answering.measurement import Measured, covers, group_cells, interval, own_error
 from discreet.answering.transcript import SEVERAL, SessionRequest, Transcript, additive_parts
-from discreet.answering.workload import Marginals, answers, methods
+from discreet.answering.workload import Marginals, answers, methods, noises
 from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, ParameterError, Rng, record
 from discreet.data import Dataset, Floats
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
@@ -447,7 +448,7 @@ class AdaptiveAnswers:
         if fitted is None or form is None:
             return None
         try:
-            return self.rounded(query, fitted.hypothesis.mean(form) * fitted.total)
+            return self.rounded(query, fitted.answer(form))
         except ParameterError:  # the scopes measured so far tangle: it would take too large a table
             return None
 
@@ -678,6 +679,20 @@ class AdaptiveAnswers:
             fits = f"{refused.fits}{self.calibration.would_fit(mechanism)}"
             raise BudgetExceeded(refused.asked, refused.remaining, fits) from None
 
+    # Synthetic rows.
+
+    def choose_tables(self, share: Fraction, name: Json) -> tuple[int, int]:
+        """Measure tables that are chosen privately, for this share of what is left, as `name` calls it: the entry of
+        the charge, and what was paid now. The same name again, as long as nothing else has it, is free."""
+        self.catch_up()
+        request, calibration = self.request("tables", name), self.calibration
+        if request.stored is not None:
+            return request.stored.entry, 0
+        mechanism = chosen_tables(self.facts, funds=calibration.part(share), kind=calibration.kind)
+        got = self.release(mechanism, "tables for synthetic rows", request.name)
+        self.catch_up()
+        return got.entry, calibration.amount(got.price) or 0
+
     # Many queries at once.
 
     def answer_all(self, queries: Sequence[Question], *, share: Fraction, again: bool = False) -> list[Answer]:
@@ -707,18 +722,20 @@ class AdaptiveAnswers:
             )
         said = {inquiry.query: inquiry.earlier for inquiry in self.inquire(queries)}
         earlier = {query: answer for query, answer in said.items() if answer is not None}
-        parts = additive_parts(record(best.mechanism))
-        measured = [one for one in self.transcript.measured if one.kind == calibration.kind]
-        # Whether everything that this would measure was measured before, with no more noise.
-        as_well = bool(parts) and all(
-            any(one.query == part.query and one.scale <= part.scale for one in measured) for part in parts
-        )
-        if not again and len(earlier) == len(queries) and as_well:
+        if not again and len(earlier) == len(queries) and self._measured_as_well(best.mechanism):
             return earlier
         got = self.release(best.mechanism, f"a workload of {len(queries)} questions", request.name)
         self.catch_up()
         price = calibration.amount(got.price) or 0
         return self._read_all(queries, best.mechanism, got.value, got.entry, price=price)
+
+    def _measured_as_well(self, mechanism: Mechanism) -> bool:
+        """Whether everything that a workload's release would measure was measured before, with no more noise."""
+        wanted = noises(mechanism, self.facts)
+        return bool(wanted) and all(
+            any((one.query, one.kind) == (query, kind) and one.scale <= scale for one in self.transcript.measured)
+            for query, kind, scale in wanted
+        )
 
     def _read_all(
         self, queries: Sequence[Question], mechanism: Mechanism, value: Any, entry: int, *, price: int

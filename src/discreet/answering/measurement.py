@@ -1,6 +1,8 @@
 """A noisy answer that was released, and what it proves about other answers.
 
-    value = truth + independent noise on every number; Gaussian or Laplace, on the integers, of the stated scale.
+    value = truth + independent noise on every number; Gaussian or Laplace, on the integers, of the stated scale; or
+    noise of which every weighted sum has E exp(l X) <= exp(l^2 s^2 / 2), s^2 = scale^2 times the sum of the squared
+    weights (`residual_marginals.py`): what the theorem below uses of Gaussian noise.
 
 With probability 1 - failure the following holds *at once for every question* about columns of the measurement's scope,
 however the questions were chosen, also by an analyst who knows the rows and so the noise. That is needed because
@@ -39,7 +41,7 @@ import numpy as np
 from discreet.answering.linear_query import linear, meaning, scope_of
 from discreet.data import Codes, Domain, Facts, Floats, IntArray, Mask
 from discreet.hypothesis import Linear
-from discreet.mechanisms import NOISES, Gaussian, Laplace
+from discreet.mechanisms import LAWS, Gaussian, Laplace
 from discreet.query import Question, is_question
 
 SETS = 1 / 32  # the part of a histogram's failure that is kept for sums of its numbers
@@ -93,7 +95,7 @@ class Measured:
     @property
     def variance(self) -> float:
         """Of the noise on each number."""
-        return NOISES[self.kind](self.scale).variance()
+        return LAWS[self.kind](self.scale).variance()
 
     @property
     def marginal(self) -> bool:
@@ -328,7 +330,7 @@ class SetErrors:
         usual = np.clip(self.cells // 2, counts, most)
         logs = gammaln(self.cells + 1) - gammaln(usual + 1) - gammaln(self.cells - usual + 1)
         logs = logs + np.log(most * (most + 1.0)) + self.columns * math.log(2)
-        noise = NOISES[self.measured.kind](self.measured.scale)
+        noise = LAWS[self.measured.kind](self.measured.scale)
         # Levelled, c of C cells leave (1 - c/C) of the variance: the most of c (1 - c/C) is at c = C/2.
         added = usual * (1 - usual / self.cells) if self.levelled else most
         return noise.sum_reach(math.log(2 / self.failure) + logs, copies * added)
@@ -339,4 +341,4 @@ def noise_bound(kind: str, scale: float, *, copies: float, log_sets: float, fail
 
     scale is in integers of the query; so is the result.
     """
-    return NOISES[kind](scale).quantile(failure, copies=copies, log_sets=log_sets)
+    return LAWS[kind](scale).quantile(failure, copies=copies, log_sets=log_sets)

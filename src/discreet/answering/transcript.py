@@ -28,14 +28,17 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 
 from discreet.answering.answer import Answer
 from discreet.answering.averaged_weights import AveragedWeights
+from discreet.answering.chosen_tables import ChosenPart, ChosenTables
 from discreet.answering.linear_query import scope_of
 from discreet.answering.measurement import BetaPlace, Measured
+from discreet.answering.residual_marginals import ResidualMarginals, ResidualPart
 from discreet.answering.workload import Marginals
 from discreet.core import Json, LedgerCorrupt, ParameterError, canonical, digest, record, revive
 from discreet.data import Facts
@@ -74,6 +77,7 @@ _READ: dict[str, type] = {
     kind.NAME: kind
     for kind in (
         *(AboveThreshold, AboveThresholdLaplace, AveragedWeights, Gaussian, Laplace, Marginals, RankQuantile),
+        *(ChosenTables, ResidualMarginals),
         GroupQuantiles,
         *get_args(Question),
         *(Among, And, Between, Equals, Missing, Not, Or),
@@ -82,6 +86,11 @@ _READ: dict[str, type] = {
 }
 _QUESTIONS = {kind.NAME for kind in get_args(Question)}
 _REQUEST = "session:"
+_WORKLOADS = (Marginals.NAME, ResidualMarginals.NAME, AveragedWeights.NAME)
+
+Additive = Gaussian | Laplace | ResidualPart | ChosenPart
+"""What a charge measures, one number or table of it."""
+
 _COUNTS = ("places", "runs", "tops", "guesses", "saved", "heard")
 
 SEVERAL = 8
@@ -126,7 +135,7 @@ class PendingPart:
     """One query of a charge that has no stored answer yet: with its noise, its place in the series that splits beta,
     and whether what it measures holds for the session's rows and declaration."""
 
-    noisy: Gaussian | Laplace
+    noisy: Additive
     place: BetaPlace
     holds: bool
 
@@ -320,7 +329,7 @@ class Transcript:
             self._take(places[0].taken)
             holds = (self._holds(body["facts_hash"], noisy.query) for noisy in parts)
             self._pending[seq] = list(map(PendingPart, parts, places, holds))
-        if name in (Marginals.NAME, AveragedWeights.NAME):
+        if name in _WORKLOADS:
             self.numbers[seq] = self._take(SEVERAL)
         if (body["request"] or "").startswith(_REQUEST):
             self.unsaid.add(seq)
@@ -407,9 +416,12 @@ class Transcript:
                 self._learn(parts[part], values[part], entry=entry, place=place, part=part)
         self._seen = self._stored = state["seq"]
 
-    def _learn(self, noisy: Gaussian | Laplace, value: Any, *, entry: int, place: BetaPlace, part: int) -> None:
-        self.measured.append(Measured.of(noisy, value, self.facts, entry=entry, place=place))
-        self._places.append((entry, part, place.order))
+    def _learn(self, noisy: Additive, value: Any, *, entry: int, place: BetaPlace, part: int) -> None:
+        measure = partial(Measured.of, noisy) if isinstance(noisy, Gaussian | Laplace) else noisy.measured
+        learned = measure(value, self.facts, entry=entry, place=place)
+        if learned is not None:
+            self.measured.append(learned)
+            self._places.append((entry, part, place.order))
 
 
 def _values(answer: Body) -> Sequence[Any]:
@@ -433,16 +445,20 @@ def _another_text(body: Body) -> LedgerCorrupt:
     return LedgerCorrupt(body["seq"], "an answer as a session writes it", "another text")
 
 
-def places_of(parts: Sequence[Gaussian | Laplace], order: int) -> list[BetaPlace]:
+def places_of(parts: Sequence[Additive], order: int) -> list[BetaPlace]:
     """The places from this one on of a charge that measures these parts: they share its failure evenly."""
-    several = len(parts) > 1 or parts[0].query.groups  # type: ignore[attr-defined]
+    several = len(parts) > 1 or parts[0].query.groups  # type: ignore[union-attr]
     return [BetaPlace(order, SEVERAL if several else 1, Fraction(1, len(parts)))] * len(parts)
 
 
-def additive_parts(stored: Any) -> Sequence[Gaussian | Laplace]:
+def additive_parts(stored: Any) -> Sequence[Additive]:
     """The counts, sums and histograms that a charge measured, each with its noise; none if it is another mechanism."""
     if stored["name"] == Marginals.NAME:
         return revive(stored, _READ).parts  # type: ignore[no-any-return]
+    if stored["name"] == ResidualMarginals.NAME:
+        return revive(stored, _READ).residual_parts  # type: ignore[no-any-return]
+    if stored["name"] == ChosenTables.NAME:
+        return revive(stored, _READ).chosen_parts  # type: ignore[no-any-return]
     if stored["name"] not in (Gaussian.NAME, Laplace.NAME):
         return ()
     known = stored["query"].get("name") in _QUESTIONS

@@ -30,6 +30,7 @@ c = SimpleNamespace(**{kind.__name__: kind for kind in CATALOGUE.values()})
 """The classes of the catalogue by their names: the attacks are on what a ledger may hold."""
 
 _LETTERS = c.Domain(v=c.Category("a", "b"))
+_PAIRS = c.Domain(v=c.Category("a", "b"), w=c.Category("c", "d"))
 _TEXTS = c.Domain(v=c.Text())
 _VALUE = c.Domain(value=c.Number(-1, 1, step=2))
 _QUARTERS = c.Domain(value=c.Number(0, 3, step=1))
@@ -109,6 +110,11 @@ def _conversations() -> tuple[Attack, ...]:
 # --- workloads -------------------------------------------------------------------------------------------------------
 
 
+@mistake("draws a tenth of the noise that its step is priced for", "run")
+def tenth_of_the_noise(honest: Any, data: Dataset, rng: Rng) -> Any:
+    return mutants.with_noise(honest, Fraction(1, 10)).run(data, rng)
+
+
 @mistake("pays for the first of two tables", "price")
 def first_table_price(honest: Any, facts: Facts) -> Any:
     return c.Laplace(honest.queries[0], honest.scales[0]).guarantee(facts)
@@ -119,21 +125,29 @@ def one_round_price(honest: Any, facts: Facts) -> Guarantee:
     return Guarantee.of_bounded_range(2 * honest.rate, neighbours=facts.neighbours)
 
 
+@mistake("does not pay for the number of rows that its tables add up to", "price")
+def residuals_without_rows(honest: Any, facts: Facts) -> Any:
+    return dataclasses.replace(honest, scales=(10**6, *honest.scales[1:])).guarantee(facts)
+
+
+def first_count(released: Any) -> float:
+    """Of the table of two columns: how many rows are in its first cell."""
+    return float(released[2][1].ravel()[0])
+
+
 def _workloads() -> tuple[Attack, ...]:
     tables = c.Marginals([c.Histogram("v"), c.Count(c.Equals("v", "a"))], [_HALF, 1], "laplace")
+    chosen = c.ChosenTables(("v", "w"), 3, 1, 0, "laplace")
     weights = c.AveragedWeights([c.Histogram("v")], 3, 2, Fraction(1, 4), 4)
     return (
         _replace(_LETTERS, tables, ("ab", "bb"), first_table_price, reach=8),
         _replace(_LETTERS, weights, ("aabb", "abbb"), one_round_price, reach=8),
+        _add(_LETTERS, c.ResidualMarginals(["v"], [_HALF, 2], 1), ("ab", "b"), residuals_without_rows, reach=11),
+        _replace(_PAIRS, chosen, (("ac", "ac"), ("bd", "ac")), tenth_of_the_noise, look=first_count),
     )
 
 
 # --- models ----------------------------------------------------------------------------------------------------------
-
-
-@mistake("draws a tenth of the noise that its step is priced for", "run")
-def tenth_of_the_noise(honest: Any, data: Dataset, rng: Rng) -> Any:
-    return mutants.with_noise(honest, Fraction(1, 10)).run(data, rng)
 
 
 @mistake("pays for one step of eight", "price")

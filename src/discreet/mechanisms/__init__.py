@@ -18,6 +18,8 @@ from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, N
 from discreet.mechanisms.group_quantiles import DRAWS, GroupQuantiles
 from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, calibrate
 from discreet.mechanisms.noise import (
+    FINE,
+    LAWS,
     NOISES,
     CoordinateLaplaceNoise,
     GaussianNoise,
