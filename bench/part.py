@@ -22,7 +22,7 @@ from pathlib import Path
 from bench.suites import Suite, chosen
 
 PARTS = Path(__file__).parent / "parts"
-OURS = ("discreet", "numpy", "scipy", "scikit-learn", "duckdb", "pyarrow", "sqlglot")
+OURS = ("discreet", "numpy", "scipy", "scikit-learn", "duckdb", "pyarrow")
 
 
 @dataclass(frozen=True, slots=True)

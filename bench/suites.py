@@ -58,9 +58,15 @@ SUITES = (
     Suite("pmw_tables", "bench.pmw_tables"),
     Suite("pmw_single", "bench.pmw_single"),
     Suite("pmw_peers", "bench.pmw_peers", peers=("aim",)),
+    Suite("pmw_pairs", "bench.pmw_unseen", ("pairs",), ("aim",)),
+    Suite("pmw_triples", "bench.pmw_unseen", ("triples",), ("aim",)),
+    Suite("pmw_synthetic", "bench.pmw_synthetic", peers=("aim",)),
     Suite("pmw_curves", "bench.pmw_curves"),
     Suite("pmw_cells", "bench.pmw_cells"),
     Suite("pmw_speed", "bench.pmw_speed"),
+    Suite("prices", "bench.prices"),
+    Suite("session_day", "bench.session_day", ("day",)),
+    Suite("session_many", "bench.session_day", ("many",)),
 )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dp
-from discreet.answering import AveragedWeights, Marginals
+from discreet.answering import AveragedWeights, ChosenTables, Marginals, ResidualMarginals
 from discreet.audit import examples
 from discreet.catalogue import CATALOGUE
 from discreet.erm.descent import Descent, Last
@@ -32,6 +32,7 @@ from discreet.mechanisms import (
     Conversation,
     CoordinateLaplaceNoise,
     GaussianNoise,
+    GroupQuantiles,
     LaplaceNoise,
     Mechanism,
     ProductLaplaceNoise,
@@ -46,6 +47,7 @@ from discreet.pac.greedy_boxes import CountedFaces, FaceByFace
 from discreet.pac.interior import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
 from discreet.pac.rank_bounds import RankBounds
 from discreet.pac.rules import BoxRule, Labels, Literals, Mistakes, Thresholds
+from discreet.query import Bins, Cases, GroupCount, GroupSum, Of, Times
 from discreet.rng import SeededRng
 
 ROWS = 300
@@ -144,6 +146,8 @@ ADDITIVE: tuple[Any, ...] = (
     dp.Gaussian(dp.Sum("wealth"), 10**9),
     dp.mechanisms.ProductLaplace(dp.mechanisms.VectorSum(("wealth", "pay")), 10**9),
     dp.Laplace(Mistakes(RULES[0], LABELS), 10),
+    dp.Gaussian(GroupSum(["sex", Bins("age", (0, 4), (0, 1))], Times(Of("age"), Of("pay"))), 30),
+    dp.Laplace(GroupCount([Cases([OLD])]), 4),
 )
 SELECTIONS: tuple[Any, ...] = (
     dp.Exponential(dp.mechanisms.VectorSum(("age", "pay")), 0.1),
@@ -169,12 +173,15 @@ MODELS: tuple[Any, ...] = (
     NeuralDescent(Declared(("age", "pay"), 16), "y", (2,), Fraction(1), CoordinateLaplaceNoise(30), 2, Fraction(1), 3),
     LineExponential(Risk(Squared(), Constant(), "pay", interval(0, 5)), Fraction(1, 500)),
     RankQuantile("a", "1/3", Fraction(1, 10)),
+    GroupQuantiles("a", "2/3", Fraction(1, 10), "1/20", 5, ("sex",), OLD),
     RankBounds("fine", "0.96", "0.2"),
     GridExponential(Risk(Absolute(), Declared(("age",), 9, False), "pay", Ball(1)), 5, Fraction(1, 50)),
 )
 WORKLOADS: tuple[Any, ...] = (
     Marginals([dp.Histogram(("sex", "town")), dp.Count(OLD), dp.Sum("pay")], [3, 2, 40]),
     Marginals([dp.Histogram("sex"), dp.Sum("wealth")], [3, 10**9], "laplace"),
+    ChosenTables(("sex", "town", "age"), 4, "1/8", 1, "laplace"),
+    ResidualMarginals([("sex", "town")], [3, 4, 5, 6], 64),
     AveragedWeights([dp.Histogram("sex"), dp.Count(dp.Equals("town", "u"))], 4, "1/2", "1/20", ROWS),
 )
 LEARNERS: tuple[Any, ...] = (

@@ -23,8 +23,9 @@ import discreet as dp
 from discreet import report
 from discreet.audit.laws import Row, Setting, sample
 from discreet.audit.sampled import epsilon_lower_bound
+from discreet.drawing import FAINT, INK, SERIES
 from discreet.errors import ParameterError
-from discreet.report.plot import FAINT, INK, SERIES, Panel, Plot, Scale, Series, draw, shown
+from discreet.report.plot import Panel, Plot, Scale, Series, draw, shown
 from discreet.rng import SeededRng
 
 GENEROUS = dp.Budget(10**6, "1/10")

@@ -85,7 +85,7 @@ def run(*arguments: object) -> str:
 
 def _installed() -> None:
     """Say now what would be missing in the middle."""
-    missing = [name for name in ("duckdb", "pyarrow", "sqlglot") if importlib.util.find_spec(name) is None]
+    missing = [name for name in ("duckdb", "pyarrow") if importlib.util.find_spec(name) is None]
     if missing:
         raise dp.errors.ParameterError(
             f"the tour reads Parquet and SQL, and {', '.join(missing)} is not installed: pip install 'discreet[sql]'"
@@ -210,7 +210,8 @@ def _refusal(screen: Screen, desk: Desk) -> str:
     screen.heading("A question that does not fit is refused, and costs nothing")
     screen.say(f"How many are 40 or older, within {percent(float(finer))} of the people?")
     try:
-        dp.Session(desk.table, desk.ledger, alpha=finer, beta=BETA).ask("SELECT COUNT(*) FROM people WHERE age >= 40")
+        session = dp.Session(desk.table, desk.ledger, alpha=finer, beta=BETA, max_price=1)
+        session.ask("SELECT COUNT(*) FROM people WHERE age >= 40")
     except dp.BudgetExceeded as refused:
         screen.say(str(refused), indent=2)
         return str(refused)
@@ -230,7 +231,8 @@ def _several_rows(screen: Screen, where: Path) -> None:
         f"tells whose a row is, and rows_per_unit = {rows}. Then all rows of a person are protected together, and a "
         f"count with the same noise costs epsilon {together:g} instead of {alone:g}. The tour asks nothing of it: "
         "these are the same people, so what years.ledger would spend adds to what people.ledger has spent, and "
-        "neither knows of the other. The holder of two tables about the same people divides one budget between them."
+        "neither knows of the other. Two tables about the same people belong in one schema, with one ledger "
+        "(docs/tables.md): then one budget counts for both, and questions may join them by the person."
     )
 
 

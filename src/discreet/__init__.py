@@ -9,16 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import composition, data, errors, mechanisms
 from discreet.certificate import Certificate, certificate
-from discreet.data import Category, Domain, Matrix, Number, ParquetTable, Table, Vector
+from discreet.data import (
+    Category,
+    Database,
+    Date,
+    Domain,
+    Matrix,
+    Number,
+    ParquetTable,
+    Table,
+    Text,
+    Timestamp,
+    Vector,
+)
 from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
 from discreet.mechanisms import Exponential, Gaussian, Laplace, calibrate
 from discreet.plan import plan
-from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Sum
+from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Persons, Sum
 from discreet.release import Released, converse, release, reopen
-from discreet.schema import Schema
+from discreet.schema import DatabaseSchema, Schema
 from discreet.session import Session
 
 if TYPE_CHECKING:
@@ -38,6 +50,7 @@ if TYPE_CHECKING:
         RuleClassifier,
         StandardScaler,
         interior_point,
+        load,
         select_model,
         suggest_bounds,
     )
@@ -59,6 +72,7 @@ _ESTIMATORS = (
     "RuleClassifier",
     "StandardScaler",
     "interior_point",
+    "load",
     "select_model",
     "suggest_bounds",
 )
@@ -77,6 +91,9 @@ __all__ = [
     "Certificate",
     "ConjunctionClassifier",
     "Count",
+    "Database",
+    "DatabaseSchema",
+    "Date",
     "DeclaredScaler",
     "DiscreetError",
     "Domain",
@@ -101,6 +118,7 @@ __all__ = [
     "Number",
     "Or",
     "ParquetTable",
+    "Persons",
     "Quantile",
     "Released",
     "RuleClassifier",
@@ -110,6 +128,8 @@ __all__ = [
     "StandardScaler",
     "Sum",
     "Table",
+    "Text",
+    "Timestamp",
     "Vector",
     "calibrate",
     "certificate",
@@ -118,6 +138,7 @@ __all__ = [
     "data",
     "errors",
     "interior_point",
+    "load",
     "mechanisms",
     "plan",
     "release",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from discreet import answering, data, guarantee, mechanisms, pac, query
 from discreet.erm import descent, network, noisy_moments, objective_perturbation, output_perturbation, problem, scoring
 from discreet.erm.exponential import grid, line
+from discreet.records import Json
 
 CATALOGUE: dict[str, type] = {
     "above-threshold-laplace/1": mechanisms.AboveThresholdLaplace,
@@ -27,19 +28,24 @@ CATALOGUE: dict[str, type] = {
     "ball/1": problem.Ball,
     "between/1": query.Between,
     "binary-search/1": pac.BinarySearch,
+    "bins/1": query.Bins,
     "bits/1": data.Bits,
     "box-rule/1": pac.BoxRule,
     "box/1": problem.Box,
     "budget/1": guarantee.Budget,
+    "cases/1": query.Cases,
     "category/1": data.Category,
     "centred-huber/1": problem.CentredHuber,
     "centred-squared/1": problem.CentredSquared,
+    "choose/1": query.Choose,
+    "chosen-tables/1": answering.ChosenTables,
     "conjunction/1": pac.Conjunction,
     "constant-feature/1": problem.Constant,
     "coordinate-laplace-noise/1": mechanisms.CoordinateLaplaceNoise,
     "coordinate-laplace/1": mechanisms.CoordinateLaplace,
     "count/1": query.Count,
     "counted-faces/1": pac.CountedFaces,
+    "date/1": data.Date,
     "declared-features/1": problem.Declared,
     "descent/1": descent.Descent,
     "domain/1": data.Domain,
@@ -49,12 +55,16 @@ CATALOGUE: dict[str, type] = {
     "facts/1": data.Facts,
     "far/1": mechanisms.IsFar,
     "finite-class/1": pac.FiniteClass,
+    "fixed/1": query.Fixed,
     "function-rule/1": pac.FunctionRule,
     "gaussian-counts/1": pac.GaussianCounts,
     "gaussian-noise/1": mechanisms.GaussianNoise,
     "gaussian/1": mechanisms.Gaussian,
     "greedy-selection/1": pac.GreedySelection,
     "grid-exponential/1": grid.GridExponential,
+    "group-count/1": query.GroupCount,
+    "group-quantiles/1": mechanisms.GroupQuantiles,
+    "group-sum/1": query.GroupSum,
     "hinge/1": problem.Hinge,
     "histogram/1": query.Histogram,
     "huber/1": problem.Huber,
@@ -82,11 +92,15 @@ CATALOGUE: dict[str, type] = {
     "not/1": query.Not,
     "number/1": data.Number,
     "objective-perturbation/1": objective_perturbation.ObjectivePerturbation,
+    "of/1": query.Of,
     "or/1": query.Or,
     "output-perturbation/1": output_perturbation.OutputPerturbation,
     "pair-prefix/1": pac.PairPrefix,
     "permute-and-flip/1": mechanisms.PermuteAndFlip,
+    "persons/1": query.Persons,
     "pinball/1": problem.Pinball,
+    "plus/1": query.Plus,
+    "power/1": query.Power,
     "predictions/1": pac.Predictions,
     "prefix-search/1": pac.PrefixSearch,
     "product-laplace-noise/1": mechanisms.ProductLaplaceNoise,
@@ -94,6 +108,7 @@ CATALOGUE: dict[str, type] = {
     "rank-bounds/1": pac.RankBounds,
     "rank-quantile/1": mechanisms.RankQuantile,
     "reorder-slice-box/1": pac.ReorderSlice,
+    "residual-marginals/1": answering.ResidualMarginals,
     "ridge/1": problem.Ridge,
     "right-predictions/1": scoring.RightPredictions,
     "risk/1": problem.Risk,
@@ -102,11 +117,15 @@ CATALOGUE: dict[str, type] = {
     "small-misses/1": scoring.SmallMisses,
     "softmax/1": problem.Softmax,
     "squared/1": problem.Squared,
+    "stable-gaussian/1": mechanisms.StableGaussian,
     "stable-histogram/1": mechanisms.StableHistogram,
     "stable-mode/1": mechanisms.StableMode,
     "strongly-convex-descent/1": descent.StronglyConvex,
     "sum/1": query.Sum,
+    "text/1": data.Text,
     "thresholds/1": pac.Thresholds,
+    "times/1": query.Times,
+    "timestamp/1": data.Timestamp,
     "vector-feature/1": problem.VectorColumn,
     "vector-sum/1": query.VectorSum,
     "vector/1": data.Vector,
@@ -114,3 +133,11 @@ CATALOGUE: dict[str, type] = {
     "where-rule/1": pac.Where,
     "whole/1": data.Whole,
 }
+
+
+def does(stored: Json) -> str:
+    """What the mechanism with this record does: the first sentence of its class."""
+    kind = CATALOGUE.get(str(stored.get("name"))) if isinstance(stored, dict) else None
+    if kind is None:
+        return "not one of discreet's own mechanisms"
+    return " ".join((kind.__doc__ or "").split("\n\n")[0].split())

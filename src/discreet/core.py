@@ -2,15 +2,17 @@
 
     arrays     the array types                               errors     the exception tree
     exact      exact numbers, checks of arguments, searches  guarantee  Neighbours, Budget, Share, Guarantee
-    funds      Price, Caps, Funds, Books                     records    frozen values as canonical JSON
-    rng        the exact samplers
+    funds      Price, Cost, Caps, Funds, Books                     records    frozen values as canonical JSON
+    rng        the exact samplers                            display    how public things show themselves
 
 A module that needs several of these imports them from here.
 """
 
 from discreet import exact
 from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, packed, unpacked
+from discreet.display import EMPTY, WIDE, Block, CellTable, Pairs, Paragraph, Sentence, Sheet, Shown, one_line
 from discreet.errors import (
+    AboveMaxPrice,
     BudgetExceeded,
     ConversationOver,
     DiscreetError,
@@ -35,8 +37,10 @@ from discreet.funds import (
     NOTHING,
     Books,
     Caps,
+    Cost,
     Funds,
     Price,
+    Priced,
     caps_of,
     price_of,
     remaining_books,

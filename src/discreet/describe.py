@@ -1,8 +1,8 @@
 """What an entry of a ledger was about, in words: from records alone, so that it works without the table.
 
-does(record)    what the mechanism does: the first sentence of its class
-asked(record)   what was asked: a count in words, a sum, a histogram; else the columns that the record names
-one_line(text)  somebody's text on one line
+asked(record)    what was asked: a count in words, a sum, a histogram; else the columns that the record names
+purpose(...)     a charge in one line: its memo, if somebody wrote one, and what was asked
+mechanism_name   what a recorded mechanism is called
 """
 
 from __future__ import annotations
@@ -10,27 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from discreet.display import one_line
 from discreet.query import Among, And, Between, Equals, Missing, Not, Or
 from discreet.records import Json, revive
 
 _PREDICATES: dict[str, type] = {each.NAME: each for each in (Among, And, Between, Equals, Missing, Not, Or)}
-_FOREIGN = "not one of discreet's own mechanisms"
+_OWN_MEMOS = ("always",)  # that sessions of earlier versions wrote for a question without WHERE
 _MANY = 3  # questions of a workload that are spelled out
-
-
-def one_line(text: object) -> str:
-    """Somebody's text, so that it cannot look like a line of ours or speak to the terminal."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in str(text)).split())
-
-
-def does(stored: Json) -> str:
-    """What the mechanism with this record does."""
-    from discreet.catalogue import CATALOGUE
-
-    kind = CATALOGUE.get(str(stored.get("name"))) if isinstance(stored, dict) else None
-    if kind is None:
-        return _FOREIGN
-    return " ".join((kind.__doc__ or "").split("\n\n")[0].split())
 
 
 def asked(stored: Any) -> str:
@@ -41,6 +27,19 @@ def asked(stored: Any) -> str:
         return _columns(stored)
 
 
+def purpose(asked: str, memo: str, recorded: object, *, brief: bool = False) -> str:
+    """A charge in one line. A memo that only repeats a part of what was asked is left out; brief: or else the memo."""
+    words, note = one_line(asked), one_line(memo)
+    own = note and note not in _OWN_MEMOS and note not in words
+    said = [note if own else "", "" if own and brief else words]
+    return ": ".join(filter(None, said)) or mechanism_name(recorded)
+
+
+def mechanism_name(recorded: object) -> str:
+    """What a recorded mechanism is called: laplace/1 is laplace."""
+    return one_line(str(recorded or "without a name").split("/")[0].replace("-", " "))
+
+
 def _words(stored: dict[str, Any]) -> str:
     name = stored.get("name")
     if name in _QUERIES:
@@ -49,10 +48,10 @@ def _words(stored: dict[str, Any]) -> str:
     if "query" in stored:
         return asked(stored["query"])
     if isinstance(stored.get("queries"), list):
-        parts = [asked(each) for each in stored["queries"]]
-        more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
-        return "; ".join(parts[:_MANY]) + more
-    if name == "rank-quantile/1":
+        return _several([asked(each) for each in stored["queries"]])
+    if isinstance(stored.get("scopes"), list):
+        return _several([f"how many rows for each {', '.join(each)}" for each in stored["scopes"]])
+    if name in ("rank-quantile/1", "group-quantiles/1"):
         return f"the {stored['q']}-quantile of {stored['column']}"
     if isinstance(stored.get("risk"), dict):
         return asked(stored["risk"])
@@ -64,13 +63,27 @@ def _words(stored: dict[str, Any]) -> str:
     return _columns(stored)
 
 
+def _several(parts: list[str]) -> str:
+    more = f"; and {len(parts) - _MANY} more" if len(parts) > _MANY else ""
+    return "; ".join(parts[:_MANY]) + more
+
+
 _QUERIES: dict[Any, Callable[[dict[str, Any]], str]] = {
     "count/1": lambda stored: "how many rows",
     "sum/1": lambda stored: f"the sum of {stored['column']}",
     "histogram/1": lambda stored: f"how many rows for each {', '.join(stored['columns'])}",
+    "group-count/1": lambda stored: f"how many rows{_for_each(stored)}",
+    "group-sum/1": lambda stored: f"the sum of {', '.join(_named(stored['value']))}{_for_each(stored)}",
+    "persons/1": lambda stored: f"how many persons{_for_each(stored)}",
     "key-count/1": lambda stored: f"which {', '.join(stored['columns'])} there are",
     "vector-sum/1": lambda stored: f"the sums of {', '.join(stored['columns'])}",
 }
+
+
+def _for_each(stored: dict[str, Any]) -> str:
+    """What the rows are grouped by, by the columns that decide it."""
+    keys = [each for key in stored["keys"] for each in ([key] if isinstance(key, str) else _named(key))]
+    return f" for each {', '.join(keys)}" if keys else ""
 
 
 def _columns(stored: Json) -> str:

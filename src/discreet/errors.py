@@ -95,6 +95,14 @@ class BudgetExceeded(DiscreetError):
         return f"this does not fit. {self.fits} In full: it costs {self.asked}; left: {self.remaining}"
 
 
+class AboveMaxPrice(BudgetExceeded):
+    """It could cost more than max_price. Nothing was spent and nothing was read; `fits` says what it would cost, and
+    what would be had for less."""
+
+    def __str__(self) -> str:
+        return self.fits
+
+
 @dataclass(eq=False)
 class ConversationOver(DiscreetError):
     """The conversation answers no more questions; a new one must be opened and paid."""

@@ -12,6 +12,7 @@ price is None: it closes that book for good. A charge is admitted if after addin
 and at least one of the two books is within its own: docs/proofs/filter.md.
 
     Price    what one charge costs, or the sum of many
+    Cost     the same for people: one number, of which part of the budget it is
     Caps     what the sums may reach
     Funds    what one release may cost, as a value: nothing is read while a mechanism is calibrated
     Books    both books of a ledger at one moment
@@ -29,6 +30,7 @@ from operator import add
 from typing import Any, Protocol
 
 from discreet import exact
+from discreet.display import Sentence
 from discreet.errors import ParameterError
 from discreet.guarantee import Budget, Guarantee, choose_order, renyi_cap, renyi_to_epsilon
 
@@ -38,8 +40,8 @@ _TIMES = 100  # what is more than so many budgets needs no percentage
 _UNWRITABLE = 10**4000  # Python refuses to spell numbers of more than 4300 digits; no budget gets near this
 
 
-@dataclass(frozen=True, slots=True)
-class Amounts:
+@dataclass(frozen=True, slots=True, repr=False)
+class Amounts(Sentence):
     """An amount in each book, and of failures."""
 
     renyi: int | None
@@ -54,8 +56,11 @@ class Amounts:
         """One line for the eye."""
         return f"pure epsilon {_nano(self.pure)}, Renyi {_nano(self.renyi)}, failure {self.failure / ATTO:.3g}"
 
+    def __str__(self) -> str:
+        return self.amounts()
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Price(Amounts):
     """Amounts in both books: the price of one charge, or the sum of many. None is infinite."""
 
@@ -104,14 +109,11 @@ class Price(Amounts):
             proved.append(renyi_to_epsilon(float(order), float(Fraction(self.renyi, NANO)), delta))
         return min(proved, default=None)
 
-    def __str__(self) -> str:
-        return self.amounts()
-
 
 NOTHING = Price(0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Caps(Amounts):
     """What the sums may reach. renyi is None when the budget has no Renyi book (delta = 0)."""
 
@@ -215,14 +217,80 @@ class Priced(Protocol):
     def guarantee(self, facts: Any) -> Guarantee: ...
 
 
-@dataclass(frozen=True, slots=True)
+class Cost(int):
+    """What something costs, in nano-units of a ledger's first book (Renyi, or pure where delta = 0): a whole number
+    that knows which part of the budget it is, and the epsilon that it would be by itself at the ledger's delta.
+
+    cap        the whole budget in the same units
+    guarantee  of what is bought; None if that is not known any more
+    """
+
+    cap: int
+    guarantee: Guarantee | None
+    delta: Fraction
+
+    def __new__(cls, nano: int, *, cap: int, delta: Fraction, guarantee: Guarantee | None = None) -> Cost:
+        made = super().__new__(cls, nano)
+        made.cap, made.delta, made.guarantee = cap, delta, guarantee
+        return made
+
+    @property
+    def nano(self) -> int:
+        """The exact number."""
+        return int(self)
+
+    @property
+    def percent(self) -> float:
+        """Of the budget."""
+        return 100 * self.nano / self.cap if self.cap else math.inf
+
+    @property
+    def epsilon(self) -> float | None:
+        """What it would be by itself, at the ledger's delta; None if that is not known any more."""
+        if not self:
+            return 0.0
+        return None if self.guarantee is None else self.guarantee.epsilon(self.delta)
+
+    def record(self) -> dict[str, int | float | None]:
+        """As JSON."""
+        told: dict[str, int | float | None] = {"nano": self.nano, "percent_of_budget": self.percent}
+        return {**told, "epsilon": self.epsilon, "delta": float(self.delta), "failure": self.failure}
+
+    @property
+    def failure(self) -> float:
+        """With which probability it may fail, which is paid from the ledger's delta; 0 for most mechanisms."""
+        return 0.0 if self.guarantee is None else float(self.guarantee.failure)
+
+    def __str__(self) -> str:
+        if not self:
+            return "free"
+        part = _up(Fraction(self.nano, self.cap)) if self.cap else "more than all"
+        delta = f", and {self.failure:.2g} of delta" if self.failure else ""
+        by_itself = "" if self.epsilon is None else f" (by itself epsilon {self.epsilon:.3g}{delta})"
+        return f"{part} of the budget{by_itself}"
+
+    def __format__(self, how: str) -> str:
+        return format(int(self), how) if how else str(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Books(Amounts):
-    """Both books of a ledger at one moment: what is spent, or what is left. Integers as in `Price`."""
+    """Both books of a ledger at one moment: what is spent, or what is left. Integers as in `Price`.
+
+    epsilon  so far: what either book proves of all that is spent, at the budget's delta; None if neither does
+    """
 
     caps: Caps
     order: Fraction | None
     remaining: bool
     facts: Any = field(default=None, repr=False, compare=False)
+    budget: Budget | None = None
+    epsilon: float | None = None
+
+    @property
+    def delta(self) -> Fraction:
+        """The budget's."""
+        return Fraction(0) if self.budget is None else self.budget.delta
 
     def how_many(self, mechanism: Priced, *, facts: Any = None) -> int:
         """About how many more releases like this one fit: exact if nothing else is charged meanwhile."""
@@ -311,26 +379,53 @@ class Books(Amounts):
     def lines(self) -> list[str]:
         """A line for each book: what is spent or left, and its cap."""
         word = "left" if self.remaining else "spent"
-        lines = [f"pure epsilon: {_of(self.pure, self.caps.pure, word)}"]
+        closed = self.pure is None or (self.remaining and not self.pure and self.renyi)
+        pure = "no longer counted, the Renyi book decides" if closed else _of(self.pure, self.caps.pure, word)
+        lines = [f"pure epsilon: {pure}"]
         if self.caps.renyi is not None:
             lines.insert(0, f"Renyi at order {self.order}: {_of(self.renyi, self.caps.renyi, word)}")
         if self.caps.failure:
             lines.append(f"failure: {self.failure / ATTO:.3g} of {self.caps.failure / ATTO:.3g} {word}")
-        return lines
+        return lines if self.budget is None else [self._so_far(self.budget), *lines]
+
+    def _so_far(self, budget: Budget) -> str:
+        """What is proved of all that is spent, and which part of the budget that is."""
+        epsilon = "more than can be said" if self.epsilon is None else f"{self.epsilon:.3g}"
+        left = f"; {exact.percent(max(Fraction(0), 1 - self.used()))} of the budget is left" if self.remaining else ""
+        used = "" if self.remaining else f"; {exact.percent(self.used(), up=True)} of the budget is spent"
+        return f"epsilon so far: {epsilon} of {exact.shown(budget.epsilon)}{_at(budget.delta)}{left}{used}"
 
     def __str__(self) -> str:
         return "; ".join(self.lines())
 
 
-def spent_books(spent: Price, caps: Caps, order: Fraction | None) -> Books:
+def spent_books(spent: Price, caps: Caps, order: Fraction | None, budget: Budget | None = None) -> Books:
     """The sums as they stand; None is a closed book."""
-    return Books(spent.renyi, spent.pure, spent.failure, caps, order, False)
+    epsilon = _so_far(spent, order, budget)
+    return Books(spent.renyi, spent.pure, spent.failure, caps, order, False, budget=budget, epsilon=epsilon)
 
 
-def remaining_books(spent: Price, caps: Caps, order: Fraction | None, facts: Any) -> Books:
+def remaining_books(
+    spent: Price, caps: Caps, order: Fraction | None, facts: Any, budget: Budget | None = None
+) -> Books:
     """What may still be added in each book: 0 in a closed or full one, None where there is no such book."""
-    renyi = None if caps.renyi is None else _left(caps.renyi, spent.renyi)
-    return Books(renyi, _left(caps.pure, spent.pure), max(0, caps.failure - spent.failure), caps, order, True, facts)
+    renyi, pure = None if caps.renyi is None else _left(caps.renyi, spent.renyi), _left(caps.pure, spent.pure)
+    failure, epsilon = max(0, caps.failure - spent.failure), _so_far(spent, order, budget)
+    return Books(renyi, pure, failure, caps, order, True, facts, budget, epsilon)
+
+
+def _so_far(spent: Price, order: Fraction | None, budget: Budget | None) -> float | None:
+    """The epsilon of all that is spent, at what the failures leave of delta."""
+    if budget is None or spent == NOTHING:
+        return None if budget is None else 0.0
+    left = budget.delta - Fraction(spent.failure, ATTO)
+    if left <= 0:
+        return None if spent.pure is None else float(Fraction(spent.pure, NANO))
+    return spent.epsilon(order, left)
+
+
+def _at(delta: Fraction) -> str:
+    return f" at delta {exact.shown(delta)}" if delta else ""
 
 
 def _units(value: float | Fraction, scale: int) -> int:

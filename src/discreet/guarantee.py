@@ -34,6 +34,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, overload
 
 from discreet import exact
+from discreet.display import Pairs, Sheet, Shown, round_up
 from discreet.errors import ParameterError
 from discreet.exact import Exact
 
@@ -49,6 +50,8 @@ _TINY = sys.float_info.min
 _HUGE = 1e300  # nothing promised beyond this is told apart from nothing promised
 _KINDS = ("replace-one", "add-remove")
 _DEEPEST = 100  # sums of sums of curves that are not computed yet
+_DELTAS = (1e-5, 1e-6, 1e-9)  # that are shown
+_USUAL = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class Neighbours:
         return self.kind if self.rows == 1 else f"{self.kind} ({self.rows} rows a person)"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Budget:
     """The promise (epsilon, delta): P[M(D) in E] <= e^epsilon P[M(D') in E] + delta for neighbours D, D' and events E.
 
@@ -100,8 +103,11 @@ class Budget:
     def __str__(self) -> str:
         return f"(epsilon {exact.shown(self.epsilon)}, delta {exact.shown(self.delta)})"
 
+    def __repr__(self) -> str:
+        return f"Budget({exact.shown(self.epsilon)}, {exact.shown(self.delta)})"
 
-@dataclass(frozen=True, slots=True, init=False)
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Share:
     """A part of what a ledger has left, where an epsilon is asked for: Mean(epsilon=Share("1/3"), ...)."""
 
@@ -114,6 +120,9 @@ class Share:
 
     def __str__(self) -> str:
         return f"{self.part} of what is left"
+
+    def __repr__(self) -> str:
+        return f'Share("{self.part}")'
 
 
 class RenyiCurve(Sequence[float]):
@@ -170,8 +179,8 @@ def _at_least_zero(value: float) -> float:
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class Guarantee:
+@dataclass(frozen=True, slots=True, repr=False)
+class Guarantee(Shown):
     """An upper bound on the privacy loss of a release; see the module's docstring for its four parts.
 
     Theorem.   If A has guarantee a and, for every output of A, B has guarantee b, then (A, B) has guarantee a + b.
@@ -198,6 +207,22 @@ class Guarantee:
         if self.pure is not None:
             object.__setattr__(self, "pure", exact.nonnegative(pure=self.pure))
         object.__setattr__(self, "failure", exact.nonnegative(failure=self.failure))
+
+    def __repr__(self) -> str:
+        proved = f"{_shown(self.epsilon(_USUAL))} at delta {_USUAL:g}"
+        if self.pure is not None:
+            proved = f"{_shown(self.pure)} (pure)"
+        return f"<Guarantee: epsilon {proved}, {self.neighbours}{self._failing}>"
+
+    @property
+    def _failing(self) -> str:
+        return f", outside an event of probability {_shown(self.failure)}" if self.failure else ""
+
+    def sheet(self) -> Sheet:
+        """The epsilon that is proved for some deltas."""
+        pure = "none" if self.pure is None else f"{_shown(self.pure)}{self._failing}"
+        rows = [(f"epsilon at delta {delta:g}", _shown(self.epsilon(delta))) for delta in _DELTAS]
+        return Sheet.of(Pairs([("pure epsilon", pure), *rows, ("neighbours", self.neighbours)]))
 
     # Constructors: one for each theorem that prices a mechanism.
 
@@ -412,6 +437,11 @@ class Guarantee:
 
 
 # Conversions at one order.
+
+
+def _shown(value: Fraction | float) -> str:
+    """Four digits, rounded up; "unbounded" if nothing is proved."""
+    return "unbounded" if value == math.inf else round_up(value, 4)
 
 
 def renyi_to_epsilon(order: float, value: float, delta: Exact) -> float:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from discreet.core import NothingFits, ParameterError, Unproven, exact
+from discreet.core import NothingFits, ParameterError, Sentence, Unproven, exact
 from discreet.data import Facts
 
 USELESS = 0.5
@@ -43,8 +43,8 @@ Measure = Literal["excess risk", "wrong rows", "error"]
 persons or the units of a sum, over all numbers that are released together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+@dataclass(frozen=True, slots=True, repr=False)
+class Promise(Sentence):
     """What a theorem says, before anything is computed: in expectation, or with probability 1 - beta if beta is given.
 
     bound      None: nothing is promised, and `reason` says why

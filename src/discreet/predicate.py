@@ -4,7 +4,8 @@
     And(...)  Or(...)  Not(...), also written a & b, a | b, ~a
 
 And() is always true, Or() never. Numbers are exact (a float is the decimal its owner typed) and must lie on the
-declared grid; Between includes both ends. A missing value is neither equal to, nor between, nor among anything: only
+declared grid; dates are Python's or ISO text ("1976-02-29") and are held as that text. Between includes both ends, of
+which each is a number or a date. A missing value is neither equal to, nor between, nor among anything: only
 Missing finds it. The logic has two values, so Not(Between(...)) is true of a row whose value is missing.
 
 What a predicate answers about itself:
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from functools import reduce
 from typing import ClassVar, Literal
@@ -29,7 +31,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from discreet.core import ParameterError, exact
-from discreet.data import Batch, Domain, Mask, spell
+from discreet.data import Batch, Domain, Mask, iso_text, spell
 
 MAX_DEPTH = 200
 TOO_DEEP = (
@@ -116,7 +118,7 @@ class Equals(_OfValues):
     column: str
     value: Value
 
-    def __init__(self, column: str, value: exact.Exact) -> None:
+    def __init__(self, column: str, value: exact.Exact | date) -> None:
         exact.freeze(self, column=exact.text(column=column), value=_value(value))
 
     @property
@@ -132,23 +134,25 @@ class Equals(_OfValues):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Between(_OfColumn):
-    """low <= column <= high, on the grid of a Number."""
+    """low <= column <= high, on the grid of a Number, or from one date to another."""
 
     NAME: ClassVar[str] = "between/1"
     compared: ClassVar[Literal[True]] = True
     column: str
-    low: Fraction
-    high: Fraction
+    low: Fraction | str
+    high: Fraction | str
 
-    def __init__(self, column: str, low: exact.Exact, high: exact.Exact) -> None:
-        ends = {"low": exact.number(low=low), "high": exact.number(high=high)}
+    def __init__(self, column: str, low: exact.Exact | date, high: exact.Exact | date) -> None:
+        ends = {"low": _end(low=low), "high": _end(high=high)}
         exact.freeze(self, column=exact.text(column=column), **ends)
-        if self.low > self.high:
+        if type(self.low) is not type(self.high) or self.low > self.high:  # type: ignore[operator]
             raise ParameterError(f"low must be <= high, found {low!r} and {high!r}")
 
     def check(self, domain: Domain) -> None:
-        if not domain.column(self.column).bounded:
-            raise ParameterError(f"column {self.column!r} is no Number with bounds, so nothing lies between two values")
+        declared = domain.column(self.column)
+        if not (declared.bounded or declared.calendar):
+            what = f"column {self.column!r} is no Number with bounds and no Date"
+            raise ParameterError(f"{what}, so nothing lies between two values")
         for end in (self.low, self.high):
             _code(domain, self.column, end)
 
@@ -158,7 +162,7 @@ class Between(_OfColumn):
         return (batch[self.column] >= low) & (batch[self.column] <= high)
 
     def in_words(self) -> str:
-        return f"{spell(self.low)} <= {self.column} <= {spell(self.high)}"
+        return f"{_text(self.low)} <= {self.column} <= {_text(self.high)}"
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
@@ -169,7 +173,7 @@ class Among(_OfValues):
     column: str
     values: tuple[Value, ...]
 
-    def __init__(self, column: str, values: Iterable[exact.Exact]) -> None:
+    def __init__(self, column: str, values: Iterable[exact.Exact | date]) -> None:
         if isinstance(values, str):
             raise ParameterError(f"values must be several values, found one text {values!r}")
         exact.freeze(self, column=exact.text(column=column), values=tuple(_value(each) for each in values))
@@ -299,10 +303,18 @@ def _value(value: object) -> Value:
         return str.__str__(value)
     if type(value) is int:
         return value
+    if isinstance(value, date):
+        return iso_text(value) or ""
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     number = exact.number(value=value)
     return int(number) if number.denominator == 1 else number
+
+
+def _end(**named: object) -> Fraction | str:
+    """An end of an interval: a number, or a date as ISO text."""
+    (value,) = named.values()
+    return iso_text(value) or exact.number(**named)
 
 
 def _codes(domain: Domain, name: str, values: Sequence[Value]) -> list[int]:

@@ -5,6 +5,9 @@
     KeyCount(columns)       the same for huge domains: only the cells that occur, as a Counter
     Sum(column)             the sum of a Number, in units of `Number.unit`
     VectorSum(columns)      the sums of several Numbers, or of one Vector
+    GroupCount(keys)        how many rows in each group: bins, cases, columns (`discreet.row_functions`)
+    GroupSum(keys, value)   the sum of a bounded function of the row in each group
+    Persons(keys)           how many persons have a row there: no sum over rows, but bounded by persons all the same
 
 `sensitivity(facts)` bounds, over all neighbouring tables with these facts, the difference d of the summed integers in
 four ways: |d|_1, |d|_2^2, |d|_inf, and range = max_i d_i - min_i d_i (which is what selecting a coordinate depends on).
@@ -17,19 +20,22 @@ What a query answers about itself, beside its sum, its sensitivity and its unit:
 
     scope        the columns that it reads
     shape        the shape of its sum: () for one number (not for a KeyCount)
-    groups       the columns by which it counts: those of a Histogram, () otherwise
-    counting     whether it counts rows: Count, Histogram (a literal type: otherwise a Question has `column`)
-    grouped      whether it is a Histogram (a literal type: then it has `columns`)
+    groups       by what it counts or sums: the columns of a Histogram, the names of keys; () otherwise
+    counting     whether it counts rows: Count, Histogram, GroupCount
+    grouped      whether it has groups
+    places       for each row of a batch the number of its group; all 0 without groups
+    weights      for each row of a batch what it adds, in the query's units
+    atoms        the comparisons of a row that a mask of it takes
     marginal     whether it is a Histogram of all rows
     with_order   the same query with its groups in this order: GROUP BY a, b and GROUP BY b, a are one question
 
-A `Question` is a Count, a Sum or a Histogram: what a session answers.
+A `Question` is a Count, a Sum, a Histogram, a GroupCount, a GroupSum or a Persons: what a session answers.
 
 Several rows per person. If one row's addition or removal moves the sums by at most s_AR and one row's replacement by at
 most s_RO (in a norm or in range), then for a person of at most k rows add-remove moves them by at most k s_AR and
 replace-one by at most k max(s_AR, s_RO): replace min(a, b) of the rows, then add or remove the other |a - b|.
 
-The predicates of `discreet.predicate` are part of this module's face.
+The predicates of `discreet.predicate` and the functions of `discreet.row_functions` are part of this module's face.
 """
 
 from __future__ import annotations
@@ -47,7 +53,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import Neighbours, ParameterError, exact
-from discreet.data import Batch, Codes, Domain, Facts, IntArray, Key, Number, Vector, common_unit
+from discreet.data import Batch, Codes, Domain, Facts, Floats, IntArray, Ints, Key, Mask, Number, Vector, common_unit
 from discreet.predicate import (
     EVERYTHING,
     TOO_DEEP,
@@ -63,11 +69,27 @@ from discreet.predicate import (
     predicates,
     require_shallow,
 )
+from discreet.row_functions import (
+    Bins,
+    Cases,
+    Choose,
+    Fixed,
+    Of,
+    Plus,
+    Power,
+    Times,
+    Value,
+    check_value,
+    joined,
+    values,
+)
+from discreet.row_functions import Key as GroupKey
 
 MAX_CELLS = 2**22
 """Numbers of one release. They take some 130 bytes each until they are stored, so a limit on them is one on memory."""
 
 _PRICED = 2**26  # cells of a histogram that has a price: ledgers hold larger ones than are released now
+_BLOCK = 2**20  # rows at a time
 _SMALL = 2**31  # contributions up to this are summed in int64: MAX_ROWS of them stay below 2^62
 
 
@@ -112,6 +134,9 @@ class _Counting:
     def unit(self, facts: Facts) -> Fraction:
         return Fraction(1)
 
+    def weights(self, batch: Batch) -> Floats:
+        return np.ones(batch.rows)
+
 
 class _OneNumber:
     """A query whose sum is one number."""
@@ -126,6 +151,9 @@ class _OneNumber:
 
     def with_order(self, names: Iterable[str]) -> Self:
         return self
+
+    def places(self, batch: Batch) -> Codes:
+        return np.zeros(batch.rows, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +172,14 @@ class Count(_Counting, _OneNumber):
     @property
     def scope(self) -> frozenset[str]:
         return frozenset(self.where.columns)
+
+    @property
+    def atoms(self) -> int:
+        return self.where.atoms
+
+    def rows(self, domain: Domain) -> Predicate:
+        """The rows that are counted."""
+        return self.where
 
     def partial(self, batch: Batch) -> IntArray:
         return np.asarray(np.count_nonzero(self.where.mask(batch)), dtype=np.int64)
@@ -177,6 +213,14 @@ class _OverColumns:
     @property
     def scope(self) -> frozenset[str]:
         return frozenset((*self.columns, *self.where.columns))
+
+    @property
+    def atoms(self) -> int:
+        return self.where.atoms
+
+    def rows(self, domain: Domain) -> Predicate:
+        """The rows that are counted or summed."""
+        return self.where
 
 
 # One row falls in at most one cell. Adding it moves one cell by 1; replacing it may move two cells, in opposite ways.
@@ -228,7 +272,7 @@ class Histogram(_OverColumns, _Counting):
         return self.weighted(batch, None)
 
     def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
-        shape, cell = self.shape(batch.domain), self.cells(batch)
+        shape, cell = self.shape(batch.domain), self.places(batch)
         if self.where != EVERYTHING:
             mask = self.where.mask(batch)
             cell, counts = cell[mask], None if counts is None else counts[mask]
@@ -236,7 +280,7 @@ class Histogram(_OverColumns, _Counting):
         sums = np.bincount(cell, weights=counts, minlength=math.prod(shape))
         return sums.astype(np.int64, copy=False).reshape(shape)
 
-    def cells(self, batch: Batch) -> Codes:
+    def places(self, batch: Batch) -> Codes:
         """For each row the number of its cell in the flattened result."""
         cell = np.zeros(batch.rows, dtype=np.int64)
         for name, size in zip(self.columns, self.shape(batch.domain), strict=True):
@@ -252,7 +296,8 @@ class Histogram(_OverColumns, _Counting):
 class KeyCount(_OverColumns, _Counting):
     """How many rows have each combination of codes that occurs: a Counter of tuples, for domains of any size.
 
-    Which keys occur is itself private: only a mechanism that hides rare keys may release from it.
+    Which keys occur is itself private: only a mechanism that hides rare keys may release from it. A Text has no public
+    codes: its part of a key is the text itself, or None where it is missing.
 
     Theorem.   As for Histogram, over all keys of the domain.
     """
@@ -269,12 +314,16 @@ class KeyCount(_OverColumns, _Counting):
             levels, place = np.unique(column, return_inverse=True)
             rank = np.unique(rank * len(levels) + place, return_inverse=True)[1]
         _, first, counts = np.unique(rank, return_index=True, return_counts=True)
-        keys = zip(*(column[first].tolist() for column in codes), strict=True)
+        parts = [column[first].tolist() for column in codes]
+        for at, name in enumerate(self.columns):
+            if batch.domain.column(name).free:
+                parts[at] = list(map(batch.texts(name).__getitem__, parts[at]))
+        keys = zip(*parts, strict=True)
         return Counter(dict(zip(keys, counts.tolist(), strict=True)))
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         for name in self.columns:
-            if not facts.domain.column(name).coded:
+            if not facts.domain.column(name).keyed:
                 raise ParameterError(f"column {name!r} is declared {facts.domain.column(name)!r}: it has no keys")
         self.where.check(facts.domain)
         return of_persons(facts.neighbours, added=_CELL_ADDED, replaced=_CELL_REPLACED)
@@ -305,6 +354,20 @@ class Sum(_OneNumber):
     @property
     def scope(self) -> frozenset[str]:
         return self._vector.scope
+
+    @property
+    def atoms(self) -> int:
+        return self.where.atoms
+
+    def rows(self, domain: Domain) -> Predicate:
+        """The rows that are summed."""
+        return self.where
+
+    def weights(self, batch: Batch) -> Floats:
+        column = batch.domain.column(self.column)
+        if not column.bounded:
+            raise ParameterError(f"column {self.column!r} is declared {column!r}: it has no bounded sum")
+        return np.array([value or 0.0 for value in column.labels()])[batch[self.column]]
 
     @property
     def _vector(self) -> VectorSum:
@@ -395,12 +458,283 @@ class VectorSum(_OverColumns):
         return tuple(column for column in columns if column.bounded)
 
 
-Question = Count | Sum | Histogram
+@dataclass(frozen=True, slots=True, init=False)
+class _InGroups:
+    """A query about groups that keys make of the rows: one axis for each key; without keys it is one number."""
+
+    keys: tuple[GroupKey, ...]
+    where: Predicate
+    marginal: ClassVar[bool] = False
+
+    @property
+    def grouped(self) -> bool:
+        return bool(self.keys)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return tuple(key if isinstance(key, str) else " and ".join(key.columns) for key in self.keys)
+
+    @property
+    def scope(self) -> frozenset[str]:
+        named = (column for key in self.keys for column in ((key,) if isinstance(key, str) else key.columns))
+        return frozenset((*named, *self.where.columns))
+
+    @property
+    def atoms(self) -> int:
+        return self.where.atoms + sum(1 if isinstance(key, str) else key.atoms for key in self.keys)
+
+    def rows(self, domain: Domain) -> Predicate:
+        """The rows that are counted or summed."""
+        return self.where
+
+    def with_order(self, names: Iterable[str]) -> Self:
+        return self
+
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        for key in self.keys:
+            if not isinstance(key, str):
+                key.check(domain)
+            elif not domain.column(key).coded:
+                raise ParameterError(f"column {key!r} is declared {domain.column(key)!r}: it has no groups")
+        shape = tuple(domain.column(key).size if isinstance(key, str) else key.size(domain) for key in self.keys)
+        if math.prod(shape) > _PRICED:
+            raise ParameterError(f"these groups have {math.prod(shape)} cells, more than 2**26; take coarser groups")
+        return shape
+
+    def places(self, batch: Batch) -> Codes:
+        """For each row the number of its group in the flattened result."""
+        cell = np.zeros(batch.rows, dtype=np.int64)
+        for key, size in zip(self.keys, self.shape(batch.domain), strict=True):
+            cell = cell * size + (batch[key] if isinstance(key, str) else key.numbers(batch))
+        return cell
+
+    def _check(self) -> None:
+        for key in self.keys:
+            if not isinstance(key, (str, Bins, Cases)):
+                raise ParameterError(f"a group is made by a column's name, Bins or Cases, found {key!r}")
+        predicates((self.where,))
+
+    def _chosen(self, batch: Batch, counts: Codes | None) -> tuple[Codes, Mask, Codes | None]:
+        """The groups of the rows that count, which rows these are, and how often each stands."""
+        mask = self.rows(batch.domain).mask(batch)
+        return self.places(batch)[mask], mask, None if counts is None else counts[mask]
+
+
+class GroupCount(_InGroups, _Counting):
+    """How many rows are in each group, among those that satisfy a predicate.
+
+    Theorem.   As for Histogram: a row is in one group. add-remove: |d|_1 = |d|_2^2 = |d|_inf = 1; replace-one: |d|_1 =
+               |d|_2^2 = 2, |d|_inf = 1; k rows per person: k times as much, |d|_2^2 k^2 times. range as for Histogram,
+               and 0 if there is one group. Tight when two groups can be reached.
+    """
+
+    __slots__ = ()
+    NAME: ClassVar[str] = "group-count/1"
+
+    def __init__(self, keys: Iterable[GroupKey], where: Predicate = EVERYTHING) -> None:
+        exact.freeze(self, keys=tuple(keys), where=where)
+        self._check()
+
+    def partial(self, batch: Batch) -> IntArray:
+        return self.weighted(batch, None)
+
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
+        place, _, times = self._chosen(batch, counts)
+        shape = self.shape(batch.domain)
+        return np.bincount(place, times, math.prod(shape)).astype(np.int64, copy=False).reshape(shape)
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        self.where.check(facts.domain)
+        several = math.prod(self.shape(facts.domain)) > 1
+        one = _CELL_ADDED if several else Sensitivity(l1=1, l2_squared=1, linf=1, range=0)
+        return of_persons(facts.neighbours, added=one, replaced=_CELL_REPLACED if several else one)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class GroupSum(_InGroups):
+    """The sum of a value over the rows of each group that satisfy a predicate, in units of the value.
+
+    Theorem.   Let every row's value be in [a, b] units, c = max(|a|, |b|), w = b - a, or max(b, 0) - min(a, 0) when a
+               row may add nothing (it is refused by `where`, or has no value). A row is in one group.
+               add-remove: |d|_1, |d|_inf <= c, |d|_2^2 <= c^2, range <= c (0 for one group).
+               replace-one: within its group the row moves one sum by at most w; or it leaves one group and enters
+               another, by at most c each. So |d|_inf <= max(c, w), |d|_1 <= max(2 c, w) = 2 c, |d|_2^2 <= max(2 c^2,
+               w^2), range <= 2 c; for one group w, w, w^2 and 0.
+               k rows per person: k times as much, |d|_2^2 k^2 times, by the larger of the two relations.
+               Tight for one row per person if the ends a and b are reached in every group (not when the groups are made
+               of the summed column).
+    Edges.     A value of more than 2^62 units is refused. A centred value, b = -a, has the smallest c: means are taken
+               from such sums.
+    """
+
+    NAME: ClassVar[str] = "group-sum/1"
+    counting: ClassVar[Literal[False]] = False
+    monotone: ClassVar[bool] = False
+    value: Value
+
+    def __init__(self, keys: Iterable[GroupKey], value: Value, where: Predicate = EVERYTHING) -> None:
+        exact.freeze(self, keys=tuple(keys), value=values((value,))[0], where=where)
+        self._check()
+
+    @property
+    def scope(self) -> frozenset[str]:
+        return _InGroups.scope.fget(self) | frozenset(self.value.columns)  # type: ignore[attr-defined, no-any-return]
+
+    def rows(self, domain: Domain) -> Predicate:
+        return joined((self.where, self.value.known(domain)))
+
+    def partial(self, batch: Batch) -> IntArray:
+        return self.weighted(batch, None)
+
+    def weighted(self, batch: Batch, counts: Codes | None) -> IntArray:
+        check_value(self.value, batch.domain)
+        place, mask, times = self._chosen(batch, counts)
+        steps, shape = self.value.steps(batch)[mask], self.shape(batch.domain)
+        if self.value.reach(batch.domain) <= _SMALL * self.value.unit(batch.domain):
+            return _group_sums(place, steps, times, math.prod(shape)).reshape(shape)
+        upper, lower = (
+            _group_sums(place, half, times, math.prod(shape)).astype(object)
+            for half in (steps >> 31, steps & (2**31 - 1))
+        )
+        return np.asarray((upper * 2**31 + lower).reshape(shape))
+
+    def weights(self, batch: Batch) -> Floats:
+        unit = self.value.unit(batch.domain)
+        steps = self.value.steps(batch)
+        return np.asarray(steps * unit.numerator / unit.denominator, dtype=np.float64)
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        domain = facts.domain
+        self.where.check(domain)
+        check_value(self.value, domain)
+        low, high = (int(end / self.value.unit(domain)) for end in self.value.bounds(domain))
+        most, width = max(abs(low), abs(high)), high - low
+        if self.rows(domain) != EVERYTHING:
+            width = max(high, 0) - min(low, 0)
+        added = Sensitivity(most, most * most, most, 0)
+        replaced = Sensitivity(width, width * width, width, 0)
+        if math.prod(self.shape(domain)) > 1:
+            added = Sensitivity(most, most * most, most, most)
+            far = 2 * most
+            replaced = Sensitivity(far, max(2 * most * most, width * width), max(most, width), far)
+        return of_persons(facts.neighbours, added=added, replaced=replaced)
+
+    def unit(self, facts: Facts) -> Fraction:
+        return self.value.unit(facts.domain)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Persons:
+    """How many persons have at least one row that satisfies a predicate, in each group if there are keys.
+
+    A person with rows in several groups is counted once in each of them. The keys are those of a GroupCount: names of
+    columns, Bins or Cases. The result has one axis for each key; without keys it is one number.
+
+    Theorem.   A person has at most k rows. Let g be the number of groups, and g' the number of groups by those keys
+               alone that look at a column which differs between rows of a person (all columns, unless `Facts.personal`
+               names them). The rows of a person lie in at most m = min(k, g') groups.
+               add-remove: |d|_1 = |d|_2^2 = m, |d|_inf = range = 1. replace-one: |d|_1 = |d|_2^2 = min(2 m, g),
+               |d|_inf = 1, range = 2. One group, or no keys: 1 in both relations, range 0. Tight when rows may be in
+               any group.
+    Proof.     docs/proofs/joined_rows.md. What one person adds is a vector of zeros and ones with at most m ones; a
+               removal subtracts one such vector, a replacement is the difference of two.
+    Edges.     In a table without a unit every row is a person: it counts rows. Under replace-one the number of all
+               persons of the only table is public (`public`); of several tables a person may have no row in one.
+    """
+
+    NAME: ClassVar[str] = "persons/1"
+    counting: ClassVar[Literal[True]] = True
+    monotone: ClassVar[bool] = True
+    marginal: ClassVar[bool] = False
+    keys: tuple[GroupKey, ...]
+    where: Predicate
+
+    def __init__(self, keys: str | Iterable[GroupKey] = (), where: Predicate = EVERYTHING) -> None:
+        counted = GroupCount((keys,) if isinstance(keys, str) else keys, where)
+        exact.freeze(self, keys=counted.keys, where=counted.where)
+
+    @property
+    def _rows(self) -> GroupCount:
+        """The same count of rows."""
+        return GroupCount(self.keys, self.where)
+
+    @property
+    def grouped(self) -> bool:
+        return bool(self.keys)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        return self._rows.groups
+
+    @property
+    def scope(self) -> frozenset[str]:
+        return self._rows.scope
+
+    @property
+    def atoms(self) -> int:
+        return self._rows.atoms
+
+    def rows(self, domain: Domain) -> Predicate:
+        """The rows of which one is enough to be counted."""
+        return self.where
+
+    def with_order(self, names: Iterable[str]) -> Self:
+        return self
+
+    def shape(self, domain: Domain) -> tuple[int, ...]:
+        return self._rows.shape(domain)
+
+    def partial(self, batch: Batch) -> IntArray:
+        """The persons of one batch: a dataset cuts its batches between persons for a function that looks at them."""
+        shape, mask = self.shape(batch.domain), self.where.mask(batch)
+        persons, place, cells = batch.persons[mask], self._rows.places(batch)[mask], math.prod(shape)
+        # Persons are numbered below the number of rows, 2^31, and there are at most 2^26 groups: below 2^62.
+        once = np.unique(np.unique(persons, return_inverse=True)[1] * cells + place)
+        return np.bincount(once % cells, minlength=cells).astype(np.int64).reshape(shape)
+
+    def sensitivity(self, facts: Facts) -> Sensitivity:
+        self.where.check(facts.domain)
+        groups = math.prod(self.shape(facts.domain))
+        if groups == 1:
+            return Sensitivity(l1=1, l2_squared=1, linf=1, range=0)
+        own = [
+            size
+            for key, size in zip(self.keys, self.shape(facts.domain), strict=True)
+            if not {*((key,) if isinstance(key, str) else key.columns)} <= {*facts.personal}
+        ]
+        most = min(facts.neighbours.rows, math.prod(own))
+        if facts.neighbours.replace_one:
+            moved = min(2 * most, groups)
+            return Sensitivity(l1=moved, l2_squared=moved, linf=1, range=2)
+        return Sensitivity(l1=most, l2_squared=most, linf=1, range=1)
+
+    def unit(self, facts: Facts) -> Fraction:
+        return Fraction(1)
+
+    def public(self, facts: Facts) -> int | None:
+        """The number of persons, where it is public: of all, under replace-one, in a table that has them all."""
+        return facts.size if not self.keys and self.where == EVERYTHING and facts.everybody else None
+
+
+def _group_sums(place: Codes, amounts: Ints, counts: Codes | None, size: int) -> Ints:
+    """The sums of amounts of at most 2^31 by place, each as often as counts says: MAX_ROWS of them are below 2^62."""
+    total = np.zeros(size, dtype=np.int64)
+    for start in range(0, len(place), _BLOCK):
+        cut = slice(start, start + _BLOCK)
+        words = amounts[cut] if counts is None else amounts[cut] * counts[cut]
+        if float(np.abs(words).sum(dtype=np.float64)) < 2**52:  # then floats hold every sum exactly
+            total += np.bincount(place[cut], words, size).astype(np.int64)
+        else:
+            np.add.at(total, place[cut], words)
+    return total
+
+
+Question = Count | Sum | Histogram | GroupCount | GroupSum | Persons
 
 
 def is_question(value: object) -> TypeGuard[Question]:
-    """Whether it is a Count, a Sum or a Histogram."""
-    return isinstance(value, (Count, Sum, Histogram))
+    """Whether it is a Count, a Sum, a Histogram, a GroupCount, a GroupSum or a Persons."""
+    return isinstance(value, (Count, Sum, Histogram, GroupCount, GroupSum, Persons))
 
 
 def listed(query: object) -> Query:

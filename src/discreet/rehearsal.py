@@ -3,30 +3,60 @@
 The rows are uniform over the declared domain, from a fixed seed: they know nothing about anybody, so everything about
 them is free. A rehearsal has a ledger of its own, which counts as a real one would and refuses real tables, as real
 ledgers refuse these rows (`Identity.rehearsal`): nobody can spend or spare a budget by mistaking one for the other.
+
+Several tables about the same people have the same made-up persons; in a table that keeps k rows of a person, everybody
+has from 0 to k of them, and one in a table that keeps one. Texts that nobody listed are made up too: a few that are
+common, more that are not.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
-from discreet.core import SchemaError, SeededRng
-from discreet.data import Domain, Table
+from discreet.core import Codes, SchemaError, SeededRng
+from discreet.data import Column, Domain, Table
 
 PEOPLE = 10_000
 _SEED = 2026
 _NUMBERS = 1_000  # a number without bounds is made up between 0 and this
+_TEXTS = 40  # texts that are made up
 
 
 def made_up(domain: Domain, *, people: int = PEOPLE, unit: str | None = None, **declared: Any) -> Table:
     """A table of made-up people with this declaration, one row each; `declared` is what `Table` takes besides."""
-    rng, rows = SeededRng(_SEED), {}
-    for column in domain:
-        label = functools.cache(domain[column].label) if domain[column].listed else int
-        codes = domain[column].size if domain[column].listed else _NUMBERS
-        rows[column] = [label(int(code)) for code in rng.integers(codes, people)]
+    rng = SeededRng(_SEED)
+    return _table(domain, list(range(people)), rng, unit=unit, **declared)
+
+
+def made_up_tables(declared: Iterable[tuple[Domain, dict[str, Any]]], *, people: int = PEOPLE) -> list[Table]:
+    """Tables of the same made-up people, for these declarations."""
+    rng, made = SeededRng(_SEED), []
+    for domain, given in declared:
+        most = given["rows_per_unit"]
+        times = [1] * people if most == 1 else rng.integers(most + 1, people).tolist()
+        persons = [person for person, count in enumerate(times) for _ in range(count)]
+        made.append(_table(domain, persons, rng, **{**given, "size": None, "neighbours": "add-remove"}))
+    return made
+
+
+def _table(domain: Domain, persons: list[int], rng: SeededRng, *, unit: str | None, **declared: Any) -> Table:
+    rows = {name: _entries(column, len(persons), rng) for name, column in domain.items()}
     if unit is not None:
         if unit in domain:
             raise SchemaError(f"the unit {unit!r} is declared as a column too: leave one of the two out to rehearse")
-        rows[unit] = list(range(people))
+        rows[unit] = persons
     return Table(rows, domain, unit=unit, rehearsal=True, **declared)
+
+
+def _entries(column: Column, rows: int, rng: SeededRng) -> list[Any]:
+    if column.free:
+        # The least of two: small numbers, the first texts, are more common.
+        return [f"made up {min(pair)}"[: column.length] for pair in zip(*_two(rng, rows), strict=True)]
+    label = functools.cache(column.label) if column.listed else int
+    return [label(int(code)) for code in rng.integers(column.size if column.listed else _NUMBERS, rows)]
+
+
+def _two(rng: SeededRng, rows: int) -> tuple[Codes, Codes]:
+    return rng.integers(_TEXTS, rows), rng.integers(_TEXTS, rows)

@@ -26,11 +26,14 @@ from discreet.core import (
     Json,
     LedgerMismatch,
     NotPrivate,
+    Pairs,
     ParameterError,
     Price,
     Rng,
+    Sheet,
     canonical,
     digest,
+    one_line,
     record,
 )
 from discreet.data import Dataset, Facts
@@ -43,7 +46,7 @@ Result = TypeVar("Result")
 _FAILED = "the mechanism failed after it was charged; the charge stays"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Released:
     """A released value and everything public about it.
 
@@ -70,6 +73,14 @@ class Released:
                 f"{type(self.mechanism).__name__} adds no noise to a number: its docstring has its accuracy"
             )
         return float(stated(probability, self.facts))
+
+    def __repr__(self) -> str:
+        return f"<Released {one_line(self)}: entry {self.entry}, {self.guarantee!r}>"
+
+    def _repr_html_(self) -> str:
+        what = [("released", self), ("by", type(self.mechanism).__name__), ("price", self.price), ("entry", self.entry)]
+        replayed = [("replayed", "the stored answer of that entry, free")] if self.replayed else []
+        return Sheet.of(Pairs([*what, *replayed]), *self.guarantee.sheet().blocks).html()
 
     def __str__(self) -> str:
         return f"{self.value}{' (NOT PRIVATE: a testing ledger)' if self.testing else ''}"

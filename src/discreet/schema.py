@@ -22,6 +22,33 @@
     [columns.income]
     kind = "any number"                 # bounds are not known: for `suggest-bounds` and quantiles
 
+    [columns.day]
+    kind = "date"                       # or "timestamp", with a step of "second" to "year"
+    low = 1974-01-01
+    high = 1978-12-31
+    step = "day"                        # or "week", "month", "year"
+
+    [columns.city]
+    kind = "text"                       # values that nobody can list; length = 100 characters are kept
+
+Several tables about the same people have one file, one ledger and one number of persons:
+
+    name = "clinic"
+    ledger = "clinic.ledger"
+    neighbours = "replace-one"
+    persons = "people"                  # the table with one row for each person; without it, whoever has a row anywhere
+
+    [tables.people]
+    data = "people.parquet"
+    unit = "person"
+    rows_per_unit = 1
+    edition = "1"
+    [tables.people.columns.age]
+    kind = "number"
+
+    [tables.visits]
+    ...
+
 A schema is public, so nothing in it may come from the rows. `draft` therefore reads a CSV file's header or the names
 and types in a Parquet file's footer, never a value and never the statistics that a footer also holds, and leaves
 FILL IN where the owner has to say what is known without looking. Decimals are exact: 0.1 is one tenth.
@@ -32,30 +59,46 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from discreet.core import DiscreetError, Neighbours, ParameterError, SchemaError, exact
+from discreet.core import (
+    DiscreetError,
+    Neighbours,
+    Pairs,
+    Paragraph,
+    ParameterError,
+    SchemaError,
+    Sheet,
+    Shown,
+    exact,
+    one_line,
+)
 from discreet.data import (
     FIRST_EDITION,
     AnyNumber,
     Category,
     Column,
+    Database,
+    Date,
     Domain,
     Number,
     ParquetTable,
     Scan,
     Table,
+    Text,
+    Timestamp,
+    View,
     checked_edition,
     near_misses,
     parquet_types,
+    priced_relation,
     require_columns,
 )
-from discreet.describe import one_line
 from discreet.ledger import Address
-from discreet.rehearsal import PEOPLE, made_up
+from discreet.rehearsal import PEOPLE, made_up, made_up_tables
 
 FILL_IN = "FILL IN"
 _IN_MEMORY = 2**28  # a Parquet file of more bytes is read again for every sum instead of being held in memory
@@ -65,22 +108,36 @@ _KEYS = (
     *("name", "data", "ledger", "edition", "neighbours", "each_row_is_a_person", "unit", "rows_per_unit", "size"),
     "columns",
 )
-_KINDS: dict[type, str] = {Number: "number", Category: "category", AnyNumber: "any number"}
+_DATABASE_KEYS = ("name", "ledger", "neighbours", "persons", "size", "tables")
+_TABLE_KEYS = ("data", "edition", "unit", "rows_per_unit", "columns")
+_KINDS: dict[str, type] = {
+    "number": Number,
+    "category": Category,
+    "date": Date,
+    "timestamp": Timestamp,
+    "any number": AnyNumber,
+    "text": Text,
+}
 _COLUMN_KEYS = {
     "number": ("low", "high", "step", "missing"),
     "category": ("levels", "other", "missing"),
+    "date": ("low", "high", "step", "missing"),
+    "timestamp": ("low", "high", "step", "missing"),
     "any number": ("missing",),
+    "text": ("length", "missing"),
 }
+_NEEDED = {"number": ("low", "high", "step"), "date": ("low", "high"), "timestamp": ("low", "high")}
 
 
-@dataclass(frozen=True, slots=True)
-class Schema:
+@dataclass(frozen=True, slots=True, repr=False)
+class Schema(Shown):
     """A table's declaration: Schema.read("people.toml").table().
 
     unit, rows_per_unit  the column that names a person and how many rows of a person are kept; None: a row is a person
     size                 the public number of persons, if it is declared; under replace-one it is checked
     data, ledger         where the rows and the ledger are, if the file says so
     edition              the label of the rows: a session answers from releases about the same edition only
+    within               the declaration of all tables, if there are several about the same people
     """
 
     name: str
@@ -92,42 +149,79 @@ class Schema:
     data: Path | None = None
     ledger: Path | Address | None = None
     edition: str = FIRST_EDITION
+    within: DatabaseSchema | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
-    def read(path: str | os.PathLike[str]) -> Schema:
-        """The schema in this file; SchemaError says what is missing or wrong, and where."""
-        where = Path(path)
-        text = _text_of(where)
-        if _DEEP.search(text):  # the parser would take very long for it
-            raise SchemaError(f"{where.name} has a key of more than 64 parts: a schema has tables [columns.NAME] only")
-        try:
-            declared = tomllib.loads(text, parse_float=lambda digits: exact.number(number=digits))
-        except ValueError as error:  # not TOML, or a number that is not finite
-            raise SchemaError(f"{where.name} is not TOML: {error}") from None
-        except RecursionError:
-            raise SchemaError(f"{where.name} is nested too deep: a schema has tables [columns.NAME] only") from None
-        try:
-            return _schema(declared, where.parent)
-        except DiscreetError as error:
-            raise SchemaError(f"{where.name}: {error}") from None
+    def read(path: str | os.PathLike[str], table: str | None = None) -> Schema:
+        """The schema in this file, or of this table in it; SchemaError says what is missing or wrong, and where."""
+        return read_schema(path).table_schema(table)
 
-    def table(self, data: str | os.PathLike[str] | None = None) -> Table | ParquetTable:
-        """The rows of the file, read as declared here. A large Parquet file stays on the disk."""
+    def table_schema(self, name: str | None = None) -> Schema:
+        """This one: it is of one table."""
+        if name not in (None, self.name):
+            raise SchemaError(f"there is no table {name!r}: the schema is of {self.name!r} alone")
+        return self
+
+    def table(self, data: str | os.PathLike[str] | None = None) -> Table | ParquetTable | View:
+        """The rows of the file, read as declared here. A large Parquet file stays on the disk.
+
+        Of several tables about the same people all are read: together they say who is a person.
+        """
+        if self.within is not None:
+            if data is not None:
+                raise ParameterError("of several tables the schema says where the rows are: it names the file of each")
+            return self.within.with_table(self).database().view(self.name)
+        return self.own_table(data)
+
+    def own_table(self, data: str | os.PathLike[str] | None = None) -> Table | ParquetTable:
+        """The rows of this file, as if there were no other table."""
         source = self.data if data is None else Path(data)
         if source is None:
             raise ParameterError('where are the rows? Add data = "people.parquet" to the schema, or name the file')
         large = source.suffix.lower() == ".parquet" and source.is_file() and source.stat().st_size > _IN_MEMORY
         kind: Callable[..., Table | ParquetTable] = ParquetTable if large else Table
-        return kind(source, self.domain, **self._declared())
+        return kind(source, self.domain, **self.declared())
 
-    def rehearsal(self, people: int = PEOPLE) -> Table:
+    def rehearsal(self, people: int = PEOPLE) -> Table | View:
         """Made-up people with this declaration (`discreet.rehearsal`)."""
-        return made_up(self.domain, people=people, **self._declared())
+        if self.within is not None:
+            return self.within.with_table(self).rehearsal(people).view(self.name)
+        return made_up(self.domain, people=people, **self.declared())
 
-    def _declared(self) -> dict[str, Any]:
+    @property
+    def tables(self) -> tuple[Schema, ...]:
+        """The tables that it declares: this one."""
+        return (self,)
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The files of rows that the schema names."""
+        return () if self.data is None else (self.data,)
+
+    @property
+    def relation(self) -> Neighbours:
+        """The relation by which releases about this table are priced."""
+        several, rows = self.within, self.rows_per_unit or 1
+        surely = several is None or several.persons == self.name or len(several.tables) == 1
+        return priced_relation(self.neighbours, rows, surely=surely)
+
+    def declared(self) -> dict[str, Any]:
         """What a table takes besides its rows and its columns."""
         names = ("name", "neighbours", "unit", "rows_per_unit", "size", "edition")
         return {name: getattr(self, name) for name in names}
+
+    def columns_sheet(self) -> Sheet:
+        """The columns, and the files."""
+        files = [(name, path.name) for name in ("data", "ledger") if (path := getattr(self, name)) is not None]
+        head = Paragraph(f"{one_line(self.name)}, edition {one_line(self.edition)}", "bold")
+        return Sheet.of(head, *self.domain.sheet().blocks, Pairs(files) if files else "")
+
+    def sheet(self) -> Sheet:
+        """What is declared, and what is protected by it."""
+        return Sheet.of(*self.columns_sheet().blocks, self.protects())
+
+    def __repr__(self) -> str:
+        return f"<Schema {one_line(self.name)!r}: {len(self.domain)} columns, {self.neighbours}>"
 
     def protects(self) -> str:
         """What is protected and what is not, in words, for those whose rows these are."""
@@ -150,80 +244,268 @@ class Schema:
         )
 
 
-def kind_of(column: Column) -> str:
-    """The kind by which a schema declares a column: "number", "category" or "any number"."""
-    return _KINDS[type(column)]
+@dataclass(frozen=True, slots=True, repr=False)
+class DatabaseSchema(Shown):
+    """The declaration of several tables about the same people: DatabaseSchema.read("clinic.toml").database().
 
-
-def draft(path: str | os.PathLike[str]) -> str:
-    """The text of a schema for a data file, from the names (and, in Parquet, the types) of its columns alone.
-
-    A type is "number", "whole", "truth" or "text"; "" if only the name of the column is known.
+    tables   the declaration of each; their relation, size and ledger are those of all
+    persons  the name of the table that has one row for each person; None: whoever has a row in some table is one
     """
-    source = Path(path)
-    scan = Scan(source)
-    types = dict.fromkeys(scan.names(), "") if scan.is_csv else parquet_types(source)
-    name = source.stem if source.stem.isidentifier() else "people"
-    header = "# The names are the first line of the file: if that is a row about somebody, add a line of names first."
-    head = [
-        f"# What is public about {one_line(source.name)}. Nothing here may come from looking at the rows:",
-        "# write what is known without them (a questionnaire's answers, the law, physics). Replace every FILL IN,",
-        "# and remove columns that are not needed.",
-        *([header] if source.suffix.lower() == ".csv" else []),
+
+    name: str
+    tables: tuple[Schema, ...]
+    neighbours: str = "replace-one"
+    persons: str | None = None
+    size: int | None = None
+    ledger: Path | Address | None = None
+
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> DatabaseSchema:
+        """The schema in this file, which must be one of several tables."""
+        found = read_schema(path)
+        if not isinstance(found, DatabaseSchema):
+            raise SchemaError(f"{Path(path).name} is of one table: Schema.read reads it")
+        return found
+
+    def sheet(self) -> Sheet:
+        """What is declared about each table, and what is protected by it."""
+        tables = [block for each in self.tables for block in each.columns_sheet().blocks]
+        return Sheet.of(Paragraph(one_line(self.name), "bold"), *tables, str(self.protects()))
+
+    def __repr__(self) -> str:
+        return f"<DatabaseSchema {one_line(self.name)!r}: {len(self.tables)} tables, {self.neighbours}>"
+
+    @property
+    def edition(self) -> str:
+        """The editions of the tables."""
+        return ", ".join(f"{each.name} {each.edition}" for each in self.tables)
+
+    @property
+    def sources(self) -> tuple[Path, ...]:
+        """The files of rows that the schema names."""
+        return tuple(source for each in self.tables for source in each.sources)
+
+    def table_schema(self, name: str | None = None) -> Schema:
+        """The declaration of one of the tables."""
+        names = [each.name for each in self.tables]
+        if name is None:
+            raise SchemaError(f"which table is meant? Name one of {', '.join(names)}, on the command line by --table")
+        if name not in names:
+            near = near_misses(name, names) or f" Tables: {', '.join(names)}"
+            raise SchemaError(f"there is no table {name!r} in the schema.{near}")
+        return replace(self.tables[names.index(name)], ledger=self.ledger, within=self)
+
+    def with_table(self, schema: Schema) -> DatabaseSchema:
+        """The same with this declaration of a table."""
+        return replace(self, tables=tuple(schema if each.name == schema.name else each for each in self.tables))
+
+    def database(self) -> Database:
+        """The rows of all tables, held in memory."""
+        tables = []
+        for each in self.tables:
+            if each.data is None:
+                raise ParameterError(f'where are the rows? Add data = "{each.name}.parquet" to [tables.{each.name}]')
+            # A table may be empty where the database is not, so the relation is that of the database alone.
+            tables.append(Table(each.data, each.domain, **{**each.declared(), "neighbours": "add-remove"}))
+        declared = {"neighbours": self.neighbours, "persons": self.persons, "size": self.size}
+        return Database(tables, name=self.name, **declared)  # type: ignore[arg-type]
+
+    def rehearsal(self, people: int = PEOPLE) -> Database:
+        """Made-up people with this declaration, with made-up rows in every table."""
+        made = made_up_tables([(each.domain, each.declared()) for each in self.tables], people=people)
+        size = None if self.neighbours == "replace-one" else self.size
+        return Database(made, neighbours=self.neighbours, name=self.name, persons=self.persons, size=size)
+
+    def protects(self) -> str:
+        """What is protected and what is not, in words, for those whose rows these are."""
+        tables = "; ".join(
+            f"{each.name}, at most {each.rows_per_unit} row{'' if each.rows_per_unit == 1 else 's'} per person: "
+            f"{one_line(', '.join(each.domain.names))}"
+            for each in self.tables
+        )
+        who = f"whoever has a row in {self.persons}" if self.persons else "whoever has a row in one of the tables"
+        public = "how many persons there are, and " if self.neighbours == "replace-one" else ""
+        hidden = "" if public else " How many persons there are is protected."
+        return (
+            f"Protected: what all rows of a person in all tables say together ({tables}), against whoever sees the "
+            f"releases. A person is {who}. Public: {public}everything in the schema.{hidden} Not protected: what "
+            "follows about a person from facts about everybody, and whatever is released about the same people without "
+            "this ledger."
+        )
+
+
+def read_schema(path: str | os.PathLike[str]) -> Schema | DatabaseSchema:
+    """The schema in this file, of one table or of several."""
+    where = Path(path)
+    text = _text_of(where)
+    if _DEEP.search(text):  # the parser would take very long for it
+        raise SchemaError(f"{where.name} has a key of more than 64 parts: a schema has tables [columns.NAME] only")
+    try:
+        declared = tomllib.loads(text, parse_float=lambda digits: exact.number(number=digits))
+    except ValueError as error:  # not TOML, or a number that is not finite
+        raise SchemaError(f"{where.name} is not TOML: {error}") from None
+    except RecursionError:
+        raise SchemaError(f"{where.name} is nested too deep: a schema has tables [columns.NAME] only") from None
+    try:
+        return _database_schema(declared, where.parent) if "tables" in declared else _schema(declared, where.parent)
+    except DiscreetError as error:
+        raise SchemaError(f"{where.name}: {error}") from None
+
+
+def kind_of(column: Column) -> str:
+    """The kind by which a schema declares a column: "number", "category", "date", ..."""
+    return next(kind for kind, made in _KINDS.items() if type(column) is made)
+
+
+def draft(*paths: str | os.PathLike[str]) -> str:
+    """The text of a schema for data files, from the names (and, in Parquet, the types) of their columns alone."""
+    sources = [Path(path) for path in paths]
+    names = [source.stem if source.stem.isidentifier() else "people" for source in sources]
+    if len(set(names)) < len(names):
+        raise ParameterError(f"several tables need files of different names, found {', '.join(map(repr, names))}")
+    files = " and ".join(one_line(source.name) for source in sources)
+    shown = [f"# What is public about {files}. Nothing here may come from looking at the rows:", *_ADVICE]
+    if any(source.suffix.lower() == ".csv" for source in sources):
+        shown += _CSV_ADVICE
+    several = len(sources) > 1
+    name = "database" if several else names[0]
+    shown += [
         "",
         f"name = {_quoted(name)}",
-        f"data = {_quoted(source.name)}",
+        *([] if several else [f"data = {_quoted(sources[0].name)}"]),
         f"ledger = {_quoted(name + '.ledger')}",
-        f"edition = {_quoted(FIRST_EDITION)}                       # of the rows; another one when the file changes",
+        *([] if several else [_EDITION]),
         'neighbours = "replace-one"          # how many people there are is public; "add-remove" hides it',
         "# size = 5000                       # add-remove: a public number near theirs, which sessions and models need",
-        f"each_row_is_a_person = {_quoted(FILL_IN)}   # true; or instead of this line:",
-        '# unit = "person"                   # the column that names a person',
-        "# rows_per_unit = 5                 # this many rows per person are used, chosen at random",
+        *(_WHO if not several else _WHO_OF_SEVERAL),
     ]
-    body = [line for column, kind in types.items() for line in ("", f"[columns.{_key(column)}]", *_drafted(kind))]
-    return "\n".join([*head, *body, ""])
+    for table, source in zip(names, sources, strict=True):
+        if several:
+            shown += ["", f"[tables.{_key(table)}]", f"data = {_quoted(source.name)}", _EDITION, *_WHOSE]
+        shown += _drafted_columns(source, f"tables.{_key(table)}.columns" if several else "columns")
+    return "\n".join([*shown, ""])
 
 
-def _drafted(kind: str) -> list[str]:
+_ADVICE = (
+    "# write what is known without them (a questionnaire's answers, the law, physics). Replace every FILL IN,",
+    "# and remove columns that are not needed. `discreet schema FILE.toml` checks what is filled in so far.",
+)
+_CSV_ADVICE = (
+    "# The names are the first line of the file: if that is a row about somebody, add a line of names first.",
+    "# What a column holds (a file of text does not say it), each line on its own:",
+    '#   kind = "number"      low = 0  high = 120  step = 1  (missing = true)',
+    '#   kind = "category"    levels = ["north", "south"]  (other = "elsewhere", missing = "unknown")',
+    '#   kind = "date"        low = 1974-01-01  high = 1978-12-31  step = "day"  (or "timestamp")',
+    '#   kind = "any number"  nothing more: its bounds are not known',
+    '#   kind = "text"        nothing more: its values are not known',
+)
+_EDITION = f'edition = "{FIRST_EDITION}"                       # of the rows; another one when the file changes'
+_WHO = (
+    f'each_row_is_a_person = "{FILL_IN}"   # true; or instead of this line:',
+    '# unit = "person"                   # the column that names a person',
+    "# rows_per_unit = 5                 # this many rows per person are used, chosen at random",
+)
+_WHO_OF_SEVERAL = (
+    f'persons = "{FILL_IN}"                # the table with one row for each person; or remove the line',
+)
+_WHOSE = (
+    f'unit = "{FILL_IN}"                   # the column that names a person',
+    f'rows_per_unit = "{FILL_IN}"          # 1; or 5: this many rows per person are used, chosen at random',
+)
+
+
+def _drafted_columns(source: Path, place: str) -> Iterator[str]:
+    """The sections of a file's columns. A type is a key of `_drafted`, or "" if only the name is known."""
+    scan = Scan(source)
+    types = dict.fromkeys(scan.names(), "") if scan.is_csv else parquet_types(source)
+    for column, kind in types.items():
+        yield from ("", f"[{place}.{_key(column)}]", *_drafted(kind))
+
+
+def _drafted(kind: str) -> Sequence[str]:
     fill = _quoted(FILL_IN)
-    number = ['kind = "number"', f"low = {fill}", f"high = {fill}"]
-    unbounded = '# missing = true; if the bounds are not known: kind = "any number" alone'
-    unknown = [
-        f"kind = {fill}",
-        '# "number":      low = 0, high = 120, step = 1, each on a line of its own; missing = true',
-        '# "category":    levels = ["north", "south"]; other = "elsewhere", missing = "unknown"',
-        '# "any number":  nothing more; its bounds are not known',
-    ]
+    bounds, missing = [f"low = {fill}", f"high = {fill}"], "# missing = true"
+    unbounded = f'{missing}; if the bounds are not known: kind = "any number" alone'
     drafts = {
         "truth": ['kind = "category"', "levels = [false, true]"],
-        "whole": [*number, "step = 1", unbounded],
-        "number": [*number, f"step = {fill}", unbounded],
-        "text": ['kind = "category"', f"levels = [{fill}]", '# other = "elsewhere"', '# missing = "unknown"'],
+        "whole": ['kind = "number"', *bounds, "step = 1", unbounded],
+        "number": ['kind = "number"', *bounds, f"step = {fill}", unbounded],
+        "date": ['kind = "date"', *bounds, 'step = "day"                        # or "week", "month", "year"', missing],
+        "timestamp": [
+            'kind = "timestamp"',
+            *bounds,
+            'step = "hour"                       # "second" to "year"',
+            missing,
+        ],
+        "text": [
+            'kind = "category"',
+            f"levels = [{fill}]",
+            '# other = "elsewhere"; missing = "unknown"; if the values are not known: kind = "text" alone',
+        ],
     }
-    return drafts.get(kind, unknown)
+    return drafts.get(kind, [f"kind = {fill}"])
 
 
-def _schema(declared: dict[str, Any], folder: Path) -> Schema:
-    _known(declared, _KEYS, "the schema")
+def _database_schema(declared: dict[str, Any], folder: Path) -> DatabaseSchema:
+    _known(declared, _DATABASE_KEYS, "the schema of several tables")
+    tables = declared["tables"]
+    if not isinstance(tables, dict) or not tables or not all(isinstance(each, dict) for each in tables.values()):
+        raise SchemaError("no table is declared: add [tables.NAME] and [tables.NAME.columns.COLUMN]")
+    shared: dict[str, Any] = {key: each for key, each in declared.items() if key in ("neighbours", "size")}
+    for name, each in tables.items():
+        _known(each, _TABLE_KEYS, f"[tables.{_key(name)}]")
+        _check_filled(each.get("columns"), f"[tables.{_key(name)}.columns.")
+    _refuse_gaps(declared)
+    found = tuple(_schema({"name": name, **shared, **each}, folder, name) for name, each in tables.items())
+    persons = None if "persons" not in declared else exact.text(persons=declared["persons"])
+    if persons is not None and persons not in tables:
+        raise SchemaError(f"persons = {persons!r} is none of the tables.{near_misses(persons, tables)}")
+    return DatabaseSchema(
+        exact.text(name=declared.get("name")),
+        found,
+        found[0].neighbours,
+        persons,
+        found[0].size,
+        None if "ledger" not in declared else _ledger(folder, declared["ledger"]),
+    )
+
+
+def _refuse_gaps(declared: dict[str, Any]) -> None:
     gaps = _gaps(declared, "")
     if gaps:
         raise SchemaError(f"these lines still say {FILL_IN}: {', '.join(gaps)}")
+
+
+def _check_filled(columns: object, place: str) -> None:
+    """What is wrong with the columns that are filled in, in a draft whose other columns are not."""
+    for name, each in columns.items() if isinstance(columns, dict) else ():
+        if not _gaps(each, name):
+            _column(name, each, place)
+
+
+def _schema(declared: dict[str, Any], folder: Path, table: str | None = None) -> Schema:
+    """table: its name, if it is one of several."""
+    _known(declared, _KEYS, "the schema")
+    place = "[columns." if table is None else f"[tables.{_key(table)}.columns."
     columns = declared.get("columns")
+    _check_filled(columns, place)
+    _refuse_gaps(declared)
     if not isinstance(columns, dict) or not columns:
-        raise SchemaError("no column is declared: add [columns.NAME] with a kind")
+        raise SchemaError(f"no column is declared: add {place}NAME] with a kind")
     require_columns(len(columns))
     unit, rows = declared.get("unit"), declared.get("rows_per_unit")
     whole_rows = declared.get("each_row_is_a_person")
     if (unit is None) != (whole_rows is True) or (unit is None) != (rows is None):
+        whole = "each_row_is_a_person = true, or " if table is None else f"in [tables.{_key(table)}] "
         raise SchemaError(
-            "say who is protected: each_row_is_a_person = true, or unit = the column that names a person together "
-            "with rows_per_unit"
+            f"say who is protected: {whole}unit = the column that names a person together with rows_per_unit"
         )
+    if table is not None and unit is None:
+        raise SchemaError(f"[tables.{_key(table)}] needs unit and rows_per_unit: tables share persons by that column")
     relation = Neighbours.of(declared.get("neighbours", "replace-one"))
     return Schema(
         exact.text(name=declared.get("name")),
-        Domain({name: _column(name, each) for name, each in columns.items()}),
+        Domain({name: _column(name, each, place) for name, each in columns.items()}),
         relation.kind,
         None if unit is None else exact.text(unit=unit),
         None if rows is None else exact.whole(rows_per_unit=rows),
@@ -265,24 +547,21 @@ def _ledger(folder: Path, found: object) -> Path | Address:
     return Address.read(text) if "://" in text else _path(folder, "ledger", text)
 
 
-def _column(name: str, declared: object) -> Column:
-    where = f"[columns.{_key(name)}]"
+def _column(name: str, declared: object, place: str = "[columns.") -> Column:
+    where = f"{place}{_key(name)}]"
     kind = declared.get("kind") if isinstance(declared, dict) else None
     if not isinstance(declared, dict) or not isinstance(kind, str) or kind not in _COLUMN_KEYS:
-        raise SchemaError(f'{where} needs kind = "number", "category" or "any number"; found {kind!r}')
+        kinds = ", ".join(f'"{each}"' for each in _KINDS)
+        raise SchemaError(f"{where} needs a kind, one of {kinds}; found {kind!r}")
     given = {key: value for key, value in declared.items() if key != "kind"}
     _known(given, _COLUMN_KEYS[kind], where)
     try:
-        if kind == "any number":
-            return AnyNumber(**given)
-        if kind == "number":
-            missing = [key for key in ("low", "high", "step") if key not in given]
-            if missing:
-                raise ParameterError(f"needs {', '.join(missing)}")
-            return Number(**given)
-        if not isinstance(given.get("levels"), list):
+        missing = [key for key in _NEEDED.get(kind, ()) if key not in given]
+        if missing:
+            raise ParameterError(f"needs {', '.join(missing)}")
+        if kind == "category" and not isinstance(given.get("levels"), list):
             raise ParameterError('needs levels = ["one", "two"]')
-        return Category(**given)
+        return _KINDS[kind](**given)  # type: ignore[no-any-return]
     except ParameterError as error:
         raise SchemaError(f"{where} {error}") from None
 
@@ -295,7 +574,7 @@ def _known(found: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
 
 def _gaps(found: object, place: str) -> list[str]:
     """Where the owner still has to say something: a schema has lines, tables of columns, and their lines."""
-    if isinstance(found, dict) and place.count(".") < 2:
+    if isinstance(found, dict) and place.count(".") < 5:
         return [gap for key, each in found.items() for gap in _gaps(each, f"{place}.{key}" if place else key)]
     if isinstance(found, list):
         return [place] if FILL_IN in found else []

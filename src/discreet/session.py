@@ -1,62 +1,87 @@
 """A session: one table and its ledger, so that neither has to be named again.
 
-    session = Session(table, ledger, alpha=0.02, beta=0.05)
+    session = Session(table, ledger)
     session.ask("SELECT COUNT(*) FROM people WHERE age >= 65 AND sex = 'F'")
     session.answer_all(["SELECT region, COUNT(*) FROM people GROUP BY region", ...])
     session.synthetic(10_000)
     session.fit(LogisticRegression(epsilon=1, delta=1e-6), features=["age", "sex"], target="smoker")
 
-alpha fixes the noise and so the price of an answer; the ledger fixes how many answers there are. What was asked,
+A price, or alpha, fixes the noise of an answer; the ledger fixes how many answers there are. What was asked,
 measured and answered is in the ledger alone (`answering.transcript`): another session on it knows as much. Answers
 are about the edition of the rows that the table declares.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from discreet.core import BudgetExceeded, Exact, ParameterError, Rng, Unproven, UnsupportedQuery, exact
-from discreet.data import Dataset, DistinctRows, Domain
+from discreet.core import (
+    AboveMaxPrice,
+    Cost,
+    Exact,
+    Pairs,
+    ParameterError,
+    Priced,
+    Rng,
+    Sheet,
+    Shown,
+    Unproven,
+    exact,
+    one_line,
+)
+from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain
+from discreet.data.declaration import sheet as declaration_sheet
 from discreet.ledger import Ledger, check_table
-from discreet.query import EVERYTHING, Count, Histogram, Question, Sum, is_question
+from discreet.query import Count, Histogram, KeyCount, Question, Sum, is_question
 
 if TYPE_CHECKING:
-    from discreet.answering import AdaptiveAnswers, Answer, Disclosures, Hypothesis, Make, Transcript
-    from discreet.sql import Select
+    from discreet.answering import AdaptiveAnswers, Answer, Assembly, Disclosures, Hypothesis, Ranked, Transcript
+    from discreet.sql import Known, Statement
 
 MAX_SYNTHETIC = 2**25
 """Values, rows times columns, that are drawn at a time: they are held in memory as Python objects."""
 
+Weights = Sequence[Exact] | None
+_NO_PRICE = 'only method="auto" answers for a price: the others need alpha='
 _LEAST_BETA = Fraction(1, 10**100)
 
 METHODS = ("auto", "pmw", "lecture")
+
+PRICE = Fraction(1, 100)
+"""What a question costs if nobody says: this part of the budget."""
+
+MAX_PRICE = Fraction(1, 10)
+"""What costs more than this part of the budget is refused, unless a larger max_price says that it may."""
 
 
 class Strategy(Protocol):
     """How a session answers linear queries: the default one, or a classic program.
 
-    remembered  the answers, if all of these were given before or are public; free, and waits for no other session
-    require     refuses now if what the queries need together does not fit
-    price       what answering them could cost, at most
-    hypothesis  what synthetic rows are drawn from; None before anything was measured
+    remembered    the answers, if all of these were given before or are public; free, and waits for no other session
+    answer_parts  the answers to the parts of one question, by at most one charge; the first has the price
+    bill          what answering them could buy, at most
+    hypothesis    what synthetic rows are drawn from; None before anything was measured
     """
 
     @property
     def transcript(self) -> Transcript: ...
-    def remembered(self, queries: Sequence[Question]) -> list[Answer] | None: ...
-    def require(self, queries: Sequence[Question]) -> None: ...
-    def answer(self, query: Question) -> Answer: ...
-    def price(self, queries: Sequence[Question]) -> int: ...
+    def remembered(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer] | None: ...
+    def answer_parts(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer]: ...
+    def bill(self, queries: Sequence[Question], weights: Weights = None) -> Sequence[Priced]: ...
     def hypothesis(self) -> Hypothesis | None: ...
 
 
-class Session:
-    """A table of people and the ledger that counts what is released about them.
+class Session(Shown):
+    """A table of people, or a database of several tables, and the ledger that counts what is released about them.
 
-    alpha      how near every answer shall be, as a fraction of the persons; needed to ask, unless scopes are declared
+    price      what a question may cost, as a part of the budget: "1%", 0.01 or 1/100. Its bound is what this buys. The
+               default, 1 %, holds unless alpha or scopes are given
+    alpha      the other way to say it: how near every answer shall be, as a fraction of the persons
     beta       the probability that any bound of the whole session fails
     questions  how many questions are planned: a guide for thresholds, the limit of "pmw" and "lecture" (10,000 there)
     scopes     how many different sets of columns will be asked about, if that is known: each gets an equal share of
@@ -67,20 +92,21 @@ class Session:
                probability 1 - beta - 0.05; replace-one only. A small beta makes that bound smaller
     allowance  the name under which the ledger counts these charges, those of `fit` too: its share is the limit then;
                None: the whole budget is
-    max_price  a part of the budget: a question that could cost more is refused, by `ask`; "auto" without scopes only
+    max_price  a part of the budget: what could cost more is refused, whatever it is
     rng        for testing ledgers only
     """
 
     __slots__ = (
-        *("_allowance", "_answers", "_disclosures", "_most", "_rng", "_rows", "_sample", "_terms"),
-        *("ledger", "method", "table"),
+        *("_allowance", "_answers", "_disclosures", "_known", "_most", "_rng", "_rows", "_sample", "_terms"),
+        *("_given", "_sessions", "database", "ledger", "method", "table"),
     )
 
     def __init__(
         self,
-        table: Dataset,
+        table: Dataset | Database,
         ledger: Ledger,
         *,
+        price: Exact | None = None,
         alpha: Exact | None = None,
         beta: Exact = 0.05,
         questions: int | None = None,
@@ -88,11 +114,25 @@ class Session:
         method: str = "auto",
         sample: bool = False,
         allowance: str | None = None,
-        max_price: Exact | None = None,
+        max_price: Exact = MAX_PRICE,
         rng: Rng | None = None,
     ) -> None:
         from discreet.answering import SessionTerms
 
+        self.database, self._sessions = None, dict[tuple[str, ...], Session]()
+        if isinstance(table, Database):
+            self.database, table = table, table.view(table.persons or table.tables[0])
+        self._given: dict[str, Any] = {
+            **{
+                "price": price,
+                "alpha": alpha,
+                "beta": beta,
+                "questions": questions,
+                "scopes": scopes,
+                "method": method,
+            },
+            **{"sample": sample, "allowance": allowance, "max_price": max_price, "rng": rng},
+        }
         if not isinstance(ledger, Ledger):
             raise ParameterError(f"ledger must be a Ledger, found a {type(ledger).__name__}")
         if not all(hasattr(table, name) for name in ("facts", "identity", "exact_sum")):
@@ -103,8 +143,8 @@ class Session:
             raise ParameterError(f"sample must be True or False, found {sample!r}")
         if sample and not table.facts.neighbours.replace_one:
             raise Unproven("a bound for the population needs the number of persons, which add-remove keeps private")
-        if max_price is not None and (method != "auto" or scopes is not None):
-            raise ParameterError('max_price needs method="auto" without scopes: only there is a price known before')
+        if price is not None and (alpha is not None or method != "auto"):
+            raise ParameterError("a session has a price or an alpha, not both" if alpha is not None else _NO_PRICE)
         if allowance is not None:
             ledger.remaining(allowance=exact.text(allowance=allowance))  # refuses unknown names
         with ledger.store.reading() as state:
@@ -118,89 +158,189 @@ class Session:
             sure,
             None if questions is None else exact.whole(questions=questions),
             None if scopes is None else exact.whole(scopes=scopes),
+            self._price_of(price, alpha, scopes),
         )
-        self._most = None if max_price is None else exact.positive(max_price=max_price)
+        self._most = part_of_budget(max_price=max_price)
         self._sample, self._allowance, self._rng = sample, allowance, rng
-        self._rows = DistinctRows(table)
+        self._rows, self._known = DistinctRows(table), self._catalogue()
         self._answers: Strategy | None = None
         self._disclosures: Disclosures | None = None
         if alpha is not None or scopes is not None:
             self._answering()
 
+    def _price_of(self, price: Exact | None, alpha: Exact | None, scopes: int | None) -> Fraction | None:
+        """The part of the budget that a question may cost, if the session is not told otherwise how to answer."""
+        if price is not None:
+            part = part_of_budget(price=price)
+            if part > 1:
+                raise ParameterError(f"price must be at most the whole budget, found {price!r}", argument="price")
+            return part
+        return PRICE if alpha is None and scopes is None and self.method == "auto" else None
+
+    def _catalogue(self) -> list[Known]:
+        """The tables that a question in SQL may be about."""
+        from discreet.sql import Known
+
+        if self.database is not None:
+            known = self.database.catalogue.items()
+            return [Known(name, each.domain, each.key, each.rows_per_unit) for name, each in known]
+        facts, identity = self.table.facts, self.table.identity
+        return [Known(facts.table or identity.name, facts.domain, identity.unit, facts.neighbours.rows)]
+
+    # Several tables.
+
+    def on(self, *tables: str) -> Session:
+        """The session about one table of the database, or about tables that are joined by the person."""
+        if self.database is None:
+            raise ParameterError("this session is about one table; Session(database, ledger) is about several")
+        view = self.database.view(tables)
+        if tables not in self._sessions:
+            self._sessions[tables] = Session(view, self.ledger, **self._given)
+            self._sessions[tables]._known = self._known
+        return self._sessions[tables]
+
+    def about(self, question: object) -> Session:
+        """The session of the tables that a question names; without a database it is this one."""
+        if self.database is None:
+            return self
+        if not isinstance(question, str):
+            raise ParameterError(f"which table is it about? session.on({self.database.tables[0]!r}).ask(...)")
+        return self.on(*self._statement(question).tables)
+
+    def _require_one_table(self, what: str) -> None:
+        if self.database is not None:
+            table = self.database.tables[0]
+            raise ParameterError(f"of several tables, {what} for one, or for a join: session.on({table!r})")
+
     # Asking.
 
-    def ask(self, question: str | Count | Sum | Histogram) -> Answer:
-        """One answer. Everything that can be wrong with the question is found before anything is spent."""
-        select = self._read(question)
-        answering = self._answering()
-        if _is_quantile(select):
-            if self._most is not None:
-                raise _no_forecast()
-            return self._finished(self._quantile(select, str(question)))
-        parts, make = self._parts(select, question)
-        known = answering.remembered(parts)
-        if known is not None:  # nobody has to wait for what was answered before
-            return self._finished(make(known))
+    def ask(self, question: str | Count | Sum | Histogram, *, max_price: Exact | None = None) -> Answer:
+        """One answer. Everything that can be wrong with the question is found before anything is spent.
+
+        max_price  the session's, unless it is given here
+        """
+        from discreet.answering import drawn
+
+        if self.database is not None:
+            return self.about(question).ask(question, max_price=max_price)
+        asked, most = self._assembly(question), self._max(max_price)
+        if asked.unlisted is not None:
+            return self._unlisted(asked, asked.unlisted, most)
+        answering, ranked = self._answering(), self._ranked(asked)
+        known = answering.remembered(asked.questions) if asked.questions else []
+        draws = drawn(self._adaptive("quantiles are answered"), ranked, buy=False) if ranked else []
+        if known is not None and None not in draws:  # nobody has to wait for what was answered before
+            return self._finished(asked.answer(known, draws))
         with answering.transcript.alone():
-            answering.require(parts)
-            if self._most is not None:
-                self._refuse_above(self._most, answering.price(parts))
-            return self._finished(make([answering.answer(part) for part in parts]))
+            cost = self._cost(self._bill(asked))
+            self._refuse_above(most, cost, () if ranked else asked.questions)
+            parts = answering.answer_parts(asked.questions) if asked.questions else []
+            draws = drawn(self._adaptive("quantiles are answered"), ranked) if ranked else []
+            return self._finished(asked.answer(parts, draws), cost)
 
     def answer_all(
-        self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact = 1, again: bool = False
+        self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact | None = None, again: bool = False
     ) -> list[Answer]:
-        """Answers to questions that are all known now: one release and one charge, for this share of what is left.
+        """Answers to questions that are all known now: one release and one charge, for this share of what is left; a
+        tenth, or max_price if that is less, unless it is said.
 
         Noisy marginals, a noisy histogram of everything, the questions themselves or averaged multiplicative weights:
         whichever has the least proven bound at the public sizes. Later questions of the session profit from it too.
 
         again  release them once more, even if what was released before answers them as well
         """
+        if self.database is not None and questions and not isinstance(questions, str):
+            about = {self.about(question) for question in questions}
+            if len(about) > 1:
+                raise ParameterError("questions that are answered together are about one table, or one join")
+            return about.pop().answer_all(questions, share=share, again=again)
         answering = self._adaptive("a workload is answered")
         if isinstance(questions, str) or is_question(questions) or not isinstance(questions, Iterable):
             raise ParameterError(f"answer_all takes several questions in a list, found a {type(questions).__name__}")
-        parts = []
-        for question in questions:
-            select = self._read(question)
-            if _is_quantile(select):
-                raise ParameterError("a workload is made of counts, sums and averages; ask for quantiles one by one")
-            parts.append(self._parts(select, question))
-        part = exact.positive(share=share)
+        asked = [self._assembly(question) for question in questions]
+        if any(each.quantiles or each.unlisted is not None for each in asked):
+            raise ParameterError("a workload is made of counts, sums and averages; ask for other things one by one")
+        part = min(MAX_PRICE, self._most) if share is None else exact.positive(share=share)
         if part > 1:
             raise ParameterError(f"share must be at most 1, found {share!r}")
-        queries = [query for needed, _ in parts for query in needed]
+        queries = [query for each in asked for query in each.questions]
         with answering.transcript.alone():
             answers = iter(answering.answer_all(queries, share=part, again=again))
-        return [self._finished(make([next(answers) for _ in needed])) for needed, make in parts]
+        return [self._finished(each.answer([next(answers) for _ in each.questions])) for each in asked]
+
+    def summed(self, question: str | Count | Sum | Histogram) -> list[str]:
+        """The numbers whose values a question adds up, each once: they are read within their declared bounds."""
+        if self.database is not None:
+            return self.about(question).summed(question)
+        sums = [each for each in self._assembly(question).questions if not each.counting]
+        names = dict.fromkeys(
+            name for each in sums for name in (each.value.columns if hasattr(each, "value") else (each.column,))
+        )
+        return [name for name in names if self.table.facts.domain.column(name).bounded]
 
     def check(self, question: str | Count | Sum | Histogram) -> None:
         """Refuse, with the reason, what cannot be asked. Looks at public things only and spends nothing."""
-        select = self._read(question)
-        if not _is_quantile(select):
-            self._parts(select, question)
+        if self.database is not None:
+            return self.about(question).check(question)
+        self._assembly(question)
 
-    def price(self, question: str | Count | Sum | Histogram) -> int:
-        """What `ask` would charge for this question now, at most, in nano-units of the ledger's first book.
+    def price(self, question: str | Count | Sum | Histogram) -> Cost:
+        """What `ask` would charge for this question now, at most: printed, which part of the budget that is and the
+        epsilon that it would be by itself; as a number, nano-units of the ledger's first book.
 
         Free, and nothing is written: it follows from the question, the declaration and what was released before.
         """
-        select = self._read(question)
-        if _is_quantile(select):
-            raise _no_forecast()
-        return self._answering().price(self._parts(select, question)[0])
+        if self.database is not None:
+            return self.about(question).price(question)
+        asked = self._assembly(question)
+        if asked.unlisted is not None:
+            return self._keys_cost(asked.unlisted)[1]
+        return self._cost(self._bill(asked))
+
+    def _keys_cost(self, keys: KeyCount) -> tuple[Fraction, Cost]:
+        """What part of the budget keys that nobody listed are shown for, and what that is now."""
+        from discreet.answering import keys_price, stable_keys
+
+        answering, part = self._adaptive("keys that nobody listed are shown"), self._terms.price or PRICE
+        told = keys_price(answering, keys, part=part)
+        free = not (told.price.renyi or told.price.pure)
+        return part, self._cost([] if free else [stable_keys(keys, self.table.facts, self.ledger, part=part)])
+
+    def _unlisted(self, asked: Assembly, keys: KeyCount, most: Fraction) -> Answer:
+        """The groups of a text that are common enough."""
+        from discreet.answering import unknown_keys
+
+        part, cost = self._keys_cost(keys)
+        self._refuse_above(most, cost)
+        found = unknown_keys(self._adaptive("keys that nobody listed are shown"), keys, part=part)
+        return replace(self._finished(asked.shown_keys(found), cost), note=found.note)
+
+    def _bill(self, asked: Assembly) -> list[Priced]:
+        """What would be bought to answer a question."""
+        from discreet.answering import needed_draws
+
+        ranked, bill = self._ranked(asked), list[Priced]()
+        if asked.questions:
+            bill += self._answering().bill(asked.questions)
+        return [*bill, *(needed_draws(self._adaptive("quantiles are answered"), ranked) if ranked else ())]
+
+    def _cost(self, bill: Sequence[Priced]) -> Cost:
+        """What these cost together."""
+        guarantees = [each.guarantee(self.table.facts) for each in bill]
+        prices = [self.ledger.price(each) for each in guarantees]
+        _, cap = self.budget()
+        pure = self.ledger.spent().caps.renyi is None
+        nano = sum((each.pure if pure else each.renyi) or 10**30 for each in prices)
+        delta, whole = self.ledger.budget.delta, functools.reduce(operator.add, guarantees) if guarantees else None
+        return Cost(nano, cap=cap, delta=delta, guarantee=whole)
 
     def more_like(self, answer: Answer) -> int | None:
         """About how many more answers at this price fit into what is left; after a free one, how many counts of
         something new. None where the next price is not known."""
-        left, _ = self.budget()
-        if answer.price:
-            return left // answer.price
-        if self.method != "auto" or self._terms.alpha is None:
-            return None
+        if self.method != "auto" or self._terms.scopes is not None:
+            return self.budget()[0] // answer.price if answer.price else None
         answering = self._adaptive("a price is known")
-        count = answering.calibration.alone(Count(), answering.transcript.next_order)
-        return left // answering.calibration.price(count)
+        return answering.forecast(answer.price or answering.count_price())
 
     def budget(self) -> tuple[int, int]:
         """What is left for this session and what the whole budget was, in nano-units of the ledger's first book."""
@@ -226,16 +366,25 @@ class Session:
         measured now. Looks at public sizes only."""
         return list(self._adaptive("what rows can follow is told").tangled(tables))
 
-    def synthetic(self, rows: int, *, seed: int | None = None, backend: str = "pandas") -> Any:
-        """A frame of made-up rows drawn from the hypothesis: free, since they are made of what was released.
+    def synthetic(
+        self, rows: int, *, share: Exact | None = None, seed: int | None = None, backend: str = "pandas"
+    ) -> Any:
+        """A frame of made-up rows drawn from the hypothesis, which is made of what was released.
 
         Values are levels and numbers of the declared domain. What the session knows about is alike in these rows and in
-        the table, up to the bounds of its answers; what was never asked about is spread evenly.
+        the table, up to the bounds of its answers; what was never measured is spread evenly.
+
+        share  measure tables for them first, for this share of what is left (`choose_tables`). None: free, if anything
+               was measured before; else a tenth of the budget is spent on it
         """
         from discreet.answering import frame_of
 
-        domain = self.table.facts.domain
-        wanted, hypothesis = synthetic_rows(rows, domain), self._answering().hypothesis()
+        self._require_one_table("rows are drawn")
+        domain, answering = self.table.facts.domain, self._answering()
+        wanted = synthetic_rows(rows, domain)
+        if share is not None or (self.method == "auto" and answering.hypothesis() is None):
+            self.choose_tables(share)
+        hypothesis = answering.hypothesis()
         if hypothesis is None:
             raise ParameterError("nothing was measured yet: ask questions first, then draw synthetic rows")
         columns = {}
@@ -244,14 +393,36 @@ class Session:
             columns[name] = [labels[code] for code in drawn.tolist()]
         return frame_of(columns, backend)
 
+    def choose_tables(self, share: Exact | None = None) -> tuple[int, int]:
+        """Measure the tables that synthetic rows need most: every column alone, pairs that connect them all, and some
+        triples, chosen privately. The entry of the charge, and what was paid now: the same share again is free.
+
+        share  of what is left; None: a tenth of the budget, or what is left if that is less
+        """
+        self._require_one_table("tables are chosen")
+        answering = self._adaptive("tables are chosen")
+        part: Fraction | None = None if share is None else exact.positive(share=share)
+        if part is not None and part > 1:
+            raise ParameterError(f"share must be at most 1, found {share!r}")
+        with answering.transcript.alone():
+            left, cap = self.budget()
+            name = "a tenth of the budget" if part is None else str(part)
+            return answering.choose_tables(
+                min(Fraction(1), Fraction(cap, 10 * max(1, left))) if part is None else part, name
+            )
+
     # Learning.
 
     def fit(self, estimator: Any, *, target: str, features: Sequence[str] | None = None) -> Any:
         """Fit an estimator to columns of the table, charge the ledger, and return the estimator.
 
+        An estimator that says what it may spend (epsilon, a number or a Share) spends that; one that does not would
+        spend all that is left, which is refused if it is more than max_price.
+
         Features are scaled by their declared bounds, categories become 0/1 coordinates; all declared columns but the
         target unless they are named. The estimator's ledger parameter becomes the session's, and so does its allowance.
         """
+        self._require_one_table("a model is fitted")
         if not (hasattr(estimator, "set_params") and "ledger" in estimator.get_params(deep=False)):
             raise ParameterError(f"estimator must be one of discreet's, found a {type(estimator).__name__}")
         if estimator.ledger is not None and estimator.ledger.id != self.ledger.id:
@@ -259,12 +430,38 @@ class Session:
         theirs, ours = estimator.get_params(deep=False).get("allowance"), self._allowance
         if ours is not None and theirs not in (None, ours):
             raise ParameterError(f"this estimator has the allowance {theirs!r}: a session charges its own, {ours!r}")
+        if estimator.epsilon is None:
+            self._refuse_all_that_is_left()
         estimator.set_params(ledger=self.ledger, **({} if ours is None else {"allowance": ours}))
         named = {} if features is None else {"features": features}
         return estimator.fit(self.table, target, **named)
 
+    def _refuse_all_that_is_left(self) -> None:
+        """Refuse a fit of which nobody said what it may cost, if what is left is more than max_price."""
+        left, cap = self.budget()
+        if left > self._most * cap:
+            part = exact.percent(Fraction(left, cap))
+            words = f"This would spend all that is left, {part} of the budget: nothing was spent. Say what it may cost"
+            words += f': epsilon=Share("1/10") or a number; or max_price="{part.replace(" ", "")}" for the session.'
+            raise AboveMaxPrice(part, self.ledger.remaining(allowance=self._allowance).amounts(), words)
+
     def __repr__(self) -> str:
-        return f"Session({self.table!r}, {self.ledger!r})"
+        return f"Session({(self.table if self.database is None else self.database)!r}, {self.ledger!r})"
+
+    def sheet(self) -> Sheet:
+        """The table, the terms of the answers, and the remaining budget."""
+        left, cap = self.budget()
+        alpha, whose = self._terms.alpha, "" if self._allowance is None else f" for {one_line(self._allowance)}"
+        near = [] if alpha is None else [("answers", f"within {exact.percent(alpha)} of the people")]
+        if self._terms.price is not None:
+            near = [("answers", f"for {exact.percent(self._terms.price)} of the budget each")]
+        remaining = f"{exact.percent(Fraction(left, cap)) if cap else '-'} of the budget{whose}"
+        promise = f"all bounds hold at once with probability {float(1 - self._terms.beta):g}"
+        terms = [*near, ("bounds", promise), ("method", self.method), ("left", remaining)]
+        about = (
+            declaration_sheet(self.table.facts, self.table.identity) if self.database is None else self.database.sheet()
+        )
+        return Sheet.of(*about.blocks, Pairs([("ledger", repr(self.ledger)), *terms]))
 
     # Inside.
 
@@ -275,13 +472,14 @@ class Session:
         if self._answers is not None:
             return self._answers
         alpha, beta, rows, facts = self._terms.alpha, self._terms.beta, self._rows, self.table.facts
-        if alpha is None and self._terms.scopes is None:
-            raise ParameterError("to ask questions give the session alpha=, the fraction that answers may be off by")
         if self.method == "auto":
-            self._answers = AdaptiveAnswers(rows, self.ledger, self._terms, allowance=self._allowance, rng=self._rng)
+            named = functools.partial(AdaptiveAnswers, allowance=self._allowance, most=self._most, rng=self._rng)
+            self._answers = named(rows, self.ledger, self._terms)
         else:
+            if alpha is None:
+                raise ParameterError(f'method="{self.method}" needs alpha=, the fraction that answers may be off by')
             questions, delta = self._terms.questions or 10_000, self.ledger.budget.delta
-            made = program(self.method, facts, alpha=alpha, beta=beta, questions=questions, delta=delta)  # type: ignore[arg-type]
+            made = program(self.method, facts, alpha=alpha, beta=beta, questions=questions, delta=delta)
             self._answers = ClassicAnswers(made, rows, self.ledger, allowance=self._allowance, rng=self._rng)
         return self._answers
 
@@ -291,49 +489,73 @@ class Session:
             raise ParameterError(f'{what} by a session with method="auto"')
         return cast("AdaptiveAnswers", self._answering())
 
-    def _read(self, question: object) -> Select | Question:
-        """What is asked: a query as it is, a text as SQL."""
+    def _assembly(self, question: object) -> Assembly:
+        """What is asked, by a query or in SQL, as the parts that its answer is made of."""
+        from discreet.answering import Assembly, asked_directly
+
+        facts = self.table.facts
         if is_question(question):
-            return question
+            return Assembly(asked_directly(question, facts), facts)
         if not isinstance(question, str):
             raise ParameterError(f"a question is SQL, a Count, a Sum or a Histogram; found {type(question).__name__}")
+        return Assembly(self._statement(question), facts, question)
+
+    def _statement(self, text: str) -> Statement:
+        """What a question in SQL asks."""
         from discreet.sql import parse
 
-        return parse(question, self.table.facts.domain, table=self.table.identity.name)
+        first, *others = self._known
+        found = parse(text, first.domain, table=first.name, unit=first.unit, others=others)
+        mine = self.table.facts.table
+        if self.database is None and mine is not None and {*mine.split(JOIN)} != {*found.tables}:
+            raise ParameterError(f"this session is about {mine}, and the question about {' and '.join(found.tables)}")
+        return found
 
-    def _parts(self, select: Select | Question, question: object) -> tuple[list[Question], Make]:
-        """The linear queries that a question consists of, and what makes its answer of theirs."""
-        from discreet.answering import put_together
+    def _ranked(self, asked: Assembly) -> list[Ranked]:
+        """The quantiles that a question asks for."""
+        from discreet.answering import Ranked
 
-        return put_together(select, self.table.facts, question if isinstance(question, str) else "")
+        return [Ranked(each.column, each.probability, asked.keys, each.where) for each in asked.quantiles]
 
-    def _quantile(self, select: Select, text: str) -> Answer:
-        """A quantile of a whole column, by the exponential mechanism on ranks, within alpha * size ranks."""
-        from discreet.answering import quantile
+    def _max(self, max_price: Exact | None) -> Fraction:
+        return self._most if max_price is None else part_of_budget(max_price=max_price)
 
-        if select.where != EVERYTHING:
-            raise UnsupportedQuery(
-                text,
-                max(0, text.upper().find("WHERE")),
-                "a quantile is answered for a whole column, without WHERE",
-                "Leave WHERE out, or ask how many rows lie below some values: COUNT(*) ... AND column <= 40.",
+    def _refuse_above(self, most: Fraction, cost: Cost, parts: Sequence[Question] = ()) -> None:
+        """Refuse what could cost more than this part of the budget, with what would be had for that."""
+        if cost <= most * cost.cap:
+            return
+        left = self.ledger.remaining(allowance=self._allowance)
+        limit = exact.percent(most)
+        less = ""
+        if self.method == "auto" and self._terms.scopes is None:
+            less = (
+                f' A session with price="{limit.replace(" ", "")}" answers it for that{self._bound_for(most, parts)}.'
             )
-        answering, column = self._adaptive("quantiles are answered"), str(select.column)
-        answer = quantile(answering, self.table, column, select.probability or Fraction(1, 2))
-        return replace(answer, value=float(answer.value), unit=f"{column}; the bound in ranks", ranks=True)
+        words = f"This could cost up to {cost}, more than max_price, which is {limit}: nothing was spent.{less}"
+        raise AboveMaxPrice(str(cost), left.amounts(), words)
 
-    def _refuse_above(self, part: Fraction, price: int) -> None:
-        _, cap = self.budget()
-        if price > part * cap:
-            left = self.ledger.remaining(allowance=self._allowance)
-            book = "pure epsilon" if left.caps.renyi is None else "Renyi"
-            more = f"{100 * price / cap:.3g} % of the budget, and {float(100 * part):.3g} % was allowed"
-            asked = f"up to {book} {exact.shown(Fraction(price, 10**9))}"
-            raise BudgetExceeded(asked, left.amounts(), f"The answer could cost up to {more}: nothing was spent.")
+    def _bound_for(self, part: Fraction, parts: Sequence[Question]) -> str:
+        """How near the numbers of a question would be for this part of the budget."""
+        from discreet.answering import Calibration
 
-    def _finished(self, answer: Answer) -> Answer:
-        """The answer with the bound for the population: its own, and how far the rows may be from the population."""
-        answer = replace(answer, testing=self.ledger.testing)
+        if len(parts) != 1:
+            return ""
+        terms = replace(self._terms, alpha=None, price=min(part, Fraction(1)))
+        shop = Calibration(self.table.facts, self.ledger, terms, allowance=self._allowance)
+        order = self._answering().transcript.next_order
+        (near,) = shop.purchase(parts, order).wanted
+        return f", within ± {near:,.4g}"
+
+    def _finished(self, answer: Answer, cost: Cost | None = None) -> Answer:
+        """The answer with its cost and with the bound for the population: its own, and how far the rows may be from the
+        population.
+
+        cost  what was expected; if another price was charged, its epsilon is not known
+        """
+        paid = cost if cost is not None and cost == answer.price else self._cost([])
+        if paid != answer.price:
+            paid = Cost(answer.price, cap=paid.cap, delta=paid.delta)
+        answer = replace(answer, testing=self.ledger.testing, price=paid, size=self.table.facts.size)
         if not self._sample or answer.fraction is None:
             return answer
         from discreet.answering import FAILURE, Disclosures, drift
@@ -361,11 +583,9 @@ def _largest(scopes: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return [one for one in dict.fromkeys(scopes) if one and not any(set(one) < set(other) for other in scopes)]
 
 
-def _no_forecast() -> ParameterError:
-    from discreet.answering import NO_FORECAST
-
-    return ParameterError(NO_FORECAST)
-
-
-def _is_quantile(select: Select | Question) -> TypeGuard[Select]:
-    return getattr(select, "kind", "") == "quantile"
+def part_of_budget(**named: object) -> Fraction:
+    """The one keyword argument as a part of the budget: "1%", 0.01 or "1/100"."""
+    ((name, value),) = named.items()
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return exact.positive(**{name: value.strip().removesuffix("%").strip()}) / 100
+    return exact.positive(**named)

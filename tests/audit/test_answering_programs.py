@@ -49,7 +49,7 @@ def rows_of_bits(*words):
 
 
 AAB, ABB = letters("aab"), letters("abb")
-ENOUGH, LITTLE = Budget(40), Budget(25)
+ENOUGH, LITTLE = Budget(40), Budget(45)
 ADDED = Setting(BITS.domain, Neighbours("add-remove"))
 FOUR, THREE = rows_of_bits("11", "11", "00", "00"), rows_of_bits("11", "00", "00")
 CHANGED = rows_of_bits("11", "10", "00", "00")

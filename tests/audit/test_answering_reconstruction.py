@@ -87,7 +87,7 @@ def by_a_session(bits, rng, *, seed):
     anybody may read, and random subset sums are free after that."""
     table = people(bits)
     ledger = ledger_for(table)
-    session = dp.Session(table, ledger, scopes=1, rng=rng)
+    session = dp.Session(table, ledger, scopes=1, max_price=1, rng=rng)
     chosen = SeededRng(seed).integers(2, size=(5, PERSONS))
     sources = [session.ask(some_with_the_bit(each)).source for each in chosen]
     assert sources == ["direct"] + ["hypothesis"] * 4
@@ -124,7 +124,7 @@ def test_a_session_that_is_asked_until_it_refuses_tells_no_more():
     """Small subsets, so that nothing is known without asking: rented counts, until the ledger is empty."""
     bits, table = secrets(9), people(secrets(9))
     ledger = ledger_for(table)
-    session = dp.Session(table, ledger, alpha=0.4, rng=SeededRng(5))
+    session = dp.Session(table, ledger, alpha=0.4, max_price=1, rng=SeededRng(5))
     chosen, answers = [], []
     for each in SeededRng(6).integers(2, size=(60, PERSONS)):
         try:

@@ -21,7 +21,7 @@ from discreet.guarantee import Guarantee, Neighbours
 from discreet.mechanisms import Laplace
 from discreet.pac import greedy_boxes
 from discreet.pac.all_boxes import AllBoxes
-from discreet.pac.greedy_boxes import Cost, CountedFaces, FaceByFace
+from discreet.pac.greedy_boxes import CountedFaces, FaceByFace, GreedyCost
 from discreet.pac.rules import BoxRule, Labels, Mistakes
 from discreet.rng import SeededRng
 
@@ -45,7 +45,7 @@ class Weighed:
         return 2 * len(self.honest.columns) * face
 
     def run(self, data, rng):
-        cost = Cost(self.eighths, greedy_boxes.EIGHTHS)
+        cost = GreedyCost(self.eighths, greedy_boxes.EIGHTHS)
         rate = self.honest.rate / cost.range(Neighbours(data.facts.neighbours.kind))
         return greedy_boxes.learn_faces(data, self.honest.columns, LABELS, lambda _: (cost, rate), rng)
 
@@ -218,7 +218,7 @@ def _order_by_rows(honest: FaceByFace, data: Any, rng: Any) -> Any:
 
 
 def _ordered(honest: FaceByFace, data: Any, rng: Any, *, upper: bool) -> Any:
-    cost, low, high = Cost.of(honest.weight), 0, 1
+    cost, low, high = GreedyCost.of(honest.weight), 0, 1
     box = greedy_boxes.CurrentBox(honest.columns, (0,), (1,), (2,))
     tally = greedy_boxes.tally_values(data, box, 0, honest.labels)
     for side in (upper, not upper):
@@ -237,7 +237,7 @@ def _twice(honest: FaceByFace, data: Any, rng: Any) -> Any:
 
 def _at_rows_only(honest: FaceByFace, data: Any, rng: Any) -> Any:
     """Of positions that cost the same, only the one at a row's own value."""
-    cost = Cost.of(honest.weight)
+    cost = GreedyCost.of(honest.weight)
     tally = greedy_boxes.tally_values(data, greedy_boxes.CurrentBox(honest.columns, (0,), (1,), (2,)), 0, honest.labels)
     if not len(tally.values):
         return greedy_boxes.empty_box(1)

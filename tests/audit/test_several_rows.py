@@ -9,9 +9,10 @@ import pytest
 from discreet.audit.divergence import compare
 from discreet.audit.laws import Setting, law
 from discreet.audit.search import climb, start
+from discreet.data import Domain, Text
 from discreet.guarantee import Neighbours
-from discreet.mechanisms import Exponential, Gaussian, Laplace, PermuteAndFlip, StableHistogram
-from discreet.query import Count, Equals, Histogram, KeyCount
+from discreet.mechanisms import Exponential, Gaussian, Laplace, PermuteAndFlip, StableGaussian, StableHistogram
+from discreet.query import Count, Equals, Histogram, KeyCount, Persons
 from discreet.rng import SeededRng
 
 from .toys import ONE_COLUMN, people
@@ -24,7 +25,12 @@ MECHANISMS = [
     Exponential(Histogram("v"), Fraction(1, 2)),
     PermuteAndFlip(Histogram("v"), Fraction(1, 2)),
     StableHistogram(KeyCount("v"), 2, 4),
+    StableGaussian(KeyCount("v"), 2, 5),
+    Laplace(Persons(where=Equals("v", "a")), 1),
+    Laplace(Persons("v"), Fraction(1, 2)),
+    Gaussian(Persons("v"), Fraction(1, 2)),
 ]
+TEXTS = [Setting(Domain(v=Text()), Neighbours(kind, 2), unit="person") for kind in ("replace-one", "add-remove")]
 
 
 def excess(mechanism, pair, setting, reach):
@@ -56,6 +62,29 @@ def test_no_pair_of_tables_beats_the_price_of_two_rows(mechanism, setting):
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda each: type(each).__name__)
 def test_no_long_search_beats_the_price_of_two_rows(mechanism, setting, seed):
     assert searched(mechanism, setting, steps=60, seed=seed, reach=14)[1] <= 1e-9
+
+
+@pytest.mark.parametrize("setting", TEXTS, ids=lambda each: each.neighbours.kind)
+def test_texts_that_nobody_listed_have_the_law_of_declared_levels(setting):
+    """The same rows as texts and as levels: the same probabilities of the same bins."""
+    mechanism = StableHistogram(KeyCount("v"), 2, 4)
+    listed = Setting(ONE_COLUMN, setting.neighbours, unit="person")
+    for letters in ("ab", "aab", "bba", ""):
+        if letters or setting.neighbours.kind == "add-remove":
+            texts, levels = (law(mechanism, people(letters), each, reach=9) for each in (setting, listed))
+            assert dict(texts.mass) == pytest.approx(dict(levels.mass))
+    assert mechanism.guarantee(setting.facts(people("a"))) == mechanism.guarantee(listed.facts(people("a")))
+
+
+def test_a_person_in_two_groups_moves_two_counts_of_persons():
+    """The price of one group would be beaten by the person who has a row in each."""
+    setting, mechanism = SETTINGS[1], Laplace(Persons("v"), 1)
+    shared = people("ab")
+    second = [*shared, {"v": "a", "person": -1}, {"v": "b", "person": -1}]
+    p, q = (law(mechanism, rows, setting, reach=14) for rows in (shared, second))
+    assert not compare(p, q, mechanism.guarantee(setting.facts(shared))).violates
+    single = Setting(ONE_COLUMN, Neighbours("add-remove"))
+    assert compare(p, q, mechanism.guarantee(single.facts(people("a")))).violates
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS[:4], ids=lambda each: type(each).__name__)

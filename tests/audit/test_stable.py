@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -12,7 +13,7 @@ from discreet.audit.laws import Setting, law
 from discreet.audit.mutants import Twin
 from discreet.audit.search import climb, start
 from discreet.guarantee import Neighbours
-from discreet.mechanisms import StableHistogram, StableMode
+from discreet.mechanisms import StableHistogram, StableMode, stable
 from discreet.query import KeyCount
 from discreet.rng import SeededRng
 from tests.audit import mistakes
@@ -104,3 +105,19 @@ def test_replace_one_charges_two_bins():
     mechanism = StableHistogram(KEYS, 1, 3)
     lone = float(mechanism.guarantee(ADD.facts(people("a"))).failure)
     assert float(mechanism.guarantee(REPLACE.facts(people("a"))).failure) == pytest.approx(2 * lone)
+
+
+@pytest.mark.parametrize(("scale", "bound", "rows"), [(1, 5, 1), (2, 7, 3), (Fraction(5, 2), 9, 5), (40, 300, 5)])
+def test_the_failure_of_gaussian_noise_is_that_of_the_worst_lone_bins(scale, bound, rows):
+    """Over all ways in which k rows lie in lone bins, by the exact tails of the noise."""
+    reach = 12 * math.ceil(scale) + bound
+    mass = [math.exp(-(x**2) / (2 * float(scale) ** 2)) for x in range(-reach, reach + 1)]
+    tails = {m: sum(mass[reach + bound - m + 1 :]) / sum(mass) for m in range(1, rows + 1)}
+
+    def worst(left):
+        """The largest probability, by union over the bins, with which some bin of a person with these rows is shown."""
+        return max((1 - (1 - tails[m]) * (1 - worst(left - m)) for m in range(1, left + 1)), default=0.0)
+
+    claimed = float(stable.lone_gaussian_mass(Fraction(scale), bound, rows))
+    assert worst(rows) <= claimed
+    assert claimed <= 3 * max(tails[rows], rows * tails[1])

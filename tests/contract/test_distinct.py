@@ -331,7 +331,7 @@ def test_no_row_is_printed_pickled_or_copied(kind, tmp_path):
     assert held(counted) == 1
     for shown in (repr(counted), str(counted), repr(counted._counted[0]), f"{counted.facts!r}{counted.identity!r}"):
         assert str(canary) not in shown
-    assert repr(counted).startswith("DistinctRows('people', ")
+    assert repr(counted).startswith("<DistinctRows 'people': ")
     for leave in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="private rows"):
             leave(counted)

@@ -13,7 +13,7 @@ import pytest
 import discreet as dp
 
 SOURCE = Path(dp.__file__).parent
-HEAVY = ("sklearn", "duckdb", "pyarrow", "pandas", "polars", "scipy", "sqlglot", "pyspark", "jax", "click", "rich")
+HEAVY = ("sklearn", "duckdb", "pyarrow", "pandas", "polars", "scipy", "pyspark", "jax", "click", "rich")
 
 
 def test_the_public_names_are_sorted_and_all_there():
@@ -72,4 +72,8 @@ def test_no_ordinary_randomness_in_the_library():
 def test_rows_leave_a_dataset_through_doors_named_exact():
     for kind in (dp.Table, dp.ParquetTable, dp.Matrix):
         public = {name for name in dir(kind) if not name.startswith("_")}
-        assert public <= {"facts", "identity", "source", "check_source", "exact_sum", "exact_slices"}
+        assert public <= {"facts", "identity", "source", "check_source", "exact_sum", "exact_slices", "sheet"}
+    public = {name for name in dir(dp.data.View) if not name.startswith("_")}
+    assert public <= {"facts", "identity", "source", "sources", "check_source", "exact_sum", "exact_slices", "sheet"}
+    public = {name for name in dir(dp.Database) if not name.startswith("_")}
+    assert public == {"catalogue", "column", "identity", "persons", "sheet", "size", "sources", "tables", "view"}

@@ -48,8 +48,8 @@ def test_a_ledger_is_created_used_shown_verified_and_exported(run):
     code, out, _ = run("ledger", "show", "p.ledger")
     assert code == 0
     assert "0.025 of 1 spent" in out
-    assert "[older people]" in " ".join(out.split())
-    assert "laplace/1" in out
+    assert "older people: how many rows where 60 <= age <= 120" in " ".join(out.split())
+    assert "(laplace)" in " ".join(out.split())
     shown = json.loads(run("ledger", "show", "p.ledger", "--json")[1])
     assert shown["charges"][0]["pure_nano"] == shown["spent"]["pure_nano"] == 25_000_000
     assert shown["charges"][0]["state"] == "answered"
@@ -170,8 +170,15 @@ def test_what_is_shown_begins_with_percentages_and_ends_with_what_was_asked(run,
     code, out, _ = run("ledger", "show", "p.ledger")
     said = " ".join(out.split())
     assert code == 0
-    assert said.index("% used") < said.index("Renyi at order") < said.index("ana:") < said.index("60 <= age <= 120")
-    assert "in the name of ana [a [31m memo]" in said
+    assert (
+        said.index("% of the budget is used")
+        < said.index("epsilon so far")
+        < said.index("Renyi at order")
+        < said.index("ana ")
+        < said.index("60 <= age <= 120")
+    )
+    assert "a [31m memo: how many rows" in said
+    assert "in the name of ana" in said
     assert "answers 1 given by sessions, from the charges above" in said
     assert "\x1b" not in out
     assert "how many rows where 21 <= age <= 22" in said[said.index("answers") :]

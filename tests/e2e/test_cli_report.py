@@ -54,7 +54,7 @@ def test_a_page_about_a_schemas_ledger(people):
     assert "73.1 % sure at epsilon 1" in page
     with Ledger.open("people.ledger") as ledger:
         *_, last = ledger.entries()
-        assert f"{percent(ledger.spent().used(), up=True)} of it is used" in page
+        assert f"{percent(ledger.spent().used(), up=True)} of the budget is spent" in page
     assert last["hash"] in page
 
 

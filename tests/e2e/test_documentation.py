@@ -27,7 +27,7 @@ from pathlib import Path
 import pytest
 
 import discreet as dp
-from discreet import cli, errors, example
+from discreet import cli, errors, example, session
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -35,7 +35,8 @@ PAGES = [ROOT / "README.md", *sorted(each for each in DOCS.rglob("*.md") if "_bu
 LONG = {"audit", "tour"}
 PRINTS = {
     "docs/learning.md": ["excess risk <="],
-    "docs/questions.md": ["source='direct'", "source='hypothesis', price=0, ", "pmw"],
+    "docs/models.md": ["The margin of limited = yes", "Alone it promises epsilon"],
+    "docs/questions.md": ["persons", "pmw"],
     "docs/rules.md": ["v4 and not v18", "with probability 0.99"],
 }
 FENCE = re.compile(r"^```(\w+)?([^\n]*)\n(.*?)^```\s*$", re.DOTALL | re.MULTILINE)
@@ -327,9 +328,7 @@ def test_the_pages_are_built_without_a_warning_and_load_nothing_from_elsewhere(t
 
 
 def test_the_readme_says_in_words_what_its_session_is_asked_for():
-    """The comment beside a session has its alpha and beta in percent."""
-    (found,) = re.findall(
-        r"alpha=([\d.]+), beta=([\d.]+)\)  # answers within (\d+) % .* (\d+) % sure", (ROOT / "README.md").read_text()
-    )
-    alpha, beta, within, sure = map(float, found)
-    assert (round(100 * alpha, 9), round(100 * (1 - beta), 9)) == (within, sure)
+    """The comment beside a session has the default price and beta in percent."""
+    text = (ROOT / "README.md").read_text()
+    (found,) = re.findall(r"dp.Session\(table, ledger\)  # a question costs (\d+) % .* (\d+) % sure", text)
+    assert list(map(int, found)) == [100 * session.PRICE, 95]

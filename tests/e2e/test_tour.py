@@ -312,10 +312,10 @@ def test_without_matplotlib_the_tour_says_how_to_get_the_report_and_goes_on(monk
 
 def test_what_is_missing_is_said_before_anything_is_written(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sqlglot" else name)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pyarrow" else name)
     code, out, err = discreet(monkeypatch, capsys, "tour")
     assert (code, out) == (2, "")
-    assert "sqlglot is not installed: pip install 'discreet[sql]'" in err
+    assert "pyarrow is not installed: pip install 'discreet[sql]'" in err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,9 +11,31 @@ import itertools
 import numpy as np
 import pytest
 
-from discreet.data import Category, Domain, Facts, Matrix, Number, Table, Vector
+from discreet.data import Category, DistinctRows, Domain, Facts, Matrix, Number, Table, Vector
 from discreet.guarantee import Neighbours
-from discreet.query import And, Between, Count, Equals, Histogram, KeyCount, Missing, Or, Sensitivity, Sum, VectorSum
+from discreet.query import (
+    And,
+    Between,
+    Bins,
+    Cases,
+    Choose,
+    Count,
+    Equals,
+    Fixed,
+    GroupCount,
+    GroupSum,
+    Histogram,
+    KeyCount,
+    Missing,
+    Of,
+    Or,
+    Plus,
+    Power,
+    Sensitivity,
+    Sum,
+    Times,
+    VectorSum,
+)
 
 DOMAIN = Domain(
     a=Number(3, 7, step=4),
@@ -46,9 +68,23 @@ QUERIES = [
     VectorSum(("b", "d")),
     VectorSum(("a", "b", "c", "d"), And(U)),
     VectorSum("c"),
+    GroupCount(["k", Bins("a", (0, 1), (1, 0))], Between("a", 3, 3)),
+    GroupCount([Cases([U, Missing("b")])]),
+    GroupCount([]),
+    GroupSum(["k"], Of("a")),
+    GroupSum(["k"], Of("b"), Between("a", 3, 3)),
+    GroupSum(["k"], Plus(Of("a"), Fixed(-5))),
+    GroupSum(["k"], Plus(Of("d"), Fixed("-3.5"))),
+    GroupSum([], Of("a")),
+    GroupSum([], Of("d"), U),
+    GroupSum([Cases([U]), Bins("c", (0, 1), (0, 1))], Times(Of("a"), Of("d"))),
+    GroupSum(["k"], Power(Plus(Of("a"), Fixed(-5)), 2)),
+    GroupSum(["k"], Times(Fixed("1/2"), Of("a"), Of("c"))),
+    GroupSum(["k"], Choose([Equals("a", 3), Missing("d")], [Fixed(0), None], Fixed(1))),
+    GroupSum(["k"], Choose([Equals("c", 1)], [Of("a")], Times(Fixed(-1), Of("d")))),
 ]
 # The count of all rows is public under replace-one, but is charged like any count.
-NOT_TIGHT_FOR_ONE_ROW = {("replace-one", Count())}
+NOT_TIGHT_FOR_ONE_ROW = {("replace-one", Count()), ("replace-one", GroupCount([]))}
 
 
 def dense(query, data):
@@ -113,12 +149,45 @@ def test_several_rows_are_tight_where_a_person_can_move_them_all():
         ("add-remove", Sum("b"), Sensitivity(10, 100, 10, 0)),
         ("replace-one", Histogram("k"), Sensitivity(4, 8, 2, 4)),
         ("replace-one", Sum("a", U), Sensitivity(14, 196, 14, 0)),
+        ("add-remove", GroupSum(["k"], Of("a")), Sensitivity(14, 196, 14, 14)),
+        ("replace-one", GroupSum(["k"], Of("a")), Sensitivity(28, 392, 14, 28)),
+        ("replace-one", GroupSum(["k"], Plus(Of("a"), Fixed(-5))), Sensitivity(8, 64, 8, 8)),
     ]:
         every = list(tables(kind, 2))
         assert query.sensitivity(every[0].facts) == expected
         sums = np.array([dense(query, data) for data in every], dtype=np.int64)
         first = sums[:1] if kind == "add-remove" else sums
         assert measured((sums[:, None, :] - first[None, :, :]).reshape(len(sums) * len(first), -1)) == expected
+
+
+def test_a_centred_sum_moves_least():
+    domain = Domain(x=Number(0, 100, step=1), g=Category("a", "b"))
+    facts = Facts(domain, Neighbours("replace-one"), 10)
+    plain, centred = (GroupSum(["g"], each).sensitivity(facts) for each in (Of("x"), Plus(Of("x"), Fixed(-50))))
+    assert (plain.l2_squared, centred.l2_squared) == (2 * 100**2, 100**2)
+    assert (plain.l1, centred.l1) == (200, 100)
+
+
+def test_sums_beyond_floats_and_words_are_exact_and_the_same_over_distinct_rows():
+    huge = Domain(x=Number(-(2**40), 2**40, step=1), y=Number(0, 2**20, step=1, missing=True), g=Category("a", "b"))
+    rng = np.random.default_rng(1)
+    rows = {"x": rng.integers(-(2**40), 2**40, 50), "y": rng.integers(0, 2**20, 50), "g": rng.choice(["a", "b"], 50)}
+    columns = {name: np.tile(each, 4).tolist() for name, each in rows.items()}
+    columns["y"][3] = None
+    table = Table(columns, huge, neighbours="add-remove")
+    for value, exact_value in [
+        (Of("x"), lambda x, y: x),
+        (Times(Of("x"), Of("y")), lambda x, y: x * y),
+        (Choose([Between("x", 0, 2**40)], [Of("x")], Power(Of("y"), 3)), lambda x, y: x if x >= 0 else y**3),
+    ]:
+        query, distinct = GroupSum(["g"], value), DistinctRows(table)
+        expected = [0, 0]
+        for x, y, g in zip(*columns.values(), strict=True):
+            if y is not None or value == Of("x") or (x >= 0 and value != Times(Of("x"), Of("y"))):
+                expected[g == "b"] += exact_value(int(x), None if y is None else int(y))
+        for _ in range(2):
+            assert np.asarray(distinct.exact_sum(query.partial)).tolist() == expected
+        assert np.asarray(table.exact_sum(query.partial)).tolist() == expected
 
 
 def test_the_number_of_rows_moves_when_a_person_s_rows_are_replaced():

@@ -1,32 +1,40 @@
 """Random questions over random tables: what is read means what duckdb says it means.
 
-duckdb runs here, in the test, on rows that lie on the grid. The other direction is tested too: a question broken at
-random is refused, or duckdb accepts it and agrees.
+duckdb runs here, in the test, on rows that lie on the grid; our side is assembled from exact sums, as if noise had the
+scale zero. The other direction is tested too: a question broken at random is refused, or duckdb accepts it and agrees.
+
+Groups without rows are in our answers and not in duckdb's: which groups are empty is private. Where SQL says NULL, of
+no rows, ours may be 0 or nothing.
 """
 
 from __future__ import annotations
 
+import datetime
 import math
 import random
 import re
-from collections import Counter
 from contextlib import closing
+from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
 import duckdb
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from discreet.answering.answer import Answer, Assembly
 from discreet.answering.linear_query import all_cells
-from discreet.data import Category, Domain, Number, Table, spell
-from discreet.errors import UnsupportedQuery
-from discreet.query import Count, Histogram, Sum
-from discreet.sql import Select, parse, spelled
+from discreet.data import Category, Date, Domain, Number, Table, spell
+from discreet.errors import ParameterError, UnsupportedQuery
+from discreet.mechanisms import GroupQuantiles
+from discreet.query import Count, GroupCount
+from discreet.sql import parse, where_text
 
 NAMES = ["age", "Pay", "weird name", "select", 'quo"te', "größe", "date", "left", "x1", "count"]
-TEXTS = ["F", "M", "it's", "", "a b", "ä", "--", "1", "NULL", 'q"', "\\n", ";"]
+TEXTS = ["F", "M", "it's", "", "a b", "ä", "--", "1", "NULL", 'q"', "\\n", ";", "100%", "a_b"]
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
@@ -37,84 +45,115 @@ def quoted(name):
 def literal(value):
     if value is True or value is False:
         return str(value).upper()
+    if isinstance(value, datetime.date):
+        return f"DATE '{value.isoformat()}'"
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else spell(Fraction(value))
 
 
-@st.composite
-def numbers(draw):
-    step = draw(st.sampled_from([Fraction(1), Fraction(1, 4), Fraction(5, 2), Fraction(1, 100)]))
-    low = step * draw(st.integers(-6, 3))
-    return Number(low, low + step * draw(st.integers(1, 7)), step, missing=draw(st.booleans()))
+def number_column(rng):
+    step = rng.choice([Fraction(1), Fraction(1), Fraction(1, 4), Fraction(5, 2)])
+    low = step * rng.randint(-6, 3)
+    return Number(low, low + step * rng.randint(1, 7), step, missing=rng.random() < 0.5)
 
 
-@st.composite
-def categories(draw):
-    pool = draw(st.sampled_from([TEXTS, list(range(-3, 8)), [True, False]]))
-    levels = pool if pool[0] is True else draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4, unique=True))
-    return Category(*levels, missing="the missing one" if draw(st.booleans()) else None)
+def category_column(rng):
+    pool = rng.choice([TEXTS, TEXTS, list(range(-3, 8)), [True, False]])
+    levels = pool if pool[0] is True else rng.sample(pool, rng.randint(1, 4))
+    return Category(*levels, missing="the missing one" if rng.random() < 0.5 else None)
 
 
-@st.composite
-def tables(draw):
-    names = draw(st.lists(st.sampled_from(NAMES), min_size=2, max_size=4, unique=True))
-    domain = Domain({name: draw(st.one_of(numbers(), categories())) for name in names})
-    rows = draw(st.integers(0, 30))
-    codes = np.random.default_rng(draw(st.integers(0, 2**32))).integers
+def date_column(rng):
+    low = datetime.date(1975, 1, 1) + datetime.timedelta(days=rng.randint(0, 400))
+    step = rng.choice(["day", "day", "month", "week"])
+    high = low + datetime.timedelta(days=rng.randint(8, 20) * {"day": 1, "week": 7, "month": 30}[step])
+    return Date(low, high, step=step, missing=rng.random() < 0.5)
+
+
+def made_table(rng):
+    """A domain of two to four columns, at least one of them a Number, and some rows of it."""
+    names = rng.sample(NAMES, rng.randint(2, 4))
+    kinds = [
+        number_column,
+        *(rng.choice([number_column, category_column, category_column, date_column]) for _ in names[1:]),
+    ]
+    domain = Domain({name: kind(rng) for name, kind in zip(names, kinds, strict=True)})
+    rows = rng.randint(0, 40)
     columns = {
-        name: [entry(column, int(code)) for code in codes(0, column.size, rows)] for name, column in domain.items()
+        name: [entry(column, rng.randrange(column.size)) for _ in range(rows)] for name, column in domain.items()
     }
     return domain, columns
 
 
 def entry(column, code):
-    """What a table holds for a code: a level, an exact number, or nothing."""
+    """What a table holds for a code: a level, an exact number, a date, or nothing."""
     if code == column.missing_code:
         return None
-    return column.value(code)
+    return datetime.date.fromisoformat(column.label(code)) if column.calendar else column.value(code)
 
 
 def values_of(column):
     return [entry(column, code) for code in range(column.size) if code != column.missing_code]
 
 
+def whole(column):
+    return isinstance(column, Number) and column.step.denominator == 1 and column.low.denominator == 1
+
+
 def sql_type(column):
     if isinstance(column, Number):
-        return "DECIMAL(12, 2)"
+        return "INTEGER" if whole(column) else "DECIMAL(12, 2)"
     kinds = {type(level) for level in values_of(column)}
-    return {str: "VARCHAR", int: "INTEGER", bool: "BOOLEAN"}[kinds.pop()]
+    return {str: "VARCHAR", int: "INTEGER", bool: "BOOLEAN", datetime.date: "DATE"}[kinds.pop()]
 
 
 def in_duckdb(domain, columns):
     connection = duckdb.connect(":memory:", config={"threads": 1})
     declared = ", ".join(f"{quoted(name)} {sql_type(column)}" for name, column in domain.items())
     connection.execute(f"CREATE TABLE people ({declared})")
-    rows = list(
-        zip(
-            *(
-                [None if v is None else spell(v) if isinstance(v, Fraction) else v for v in each]
-                for each in columns.values()
-            ),
-            strict=True,
-        )
-    )
+    held = [[spell(v) if isinstance(v, Fraction) else v for v in each] for each in columns.values()]
+    rows = list(zip(*held, strict=True))
     if rows:
         connection.executemany(f"INSERT INTO people VALUES ({', '.join('?' for _ in domain)})", rows)
     return connection
 
 
-def atoms(domain):
-    """A random comparison, spelled in one of the ways that the language has."""
+def discreet_table(domain, columns):
+    # Floats are exact enough here: the grid's codes are found by rounding to the nearest whole step.
+    frame = {name: [float(v) if isinstance(v, Fraction) else v for v in each] for name, each in columns.items()}
+    return Table(frame, domain, neighbours="add-remove", name="people")
 
-    def of(rng):
-        name = rng.choice(domain.names)
-        column, said = domain[name], quoted(name)
-        if name in ("age", "Pay", "x1") and rng.random() < 0.6:
-            said = rng.choice([name, name.upper(), name.lower(), "people." + name])
+
+# --- random questions -------------------------------------------------------------------------------------------------
+
+
+class Asker:
+    """Makes random questions about a domain."""
+
+    def __init__(self, rng, domain):
+        self.rng, self.domain = rng, domain
+        self.numbers = [name for name, column in domain.items() if isinstance(column, Number)]
+        self.texts = [name for name, c in domain.items() if c.categorical and isinstance(values_of(c)[0], str)]
+        self.dates = [name for name, column in domain.items() if column.calendar]
+
+    def said(self, name):
+        if name in ("age", "Pay", "x1") and self.rng.random() < 0.6:
+            return self.rng.choice([name, name.upper(), name.lower(), "people." + name])
+        return quoted(name)
+
+    # Conditions.
+
+    def atom(self):
+        return self.odd_atom() if self.rng.random() < 0.25 else self.plain_atom()
+
+    def plain_atom(self):
+        rng = self.rng
+        name = rng.choice(self.domain.names)
+        column, said = self.domain[name], self.said(name)
         values = [literal(value) for value in values_of(column)]
         one, other = rng.choice(values), rng.choice(values)
         ways = [f"{said} = {one}", f"{said}<>{one}", f"{one} != {said}", f"({said}) = ({one})"]
         ways += [f"{said} {rng.choice(['', 'not '])}in ({', '.join(rng.choices(values, k=rng.randint(1, 3)))})"]
-        if isinstance(column, Number):
+        if column.ordered:
             signs = [f"{said} {sign} {one}" for sign in ("<", "<=", ">", ">=")]
             ways += [*signs, f"{one} <{said}", f"{one}>= {said}", f"{said} BETWEEN {one} AND {other}"]
             ways += [f"{said} NOT BETWEEN {one} AND {other}"]
@@ -124,129 +163,322 @@ def atoms(domain):
             ways += [f"{said} IS NULL", f"{said} is not null", f"NOT {said} IS NULL"]
         return rng.choice(ways)
 
-    return of
+    def odd_atom(self):
+        """A comparison that is not of a column with a plain value."""
+        rng = self.rng
+        sign = rng.choice(["<", "<=", ">", ">=", "=", "<>"])
+        ways = [f"{self.number(1)} {sign} {self.number(1)}", f"{self.number(2)} {sign} {rng.randint(-5, 9)}"]
+        ways += [f"{self.number(1)} {rng.choice(['', 'NOT '])}BETWEEN {rng.randint(-4, 2)} AND {rng.randint(0, 9)}"]
+        ways += [f"{self.number(1)} IN ({rng.randint(-3, 3)}, {rng.randint(0, 7)})"]
+        ways += [f"({self.number(1)} {sign} {rng.randint(-3, 5)}) IS {rng.choice(['TRUE', 'FALSE', 'NOT TRUE'])}"]
+        if self.texts:
+            said = self.said(rng.choice(self.texts))
+            pattern = rng.choice(["%", "_", "a%", "%_%", "%'%".replace("'", "''"), "F", "%1%", "__", "A%"])
+            ways += [f"{said} {rng.choice(['', 'NOT '])}{rng.choice(['LIKE', 'ILIKE'])} '{pattern}'"] * 2
+            ways += [f"LOWER({said}) = 'f'", f"UPPER({said}) IN ('A B', 'M')", f"{said} IN ({said}, 'zzz')"]
+        if self.dates:
+            said = self.said(rng.choice(self.dates))
+            ways += [f"MONTH({said}) = {rng.randint(1, 12)}", f"EXTRACT(YEAR FROM {said}) {sign} 1975"]
+            ways += [f"{said} {sign} '1975-0{rng.randint(1, 9)}-15'", f"DAYOFWEEK({said}) {sign} {rng.randint(0, 6)}"]
+            ways += [f"{said} {rng.choice(['', 'NOT '])}BETWEEN '1975-02-01' AND DATE '1975-0{rng.randint(2, 9)}-11'"]
+            ways += [
+                f"{said} + INTERVAL 7 DAY {sign} DATE '1975-03-01'",
+                f"DATE_TRUNC('month', {said}) = DATE '1975-03-01'",
+            ]
+        return rng.choice(ways)
 
+    def condition(self, depth):
+        rng, kind = self.rng, self.rng.random()
+        if depth == 0 or kind < 0.25:
+            return self.atom()
+        if kind < 0.45:
+            return f"NOT {self.condition(0)}" if rng.random() < 0.5 else f"NOT ({self.condition(depth - 1)})"
+        if kind < 0.6:
+            return f"({self.condition(depth - 1)})"
+        # Without brackets the words' precedence decides.
+        return f" {rng.choice(['AND', 'OR', 'and'])} ".join(self.condition(depth - 1) for _ in range(rng.randint(2, 3)))
 
-def condition(rng, atom, depth):
-    kind = rng.random()
-    if depth == 0 or kind < 0.25:
-        return atom(rng)
-    if kind < 0.45:
-        return f"NOT {condition(rng, atom, 0)}" if rng.random() < 0.5 else f"NOT ({condition(rng, atom, depth - 1)})"
-    if kind < 0.6:
-        return f"({condition(rng, atom, depth - 1)})"
-    # Without brackets the words' precedence decides.
-    return f" {rng.choice(['AND', 'OR', 'and'])} ".join(
-        condition(rng, atom, depth - 1) for _ in range(rng.randint(2, 3))
-    )
+    # Numbers of a row.
 
+    def number(self, depth):
+        rng = self.rng
+        if depth == 0 or rng.random() < 0.4:
+            return self.said(rng.choice(self.numbers))
+        one = self.number(depth - 1)
+        ways = [f"{one} + {self.number(depth - 1)}", f"({one} - {rng.randint(0, 5)})", f"2 * {one}", f"-{one}"]
+        ways += [f"({one} + 1) / {rng.choice([2, 4])}", f"{one} * {self.number(0)}", f"ABS({one})", f"FLOOR({one} / 2)"]
+        ways += [f"CASE WHEN {self.plain_atom()} THEN {one} ELSE {rng.randint(-2, 3)} END"]
+        ways += [f"CASE WHEN {self.plain_atom()} THEN 1 WHEN {self.plain_atom()} THEN 0 END"]
+        ways += [f"COALESCE({one}, {rng.randint(-1, 3)})", f"({one})", f"CAST({one} AS DOUBLE)", f"CEIL({one})"]
+        ways += [f"LEAST({one}, 2)", f"GREATEST({one}, {self.number(0)})", f"NULLIF({one}, {rng.randint(0, 3)})"]
+        ways += [f"IF({self.plain_atom()}, {one}, 0)", f"POWER({one}, 2)"]
+        wholes = [name for name in self.numbers if whole(self.domain[name])]
+        if wholes:
+            said = self.said(rng.choice(wholes))
+            ways += [f"{said} % 3", f"{said} // 2", f"MOD({said}, 2)", f"ROUND({said} / 4)"]
+        return rng.choice(ways)
 
-def quantile(rng, domain):
-    said = quoted(rng.choice([name for name, column in domain.items() if isinstance(column, Number)]))
-    ways = [f"MEDIAN({said})", f"QUANTILE_CONT({said}, 0.25)", f"PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY {said})"]
-    return f"SELECT {rng.choice(ways)} FROM people WHERE {condition(rng, atoms(domain), 1)}"
+    # Aggregates.
 
+    def aggregate(self):
+        rng = self.rng
+        number = self.number(rng.choice([0, 0, 1, 2]))
+        ways = ["COUNT(*)", f"COUNT({quoted(rng.choice(self.domain.names))})", f"COUNT_IF({self.condition(1)})"]
+        ways += [f"COUNT({number})", f"COUNT(CASE WHEN {self.condition(0)} THEN 1 END)"]
+        ways += [
+            f"{word}({number})"
+            for word in ("SUM", "avg", "AVG", "VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV", "STDDEV_POP")
+        ]
+        ways += [f"AVG(CASE WHEN {self.condition(1)} THEN 1.0 ELSE 0 END)", f"SUM({number} * {self.number(0)})"]
+        ways += [f"{word}({self.number(0)}, {self.number(0)})" for word in ("CORR", "COVAR_POP", "COVAR_SAMP")]
+        ways += [f"QUANTILE_DISC({self.said(rng.choice(self.numbers))}, {rng.choice(['0.5', '0.25', '0.9'])})"] * 2
+        found = rng.choice(ways)
+        return f"{found} FILTER (WHERE {self.condition(1)})" if rng.random() < 0.2 else found
 
-def question(rng, domain):
-    where = f" WHERE {condition(rng, atoms(domain), rng.randint(0, 3))}" if rng.random() < 0.9 else ""
-    name = rng.choice(domain.names)
-    kind = rng.choice(["all", "some", "groups", "number", "number"])
-    if kind == "groups":
-        groups = rng.sample(domain.names, rng.randint(1, 2))
-        shuffled = ", ".join(quoted(each) for each in rng.sample(groups, len(groups)))
-        return f"SELECT {', '.join(map(quoted, groups))}, COUNT(*) AS n FROM people{where} GROUP BY {shuffled}"
-    if kind == "number" and isinstance(domain[name], Number):
-        return f"SELECT {rng.choice(['SUM', 'avg'])}({quoted(name)}) FROM People{where};"
-    return f"SELECT COUNT({'*' if kind == 'all' else quoted(name)}) FROM people{where}"
+    def output(self):
+        rng, one = self.rng, self.aggregate()
+        ways = [one] * 6 + [f"{one} + {self.aggregate()}", f"100.0 * {one} / COUNT(*)", f"{one} / 4", f"-{one}"]
+        ways += [
+            f"ROUND(SUM({self.number(0)}), 1)",
+            "COALESCE(COUNT(*), 7)",
+            f"ABS({one})",
+            f"({one})",
+            f"{one} * 2 - 1",
+        ]
+        ways += [
+            f"CASE WHEN COUNT(*) > {rng.randint(0, 9)} THEN COUNT(*) ELSE 0 END",
+            f"SUM({self.number(0)}) / COUNT(*)",
+        ]
+        ways += [f"COUNT(*) FILTER (WHERE {self.condition(0)}) * 100.0 / COUNT(*)", "SQRT(COUNT(*))"]
+        return rng.choice(ways)
 
+    # Groups.
 
-def answer(select: Select, table: Table, domain: Domain):
-    """The exact answer, in the test only: a number, None if SQL says NULL, or a Counter of groups."""
-    count = int(table.exact_sum(Count(select.where).partial))
-    if select.groups:
-        histogram = Histogram(select.groups, select.where)
-        counts = table.exact_sum(histogram.partial)
-        return Counter(
-            {
-                tuple(cell(domain[n], c) for n, c in zip(select.groups, at, strict=True)): int(counts[at])
-                for at in np.ndindex(counts.shape)
-            }
+    def key(self):
+        rng = self.rng
+        ways = [quoted(rng.choice(self.domain.names))] * 4
+        ways += [f"FLOOR({self.number(0)} / 2) * 2", self.number(1), f"{self.number(0)} > {rng.randint(-1, 4)}"]
+        ways += [f"CASE WHEN {self.condition(1)} THEN 'a' WHEN {self.condition(0)} THEN 'b' ELSE 'c' END"]
+        ways += [f"CASE WHEN {self.condition(0)} THEN 'a' WHEN {self.condition(0)} THEN 'b' ELSE 'a' END"]
+        ways += [f"CASE WHEN {self.condition(0)} THEN 1 END"]
+        if self.dates:
+            said = quoted(rng.choice(self.dates))
+            ways += [f"YEAR({said})", f"MONTH({said})", f"DATE_TRUNC('month', {said})", f"EXTRACT(DOW FROM {said})"]
+            ways += [
+                f"DATE_TRUNC('week', {said})",
+                f"QUARTER({said})",
+                f"DAYOFYEAR({said})",
+                f"DATE_PART('day', {said})",
+            ]
+        if self.texts:
+            ways += [f"UPPER({quoted(rng.choice(self.texts))})"]
+        return rng.choice(ways)
+
+    def question(self):
+        """The question without its end, the end, and by which place it sorts."""
+        rng = self.rng
+        where = f" WHERE {self.condition(rng.randint(0, 3))}" if rng.random() < 0.7 else ""
+        source = self.source()
+        outputs = [self.output() for _ in range(rng.choice([1, 1, 2, 3]))]
+        items = [f"{each} AS v{place}" if rng.random() < 0.7 else each for place, each in enumerate(outputs)]
+        if rng.random() < 0.35:
+            return f"SELECT {', '.join(items)} FROM {source}{where}", "", None
+        keys = [self.key() for _ in range(rng.choice([1, 1, 2]))]
+        named = [f"{each} AS k{place}" for place, each in enumerate(keys)]
+        by = [rng.choice([f"k{place}", str(place + 1), each]) for place, each in enumerate(keys)]
+        by = ["ALL"] if rng.random() < 0.1 else rng.sample(by, len(by))
+        having = (
+            f" HAVING COUNT(*) {rng.choice(['>', '<', '>=', '<>'])} {rng.randint(0, 6)}" if rng.random() < 0.25 else ""
         )
-    if select.kind == "count":
-        return count
-    query = Sum(select.column, select.where)
-    total = int(table.exact_sum(query.partial)) * query.unit(table.facts)
-    present = Count(parse(f"SELECT COUNT({quoted(select.column)}) FROM t", domain, table="t").where)
-    if select.kind == "average":
-        return None if count == 0 else total / count
-    both = Count(select.where & present.where)
-    return None if int(table.exact_sum(both.partial)) == 0 else total
-
-
-def cell(column, code):
-    value = None if code == column.missing_code else column.label(code)
-    return Fraction(value).limit_denominator(1000) if isinstance(column, Number) and value is not None else value
-
-
-def duckdb_answer(connection, text, groups):
-    rows = connection.execute(text).fetchall()
-    if groups:
-        names = [column[0].lower() for column in connection.description]
-        count = next(place for place, name in enumerate(names) if name not in [each.lower() for each in groups])
-        rows = [(*row[:count], *row[count + 1 :], row[count]) for row in rows]
-        return Counter(
-            {tuple(Fraction(str(v)) if type(v).__name__ == "Decimal" else v for v in row[:-1]): row[-1] for row in rows}
+        core = f"SELECT {', '.join([*named, *items])} FROM {source}{where} GROUP BY {', '.join(by)}{having}"
+        if rng.random() < 0.5:
+            return core, "", None
+        place = rng.randint(1, len(named) + len(items))
+        end = (
+            f" ORDER BY {place}{rng.choice(['', ' ASC', ' DESC'])}{rng.choice(['', '', ' NULLS FIRST', ' NULLS LAST'])}"
         )
-    return rows[0][0]
+        return core, end, place - 1
+
+    def source(self):
+        rng = self.rng
+        if rng.random() < 0.8:
+            return rng.choice(["people", "People", '"people"'])
+        return f"(SELECT * FROM people WHERE {self.condition(1)}) people"
 
 
-def agree(ours, theirs):
-    if isinstance(ours, Counter):
-        return +ours == +theirs
-    if ours is None or theirs is None:
-        return ours is None and theirs is None
-    return math.isclose(float(ours), float(theirs), rel_tol=1e-9, abs_tol=1e-9)
+# --- answers ----------------------------------------------------------------------------------------------------------
 
 
-def discreet_table(domain, columns):
-    # Floats are exact enough here: the grid's codes are found by rounding to the nearest whole step.
-    frame = {name: [float(v) if isinstance(v, Fraction) else v for v in each] for name, each in columns.items()}
-    return Table(frame, domain, neighbours="add-remove", name="people")
+def exactly(assembly, table):
+    """The answer from exact sums, in the test only."""
+    facts = table.facts
+    found = []
+    for query in assembly.questions:
+        sums = np.asarray(table.exact_sum(query.partial)) * query.unit(facts)
+        found.append(Answer(np.asarray(sums, dtype=np.float64), 0.0, "test"))
+    return assembly.answer(found, [likeliest(each, assembly, table) for each in assembly.quantiles])
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=SLOW)
-@given(tables(), st.integers(0, 2**32))
-def test_questions_mean_what_duckdb_says_they_mean(made, seed):
-    domain, columns = made
-    rng = random.Random(seed)
+def likeliest(asked, assembly, table):
+    """The values at which a quantile's draws are most likely: without noise the draws are these."""
+    made = GroupQuantiles(asked.column, asked.probability, 1, 1, 1, assembly.keys, asked.where)
+    column, shape = table.facts.domain.column(asked.column), made.shape(table.facts)
+    best = [float(column.value(sampler.segments[0][0])) for sampler in made.samplers(table)]
+    return Answer(np.array(best).reshape((3, *shape)), 0.0, "test")
+
+
+def plain(value):
+    """A value that can be compared: numbers as floats, dates as text."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, float, Decimal, Fraction)):
+        return round(float(value), 7) + 0.0
+    if isinstance(value, datetime.datetime):
+        return value.date().isoformat()
+    return value.isoformat() if isinstance(value, datetime.date) else value
+
+
+def key_of(statement, domain, labels):
+    found = []
+    for key, label in zip(statement.keys, labels, strict=True):
+        missing = isinstance(key.key, str) and domain[key.key].categorical and label == domain[key.key].missing
+        found.append(None if missing and label is not None else plain(label))
+    return tuple(found)
+
+
+def same(ours, theirs):
+    if theirs is None or (isinstance(theirs, float) and not math.isfinite(theirs)):
+        return True  # of no rows, or over zero
+    if ours is None:
+        return False
+    if isinstance(ours, (int, float)) and isinstance(theirs, (int, float, Decimal)):
+        return math.isclose(float(ours), float(theirs), rel_tol=1e-6, abs_tol=1e-5)
+    return plain(ours) == plain(theirs)
+
+
+def check(text, core, place, domain, table, connection):
+    """That a question means what duckdb says it means; `core` is the question without ORDER BY `place`."""
+    statement = parse(text, domain, table="people")
+    try:
+        assembly = Assembly(replace(statement, order=(), limit=None, offset=0), table.facts, text)
+    except (UnsupportedQuery, ParameterError) as error:
+        if "satisfies" in str(error) or "never true" in str(error):
+            return
+        raise
+    connection.execute(core)  # duckdb takes it as it is
+    ours, theirs, width = exactly(assembly, table), connection.execute(discrete(core)).fetchall(), len(statement.keys)
+    if not width:
+        assert all(same(*pair) for pair in zip(ours.rows[0], theirs[0], strict=True)), (text, ours.rows, theirs)
+        return
+    shown = [getattr(output.expression, "place", None) for output in statement.outputs]
+    if sorted(set(shown) - {None}) != list(range(width)):
+        return  # not all of what is grouped by is selected: rows cannot be told apart
+    places = [shown.index(at) for at in range(width)]
+    there = {tuple(plain(row[at]) for at in places): row for row in theirs}
+    mine = {key_of(statement, domain, [row[at] for at in places]): row for row in ours.rows}
+    assert len(there) == len(theirs), (text, theirs)
+    assert there.keys() <= mine.keys(), (text, mine, there)
+    for key in there:
+        pairs = [pair for at, pair in enumerate(zip(mine[key], there[key], strict=True)) if at not in places]
+        assert all(same(*pair) for pair in pairs), (text, mine[key], there[key])
+    if "HAVING" not in core:
+        assert not any(rows_of_groups(statement, assembly, domain, table)[key] for key in mine if key not in there), (
+            text
+        )
+    if place is not None and len(mine) == len(there):
+        check_order(statement, text, place, places, domain, table, connection)
+
+
+def discrete(text):
+    """With quantiles that are values of rows: without noise ours are no others."""
+    text = re.sub(r"(?i)\bMEDIAN\((\w+|\"[^\"]*\")\)", r"QUANTILE_DISC(\1, 0.5)", text)
+    text = re.sub(r"(?i)\bQUANTILE_CONT\(", "QUANTILE_DISC(", text)
+    text = re.sub(r"(?i)\bPERCENTILE_CONT\(", "PERCENTILE_DISC(", text)
+    return re.sub(r"(?i)PERCENTILE_DISC\(0.5\) WITHIN GROUP \(ORDER BY age DESC\)", "QUANTILE_DISC(age, 0.5)", text)
+
+
+def rows_of_groups(statement, assembly, domain, table):
+    """How many rows each group has."""
+    counts = np.asarray(table.exact_sum(GroupCount(assembly.keys, statement.where).partial))
+    found = {}
+    for at in np.ndindex(counts.shape):
+        labels = [key.labels[at[assembly.order.index(place)]] for place, key in enumerate(statement.keys)]
+        found[key_of(statement, domain, labels)] = int(counts[at])
+    return found
+
+
+def check_order(statement, text, place, places, domain, table, connection):
+    """That the rows are sorted as duckdb sorts them, up to rows that are equal there."""
+    ordered = exactly(Assembly(statement, table.facts, text), table).rows
+    right = [row[place] for row in connection.execute(text).fetchall()]
+    left = [row[place] for row in ordered]
+    if place in places:
+        at = places.index(place)
+        column = domain.get(statement.keys[at].key) if isinstance(statement.keys[at].key, str) else None
+        if column is not None and column.categorical and column.missing is not None:
+            return  # the level of missing values is sorted by its name
+        left = [key_of(statement, domain, [row[each] for each in places])[at] for row in ordered]
+    elif None in right or None in left or any(isinstance(each, float) and not math.isfinite(each) for each in right):
+        return
+    assert all(same(a, b) or (a is None and b is None) for a, b in zip(left, right, strict=True)), (text, left, right)
+
+
+def random_questions(seed, many):
+    """Ask questions about one random table; how many were asked and how many of them were read."""
+    rng, read = random.Random(seed), 0
+    domain, columns = made_table(rng)
     table = discreet_table(domain, columns)
     with closing(in_duckdb(domain, columns)) as connection:
-        for _ in range(12):
-            text = question(rng, domain)
-            select = parse(text, domain, table="people")
-            theirs = duckdb_answer(connection, text, select.groups)
-            assert agree(answer(select, table, domain), theirs), (text, select)
-            again = spelled(select, domain, "people")
-            assert agree(answer(parse(again, domain, table="people"), table, domain), theirs), (text, again)
-            assert agree(theirs, duckdb_answer(connection, again, select.groups)), (text, again)
+        for _ in range(many):
+            core, end, place = Asker(rng, domain).question()
+            try:
+                check(core + end, core, place, domain, table, connection)
+            except UnsupportedQuery as error:
+                # Values beside a plain column must be on its grid; the questions do not look where that is.
+                if not re.search(UNSURE, error.reason):
+                    raise
+            else:
+                read += 1
+    return read
 
+
+UNSURE = "is not on the grid|does not begin a|divides by zero|nested more than|is not a declared level|a comment"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_questions_mean_what_duckdb_says_they_mean(seed):
+    assert random_questions(10**6 + seed, 25) > 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(0, 1000, 100))
+def test_twenty_thousand_questions_mean_what_duckdb_says_they_mean(seed):
+    assert sum(random_questions(each, 24) for each in range(seed, seed + 100)) > 2000
+
+
+# --- hostile questions ------------------------------------------------------------------------------------------------
 
 KEYWORDS = "SELECT FROM WHERE GROUP BY AND OR NOT IN IS NULL TRUE FALSE BETWEEN AS COUNT SUM AVG MEDIAN QUANTILE_CONT"
-OTHERS = "WITHIN ORDER DESC HAVING LIMIT DISTINCT JOIN UNION ALL LIKE CASE EXISTS OVER CAST USING FILTER ANY p n people"
-VALUES = "age \"age\" pay sex flag 'F' '' 3 -1 0.5 1e1 \u200b “ é"
-SIGNS = "( ) , . * = <> != < <= > >= - ; :: + / || ? -- /* */ ' \" [ ] == ! ~ #"
-WORDS = " ".join([KEYWORDS, OTHERS, VALUES, SIGNS]).split(" ")
+MORE = (
+    "CASE WHEN THEN ELSE END HAVING ORDER LIMIT OFFSET DESC NULLS FIRST FILTER LIKE ILIKE WITH DATE YEAR FLOOR STDDEV"
+)
+OTHERS = "WITHIN DISTINCT JOIN UNION ALL EXISTS OVER CAST USING ANY p n people INTERVAL EXTRACT ROUND CORR COUNT_IF"
+VALUES = "age \"age\" pay sex flag 'F' '' 3 -1 0.5 1e1 \u200b “ é '1975-01-01' '%' v0 k0 1 2"
+SIGNS = "( ) , . * = <> != < <= > >= - ; :: + / // % || ? -- /* */ ' \" [ ] == ! ~ #"
+WORDS = " ".join([KEYWORDS, MORE, OTHERS, VALUES, SIGNS]).split(" ")
 DOMAIN = Domain(
     age=Number(0, 9, step=1),
     pay=Number(-1, 2, step="0.5", missing=True),
     sex=Category("F", "M", missing="?"),
     flag=Category(True, False),
+    day=Date("1975-01-01", "1975-01-20"),
 )
 ROWS = {
     "age": [Fraction(each) for each in (0, 1, 3, 3, 5, 9)],
     "pay": [None, Fraction(-1), Fraction(1, 2), None, Fraction(2), Fraction(0)],
     "sex": ["F", None, "M", "F", None, "F"],
     "flag": [True, False, True, True, False, False],
+    "day": [datetime.date(1975, 1, each) for each in (1, 2, 3, 9, 9, 20)],
 }
 
 
@@ -272,33 +504,32 @@ def broken(rng, text):
     return (" " if " " not in parts else "").join(parts)
 
 
+def agrees_or_is_refused(connection, text, domain, table):
+    """1 if a text was read, and then as duckdb reads it; 0 if it was refused."""
+    try:
+        statement = parse(text, domain, table="people")
+        if statement.limit is not None or statement.offset:
+            return 1  # which groups are cut off depends on those that are empty
+        check(text, text, None, domain, table, connection)
+    except UnsupportedQuery:
+        return 0
+    return 1
+
+
+def asked_plainly(rng):
+    core, end, _ = Asker(rng, DOMAIN).question()
+    return core + end
+
+
 # The same examples every time: what duckdb takes for a name is no promise of ours, so a chance find is no failure.
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32))
 def test_whatever_is_accepted_duckdb_accepts_and_agrees_with(seed):
     rng = random.Random(seed)
     table = discreet_table(DOMAIN, ROWS)
     with closing(in_duckdb(DOMAIN, ROWS)) as connection:
         for _ in range(40):
-            text = broken(rng, rng.choice([question, question, quantile])(rng, DOMAIN))
-            try:
-                select = parse(text, DOMAIN, table="people")
-            except UnsupportedQuery:
-                continue
-            theirs = duckdb_answer(connection, text, select.groups)
-            if select.kind != "quantile":
-                assert agree(answer(select, table, DOMAIN), theirs), (text, select)
-
-
-def agrees_or_is_refused(connection, text, domain, table):
-    """1 if a text was read, and then as duckdb reads it; 0 if it was refused."""
-    try:
-        select = parse(text, domain, table="people")
-    except UnsupportedQuery:
-        return 0
-    theirs = duckdb_answer(connection, text, select.groups)
-    assert select.kind == "quantile" or agree(answer(select, table, domain), theirs), (text, select)
-    return 1
+            agrees_or_is_refused(connection, broken(rng, asked_plainly(rng)), DOMAIN, table)
 
 
 CASES = (Path(__file__).parents[1] / "e2e" / "sql_cases" / "answered.txt").read_text(encoding="utf-8").split("\n\n")
@@ -331,40 +562,36 @@ def test_every_prefix_of_an_answered_case_is_refused_or_means_what_duckdb_says()
 def test_every_prefix_and_every_text_without_one_word_is_refused_or_means_what_duckdb_says():
     table, read = discreet_table(DOMAIN, ROWS), 0
     with closing(in_duckdb(DOMAIN, ROWS)) as connection:
-        for seed in range(40):
-            rng = random.Random(seed)
-            asked = rng.choice([question, question, quantile])(rng, DOMAIN)
-            for words in (asked.split(" "), re.sub("SELECT .*?, COUNT", "SELECT COUNT", asked).split(" ")):
-                for place in range(len(words)):
-                    for text in (" ".join(words[: place + 1]), " ".join(words[:place] + words[place + 1 :])):
-                        read += agrees_or_is_refused(connection, text, DOMAIN, table)
+        for seed in range(15):
+            words = asked_plainly(random.Random(seed)).split(" ")
+            for place in range(len(words)):
+                for text in (" ".join(words[: place + 1]), " ".join(words[:place] + words[place + 1 :])):
+                    read += agrees_or_is_refused(connection, text, DOMAIN, table)
     assert read > 40
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(WORDS), st.text(max_size=3)), max_size=25), st.sampled_from(["", " "]))
 def test_soups_of_words_are_read_or_refused_and_nothing_else(words, glue):
     text = glue.join(words) if len(words) % 2 else "SELECT COUNT(*) FROM people WHERE " + glue.join(words)
     try:
-        select = parse(text, DOMAIN, table="people")
+        read, refused = parse(text, DOMAIN, table="people"), None
     except UnsupportedQuery as error:
-        refusal = error
-    else:
-        assert parse(spelled(select, DOMAIN, "people"), DOMAIN, table="people").kind == select.kind
-        return
-    assert 0 <= refusal.position <= len(text)
-    assert len(str(refusal)) < 1_500
+        read, refused = None, error
+    assert read is None or read.outputs
+    assert refused is None or (0 <= refused.position <= len(text) and len(str(refused)) < 1_500)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
-@given(tables(), st.integers(0, 2**32))
-def test_the_standard_spelling_has_the_same_meaning_in_every_cell_and_is_its_own_standard(made, seed):
-    domain, _ = made
+@given(st.integers(0, 2**32))
+def test_a_condition_is_spelled_with_the_same_meaning_in_every_cell(seed):
     rng = random.Random(seed)
-    select = parse(question(rng, domain), domain, table="people")
-    text = spelled(select, domain, "people")
-    again = parse(text, domain, table="people")
+    domain, _ = made_table(rng)
+    text = Asker(rng, domain).plain_atom()
+    found = parse(f"SELECT COUNT(*) FROM people WHERE {text}", domain, table="people").where
+    again = where_text(found, domain)
     cells = all_cells(domain.names, domain)
-    assert (again.where.mask(cells) == select.where.mask(cells)).all()
-    assert (again.kind, again.groups, again.column) == (select.kind, select.groups, select.column)
-    assert spelled(again, domain, "people") == text
+    there = parse(f"SELECT COUNT(*) FROM people WHERE {again or 'TRUE'}", domain, table="people").where
+    assert (there.mask(cells) == found.mask(cells)).all()
+    assert where_text(there, domain) == again
+    assert Count(found).scope <= set(domain.names)

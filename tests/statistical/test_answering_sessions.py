@@ -63,7 +63,7 @@ def test_the_worst_questions_are_answered_within_their_bounds(thresholds):
 
 def test_bounds_that_forget_the_noise_are_caught(monkeypatch):
     """The twin believes that every measurement fails half of the time: its bounds are too small."""
-    monkeypatch.setattr(calibration.Calibration, "failure", lambda self, order: 0.9)
+    monkeypatch.setattr(calibration.Calibration, "failure", lambda self, order, taken=1: 0.9)
     runs = [broken_bounds(seed, thresholds=False)[0] for seed in range(15)]
     with pytest.raises(AssertionError):
         assert_honest(sum(broken > 0 for broken in runs), len(runs), float(BETA))

@@ -86,16 +86,15 @@ def test_a_selection_has_the_stated_law(kind):
         assert not fits(counts, law(kind(dp.Histogram("v"), off), ROWS, THREE).mass, runs)
 
 
-def test_a_stable_histogram_has_the_stated_law():
+@pytest.mark.parametrize("kind", [dp.mechanisms.StableHistogram, dp.mechanisms.StableGaussian])
+def test_a_stable_histogram_has_the_stated_law(kind):
     rows = [{"v": v} for v in "a" * 9 + "b" * 9]
     table, rng, runs = THREE.table(rows), Rng(), 6_000
-    mechanism = dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount("v"), 1, 6)
+    mechanism = kind(dp.mechanisms.KeyCount("v"), 1, 6)
     counts = Counter(mechanism.run(table, rng) for _ in range(runs))
     assert fits(counts, law(mechanism, rows, THREE).mass, runs)
     for off in OFF:
-        assert not fits(
-            counts, law(dp.mechanisms.StableHistogram(dp.mechanisms.KeyCount("v"), off, 6), rows, THREE).mass, runs
-        )
+        assert not fits(counts, law(kind(dp.mechanisms.KeyCount("v"), off, 6), rows, THREE).mass, runs)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from discreet.answering import generalization
 from discreet.answering.adaptive import MANNER, AdaptiveAnswers
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.measurement import Measured, SetErrors
+from discreet.answering.transcript import SEVERAL
 from discreet.answering.workload import Marginals, answers, readings_of
 from discreet.answering.workload import bound as promised
 from discreet.query import Count, Equals, Histogram, Sum
@@ -48,13 +49,11 @@ def calibration(alpha: str = "1/50", epsilon: object = 20) -> Calibration:
 # Beta.
 
 
-def test_measurements_and_thresholds_share_beta_however_many_there_are():
-    """Half for all measurements, half for all thresholds and workloads: sums of 1 / (j (j + 1)) stay below 1."""
+def test_all_charges_share_beta_however_many_there_are():
+    """w(1) = 1, and the sum up to place M is 1 - w(M + 1)."""
     found = calibration()
-    measurements = math.fsum(found.failure(order) for order in range(1, 5001))
-    runs = sum(found.run_failure(number_) for number_ in range(1, 501))
-    assert float(BETA) / 2 * 0.999 < measurements <= float(BETA) / 2
-    assert BETA / 2 * Fraction(99, 100) < runs <= BETA / 2
+    spent = math.fsum(found.failure(order) for order in range(1, 5001))
+    assert float(BETA) * 0.85 < spent <= float(BETA) * (1 - 1 / (1 + 0.75 * math.log(5001)))
 
 
 def test_a_no_of_a_threshold_means_nearer_than_was_asked_for():
@@ -63,7 +62,7 @@ def test_a_no_of_a_threshold_means_nearer_than_was_asked_for():
         conversation = found.threshold(number_)
         theta = found.theta(conversation, number_)
         assert theta > 0
-        assert theta + conversation.z_bound(found.run_failure(number_)) == found.window
+        assert theta + conversation.z_bound(Fraction(found.failure(number_))) == found.window
 
 
 @pytest.mark.parametrize("order", [1, 5])
@@ -71,13 +70,13 @@ def test_a_no_of_a_threshold_means_nearer_than_was_asked_for():
     "question", [Count(Equals("sex", "F")), Histogram(("town", "sex")), Histogram("town"), Sum("pay")], ids=repr
 )
 def test_the_noise_of_a_question_alone_is_within_its_bound_for_all_its_numbers_at_once(question, order):
-    """A histogram has half of the failure for its own numbers, and the union over all of them."""
+    """A histogram has 31/32 of the failure for its own numbers, and the union over all of them."""
     found = calibration()
-    mechanism, unit = found.alone(question, order), question.unit(found.facts)
-    room = 1 if isinstance(question, Count) else 0.7  # the rest is left for the hypothesis to improve tables and sums
-    reach = math.floor(room * found.wanted(question) / float(unit) - 0.5)
+    mechanism, unit = found.purchase([question], order).of([question]), question.unit(found.facts)
+    reach = math.floor(found.near(question) / float(unit) - 0.5)
     numbers = math.prod(question.shape(DOMAIN)) if isinstance(question, Histogram) else 1
-    share = number(Fraction(found.failure(order)) / (2 if isinstance(question, Histogram) else 1))
+    grouped = isinstance(question, Histogram)
+    share = number(Fraction(found.failure(order, SEVERAL) * 31 / 32 if grouped else found.failure(order)))
     steps = mechanism.scale / unit
     assert (
         2 * numbers * laplace(reach + 1, steps) <= share < 2 * numbers * laplace(reach + 1, steps * Fraction(101, 100))
@@ -90,20 +89,24 @@ def test_the_alpha_that_is_offered_is_one_for_which_a_count_fits(part):
     cap = int(part * found.left())
     alpha = found.alpha_for(cap, 1)
     offered = Calibration(found.facts, found.ledger, SessionTerms(Fraction(str(alpha)), BETA))
-    assert offered.price(offered.alone(Count(Equals("sex", "F")), 1)) <= cap
+    women = [Count(Equals("sex", "F"))]
+    assert offered.price(offered.purchase(women, 1).of(women)) <= cap
     better = Calibration(found.facts, found.ledger, SessionTerms(Fraction(str(alpha * 0.9)), BETA))
-    assert better.price(better.alone(Count(Equals("sex", "F")), 1)) > cap
+    assert better.price(better.purchase(women, 1).of(women)) > cap
 
 
 def test_a_quantile_is_within_its_ranks_whatever_point_of_the_grid_it_is():
-    """P[it misses by A rows] <= points e^(-rate A)."""
+    """P[some of three draws misses by A rows] <= 3 points e^(-rate A); of the outer ones, of half the rate, by 2 A."""
     table = people()
     session = dp.Session(table, dp.Ledger.in_memory(dp.Budget(20), table), alpha="1/50", beta=BETA)
-    session.ask("SELECT MEDIAN(pay) FROM people")
+    session.ask("SELECT MEDIAN(pay) FROM people", max_price=1)
     (charge,) = (body for body in session.ledger.entries() if body["kind"] == "charge")
     rate, points, ranks = Fraction(charge["mechanism"]["rate"]), 23, Fraction(1, 50) * 4000
-    failure = float(BETA) / 2 / 2
-    assert points * math.exp(-rate * ranks) == pytest.approx(failure, rel=1e-6)
+    failure = float(BETA) * (1 - 1 / (1 + 0.75 * math.log(1 + SEVERAL)))
+    assert 3 * points * math.exp(-rate * ranks) == pytest.approx(failure, rel=1e-6)
+    outer, reach = Fraction(charge["mechanism"]["outer"]), charge["mechanism"]["reach"]
+    assert outer == rate / 2
+    assert 3 * points * math.exp(-outer * (reach - 1)) > failure >= 3 * points * math.exp(-outer * reach)
 
 
 # The parts of an error.

@@ -10,11 +10,11 @@ import pytest
 
 import discreet as dp
 from discreet.answering import adaptive
-from discreet.answering import calibration as calibrations
 from discreet.answering.adaptive import MANNER
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.calibration import Calibration, SessionTerms
-from discreet.answering.measurement import noise_bound
+from discreet.answering.measurement import BetaPlace, noise_bound
+from discreet.answering.transcript import SEVERAL
 from discreet.answering.workload import answers
 from discreet.catalogue import CATALOGUE
 from discreet.ledger import charging
@@ -57,7 +57,7 @@ PERSONS, KEPT = 700, 1750  # of several rows: 3, 3, 3, 1, 3, 3, 3, 1 ...
 
 def opened(budget=PLENTY, *, on=PEOPLE, **terms):
     ledger = dp.Ledger.in_memory(budget, on)
-    return dp.Session(on, ledger, **{"alpha": "0.1", "beta": BETA, **terms})
+    return dp.Session(on, ledger, **{"alpha": "0.1", "beta": BETA, "max_price": 1, **terms})
 
 
 def calibration_of(budget=PLENTY, on=PEOPLE, alpha="0.1", beta=BETA):
@@ -82,9 +82,10 @@ def with_halves(**terms):
     return session
 
 
-def allowed(order, beta=BETA):
-    """What the m-th may fail with, written out."""
-    return beta / (2 * order * (order + 1))
+def allowed(order, taken=1, beta=BETA):
+    """What a charge with these places may fail with, written out."""
+    first, last = (1 / (1 + 0.75 * math.log(place)) for place in (order, order + taken))
+    return float(beta) * (first - last)
 
 
 def of_gaussian(scale, failure, numbers=1):
@@ -101,7 +102,7 @@ def test_the_threshold_that_is_asked_for_leaves_room_for_its_own_noise(number):
     steps = math.ceil(float(conversation.threshold_scale) * -math.log(float(allowed(number))))
     assert calibration.window == A
     assert calibration.theta(conversation, number) == A - steps
-    assert 0 < calibration.theta(conversation, number) + conversation.z_bound(calibration.run_failure(number)) == A
+    assert 0 < calibration.theta(conversation, number) + conversation.z_bound(Fraction(allowed(number))) == A
 
 
 def test_every_question_to_a_threshold_carries_the_theta_of_its_run(monkeypatch):
@@ -109,21 +110,25 @@ def test_every_question_to_a_threshold_carries_the_theta_of_its_run(monkeypatch)
     real = Open.ask
     monkeypatch.setattr(Open, "ask", lambda self, ask: asked.append((self.conversation, ask)) or real(self, ask))
     session = with_halves()
-    session.answer_all([Histogram("age")], share="1/1000000")  # the first run: the threshold will be the second
+    session._answers.catch_up()
+    order = session._answers.transcript.next_order
     session.ask(BOTH)
+    assert order == 1 + 2 * SEVERAL
     (conversation, ask) = asked[0]
-    assert ask == IsFar(BOTH, ask.guess, A - conversation.z_bound(allowed(2)), worth=1)
+    assert ask == IsFar(BOTH, ask.guess, A - conversation.z_bound(Fraction(allowed(order))), worth=1)
     assert abs(ask.guess[0] - N / 4) <= 10
     assert [each for each in charged(session) if isinstance(each, AboveThreshold)] == [conversation]
 
 
 def test_a_guess_that_is_just_too_far_off_is_rarely_given():
-    """The first threshold may fail with beta / 4 = 0.05; without the room it would fail in two of five runs."""
+    """Without the room the threshold would fail in two of five runs."""
     runs = 60
     given = [with_halves().ask(BOTH) for _ in range(runs)]
     assert {answer.source for answer in given} <= {"hypothesis", "measurement"}
     guessed = [answer for answer in given if answer.source == "hypothesis"]
-    assert_honest(sum(abs(answer.value - ALIKE) > answer.error_bound for answer in guessed), runs, float(allowed(1)))
+    assert_honest(
+        sum(abs(answer.value - ALIKE) > answer.error_bound for answer in guessed), runs, allowed(1 + 2 * SEVERAL)
+    )
 
 
 def test_no_guess_is_given_when_the_threshold_ended_meanwhile(monkeypatch):
@@ -158,11 +163,14 @@ def test_a_reconciled_ledger_has_no_open_threshold(tmp_path):
 # The schedule of failures.
 
 
-def test_measurements_and_runs_share_beta_by_their_numbers():
+def test_all_places_of_the_series_share_beta():
     calibration = calibration_of()
-    assert [calibration.failure(order) for order in (1, 2, 3, 7)] == [float(allowed(order)) for order in (1, 2, 3, 7)]
-    assert [calibration.run_failure(number) for number in (1, 2, 3, 7)] == [allowed(number) for number in (1, 2, 3, 7)]
-    assert sum(calibration.failure(i) + calibration.run_failure(i) for i in range(1, 1000)) <= BETA
+    for order, taken in ((1, 1), (2, 1), (7, 1), (1, SEVERAL), (30, SEVERAL)):
+        assert calibration.failure(order, taken) == pytest.approx(allowed(order, taken))
+        assert calibration.failure(order, taken) == pytest.approx(sum(map(allowed, range(order, order + taken))))
+    assert sum(calibration.failure(place) for place in range(1, 10_000)) <= BETA
+    assert calibration.failure(1, 10**9) <= BETA
+    assert calibration.may_fail(BetaPlace(3, SEVERAL, Fraction(1, 2))) == pytest.approx(allowed(3, SEVERAL) / 2)
 
 
 def test_whatever_was_charged_has_a_place_in_the_order():
@@ -177,15 +185,18 @@ def test_whatever_was_charged_has_a_place_in_the_order():
     transcript.catch_up()
     parts = len(charged(session)[-1].queries)
     assert parts in (1, 2)  # two marginals, or one histogram of both
-    assert [each.order for each in transcript.measured] == [1, *range(4, 4 + parts)]
-    assert transcript.next_order == 4 + parts
+    third = 1 + SEVERAL + 1 + SEVERAL  # after the histogram, the burned count and the median
+    shared = BetaPlace(third, SEVERAL, Fraction(1, parts))
+    assert [each.place for each in transcript.measured] == [BetaPlace(1, SEVERAL), *([shared] * parts)]
+    order = third + 2 * SEVERAL  # a workload's readings have places of their own
+    assert transcript.next_order == order
     question = Count(And(Equals("age", 3), Equals("region", "N"), Equals("left", "y")))
     session.ask(question)
     transcript.catch_up()
-    assert transcript.measured[-1].order == 4 + parts
+    assert transcript.measured[-1].place == BetaPlace(order)
     bought = charged(session)[-1]
-    assert bought == session._answers.calibration.alone(question, 4 + parts)
-    failure = allowed(4 + parts)
+    assert bought == session._answers.calibration.purchase([question], order).of([question])
+    failure = allowed(order)
     assert of_gaussian(bought.scale, failure) <= A - 0.5 < of_gaussian(bought.scale * Fraction(51, 50), failure)
 
 
@@ -193,7 +204,8 @@ def test_the_second_quantile_has_the_failure_of_the_second_measurement():
     session = opened()
     for each in ("0.5", "0.9"):
         session.ask(f"SELECT QUANTILE_DISC(age, {each}) FROM people")
-    rates = [math.log(10 / float(allowed(order))) / A for order in (1, 2)]
+    failures = [session._answers.calibration.failure(order, SEVERAL) for order in (1, 1 + SEVERAL)]
+    rates = [math.log(3 * 10 / failure) / A for failure in failures]
     assert [float(each.rate) for each in charged(session)] == pytest.approx(rates, rel=1e-6)
     assert rates[1] / rates[0] > 1.1
 
@@ -213,32 +225,41 @@ def test_a_workload_has_the_failure_of_its_run():
     for number, question in enumerate([Count(Equals("age", 3)), Count(Equals("region", "N"))], 1):
         (answer,) = session.answer_all([question], share="1/1000000000")
         released = decode(next(b["answer"] for b in reversed(list(session.ledger.entries())) if b["kind"] == "answer"))
-        ((_, bound),) = answers([question], charged(session)[-1], released, PEOPLE.facts, beta=allowed(number))
+        readings = allowed(2 + (number - 1) * (1 + SEVERAL), SEVERAL)  # the count itself has one place
+        ((_, bound),) = answers([question], charged(session)[-1], released, PEOPLE.facts, beta=Fraction(readings))
         assert answer.error_bound == pytest.approx(float(bound) + 0.5, abs=1e-5)
         assert answer.error_bound > 10
         session._answers.knowledge.catch_up()
-        assert session._answers.transcript.runs == number
+        assert session._answers.transcript.next_order == 1 + number * (1 + SEVERAL)
 
 
-def test_averaged_weights_are_a_run_too():
+def test_averaged_weights_take_places_too():
     session = opened()
     mechanism = AveragedWeights((Count(Equals("left", "y")),), 1, Fraction(1, 2), Fraction(1, 10), N)
     dp.release(mechanism, PEOPLE, ledger=session.ledger)
     session._answers.knowledge.catch_up()
-    assert session._answers.transcript.runs == 1
+    assert session._answers.transcript.next_order == 1 + SEVERAL
 
 
 @pytest.mark.parametrize("order", [1, 4])
-def test_a_histogram_alone_keeps_half_of_its_failure_for_sets_of_cells(order):
-    question, half = Histogram(("age", "left")), allowed(order) / 2
-    bought = calibration_of().alone(question, order)
-    reach = float(calibrations._ROOM * A) - 0.5
-    assert of_gaussian(bought.scale, half, 20) <= reach < of_gaussian(bought.scale * Fraction(51, 50), half, 20)
+def test_a_histogram_keeps_a_part_of_its_failure_for_sets_of_cells(order):
+    question, own = Histogram(("age", "left"), Equals("right", "y")), allowed(order, SEVERAL) * 31 / 32
+    bought = calibration_of().purchase([question], order).of([question])
+    reach = A - 0.5
+    assert of_gaussian(bought.scale, own, 20) <= reach < of_gaussian(bought.scale * Fraction(51, 50), own, 20)
+
+
+def test_parts_of_one_charge_share_its_failure():
+    parts, failure = (BOTH, Sum("age", Equals("left", "y"))), allowed(5, SEVERAL) / 2
+    bought = calibration_of().purchase(parts, 5).of(parts)
+    for scale, worth in zip(bought.scales, (1, 9), strict=True):
+        reach = A * worth - 0.5
+        assert of_gaussian(scale, failure) <= reach < of_gaussian(scale * Fraction(51, 50), failure)
 
 
 def test_a_session_with_a_smaller_beta_pays_for_what_a_larger_one_was_told():
     loose = opened()
-    strict = dp.Session(loose.table, loose.ledger, alpha="0.1", beta="0.01")
+    strict = dp.Session(loose.table, loose.ledger, alpha="0.1", beta="0.01", max_price=1)
     # More than A from 0 and from N, so that the interval is as wide as its noise; too many cells for a marginal.
     part = And(Among("age", [0, 2, 4, 6, 8]), Equals("left", "y"))
     question = Count(Or(part, And(Among("region", ["N", "S"]), Equals("right", "y"))))
@@ -261,7 +282,9 @@ def test_what_was_measured_and_said_under_another_declaration_is_not_this_sessio
     transcript = other._answers.transcript
     transcript.catch_up()
     assert (transcript.measured, transcript._said, transcript.open_run) == ([], {}, None)
-    assert (transcript.next_order, transcript.runs) == (3, 1), "one beta covers what was promised before, too"
+    assert (transcript.next_order, transcript.runs) == (2 * SEVERAL + 2, 1), (
+        "one beta covers what was promised before, too"
+    )
     again = other.ask("SELECT region, COUNT(*) FROM people WHERE age = 3 GROUP BY region")
     assert again.source == "direct"
 

@@ -98,10 +98,10 @@ def test_the_rows_are_read_once():
 def test_measurements_have_the_scales_of_the_release():
     table = a_table()
     mechanism = Marginals(MIXED, [1, 2, 3, 4], "laplace")
-    measured = mechanism.measured(mechanism.run(table, SeededRng(2)), table.facts, entry=7, order=3)
+    measured = mechanism.measured(mechanism.run(table, SeededRng(2)), table.facts, entry=7)
     assert [each.query for each in measured] == list(MIXED)
-    assert [(each.kind, each.scale, each.entry, each.order) for each in measured] == [
-        ("laplace", scale, 7, 2 + scale) for scale in (1, 2, 3, 4)
+    assert [(each.kind, each.scale, each.entry) for each in measured] == [
+        ("laplace", scale, 7) for scale in (1, 2, 3, 4)
     ]
     assert measured[2].unit == 0.5
 
@@ -138,7 +138,9 @@ def test_the_way_with_the_least_bound_is_taken_and_every_mechanism_is_admitted()
     budget = Budget(1, "1e-6")
     ways = methods([*PAIRS, Count(Equals("a", "p"))], facts, funds=Funds.of(budget), beta=BETA)
     offers = [way.offer(facts.size) for way in ways if isinstance(way, Method)]
-    assert {name.split(",")[0] for name in ways.names} == {"marginals", "questions", "histogram", "weights"}
+    assert {name.split(",")[0] for name in ways.names} == {
+        *("marginals", "questions", "histogram", "residuals", "weights")
+    }
     assert all(offer.mechanism.guarantee(facts).within(budget) for offer in offers)
     assert choose(ways, "auto", facts.size) == min(offers, key=lambda offer: float(offer.promise))
     assert all(way.reason for way in ways if isinstance(way, Refused))

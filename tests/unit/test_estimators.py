@@ -571,7 +571,7 @@ def test_the_constructor_stores_its_parameters_as_they_are():
 
 
 @pytest.mark.parametrize("make", [logistic, linear, network])
-def test_a_fitted_model_survives_a_pickle_and_its_ledger_is_the_same_file(make, tmp_path):
+def test_a_fitted_model_survives_a_pickle_and_its_ledger_stays_at_home(make, tmp_path):
     rows = dp.Matrix(X, features=dp.Vector(2, norm=1), name="persons")
     book = dp.Ledger.create(tmp_path / "persons.ledger", dp.Budget(100), rows)
     found = make(ledger=book).fit(X, LABELS)
@@ -579,9 +579,11 @@ def test_a_fitted_model_survives_a_pickle_and_its_ledger_is_the_same_file(make, 
     assert (again.predict(X) == found.predict(X)).all()
     assert again.guarantee_ == found.guarantee_
     assert again.promise_ == found.promise_
-    assert again.ledger.path == book.path
-    again.fit(X, LABELS)
-    assert len([body for body in book.entries() if body["kind"] == "charge"]) == 2
+    assert again.ledger is None
+    with pytest.raises(dp.errors.ParameterError, match="neither fits nor charges"):
+        again.fit(X, LABELS)
+    assert len([body for body in book.entries() if body["kind"] == "charge"]) == 1
+    assert pickle.loads(pickle.dumps(make(ledger=book))).ledger.path == book.path  # nothing is fitted yet
 
 
 def test_a_fitted_model_holds_no_rows():
@@ -598,8 +600,8 @@ def _holds(found, number):
     return np.float64(number).tobytes() in stored or np.float64(number).tobytes()[::-1] in stored
 
 
-def test_a_ledger_in_memory_cannot_be_pickled_with_a_model():
-    found = logistic(ledger=ledger()).fit(X, LABELS)
+def test_a_ledger_in_memory_cannot_be_pickled_with_an_estimator():
+    found = logistic(ledger=ledger())
     with pytest.raises(dp.errors.ParameterError, match="second budget"):
         pickle.dumps(found)
 
@@ -1063,3 +1065,20 @@ def test_a_miss_beyond_the_largest_counts_as_the_largest():
     number = dp.Number(-2, 2, step="0.5")
     assert _scores([[0, 0]], [2], score, number).tolist() == [-STEPS]
     assert _scores([[0, 0]], [0.5], score, number).tolist() == [-STEPS // 4]
+
+
+def test_missing_parameters_are_named_all_at_once():
+    for found, names in (
+        (dp.LogisticRegression(), ("epsilon", "row_norm", "classes")),
+        (dp.LinearRegression(epsilon=1), ("row_norm", "target_bound")),
+        (dp.MLPClassifier(), ("epsilon", "row_norm", "classes")),
+        (dp.BoxClassifier(), ("epsilon", "bounds", "classes")),
+        (dp.RuleClassifier(), ("epsilon", "k", "bounds", "classes")),
+    ):
+        with pytest.raises(dp.errors.ParameterError, match=f"needs {len(names)} parameters") as refused:
+            found.fit(X, LABELS)
+        assert all(f"{name}, " in str(refused.value) for name in names)
+    with pytest.raises(dp.errors.ParameterError, match=r"needs 2 parameters.*epsilon.*bounds"):
+        dp.Mean().fit(X[:, 0])
+    with pytest.raises(dp.errors.ParameterError, match="row_norm must be given"):  # one alone, as it is read
+        dp.LogisticRegression(epsilon=1, classes=(0, 1)).fit(X, LABELS)

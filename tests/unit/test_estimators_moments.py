@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -269,3 +270,14 @@ def test_a_transformer_is_cloned_with_its_parameters():
     made = clone(projection(row_norm=1))
     assert made.get_params()["row_norm"] == 1
     assert dataclasses.is_dataclass(made)
+
+
+@pytest.mark.parametrize("made", [dp.StandardScaler, lambda **how: dp.PCA(n_components=2, **how)])
+def test_a_fitted_transformer_shows_itself_and_is_kept_by_pickle_not_by_a_model_file(made, tmp_path):
+    rows = np.random.default_rng(0).uniform(-1, 1, (500, 3))
+    fitted = made(epsilon=1, delta=1e-6, bounds=(-1, 1)).fit(rows)
+    assert "3 features" in str(fitted)
+    assert "epsilon 1" in fitted._repr_html_()
+    with pytest.raises(dp.errors.ParameterError, match="pickle"):
+        fitted.save(tmp_path / "model.json")
+    assert np.array_equal(pickle.loads(pickle.dumps(fitted)).transform(rows), fitted.transform(rows))

@@ -177,6 +177,7 @@ def test_the_factored_fit_is_the_dense_one(monkeypatch):
     ]
     noisy.append(seen(Count(Equals("a", 1) & Equals("b", 2)), 70.0, 5.0))
     dense = fit(noisy, DOMAIN, total=table.sum())
+    assert isinstance(dense.hypothesis, Dense)  # found here
     monkeypatch.setattr(module, "_DENSE", 1)
     factored = fit(noisy, DOMAIN, total=table.sum())
     assert isinstance(dense.hypothesis, Dense)

@@ -49,7 +49,7 @@ def opened(domain, rows, relation="replace-one", budget=(50, 1e-6), size=None, *
 )
 def test_declared_scopes_answer_about_a_category_of_one_level_and_charge_once(relation, question):
     domain = dp.Domain(site=dp.Category("main"), age=dp.Number(0, 9, step=1))
-    session = opened(domain, {"site": ["main"] * 100, "age": [1] * 100}, relation, alpha=None, scopes=5)
+    session = opened(domain, {"site": ["main"] * 100, "age": [1] * 100}, relation, alpha=None, scopes=5, max_price=1)
     first = session.ask(question)
     found = sum(first.value.values()) if isinstance(first.value, dict) else first.value
     assert abs(found - 100) <= first.error_bound
@@ -61,7 +61,7 @@ def test_declared_scopes_answer_about_a_category_of_one_level_and_charge_once(re
 
 def test_a_purchase_that_does_not_cover_its_question_is_refused_before_the_charge(monkeypatch):
     session = opened(dp.Domain(age=dp.Number(0, 9, step=1)), {"age": [1] * 100})
-    monkeypatch.setattr(adaptive.Inquiry, "purchase", lambda *_: dp.Gaussian(dp.Count(), 5))
+    monkeypatch.setattr(adaptive.AdaptiveAnswers, "_purchase", lambda *_: dp.Gaussian(dp.Count(), 5))
     with pytest.raises(ParameterError, match="does not cover the question"):
         session.ask("SELECT COUNT(*) FROM people WHERE age = 3")
     assert session.ledger.spent().renyi == 0

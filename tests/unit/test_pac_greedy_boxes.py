@@ -18,7 +18,7 @@ from discreet.guarantee import Budget, Guarantee, Neighbours
 from discreet.method import Method
 from discreet.pac import all_boxes, greedy_boxes, mistake_bound
 from discreet.pac.all_boxes import AllBoxes
-from discreet.pac.greedy_boxes import Cost, CountedFaces, FaceByFace
+from discreet.pac.greedy_boxes import CountedFaces, FaceByFace, GreedyCost
 from discreet.pac.mistake_bound import certify, hidden_mistakes
 from discreet.pac.rules import BoxRule, Labels
 from discreet.records import record, revive
@@ -203,7 +203,7 @@ def test_weights_follow_the_counts_and_fall_to_two():
 
 @pytest.mark.parametrize("weight", ["1", "3/2", "2", "7"])
 def test_no_row_moves_two_positions_further_apart_than_stated_and_one_does(weight):
-    cost, g = Cost.of(Fraction(weight)), 4
+    cost, g = GreedyCost.of(Fraction(weight)), 4
     rows = [None, *itertools.product(range(g), (0, 1))]
 
     def costs(row):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import pairwise
 
 import pytest
 
 import discreet as dp
+from discreet.answering.adaptive import MANNER
 from discreet.answering.generalization import Disclosures
+from discreet.answering.transcript import SEVERAL
 from discreet.answering.workload import Marginals
 from discreet.catalogue import CATALOGUE
 from discreet.errors import LedgerMismatch, ParameterError, SchemaError
@@ -121,8 +124,9 @@ def test_synthetic_rows_follow_the_edition_that_is_asked_about():
     before, after = people([1] * 1000), people([8] * 1000, "2")
     ledger = book(before)
     asking(before, ledger).ask(GROUPS)
-    with pytest.raises(ParameterError, match="nothing was measured yet"):
-        asking(after, ledger).synthetic(10)
+    charges = len([body for body in ledger.entries() if body["kind"] == "charge"])
+    assert len(asking(after, ledger).synthetic(10)) == 10  # nothing is known about these rows: tables are chosen
+    assert len([body for body in ledger.entries() if body["kind"] == "charge"]) == charges + 1
 
 
 def test_entries_without_an_edition_teach_nothing():
@@ -167,9 +171,9 @@ def test_another_declaration_of_the_same_edition_still_teaches_and_of_another_do
 # What is counted on.
 
 
-def test_orders_and_runs_count_over_editions_so_that_one_beta_covers_all():
+def test_places_count_over_editions_so_that_one_beta_covers_all():
     ledger = book(people([1] * 1000), epsilon=10**6)
-    orders, runs = [], []
+    orders = []
     for edition in "abc":
         table = people([1] * 1000, edition)
         session = asking(table, ledger)
@@ -178,10 +182,8 @@ def test_orders_and_runs_count_over_editions_so_that_one_beta_covers_all():
         session.ask("SELECT MEDIAN(age) FROM people")
         transcript = session._answering().transcript
         transcript.catch_up()
-        orders.append(transcript.charged)
-        runs.append(transcript.runs)
-    assert all(one < other for one, other in pairwise(orders))
-    assert runs == [1, 2, 3]
+        orders.append(transcript.places)
+    assert all(one + 1 + 2 * SEVERAL <= other for one, other in pairwise(orders))
 
 
 def test_a_threshold_of_another_edition_is_not_asked():
@@ -189,7 +191,7 @@ def test_a_threshold_of_another_edition_is_not_asked():
     ledger = book(before)
     asking(before, ledger, alpha=0.2)
     conversation = asking(before, ledger, alpha=0.2)._answering().calibration.threshold(1)
-    talk = dp.converse(conversation, before, ledger=ledger, memo="rent-or-buy/1", rng=SeededRng(3))
+    talk = dp.converse(conversation, before, ledger=ledger, memo=MANNER, rng=SeededRng(3))
     here, there = (asking(each, ledger, alpha=0.2)._answering().transcript for each in (before, after))
     for each in (here, there):
         each.catch_up()
@@ -287,23 +289,24 @@ def test_what_others_measure_between_a_median_and_its_charge_widens_its_bound(mo
 
     monkeypatch.setattr(charging, "charge", raced)
     answer = session.ask("SELECT MEDIAN(age) FROM people")
-    assert answer.error_bound > 0.05 * 1000
+    assert answer.ranks == math.inf  # the outer draws were made for an earlier place: nothing is claimed of them
+    assert answer.intervals == [((0.0, 9.0),)]
 
 
 def test_a_workload_charged_before_this_one_widens_its_bounds(monkeypatch):
     table = people([1] * 1000)
-    quiet = asking(table, book(table)).answer_all([ONE], share=Fraction(1, 9))
+    quiet = asking(table, book(table)).answer_all([ONE], share=Fraction(1, 10**6))
     ledger = book(table)
     session = asking(table, ledger)
     charge = charging.charge
 
     def raced(book, purchase, **more):
         monkeypatch.setattr(charging, "charge", charge)
-        for seed in range(9):
+        for seed in range(90):
             other = Marginals([dp.Count()], [500])
             dp.release(other, table, ledger=ledger, rng=SeededRng(seed))
         return charge(book, purchase, **more)
 
     monkeypatch.setattr(charging, "charge", raced)
-    raced_bound = session.answer_all([ONE], share=Fraction(1, 9))[0].error_bound
+    raced_bound = session.answer_all([ONE], share=Fraction(1, 10**6))[0].error_bound
     assert raced_bound > quiet[0].error_bound

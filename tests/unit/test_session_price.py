@@ -55,7 +55,7 @@ def test_what_a_threshold_costs_is_said_before_it_is_opened():
     told = session.price(question)
     answer = session.ask(question)
     opening = next(body["price"]["renyi"] for body in charges(session) if body["mode"] == "conversation")
-    assert told == alone + opening
+    assert alone + opening <= told <= 1.5 * alone + opening  # after the threshold it is a later measurement
     assert opening <= answer.price <= told
     assert session.price(a_question(np.random.default_rng(4))) < opening  # it is open now
 
@@ -70,7 +70,9 @@ def test_a_price_is_told_without_a_trace():
 
 def test_what_could_cost_more_than_was_allowed_is_refused_and_what_is_known_is_not():
     session = opened(max_price="1/1000")
-    with pytest.raises(dp.BudgetExceeded, match=r"could cost up to [0-9.]+ % of the budget, and 0.1 % was allowed"):
+    with pytest.raises(
+        dp.BudgetExceeded, match=r"could cost up to [0-9.]+ % of the budget .* max_price, which is 0.1 %"
+    ):
         session.ask("SELECT AVG(visits) FROM people WHERE sex = 'F'")
     assert session.ledger.spent().renyi == 0
     assert session.ask("SELECT COUNT(*) FROM people").source == "public"
@@ -81,20 +83,27 @@ def test_what_could_cost_more_than_was_allowed_is_refused_and_what_is_known_is_n
     assert session.ask(Count(dp.Equals("sex", "F"))).price == 0
 
 
-@pytest.mark.parametrize("terms", [{"scopes": 3}, {"method": "pmw", "alpha": 0.2}])
-def test_a_price_is_not_told_where_it_is_not_known(terms):
-    with pytest.raises(dp.errors.ParameterError, match="without scopes"):
-        opened(max_price="0.1", **terms)
-    with pytest.raises(dp.errors.ParameterError, match="a price is known before only for"):
-        opened(dp.Budget(100, 1e-6), **terms).price("SELECT COUNT(*) FROM people WHERE sex = 'F'")
-
-
-def test_a_quantile_is_not_bought_under_a_limit_that_cannot_be_checked():
-    session = opened(max_price=1)
-    for ask in (session.ask, session.price):
-        with pytest.raises(dp.errors.ParameterError, match="a price is known before only for"):
-            ask("SELECT MEDIAN(age) FROM people")
+@pytest.mark.parametrize(
+    ("terms", "question"),
+    [
+        ({"scopes": 3, "alpha": None}, "SELECT COUNT(*) FROM people WHERE sex = 'F'"),
+        ({"method": "pmw", "alpha": 0.4, "questions": 10}, "SELECT COUNT(*) FROM people WHERE sex = 'F'"),
+        ({"method": "lecture", "alpha": 0.4, "questions": 10}, "SELECT COUNT(*) FROM people WHERE sex = 'F'"),
+        ({"alpha": 0.02}, "SELECT MEDIAN(age) FROM people"),
+        ({"alpha": None, "price": "20%"}, "SELECT MEDIAN(age) FROM people"),
+        ({"alpha": 0.002}, "SELECT AVG(visits) FROM people WHERE sex = 'F'"),
+    ],
+)
+def test_every_method_and_every_kind_of_question_has_a_price_and_a_limit(terms, question):
+    budget = dp.Budget(60 if "method" in terms else 1, 1e-6)
+    session = opened(budget, **terms)
+    told, (_, cap) = session.price(question), session.budget()
+    assert 0 < told <= cap
+    limited = dp.Session(session.table, session.ledger, **terms, max_price=Fraction(told - 1, cap))
+    with pytest.raises(dp.BudgetExceeded, match="nothing was spent"):
+        limited.ask(question)
     assert charges(session) == []
+    assert 0 < session.ask(question).price <= told
 
 
 def test_what_is_left_counts_down_and_how_many_more_is_what_fits():
@@ -102,7 +111,7 @@ def test_what_is_left_counts_down_and_how_many_more_is_what_fits():
     answer = session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F'")
     left, cap = session.budget()
     assert left == cap - answer.price
-    assert session.more_like(answer) == left // answer.price
+    assert left // (10 * answer.price) < session.more_like(answer) < left // answer.price  # later ones cost more
     again = session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F'")
     assert (again.price, session.budget()) == (0, (left, cap))
     assert 0 < session.more_like(again) < cap // session.price("SELECT COUNT(*) FROM people WHERE region = 'N'") + 1
@@ -142,7 +151,7 @@ def test_tables_that_rows_could_not_follow_are_told_before_and_after_they_are_me
     domain = dp.Domain({name: dp.Number(0, 63, step=1) for name in names})
     rows = {name: np.arange(1000) % (7 + place) for place, name in enumerate(names)}
     people = dp.Table(rows, domain, neighbours="replace-one", name="people")
-    session = dp.Session(people, dp.Ledger.in_memory(dp.Budget(10, 1e-6), people), scopes=1)
+    session = dp.Session(people, dp.Ledger.in_memory(dp.Budget(10, 1e-6), people), scopes=1, max_price=1)
     pairs = [Histogram(pair) for pair in itertools.combinations(names, 2)]
     told = session.tangled(pairs)
     assert told == [("b", "c"), ("b", "d"), ("c", "d")]  # a star of pairs is small, triangles have 64^3 cells
@@ -167,7 +176,7 @@ def test_a_limit_between_one_half_of_an_average_and_both_refuses_it(budget):
     just = dp.Session(session.table, session.ledger, alpha=0.1, max_price=Fraction(price, cap))
     answer = just.ask(AVERAGE)
     assert answer.price <= price
-    assert len(charges(session)) == 2  # an average is two charges, so a limit on the first alone is none
+    assert len(charges(session)) == 1  # an average is one charge
 
 
 def test_a_limit_is_a_part_of_the_whole_budget_also_when_half_is_spent():

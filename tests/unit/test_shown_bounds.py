@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from discreet.answering.answer import Answer
-from discreet.cli.ask_session import NO_BOUND, AnswerView, round_up, rounded
-from discreet.cli.price_view import Remaining
+from discreet.answering.answer_words import headline
+from discreet.display import NO_BOUND, round_up, rounded
 from discreet.guarantee import Guarantee
 from discreet.pac.mistake_bound import MistakeBound, bound_in_words
 
@@ -43,39 +44,33 @@ def test_three_digits_of_a_bound_are_rounded_up(bound):
     assert bound <= number(round_up(bound)) * (1 + 1e-15) <= bound * 1.0101
 
 
-def answered(value, bound, *, unit, size=5912, fraction=None, population=None, ranks=False) -> AnswerView:
-    answer = Answer(value, bound, "direct", 1, fraction, unit, population, ranks=ranks)
-    return AnswerView("SELECT ...", answer, Remaining(1, 2), size)
+def answered(value, bound, *, unit, size=5912, fraction=None, population=None, ranks=False) -> Answer:
+    found = Answer(value, bound, "direct", 1, fraction, unit, population, size=size, columns=("it",), rows=[(value,)])
+    return replace(found, intervals=[((value - bound, value + bound),)], ranks=bound if ranks else None)
 
 
 def test_a_sum_is_shown_with_the_digits_that_its_bound_leaves_it():
     """Six digits of 12,345,678 would be wrong by 8 times its bound."""
-    said = answered(12345678.0, 40.25, unit="pay").one
+    said = headline(answered(12345678.0, 40.25, unit="pay"))
     value, bound = map(number, re.match(r"(.+) ± (\S+) \(pay\)", said).groups())
     assert abs(value - 12345678.0) + 40.25 <= bound < 41
 
 
 def test_a_share_of_the_people_is_shown_within_its_bound():
-    said = answered(2069, 3.0, unit="persons", fraction=2069 / 5912).one
+    said = headline(answered(2069, 3.0, unit="persons", fraction=2069 / 5912))
     share, near = map(float, re.search(r"\(([\d.]+) % ± ([\d.]+) % of the people\)", said).groups())
     assert said.startswith("2,069 ± 3 persons")
     assert abs(share - 100 * 2069 / 5912) + 100 * 3.0 / 5912 <= near
 
 
 def test_a_quantile_is_shown_as_it_is():
-    assert answered(1234567.5, 12.0, unit="wealth; in ranks", ranks=True).one == "1,234,567.5 ± 12 ranks (wealth)"
-
-
-class Said(list):
-    """An output that keeps what it is told."""
-
-    def say(self, text: str, **_: object) -> None:
-        self.append(text)
+    """Its bound is about ranks, and does not look as if it were about the value."""
+    said = headline(answered(1234567.5, 12.0, unit="wealth", ranks=True))
+    assert said == "1,234,567.5 (wealth; true value between 1,234,555.5 and 1,234,579.5; ± 12 ranks)"
 
 
 def test_the_bound_for_a_population_is_rounded_up():
-    said = Said()
-    answered(2069, 3.0, unit="persons", fraction=0.35, population=0.012341).show(said)
+    said = str(answered(2069, 3.0, unit="persons", fraction=0.35, population=0.012341))
     assert "± 1.24 % of the population, if the rows are a random sample of it" in said
 
 

@@ -90,7 +90,10 @@ KINDS = {
     "workload": (asked_together, {"alpha": 0.05}),
     "count": (lambda session: session.ask("SELECT COUNT(*) FROM people WHERE sex = 'F'"), {"alpha": 0.05}),
     "sum": (lambda session: session.ask("SELECT SUM(income) FROM people WHERE sex = 'F'"), {"alpha": 0.05}),
-    "table": (lambda session: session.ask("SELECT sex, COUNT(*) FROM people GROUP BY sex"), {"scopes": 3}),
+    "table": (
+        lambda session: session.ask("SELECT sex, COUNT(*) FROM people GROUP BY sex"),
+        {"scopes": 3, "max_price": 1},
+    ),
 }
 
 

@@ -6,7 +6,8 @@ the *hypothesis* (`discreet.hypothesis`). Everything here but the releases thems
 released: the ledger's entries are the state, and a session that was killed goes on where it stopped.
 
     linear_query.py       a query as a tensor over its scope; when two queries mean the same
-    answer.py             an answer; SQL's aggregates put together from linear queries
+    answer.py             an answer, assembled from the linear queries that a question in SQL is made of
+    quantiles.py          quantiles of a column, in all or in groups
     measurement.py        a noisy answer that was released, and what it proves about every other answer
     transcript.py         what the ledger says was measured, asked and answered
     calibration.py        what can be bought, with just enough noise, and its price
@@ -14,23 +15,40 @@ released: the ledger's entries are the state, and a session that was killed goes
                           quantiles of a column
     multiplicative_weights.py   the lecture's algorithm, and the same with better constants, both with a bound on the
                           updates; multiplicative_weights_parameters.py has their parameters
-    workload.py           queries that are known in advance: one release answers them all, by noisy marginals or by
-                          averaged multiplicative weights (averaged_weights.py)
+    workload.py           queries that are known in advance: one release answers them all, by noisy marginals, by
+                          residuals, the least noise for marginals (residual_marginals.py), or by averaged
+                          multiplicative weights (averaged_weights.py)
+    chosen_tables.py      what to measure for synthetic rows, chosen privately
     generalization.py     from the rows to the population they were drawn from
 """
 
-from discreet.answering.adaptive import AdaptiveAnswers, quantile
-from discreet.answering.answer import NO_FORECAST, Answer, Make, frame_of, put_together
+from discreet.answering.adaptive import AdaptiveAnswers
+from discreet.answering.answer import Answer, Assembly, asked_directly, frame_of
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.calibration import Calibration, SessionTerms
+from discreet.answering.chosen_tables import ChosenTables
 from discreet.answering.generalization import FAILURE, Disclosures, drift
 from discreet.answering.linear_query import meaning
 from discreet.answering.multiplicative_weights import ClassicAnswers
 from discreet.answering.multiplicative_weights_parameters import BETTER, LECTURE, Classic, program
+from discreet.answering.quantiles import Ranked, drawn, needed_draws
+from discreet.answering.residual_marginals import ResidualMarginals
 from discreet.answering.transcript import Transcript
+from discreet.answering.unknown_keys import KeysPrice, keys_price, stable_keys, unknown_keys
 from discreet.answering.workload import Marginals
 from discreet.hypothesis import Hypothesis
 
-__all__ = ["BETTER", "FAILURE", "LECTURE", "NO_FORECAST", "AdaptiveAnswers", "Answer", "AveragedWeights", "Calibration"]
-__all__ += ["Classic", "ClassicAnswers", "Disclosures", "Hypothesis", "Make", "Marginals", "SessionTerms", "Transcript"]
-__all__ += ["drift", "frame_of", "meaning", "program", "put_together", "quantile"]
+__all__ = ["BETTER", "FAILURE", "LECTURE", "AdaptiveAnswers", "Answer", "Assembly", "AveragedWeights", "Calibration"]
+__all__ += [
+    "Classic",
+    "ClassicAnswers",
+    "Disclosures",
+    "Hypothesis",
+    "Marginals",
+    "Ranked",
+    "SessionTerms",
+    "Transcript",
+]
+__all__ += ["KeysPrice", "keys_price", "stable_keys", "unknown_keys"]
+__all__ += ["asked_directly", "drawn", "drift", "frame_of", "meaning", "needed_draws", "program"]
+__all__ += ["ChosenTables", "ResidualMarginals"]

@@ -1,67 +1,72 @@
 """The default strategy: answer from what was measured if that is proved to be good enough, else rent or buy.
 
-A session promises that every answer is within A = alpha * size of the truth, all of them at once with probability
-1 - beta, however many questions are asked and however they were chosen. For a question it looks at the `SOURCES`, in
-this order:
+A session promises that every number is within its stated bound of the truth, all of them at once with probability
+1 - beta, however many questions are asked and however they were chosen. A question has one or more parts, linear
+queries; each is wanted within a distance W: alpha * size contributions of a row, or what the question's price buys for
+all of its parts in one charge (`calibration`). For each part a session looks at the `SOURCES`, in this order:
 
-    cache        the same question was answered before, with a bound that is good enough                          free
+    cache        the same was answered before, with a bound that is good enough                                   free
     public       the number of all rows, under replace-one; a sum that adds up nothing but zeros                  free
-    proved       what was measured confines the answer to an interval no wider than 2 A: the hypothesis, moved
-                 into the middle part of that interval if need be                                                 free
-    threshold    a threshold is open and says that the hypothesis is within A                                     free
-    measure      the question is measured: rent one noisy count, or buy the marginal over its scope               paid
+    proved       what was measured confines the answer to an interval that is narrow enough: the average of what the
+                 measurements say                                                                                 free
+    threshold    with alpha: a threshold is open and says that the hypothesis is within A                         free
 
-An answer of the third and fourth has the source "hypothesis", one that was measured "direct", or "measurement" after a
-threshold said that the hypothesis is too far off. A price is asked of the same sources, without buying (`FREE`).
+and measures what is left in one charge: rents noisy answers, or buys the marginal over a part's columns. An answer of
+the third and fourth has the source "hypothesis", one that was measured "direct", or "measurement" after a threshold
+said that the hypothesis is too far off. What it would cost is asked of the same sources, without buying (`bill`).
 
-Everything measured is kept, and the hypothesis is fitted to it: maximum entropy, again at every marginal and whenever
-the counts have become a quarter more (`last_fit`). It leaves out measurements that together with the others would take
-too large a table; these still bound answers. The choice between asking and paying looks at the transcript and at public
-sizes only, never at rows.
+Everything measured is kept. The hypothesis, the distribution of maximum entropy that fits it, is needed for thresholds
+and for synthetic rows alone, and fitted only then: again at every marginal and whenever the counts have become a
+quarter more (`last_fit`). It leaves out measurements that together with the others would take too large a table; these
+still bound answers. The choice between asking and paying looks at the transcript and at public sizes only, never at
+rows.
 
 Rent or buy, the ski rental problem. A count answers one question; a marginal answers every question about its scope
 that is not finer than this one; a threshold answers every question for which the hypothesis is good, and costs as much
-as some 700 counts. A marginal is bought when it costs no more than what was already paid for counts of its scope, and a
-few counts more. A threshold is bought when the questions that it would have made free, since the last time the
-hypothesis was wrong, have cost as much, and when it is at most a quarter of what is left. This never costs much more
-than the best choice in hindsight. A threshold is not asked about columns of which nothing was measured: the hypothesis
-knows nothing about them, and would be wrong.
+as some 700 counts. With a price a marginal is bought, for that price, when something was paid for its scope before and
+the question is then nearly as near as if it were measured alone. With alpha it is bought when that keeps all that is
+paid below one and a half times what the questions cost alone; a threshold when the questions that it would have made
+free, since the last time the hypothesis was wrong, have cost as much, and when it is at most a quarter of what is left.
+A threshold is not asked about columns of which nothing was measured: the hypothesis knows nothing about them, and would
+be wrong.
 
-Quantiles of a column are answered within alpha * size ranks, and remembered like every other answer (`quantile`).
+Quantiles of a column are answered within ranks, for a price or within alpha * size, and remembered like every other
+answer (`quantile`).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from discreet.answering.answer import NO_FORECAST, Answer
+from discreet.answering.answer import Answer
 from discreet.answering.calibration import Calibration, SessionTerms
-from discreet.answering.linear_query import constant, linear, meaning, scope_of
-from discreet.answering.measurement import Measured, covers, group_cells, interval
-from discreet.answering.transcript import SessionRequest, Transcript, additive_parts
-from discreet.answering.workload import Marginals, answers, methods
-from discreet.core import BudgetExceeded, ConversationOver, Json, ParameterError, Rng, record
+from discreet.answering.chosen_tables import chosen_tables
+from discreet.answering.linear_query import group_meanings, linear, meaning, scope_of
+from discreet.answering.measurement import Measured, covers, group_cells, interval, own_error
+from discreet.answering.transcript import SEVERAL, SessionRequest, Transcript, additive_parts
+from discreet.answering.workload import Marginals, answers, methods, noises
+from discreet.core import BudgetExceeded, ConversationOver, Exact, Json, ParameterError, Rng, record
 from discreet.data import Dataset, Floats
 from discreet.hypothesis import FittedHypothesis, Hypothesis, Linear, Scope, fit, listed_sizes, tangled
 from discreet.ledger import Ledger
-from discreet.mechanisms import Gaussian, IsFar, Laplace, Mechanism, RankQuantile
+from discreet.mechanisms import Conversation, Gaussian, IsFar, Laplace, Mechanism
 from discreet.method import choose
 from discreet.query import Count, Histogram, Not, Question
 from discreet.release import Open, Released, converse, release, reopen
 
-MANNER = "rent-or-buy/1"
-_FEW = 8  # counts that a marginal may cost more than what was already rented
-_ROUNDING = 2**-40  # more than the rounding of floats in the bound of a quantile
-_FINE = 2**40  # the rate of a quantile is a multiple of 1 / _FINE, rounded up
+MANNER = "rent-or-buy/2"
+NEARLY = 1.5  # for a price: what is known to so many times the bound that it buys is not bought again
+Weights = Sequence[Exact] | None
 
 
 # The sources, in order. Each has an answer or None, and says nothing to the ledger but what it buys.
@@ -75,13 +80,8 @@ def cache(inquiry: Inquiry) -> Answer | None:
 
 def public(inquiry: Inquiry) -> Answer | None:
     """0 for a sum of zeros; the number of all rows, in one group, where it is public."""
-    query, form, calibration = inquiry.query, inquiry.form, inquiry.calibration
-    if not query.counting:
-        return Answer(np.array(0.0), 0.0, "public") if form is not None and not form.weight.any() else None
-    shape = query.shape(inquiry.domain)
-    if calibration.total is None or not constant(query, inquiry.domain) or math.prod(shape) > 1:
-        return None
-    return Answer(np.full(shape, calibration.size), 0.0, "public")
+    value = inquiry.calibration.public(inquiry.query)
+    return None if value is None else Answer(value, 0.0, "public", errors=np.zeros(np.shape(value)))
 
 
 def proved(inquiry: Inquiry) -> Answer | None:
@@ -91,11 +91,16 @@ def proved(inquiry: Inquiry) -> Answer | None:
 
 def threshold(inquiry: Inquiry) -> Answer | None:
     """The guess, if a threshold is open, or worth opening, and says that the guess is near enough."""
-    answers, query, calibration, guess = inquiry.answers, inquiry.query, inquiry.calibration, inquiry.guess
-    # Nothing is asked about a column of which the hypothesis knows nothing.
-    if inquiry.planned or guess is None or not inquiry.seen:
+    answers, query, calibration = inquiry.answers, inquiry.query, inquiry.calibration
+    # A session with a price opens none: it would cost more. Nothing is asked about a column of which the hypothesis
+    # knows nothing, nor about numbers whose largest value does not count as one row.
+    if calibration.terms.alpha is None or inquiry.planned or not inquiry.seen:
         return None
-    if answers.transcript.open_run is None and answers.worth_opening():
+    if answers.transcript.open_run is None and not answers.worth_opening():
+        return None
+    if (guess := inquiry.guess) is None:
+        return None
+    if answers.transcript.open_run is None:
         inquiry.opened = answers.open_threshold()
     run = answers.transcript.open_run
     if run is None or (theta := calibration.theta(run.conversation, run.number)) <= 0:
@@ -110,49 +115,27 @@ def threshold(inquiry: Inquiry) -> Answer | None:
     if inquiry.fired:
         return None
     price, inquiry.opened = inquiry.opened, 0
-    return Answer(guess, calibration.wanted(query), "hypothesis", price)
-
-
-def measure(inquiry: Inquiry) -> Answer:
-    """Measure the query or the marginal over its scope, and answer from what is known then."""
-    answers, query, calibration, price = inquiry.answers, inquiry.query, inquiry.calibration, 0
-    guess = inquiry.guess if inquiry.seen else None  # before anything is bought
-    request = answers.request("answer", record(query))
-    if request.stored is None:
-        purchase = inquiry.purchase()
-        if not covers(purchase.query, query, inquiry.domain):  # public: found before anything is charged
-            raise ParameterError("what would be measured does not cover the question: nothing was spent")
-        released = answers.release(purchase, query.where.in_words(), request.name)
-        price, inquiry.entry = calibration.amount(released.price) or 0, released.entry
-    else:
-        inquiry.entry = request.stored.entry
-    (now,) = answers.inquire(query)
-    # A little further off than was wanted if the plan's share gave no more, or if others measured meanwhile, which
-    # makes this a later measurement; its bound says so.
-    answer = now.within(now.needed) or now.within(math.inf)
-    assert answer is not None  # a purchase covers its question: checked before the charge
-    missed = None if guess is None else bool(np.max(np.abs(answer.value - guess)) > calibration.wanted(query))
-    return replace(answer, source="measurement" if inquiry.fired else "direct", price=price, missed=missed)
+    near = calibration.near(query)
+    return Answer(guess, near, "hypothesis", price, errors=np.full(np.shape(guess), near))
 
 
 Source = Callable[["Inquiry"], Answer | None]
 FREE: tuple[Source, ...] = (cache, public, proved)
-SOURCES: tuple[Source, ...] = (*FREE, threshold, measure)
+SOURCES: tuple[Source, ...] = (*FREE, threshold)
 
 
 class Inquiry:
     """One query on its way through the sources, with all that is known about it at one state of the ledger.
 
+    wanted  how near its answer shall be, in its units
     opened  what was charged for a threshold on the way, and stands in no recorded answer yet
     fired   whether a threshold said that the guess is too far off
-    entry   of the charge that was made for the answer
     """
 
-    def __init__(self, answers: AdaptiveAnswers, query: Question) -> None:
-        self.answers, self.query, self.domain = answers, query, answers.facts.domain
+    def __init__(self, answers: AdaptiveAnswers, query: Question, wanted: float) -> None:
+        self.answers, self.query, self.domain, self.wanted = answers, query, answers.facts.domain, wanted
         self.calibration, self.knowledge = answers.calibration, answers.knowledge
         self.opened, self.fired = 0, False
-        self.entry: int | None = None
 
     @cached_property
     def form(self) -> Linear | None:
@@ -170,14 +153,17 @@ class Inquiry:
 
     @cached_property
     def needed(self) -> float:
-        """How near the answer must be: a scope that the plan has measured is answered as well as it was measured."""
-        planned = self.calibration.terms.scopes is not None and self.knowledge.measured(self.query)
-        return math.inf if planned else self.calibration.wanted(self.query)
+        """How near the answer must be to be free: a scope that the plan has measured is answered as well as it was
+        measured; for a price, what is known nearly as well is not bought again."""
+        terms = self.calibration.terms
+        if terms.scopes is not None and self.knowledge.measured(self.query):
+            return math.inf
+        return self.wanted if terms.price is None else NEARLY * self.wanted
 
     @cached_property
     def planned(self) -> bool:
         """Whether the per-scope plan buys this query's marginal: its scope is new, and some are left."""
-        if self.form is None or self.answers.scopes_left <= 0:
+        if self.answers.scopes_left <= 0 or self.form is None:
             return False
         return not (self.knowledge.measured(self.query) if self.form.scope else self.knowledge.about(self.query))
 
@@ -187,50 +173,112 @@ class Inquiry:
         return self.answers.guess(self.query)
 
     @cached_property
-    def interval(self) -> tuple[Floats, Floats]:
-        return self.knowledge.interval(self.query)
+    def known(self) -> Confined:
+        return self.knowledge.confined(self.query)
 
     def within(self, wanted: float) -> Answer | None:
         """The answer that what was measured proves to be within the wanted distance, if there is one."""
-        (low, high), unit = self.interval, float(self.query.unit(self.answers.facts))
-        if not self.knowledge.about(self.query) or np.max(high - low) > 2 * wanted - unit:
+        low, high, unit = self.known.low, self.known.high, float(self.query.unit(self.answers.facts))
+        if not np.isfinite(high - low).all() or np.max(high - low) > 2 * wanted - unit:
+            return None
+        if not self.knowledge.teaches(self.query):
             return None
         # Between these every value is within the wanted distance of both ends, and there is a whole one.
         least, most = low, high
         if math.isfinite(wanted):
             least, most = np.maximum(low, high - wanted), np.minimum(high, low + wanted)
         least, most = np.ceil(least / unit), np.floor(most / unit)
-        middle = (low + high) / 2 if self.guess is None else self.guess
-        value = self.answers.rounded(self.query, np.clip(middle / unit, least, np.maximum(least, most)) * unit)
-        return Answer(value, float(np.max(np.maximum(high - value, value - low))), "hypothesis")
+        near = np.clip(self.known.estimate / unit, least, np.maximum(least, most)) * unit
+        value = self.answers.rounded(self.query, near)
+        errors = np.maximum(high - value, value - low)
+        return Answer(value, float(np.max(errors)), "hypothesis", errors=errors)
 
-    def purchase(self, place: int = 0, paid: int = 0) -> Gaussian | Laplace:
-        """A marginal if the plan or the prices say so, else the query itself; now, or after `place` more measurements
-        and `paid` more for single numbers."""
+    def read(self, wanted: float) -> Answer:
+        """The answer right after it was measured: a little further off than wanted if the plan's share gave no more, or
+        if others measured meanwhile, which makes this a later measurement; its bound says so."""
+        low, high = self.known.low, self.known.high
+        widest = (float(np.max(high - low)) + float(self.query.unit(self.answers.facts))) / 2
+        answer = self.within(wanted) or self.within(widest * (1 + 2**-40))
+        assert answer is not None  # what was bought says something about every part
+        return answer
+
+    def marginal(self, later: int = 0) -> Gaussian | Laplace | None:
+        """The marginal over the query's scope, if the plan or the prices say that it is bought; now, or after `later`
+        more places."""
         calibration, transcript = self.calibration, self.answers.transcript
-        if self.planned:
+        if self.planned and self.answers.scopes_left > 0:  # another part of the question may have taken the last one
             return calibration.share(self.query, self.answers.scopes_left)
-        order = transcript.next_order + place
-        count, marginal = calibration.alone(self.query, order), calibration.marginal(self.query, order)
-        if marginal is None or not calibration.admits(marginal):
-            return count
-        rented = transcript.rented[scope_of(self.query, self.domain)] + paid
-        return marginal if calibration.price(marginal) <= rented + _FEW * calibration.price(count) else count
+        rented = transcript.rented.get(scope_of(self.query, self.domain), 0)
+        if not rented or self.query.marginal:
+            return None
+        order = transcript.next_order + later
+        wanted = self.needed if calibration.terms.price is not None else self.wanted
+        marginal = calibration.marginal(self.query, order, wanted)
+        if calibration.terms.price is not None or marginal is None:
+            return marginal
+        price = calibration.price(marginal)
+        if not calibration.admits(marginal) or price > self.answers.most * calibration.cap:
+            return None
+        alone = calibration.price(calibration.alone(self.query, order))
+        # So that all that is paid about a scope stays below one and a half times what its questions cost alone.
+        return marginal if 2 * price <= rented + 3 * alone else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Confined:
+    """Where numbers are: intervals, and the sums of what was measured of each over its squared error, and of one over
+    that."""
+
+    low: Floats
+    high: Floats
+    weighed: Floats
+    weight: Floats
+
+    def within(self, low: Floats, high: Floats) -> Confined:
+        """By a newer interval too. Outside the good event intervals may contradict each other: then the newer one
+        counts alone. An infinite one says nothing."""
+        both = np.maximum(self.low, low), np.minimum(self.high, high)
+        apart = both[0] > both[1]
+        says = np.isfinite(low) & np.isfinite(high)
+        least, most = np.where(says, low, 0.0), np.where(says, high, 0.0)
+        weight = np.where(says, 1 / np.square(np.maximum((most - least) / 2, 0.25)), 0.0)
+        weighed = weight * (least + most) / 2
+        return Confined(
+            np.where(apart, low, both[0]),
+            np.where(apart, high, both[1]),
+            np.where(apart, weighed, self.weighed + weighed),
+            np.where(apart, weight, self.weight + weight),
+        )
+
+    def adding_up_to(self, total: float) -> Confined:
+        """The same numbers, which add up to this."""
+        low, high = total - (self.high.sum() - self.high), total - (self.low.sum() - self.low)
+        low, high = np.maximum(self.low, low), np.minimum(self.high, high)
+        kept = low <= high
+        return replace(self, low=np.where(kept, low, self.low), high=np.where(kept, high, self.high))
+
+    @property
+    def estimate(self) -> Floats:
+        """The average of what was measured; the middle of the interval where nothing was."""
+        known = self.weight > 0
+        middle = (self.low + self.high) / 2
+        return np.where(known, self.weighed / np.where(known, self.weight, 1.0), middle)
 
 
 class Knowledge:
     """What a transcript teaches, indexed, so that a question looks at few of the measurements and answers before it.
 
     marginals  the measured marginals with their columns
-    groups     the measured histograms of a part of the rows
-    columns    every column that some measurement mentions
+    groups     the measured histograms of a part of the rows, by their columns
+    columns    every column that some measurement mentions        single  how many of them are single numbers
     """
 
     def __init__(self, transcript: Transcript, calibration: Calibration) -> None:
         self.transcript, self.calibration, self.domain = transcript, calibration, transcript.facts.domain
         self.marginals: list[tuple[frozenset[str], Measured]] = []
-        self.groups: list[Measured] = []
+        self.groups: dict[frozenset[str], list[Measured]] = defaultdict(list)
         self.columns: set[str] = set()
+        self.single = 0
         self._by_meaning: dict[str, list[Measured]] = defaultdict(list)
         self._learned = 0
 
@@ -250,12 +298,25 @@ class Knowledge:
         if measured.marginal:
             self.marginals.append((frozenset(scope), measured))
         elif measured.query.groups:
-            self.groups.append(measured)
+            self.groups[frozenset(scope)].append(measured)
+        else:
+            self.single += 1
         if isinstance(measured.query, Count) and self.calibration.total is not None:
             # All rows are public, so a count is also a count of the others, with the same noise.
             others = Count(Not(measured.query.where))
             opposite = replace(measured, query=others, value=self.calibration.total - measured.value)
             self._by_meaning[meaning(others, self.domain)].append(opposite)
+
+    def teaches(self, question: Question) -> bool:
+        """Whether something was measured that says something about a question."""
+        return bool(self.about(question)) or bool(self.alone(question))
+
+    def alone(self, question: Question) -> dict[int, list[Measured]]:
+        """For each group of a question what was measured about that group alone."""
+        if not question.groups or not question.counting or not self.single:
+            return {}
+        names = group_meanings(question, self.domain)
+        return {at: self._by_meaning[name] for at, name in enumerate(names) if name in self._by_meaning}
 
     def measured(self, question: Question) -> bool:
         """Whether the marginal over just the columns that matter to the question was measured."""
@@ -268,28 +329,53 @@ class Knowledge:
         if form is None:
             return same
         covering = [measured for columns, measured in self.marginals if columns >= set(form.scope)]
-        groups = (one for one in self.groups if one not in same and group_cells(one, form, self.domain) is not None)
-        return [*covering, *(one for one in same if not one.marginal), *groups]
+        if form.outputs != ():
+            return [*covering, *(one for one in same if not one.marginal)]
+        near = (held for columns, held in self.groups.items() if columns >= set(form.scope))
+        groups = (one for one in itertools.chain.from_iterable(near) if one not in same)
+        whole = (one for one in groups if group_cells(one, form, self.domain) is not None)
+        return [*covering, *(one for one in same if not one.marginal), *whole]
 
     def interval(self, question: Question) -> tuple[Floats, Floats]:
         """Where the answer is, by everything measured: on the session's good event each interval holds the truth."""
+        confined = self.confined(question)
+        return confined.low, confined.high
+
+    def confined(self, question: Question) -> Confined:
+        """The same with an estimate: the average of what the measurements say, the more certain ones counting more."""
         # Whatever was measured, a count is not negative, nor more than a public total.
         shape, most = question.shape(self.domain), self.calibration.most
-        low, high = np.zeros(shape), np.full(shape, most)
+        low, high, form = np.zeros(shape), np.full(shape, most), linear(question, self.domain)
         if not question.counting:
-            form = linear(question, self.domain)
             weights = np.array((-math.inf, math.inf)) if form is None else form.weight
-            ends = float(weights.min(initial=0.0)), float(weights.max(initial=0.0))
-            low, high = (np.array(weight * most if weight else 0.0) for weight in ends)
-        for measured in sorted(self.about(question), key=lambda one: one.order):
-            failure = self.calibration.failure(measured.order)
+            sides = float(weights.min(initial=0.0)), float(weights.max(initial=0.0))
+            low, high = (np.full(shape, weight * most if weight else 0.0) for weight in sides)
+        if form is not None:  # a number to which no row adds is 0
+            none = np.bincount(form.place[form.place >= 0], minlength=math.prod(shape)).reshape(shape) == 0
+            low, high = np.where(none, 0.0, low), np.where(none, 0.0, high)
+        known = Confined(low, high, np.zeros(shape), np.zeros(shape))
+        for measured in sorted(self.about(question), key=lambda one: one.place.order):
+            failure = self.calibration.may_fail(measured.place)
             found = interval(measured, question, self.domain, failure=failure, total=self.calibration.total)
             if found is not None:
-                # Outside the good event intervals may contradict each other: then the newest one counts alone.
-                together = np.maximum(low, found[0]), np.minimum(high, found[1])
-                apart = together[0] > together[1]
-                low, high = (np.where(apart, mine, both) for mine, both in zip(found, together, strict=True))
-        return low, high
+                known = known.within(*found)
+        alone = self.alone(question)
+        for at, several in alone.items():
+            for measured in several:
+                ends = np.full(shape, -math.inf), np.full(shape, math.inf)
+                ends[0].flat[at], ends[1].flat[at] = self._own(measured)
+                known = known.within(*ends)
+        if alone and question.marginal and self.calibration.total is not None:
+            known = known.adding_up_to(self.calibration.total)
+        return known
+
+    def _own(self, measured: Measured) -> tuple[float, float]:
+        """Where a number that was measured by itself is."""
+        failure = self.calibration.may_fail(measured.place)
+        error = own_error(
+            *(measured.query, measured.kind, measured.scale, measured.unit, 1), failure=failure, levelled=False
+        )
+        return float(measured.value) - error, float(measured.value) + error
 
 
 class AdaptiveAnswers:
@@ -305,16 +391,19 @@ class AdaptiveAnswers:
         terms: SessionTerms,
         *,
         allowance: str | None = None,
+        most: Fraction = Fraction(1),
         rng: Rng | None = None,
     ) -> None:
-        self.table, self.facts, self.rng, self.sources = table, table.facts, rng, SOURCES
+        """most: a part of the budget; a marginal that costs more is not bought where one answer will do."""
+        self.table, self.facts, self.rng, self.sources, self.most = table, table.facts, rng, SOURCES, most
         self.charged_to: dict[str, Any] = {"ledger": ledger, "allowance": allowance, "rng": rng}
         self.calibration = Calibration(self.facts, ledger, terms, allowance=allowance)
         if terms.alpha is not None and terms.scopes is None:
             self.calibration.require_one_count()
         self.transcript = Transcript(ledger, self.facts, manner=MANNER, carries=True)
         self.knowledge = Knowledge(self.transcript, self.calibration)
-        self._inquiries: dict[Question, Inquiry] = {}
+        self._inquiries: dict[tuple[Question, float], Inquiry] = {}
+        self._wanted: dict[Any, tuple[float, ...]] = {}
         self._fitted: tuple[int, FittedHypothesis | None] = (0, None)
 
     # What is known.
@@ -323,6 +412,7 @@ class AdaptiveAnswers:
         """Read what is new in the ledger."""
         if self.knowledge.catch_up():
             self._inquiries.clear()
+            self._wanted.clear()
 
     def earlier(self, name: str) -> Answer | None:
         """The answer to the question of this meaning that was given before, if it was promised with as little doubt."""
@@ -331,11 +421,26 @@ class AdaptiveAnswers:
             return None
         return replace(said, source="cache", price=0)
 
-    def inquire(self, *queries: Question) -> list[Inquiry]:
-        """What is known about these queries now."""
+    def inquire(self, queries: Sequence[Question], weights: Weights = None) -> list[Inquiry]:
+        """What is known about the parts of a question now."""
         self.catch_up()
+        key = tuple(queries), None if weights is None else tuple(weights)
+        if key not in self._wanted:
+            terms, order = self.calibration.terms, self.transcript.next_order
+            paid, sure = self._paid(queries, weights)
+            named = paid and (terms.alpha is not None or terms.price is not None)
+            near = dict(zip(paid, self.calibration.purchase(paid, order, sure).wanted, strict=True)) if named else {}
+            self._wanted[key] = tuple(near.get(query, math.inf) for query in queries)
         here = weakref.proxy(self)  # not in a cycle: the ledger is closed as soon as its session is gone
-        return [self._inquiries.setdefault(query, Inquiry(here, query)) for query in queries]
+        pairs = zip(queries, self._wanted[key], strict=True)
+        return [self._inquiries.setdefault(pair, Inquiry(here, *pair)) for pair in pairs]
+
+    def _paid(self, queries: Sequence[Question], weights: Weights) -> tuple[list[Question], Weights]:
+        """Those of a question's parts that are not public, with their weights: these share its price."""
+        sure = [Fraction(1)] * len(queries) if weights is None else weights
+        known = [self.calibration.public(query) is not None for query in queries]
+        kept = [pair for pair, free in zip(zip(queries, sure, strict=True), known, strict=True) if not free]
+        return [query for query, _ in kept], None if weights is None else [weight for _, weight in kept]
 
     def guess(self, query: Question) -> Any:
         """The hypothesis's answer, in whole units of the query; None if it has none."""
@@ -343,7 +448,7 @@ class AdaptiveAnswers:
         if fitted is None or form is None:
             return None
         try:
-            return self.rounded(query, fitted.hypothesis.mean(form) * fitted.total)
+            return self.rounded(query, fitted.answer(form))
         except ParameterError:  # the scopes measured so far tangle: it would take too large a table
             return None
 
@@ -399,69 +504,161 @@ class AdaptiveAnswers:
         """How many scopes the plan has not measured yet; 0 without a plan."""
         return (self.calibration.terms.scopes or 0) - len(self.knowledge.marginals)
 
-    # One query after the other.
+    # One question after the other.
 
     def answer(self, query: Question) -> Answer:
         """One answer; charged only if nothing that is known already is good enough."""
-        query.sensitivity(self.facts)  # says what is wrong with the query
-        (inquiry,) = self.inquire(query)
-        inquiry.opened, inquiry.fired, inquiry.entry = 0, False, None
-        for source in self.sources:
-            if (answer := source(inquiry)) is not None:
-                if answer.source not in ("cache", "public"):
-                    name, beta = meaning(query, self.facts.domain), self.calibration.terms.beta
-                    self.transcript.say(query, name, beta, answer, made_from=inquiry.entry)
-                return replace(answer, price=answer.price + inquiry.opened)
-        raise AssertionError("measuring has an answer")
+        return self.answer_parts([query])[0]
 
-    def remembered(self, queries: Sequence[Question]) -> list[Answer] | None:
+    def answer_parts(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer]:
+        """The answers to the parts of one question; what is not known well enough is bought by one charge.
+
+        weights  how accurate the parts shall be relative to each other, in contributions of a row; evenly without
+
+        An answer's value and errors are arrays of its query's shape. The first answer has the price of them all.
+        """
+        for query in queries:
+            query.sensitivity(self.facts)  # says what is wrong with the query
+        distinct = list(dict.fromkeys(queries))
+        asked = dict(zip(distinct, self.inquire(distinct, weights), strict=True))
+        found: dict[Question, Answer] = {}
+        for inquiry in asked.values():
+            inquiry.opened, inquiry.fired = 0, False
+            answer = next(filter(None, (source(inquiry) for source in self.sources)), None)
+            if answer is not None:
+                found[inquiry.query] = answer
+        new = {query: one for query, one in found.items() if one.source not in ("cache", "public")}
+        self._say(new, None)
+        needed = [inquiry for query, inquiry in asked.items() if query not in found]
+        if any(inquiry.planned for inquiry in needed):
+            found |= self._by_plan(needed)
+        elif needed:
+            found |= self._measure(needed, distinct, weights)
+        price = sum(answer.price for answer in found.values()) + sum(each.opened for each in asked.values())
+        free = [replace(found[query], price=0) for query in queries]
+        return [replace(free[0], price=price), *free[1:]]
+
+    def _by_plan(self, needed: list[Inquiry]) -> dict[Question, Answer]:
+        """Those of a question's parts that the plan of scopes answers, each by a share of its own, or by what the share
+        of one before has measured: largest scopes first."""
+        ordered = sorted((each.query for each in needed), key=lambda query: -len(query.scope))
+        scopes = {query: frozenset(query.scope) for query in ordered}
+        new = [one for at, one in enumerate(scopes.values()) if not any(one <= two for two in [*scopes.values()][:at])]
+        terms, found = self.calibration.terms, dict[Question, Answer]()
+        if len(new) > self.scopes_left and terms.alpha is None and terms.price is None:
+            raise ParameterError(f"this needs {len(new)} scopes, and {self.scopes_left} are left: nothing was spent")
+        for query in ordered:
+            (now,) = self.inquire([query])
+            known = proved(now)
+            found |= self._measure([now], [query], None) if known is None else {query: known}
+            self._say({} if known is None else {query: known}, None)
+        return found
+
+    def _say(self, answers: dict[Question, Answer], entry: int | None) -> None:
+        """Record what was answered, in one durable write."""
+        if answers:
+            sayings = [(query, meaning(query, self.facts.domain), one) for query, one in answers.items()]
+            self.transcript.say_all(sayings, self.calibration.terms.beta, made_from=entry)
+
+    def _measure(self, needed: list[Inquiry], parts: list[Question], weights: Weights) -> dict[Question, Answer]:
+        """Measure what is needed of a question's parts in one charge, and answer from what is known then."""
+        queries, price = [inquiry.query for inquiry in needed], 0
+        follows = self.calibration.terms.alpha is not None and self._threshold_payable()
+        guesses = [each.guess if follows and each.seen else None for each in needed]  # before anything is bought
+        request = self.request("answer", [record(query) for query in queries])
+        if request.stored is None:
+            mechanism, words = self._purchase(needed, parts, weights), queries[0].where.in_words()
+            self._require_covered(queries, mechanism)
+            released = self.release(mechanism, words, request.name)
+            price, entry = self.calibration.amount(released.price) or 0, released.entry
+        else:
+            entry = request.stored.entry
+        found = {}
+        for inquiry, now, guess in zip(needed, self.inquire(queries), guesses, strict=True):
+            answer = now.read(inquiry.wanted)
+            missed = None if guess is None else bool(np.max(np.abs(answer.value - guess)) > inquiry.wanted)
+            source = "measurement" if inquiry.fired else "direct"
+            found[inquiry.query] = replace(answer, source=source, price=price, missed=missed)
+            price = 0  # it stands once
+        self._say(found, entry)
+        return found
+
+    def _require_covered(self, queries: Sequence[Question], mechanism: Gaussian | Laplace | Marginals) -> None:
+        """Refuse to buy what would not answer: public, and found before anything is charged."""
+        domain, bought = self.facts.domain, [part.query for part in additive_parts(record(mechanism))]
+        for query in queries:
+            if not any(covers(one, query, domain) or one == self.calibration.counted(query) for one in bought):
+                raise ParameterError("what would be measured does not cover the question: nothing was spent")
+
+    def _purchase(
+        self, needed: list[Inquiry], parts: list[Question], weights: Weights, later: int = 0
+    ) -> Gaussian | Laplace | Marginals:
+        """What is bought for those parts of a question that are needed; now, or after `later` more places."""
+        queries, terms = [inquiry.query for inquiry in needed], self.calibration.terms
+        if len(needed) == 1 and (marginal := needed[0].marginal(later)) is not None:
+            return marginal
+        # For a price the parts share it whether all are needed or not, so that the others are as good as they were.
+        whole, sure = self._paid(parts, weights) if terms.price is not None else (queries, None)
+        return self.calibration.purchase(whole, self.transcript.next_order + later, sure).of(queries)
+
+    def remembered(self, queries: Sequence[Question], weights: Weights = None) -> list[Answer] | None:
         """The answers, if all of these were answered before, or are public; writes nothing and waits for nobody."""
-        known = [cache(inquiry) or public(inquiry) for inquiry in self.inquire(*queries)]
+        known = [cache(inquiry) or public(inquiry) for inquiry in self.inquire(queries, weights)]
         return [answer for answer in known if answer is not None] if None not in known else None
 
-    def _needed(self, queries: Sequence[Question]) -> list[Inquiry]:
-        """Those of the queries for which no source has a free answer."""
-        return [inquiry for inquiry in self.inquire(*queries) if not any(source(inquiry) for source in FREE)]
+    def bill(self, queries: Sequence[Question], weights: Weights = None) -> list[Mechanism | Conversation]:
+        """What answering these parts of a question could buy, at most. Buys nothing, reads no rows."""
+        distinct = list(dict.fromkeys(queries))
+        inquiries = self.inquire(distinct, weights)
+        needed = [inquiry for inquiry in inquiries if not any(source(inquiry) for source in FREE)]
+        if not needed:
+            return []
+        if any(inquiry.planned for inquiry in needed):
+            return [self._purchase([each], distinct, weights) for each in needed]
+        seen = any(inquiry.seen for inquiry in needed)
+        if not (seen and self.transcript.open_run is None and self.worth_opening()):
+            return [self._purchase(needed, distinct, weights)]
+        ways = [self._purchase(needed, distinct, weights, later) for later in (0, 1)]
+        return [self.calibration.threshold(self.transcript.next_order), max(ways, key=self.calibration.price)]
 
-    def require(self, queries: Sequence[Question]) -> None:
-        """Refuse now if what these queries need together does not fit: half an average is no answer."""
-        needed, calibration = self._needed(queries) if len(queries) > 1 else [], self.calibration
-        if len(needed) < 2 or any(inquiry.planned for inquiry in needed):
-            return
-        parts, order = [inquiry.query for inquiry in needed], self.transcript.next_order
-        scales = [calibration.alone(query, order + place).scale for place, query in enumerate(parts)]
-        together = Marginals(parts, scales, calibration.kind)
-        if not calibration.admits(together):
-            price = calibration.ledger.price(together.guarantee(self.facts))
-            left = calibration.ledger.remaining(allowance=calibration.allowance)
-            raise self._with_advice(BudgetExceeded(str(price), left.amounts(), left.fits(price)))
+    def forecast(self, price: int) -> int:
+        """About how many more questions like one that cost this fit into what is left; a later one has a smaller part
+        of beta, and with alpha it costs more for it."""
+        left, calibration, order = self.calibration.left(), self.calibration, self.transcript.next_order
+        if calibration.terms.alpha is None:
+            return left // max(1, price)
+        now, count = self._count_price(order), 0
+        while True:
+            block = max(1, count // 4)
+            coming = math.ceil(price * Fraction(self._count_price(order + count + block - 1), now))
+            if coming * block > left:
+                return count + left // max(1, coming)
+            left, count = left - coming * block, count + block
 
-    def price(self, queries: Sequence[Question]) -> int:
-        """What answering these could cost, at most, in nano-units of the first book. Buys nothing, reads no rows.
+    def count_price(self) -> int:
+        """What a count of something new costs now."""
+        return self._count_price(self.transcript.next_order)
 
-        A later one of them may be answered from what is known now, or find what the earlier ones leave behind.
-        """
-        if self.calibration.terms.scopes is not None:
-            raise ParameterError(NO_FORECAST)
-        needed, paid = self._needed(queries), 0
-        for place, inquiry in enumerate(needed):
-            paid += max(self.calibration.price(way) for way in (inquiry.purchase(), inquiry.purchase(place, paid)))
-        several = len(needed) > 1
-        seen = self.transcript.open_run is None and (several or any(inquiry.seen for inquiry in needed))
-        opens = seen and self.worth_opening(paid if several else 0)
-        return paid + (self.calibration.price(self.calibration.threshold(self.transcript.runs + 1)) if opens else 0)
+    def _count_price(self, order: int) -> int:
+        return self.calibration.price(self.calibration.alone(Count(), order))
 
-    def worth_opening(self, soon: int = 0) -> bool:
-        """Whether a threshold is worth its price now, or when `soon` more was paid for single answers."""
-        number = self.transcript.runs + 1
+    def _threshold_payable(self) -> bool:
+        """Whether a threshold could be bought at all: a quarter of what is left pays for it."""
+        number = self.transcript.next_order
         conversation = self.calibration.threshold(number)
         price = self.calibration.price(conversation)
-        payable = self.calibration.theta(conversation, number) > 0 and 4 * price <= self.calibration.left()
-        return payable and self.transcript.saved + soon >= price
+        return self.calibration.theta(conversation, number) > 0 and 4 * price <= self.calibration.left()
+
+    def worth_opening(self) -> bool:
+        """Whether a threshold is worth its price now."""
+        if self.calibration.terms.alpha is None or not self.transcript.saved:
+            return False
+        price = self.calibration.price(self.calibration.threshold(self.transcript.next_order))
+        return self.transcript.saved >= price and self._threshold_payable()
 
     def open_threshold(self) -> int:
         """Open the next threshold; what it cost."""
-        conversation = self.calibration.threshold(self.transcript.runs + 1)
+        conversation = self.calibration.threshold(self.transcript.next_order)
         converse(conversation, self.table, memo=MANNER, **self.charged_to)
         self.catch_up()
         return self.calibration.price(conversation)
@@ -475,19 +672,26 @@ class AdaptiveAnswers:
         return self.transcript.asked([record(self.calibration.terms), self.calibration.allowance], list(what))
 
     def release(self, mechanism: Mechanism, memo: str, request: str) -> Released:
-        """Charge and run; a refusal says for which alpha one more count would fit."""
+        """Charge and run; a refusal says what would make this question fit."""
         try:
             return release(mechanism, self.table, memo=memo[:200], request=request, **self.charged_to)
         except BudgetExceeded as refused:
-            raise self._with_advice(refused) from None
+            fits = f"{refused.fits}{self.calibration.would_fit(mechanism)}"
+            raise BudgetExceeded(refused.asked, refused.remaining, fits) from None
 
-    def _with_advice(self, refused: BudgetExceeded) -> BudgetExceeded:
-        try:
-            alpha = self.calibration.alpha_for(self.calibration.left(), self.transcript.next_order)
-        except ParameterError:
-            return refused
-        more = f" A session with alpha={alpha:g} could still ask for a count." if alpha < 1 else ""
-        return BudgetExceeded(refused.asked, refused.remaining, f"{refused.fits}{more}")
+    # Synthetic rows.
+
+    def choose_tables(self, share: Fraction, name: Json) -> tuple[int, int]:
+        """Measure tables that are chosen privately, for this share of what is left, as `name` calls it: the entry of
+        the charge, and what was paid now. The same name again, as long as nothing else has it, is free."""
+        self.catch_up()
+        request, calibration = self.request("tables", name), self.calibration
+        if request.stored is not None:
+            return request.stored.entry, 0
+        mechanism = chosen_tables(self.facts, funds=calibration.part(share), kind=calibration.kind)
+        got = self.release(mechanism, "tables for synthetic rows", request.name)
+        self.catch_up()
+        return got.entry, calibration.amount(got.price) or 0
 
     # Many queries at once.
 
@@ -499,7 +703,7 @@ class AdaptiveAnswers:
         """
         for query in queries:
             query.sensitivity(self.facts)  # says what is wrong with it
-        known = [(None if again else cache(inquiry)) or public(inquiry) for inquiry in self.inquire(*queries)]
+        known = [(None if again else cache(inquiry)) or public(inquiry) for inquiry in self.inquire(queries)]
         new = list(dict.fromkeys(query for query, answer in zip(queries, known, strict=True) if answer is None))
         released = self._workload(new, share, again) if new or not queries else {}
         return [answer or released[query] for query, answer in zip(queries, known, strict=True)]
@@ -508,28 +712,30 @@ class AdaptiveAnswers:
         request, calibration = self.request("workload", record(tuple(queries)), record(share)), self.calibration
         if request.stored is not None:
             return self._read_all(queries, request.mechanism, request.value, request.stored.entry, price=0)
-        beta = calibration.run_failure(self.transcript.runs + 1)
+        beta = calibration.failure(self.transcript.next_order + SEVERAL, SEVERAL)
         listed = methods(queries, self.facts, funds=calibration.part(share), beta=beta)
         best = choose(listed, "auto", self.facts.size)
-        if float(best.promise) >= calibration.size:
+        if self.facts.size is not None and float(best.promise) >= calibration.size:
             raise ParameterError(
                 f"for this share of what is left the answers would be off by up to {float(best.promise):,.0f}, with "
                 f"{calibration.size:,} persons in all: nothing was spent"
             )
-        said = {inquiry.query: inquiry.earlier for inquiry in self.inquire(*queries)}
+        said = {inquiry.query: inquiry.earlier for inquiry in self.inquire(queries)}
         earlier = {query: answer for query, answer in said.items() if answer is not None}
-        parts = additive_parts(record(best.mechanism))
-        measured = [one for one in self.transcript.measured if one.kind == calibration.kind]
-        # Whether everything that this would measure was measured before, with no more noise.
-        as_well = bool(parts) and all(
-            any(one.query == part.query and one.scale <= part.scale for one in measured) for part in parts
-        )
-        if not again and len(earlier) == len(queries) and as_well:
+        if not again and len(earlier) == len(queries) and self._measured_as_well(best.mechanism):
             return earlier
         got = self.release(best.mechanism, f"a workload of {len(queries)} questions", request.name)
         self.catch_up()
         price = calibration.amount(got.price) or 0
         return self._read_all(queries, best.mechanism, got.value, got.entry, price=price)
+
+    def _measured_as_well(self, mechanism: Mechanism) -> bool:
+        """Whether everything that a workload's release would measure was measured before, with no more noise."""
+        wanted = noises(mechanism, self.facts)
+        return bool(wanted) and all(
+            any((one.query, one.kind) == (query, kind) and one.scale <= scale for one in self.transcript.measured)
+            for query, kind, scale in wanted
+        )
 
     def _read_all(
         self, queries: Sequence[Question], mechanism: Mechanism, value: Any, entry: int, *, price: int
@@ -538,20 +744,19 @@ class AdaptiveAnswers:
 
         If another workload was charged meanwhile this is a later run, which may fail less often: wider bounds.
         """
-        beta = self.calibration.run_failure(self.transcript.numbers[entry])
+        beta = self.calibration.failure(self.transcript.numbers[entry], SEVERAL)
         read = answers(queries, mechanism, value, self.facts, beta=beta)
         said = {query: self.read(query, *pair) for query, pair in zip(queries, read, strict=True)}
         said[queries[0]] = replace(said[queries[0]], price=price)
-        sayings = [(query, meaning(query, self.facts.domain), one) for query, one in said.items()]
-        self.transcript.say_all(sayings, self.calibration.terms.beta, made_from=entry)
+        self._say(said, entry)
         return said
 
     def read(self, query: Question, value: Floats, errors: Floats) -> Answer:
         """A workload's answer in whole units of the query; a count is not negative, nor more than a public total."""
         if query.counting:
             value = np.clip(value, 0.0, self.calibration.most)
-        bound = float(np.max(errors)) + float(query.unit(self.facts)) / 2
-        return Answer(self.rounded(query, value), bound, "workload")
+        errors = errors + float(query.unit(self.facts)) / 2
+        return Answer(self.rounded(query, value), float(np.max(errors)), "workload", errors=errors)
 
 
 def last_fit(measured: Sequence[Measured]) -> int:
@@ -562,47 +767,3 @@ def last_fit(measured: Sequence[Measured]) -> int:
         if one.marginal or 4 * known >= 5 * fitted:
             fitted = known
     return fitted
-
-
-def quantile(answers: AdaptiveAnswers, table: Dataset, column: str, q: Fraction) -> Answer:
-    """A value of the column's grid that misses the q-quantile by at most A rows, in the words of the session's bound.
-
-    Theorem.   P[it misses by A rows or more] <= points * exp(-rate A); the rate makes this the failure that the session
-               allows its next measurement. If others measured between the question and its charge, this is a later
-               measurement, which may fail less often: the stated bound is then the A for which that holds.
-    """
-    calibration, transcript, name = answers.calibration, answers.transcript, f"quantile:{column}:{q}"
-    declared, window = table.facts.domain.column(column), float(calibration.window)
-    if not declared.bounded:
-        raise ParameterError(f"a quantile is of a Number with bounds; column {column!r} is declared {declared!r}")
-    if calibration.terms.alpha is None:
-        raise ParameterError("a quantile needs a session with alpha=: it is promised within alpha * size ranks")
-
-    def remembered() -> Answer | None:
-        """The answer that was given before, if it is near and sure enough."""
-        transcript.catch_up()
-        said = answers.earlier(name)
-        return None if said is None or said.error_bound > calibration.window else said
-
-    def exponent(order: int) -> float:
-        """rate * A for which points * exp(-rate A) is the failure of this measurement; more, for the rounding."""
-        return math.log((declared.steps + 1) / calibration.failure(order)) * (1 + _ROUNDING)
-
-    if (known := remembered()) is not None:  # what was answered before needs no turn
-        return known
-    with transcript.alone():
-        if (known := remembered()) is not None:
-            return known
-        request = answers.request("quantile", column, record(q))
-        if request.stored is not None:
-            mechanism, value, entry, paid = request.mechanism, request.value, request.stored.entry, 0
-        else:
-            rate = exponent(transcript.next_order) / window
-            mechanism = RankQuantile(column, q, Fraction(math.ceil(rate * _FINE), _FINE))
-            got = release(mechanism, table, request=request.name, **answers.charged_to)
-            value, entry, paid = got.value, got.entry, calibration.amount(got.price) or 0
-            transcript.catch_up()
-        # If others measured meanwhile this is a later measurement, which may fail less often: a wider bound.
-        reached = exponent(transcript.numbers[entry]) / float(mechanism.rate)
-        answer = Answer(float(value), max(window, reached * (1 - _ROUNDING / 2)), "direct", paid)
-        return transcript.say(mechanism, name, calibration.terms.beta, answer, made_from=entry)

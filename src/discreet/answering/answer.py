@@ -1,48 +1,61 @@
-"""An answer, inside a session and outside; and how SQL's aggregates are put together from linear queries."""
+"""An answer, inside a session and outside; and how the answer to a question in SQL is assembled from linear queries."""
 
 from __future__ import annotations
 
+import datetime
+import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+
+from discreet.answering import answer_words
 from discreet.answering.linear_query import constant, linear
 from discreet.data import Facts
+from discreet.display import Sheet, Shown
 from discreet.errors import ParameterError, UnsupportedQuery
-from discreet.query import Count, Histogram, Question, Sum, numbers, require_numbers, require_shallow
-from discreet.sql import Select
+from discreet.predicate import EVERYTHING
+from discreet.query import Count, GroupCount, KeyCount, Question, numbers, require_numbers, require_shallow
+from discreet.sql import Estimated, GroupedBy, KeyOf, OutputColumn, QuantileOf, Statement, Total, key_order, sort_key
 
-NO_FORECAST = (
-    'a price is known before only for counts, sums, averages and tables, with method="auto" and without scopes'
-)
+Cell = tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer:
-    """The answer to one question.
+class Answer(Shown):
+    """The answer to one question: prints as on the command line, and is a table in a notebook.
 
-    value        a number; for GROUP BY a dict from each group to its count
-    error_bound  with probability 1 - beta, over the whole session, every number is within this of the truth about the
-                 rows; in the unit of the value (for a quantile: in ranks, rows that lie between it and the true one)
+    columns      what the select list is called          rows    the answer as a table, in the order that was asked for
+    intervals    for each row and column: None for what is grouped by, else (low, high), where the true value lies with
+                 probability 1 - beta, over the whole session, all of them at once
+    value        a number; for GROUP BY a dict from each group to its number; of several aggregates a dict from each
+                 name to its number, or from each group to such a dict
+    error_bound  no number is further off than this, by its interval; of several aggregates a dict from each name to its
+                 bound. Infinite only where nothing is known
     source       "cache", "hypothesis", "measurement", "direct", "workload" or "public": where it came from
     price        what was charged, in nano-units of the ledger's first book; 0 if and only if nothing was charged
     fraction     the value as a fraction of the persons, for counts of persons
     unit         of the value: "persons", "rows" if a person may have several, or the column
     population   a bound for the population that the rows were drawn from, as a fraction of the persons, if the owner
                  stated that they are a random sample
-    ranks        whether the error bound is in ranks, as that of a quantile
+    ranks        of a quantile: how many ranks its middle draw may be off, besides its interval; otherwise None
+    size         the public number of persons, if it is known
+    note         what else is known about it, in a sentence: which keys are shown, of those that nobody listed
 
     Inside a session an answer is about one linear query: its value is an array of the shape of the query's numbers,
     and these are known besides:
 
     missed    of an answer that was paid for: whether the hypothesis had been wrong about it; None if it had no guess
     question  what was asked             beta  the probability of failure that the bound was stated for
+    errors    how far off each number is at the most: an array of the value's shape, whose largest is error_bound
     """
 
     value: Any
-    error_bound: float
+    error_bound: Any
     source: str
     price: int = 0
     fraction: Any = None
@@ -50,100 +63,289 @@ class Answer:
     population: float | None = None
     groups: tuple[str, ...] = ()
     testing: bool = False
-    ranks: bool = False
+    ranks: float | None = None
+    columns: tuple[str, ...] = ()
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    intervals: list[tuple[Cell, ...]] = field(default_factory=list)
+    size: int | None = field(default=None, compare=False)
+    note: str = field(default="", compare=False)
     missed: bool | None = field(default=None, compare=False)
     question: Any = field(default=None, compare=False)
     beta: Fraction | None = field(default=None, compare=False)
+    errors: Any = field(default=None, compare=False)
+
+    def sheet(self) -> Sheet:
+        return answer_words.sheet(self)
 
     def __repr__(self) -> str:
-        parts = [f"value={self.value!r}", f"error_bound={self.error_bound:g}", f"source={self.source!r}"]
-        parts += [f"price={self.price}", f"unit={self.unit!r}"]
-        parts += [f"fraction={self.fraction:.4g}"] if isinstance(self.fraction, float) else []
-        parts += [f"population={self.population:.4g}"] if self.population is not None else []
-        return f"Answer({', '.join(parts)}{', NOT PRIVATE: a testing ledger' if self.testing else ''})"
+        if self.question is not None:  # inside a session: the value is an array
+            return f"Answer({self.source})"
+        return f"Answer({answer_words.headline(self)}{'; NOT PRIVATE: a testing ledger' if self.testing else ''})"
 
     def frame(self, backend: str = "pandas") -> Any:
-        """The groups and their counts as a frame of pandas, polars or pyarrow."""
-        if not self.groups:
-            raise ParameterError("only the answer to a GROUP BY is a frame")
-        keys = [key if isinstance(key, tuple) else (key,) for key in self.value]
-        columns = {name: [key[place] for key in keys] for place, name in enumerate(self.groups)}
-        return frame_of({**columns, "count": list(self.value.values())}, backend)
+        """The answer as a frame of pandas, polars or pyarrow: its columns, and beside each number its ±, low and high.
+
+        low and high are the ends of the interval that the truth lies in; ± is the distance to the further one.
+        """
+        return frame_of(answer_words.frame_columns(self), backend)
+
+    def plot(self) -> Any:
+        """A matplotlib Figure: bars with intervals for categories, a line in a band for numbers and dates.
+
+        Needs the extra `report`.
+        """
+        return answer_words.plot(self)
 
 
-Make = Callable[[Sequence[Answer]], Answer]
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The draws of a quantile: below it, at it and above it, in every group, and how many ranks they may miss by."""
+
+    value: Any
+    ranks: float
 
 
-def put_together(select: Select | Question, facts: Facts, text: str = "") -> tuple[list[Question], Make]:
-    """The linear queries that a question consists of, and what makes its answer of theirs."""
-    query: Question
-    if not isinstance(select, Select):
-        query = select
-    elif select.kind in ("sum", "average"):
-        query = Sum(str(select.column), select.where)
-    else:
-        query = Histogram(select.groups, select.where) if select.groups else Count(select.where)
-    # Groups in the domain's order: GROUP BY a, b and GROUP BY b, a are one question.
-    queries: list[Question] = [query.with_order(facts.domain.names)]
-    make: Make = lambda answers: plain(query, queries[0], answers[0], facts)  # noqa: E731
-    if isinstance(select, Select) and select.kind == "average":
-        queries.append(Count(select.where))
-        make = lambda answers: quotient(query, answers[0], answers[1], facts)  # type: ignore[arg-type]  # noqa: E731
-    for part in queries:
-        require_shallow(part.where)
-        part.sensitivity(facts)  # says what is wrong with the question
-        require_numbers(numbers(part, facts))
-        if constant(part, facts.domain) is False:
-            words = part.where.in_words()
-            never = "the condition is never true"
-            if words != "never":
-                never = f"no row of the declared domain satisfies {words}"
-            hint = "The answer is 0 whatever the rows are: nothing was asked and nothing was spent."
-            if not text:
-                raise ParameterError(f"{never}. {hint}")
-            raise UnsupportedQuery(text, max(0, text.upper().find("WHERE")), never, hint)
-    return queries, make
+class Assembly:
+    """The parts that a question is made of, and the answer that they make together.
+
+    questions  the linear queries, each once
+    quantiles  the quantiles, each once: a column, a probability, the rows, and the keys of the groups
+    """
+
+    def __init__(self, statement: Statement, facts: Facts, text: str = "") -> None:
+        self.statement, self.facts, self.text = statement, facts, text
+        questions, self.quantiles, self.order = statement.questions, statement.quantiles, statement.axes
+        unlisted: list[Any] = [each for each in questions if isinstance(each, KeyCount)]
+        self.unlisted: KeyCount | None = unlisted[0] if unlisted else None
+        self.questions = [each for each in questions if each not in unlisted]
+        if unlisted and (self.questions or self.quantiles or len(unlisted) > 1):
+            raise ParameterError("by keys that nobody listed only COUNT(*) is answered")
+        for part in self.questions:
+            require_shallow(part.where)
+            part.sensitivity(facts)  # says what is wrong with the question
+            require_numbers(numbers(part, facts))
+        for where in dict.fromkeys(
+            [*(each.where for each in self.questions), *(each.where for each in self.quantiles)]
+        ):
+            require_shallow(where)
+            self._check_possible(where)
+
+    @property
+    def keys(self) -> tuple[Any, ...]:
+        """What the rows are grouped by, in the order of the queries."""
+        return tuple(self.statement.keys[place].key for place in self.order)
+
+    def _check_possible(self, where: Any) -> None:
+        if constant(Count(where), self.facts.domain) is not False:
+            return
+        words = where.in_words()
+        never = "the condition is never true"
+        if words != "never":
+            never = f"no row of the declared domain satisfies {words}"
+        hint = "The answer is 0 whatever the rows are: nothing was asked and nothing was spent."
+        if not self.text:
+            raise ParameterError(f"{never}. {hint}")
+        raise UnsupportedQuery(self.text, max(0, self.text.upper().find("WHERE")), never, hint)
+
+    @cached_property
+    def _possible(self) -> Any:
+        """Which groups can have rows, by the condition and the declaration: others are not listed."""
+        sizes = [len(self.statement.keys[place].labels) for place in self.order]
+        form = None
+        if (sizes and self.statement.where != EVERYTHING) or any(not isinstance(key, str) for key in self.keys):
+            form = linear(GroupCount(self.keys, self.statement.where), self.facts.domain)
+        if form is None:
+            return np.ones(sizes, dtype=bool)
+        reached = np.zeros(math.prod(sizes), dtype=bool)
+        reached[form.place[form.place >= 0]] = True
+        return reached.reshape(sizes)
+
+    def answer(self, answers: Sequence[Answer], draws: Sequence[Answer] = ()) -> Answer:
+        """The answer, from those to the questions and to the quantiles."""
+        readings = {query: _reading(answer) for query, answer in zip(self.questions, answers, strict=True)}
+        drawn = {
+            each: Drawn(answer.value, answer.error_bound) for each, answer in zip(self.quantiles, draws, strict=True)
+        }
+        groups = [group for group in self._groups(readings, drawn) if self._kept(group)]
+        return self._finished(groups, [*answers, *draws], max((each.ranks for each in drawn.values()), default=None))
+
+    def _finished(self, groups: list[_GroupNumbers], used: Sequence[Answer], ranks: float | None) -> Answer:
+        groups = self._sorted(groups)[self.statement.offset :]
+        groups = groups if self.statement.limit is None else groups[: self.statement.limit]
+        found = [[_shown(output.expression.of(group)) for output in self.statement.outputs] for group in groups]
+        return self._tabled(groups, found, used, ranks)
+
+    def shown_keys(self, found: Answer) -> Answer:
+        """The answer about keys that nobody listed, from those that were shown."""
+        assert self.unlisted is not None
+        groups = list[_GroupNumbers]()
+        for key, count in found.value.items():
+            parts = key if len(self.unlisted.columns) > 1 else (key,)
+            labels = tuple(parts[self.order.index(place)] for place in range(len(self.order)))
+            groups.append(
+                _GroupNumbers(
+                    labels, (), {self.unlisted: (np.array(count), np.array(found.error_bound))}, {}, self.facts
+                )
+            )
+        return self._finished([group for group in groups if self._kept(group)], [found], None)
+
+    def _groups(self, readings: Any, drawn: Any) -> Iterator[_GroupNumbers]:
+        keys = self.statement.keys
+        for index in itertools.product(*(range(len(key.labels)) for key in keys)):
+            place = tuple(index[at] for at in self.order)
+            if not keys or self._possible[place]:
+                labels = tuple(key.labels[at] for key, at in zip(keys, index, strict=True))
+                yield _GroupNumbers(labels, place, readings, drawn, self.facts)
+
+    def _kept(self, group: _GroupNumbers) -> bool:
+        having = self.statement.having
+        return having is None or having.of(group).value is True
+
+    def _sorted(self, groups: list[_GroupNumbers]) -> list[_GroupNumbers]:
+        for by in reversed(self.statement.order):
+            values = {id(group): by.expression.of(group).value for group in groups}
+            missing = [group for group in groups if values[id(group)] is None]
+            there = [group for group in groups if values[id(group)] is not None]
+            there.sort(key=lambda group: sort_key(values[id(group)]), reverse=by.descending)
+            groups = [*missing, *there] if by.nulls_first else [*there, *missing]
+        return groups
+
+    def _tabled(
+        self,
+        groups: Sequence[_GroupNumbers],
+        found: Sequence[Sequence[Estimated]],
+        used: Sequence[Answer],
+        ranks: float | None,
+    ) -> Answer:
+        outputs = self.statement.outputs
+        counted = [place for place, output in enumerate(outputs) if output in self.statement.aggregates]
+        rows = [tuple(each.value for each in line) for line in found]
+        intervals = [
+            tuple(_interval(each) if place in counted else None for place, each in enumerate(line)) for line in found
+        ]
+        bounds = {outputs[place].name: max((_off(line[place]) for line in found), default=0.0) for place in counted}
+        several = len(counted) != 1
+        lines = [{outputs[place].name: row[place] for place in counted} for row in rows]
+        values = [line if several else next(iter(line.values())) for line in lines]
+        names = tuple(key.name for key in self.statement.keys)
+        value: Any = values[0] if values and not names else None
+        if names:
+            value = {
+                (group.labels[0] if len(names) == 1 else group.labels): each
+                for group, each in zip(groups, values, strict=True)
+            }
+        sources = list(dict.fromkeys(answer.source for answer in used))
+        return Answer(
+            value,
+            bounds if several else next(iter(bounds.values())),
+            " and ".join(sources),
+            sum(answer.price for answer in used),
+            self._fraction(value, counted),
+            self._unit(counted),
+            groups=names,
+            ranks=ranks,
+            columns=tuple(output.name for output in outputs),
+            rows=rows,
+            intervals=intervals,
+        )
+
+    def _fraction(self, value: Any, counted: Sequence[int]) -> Any:
+        """Counts of persons as fractions of all of them."""
+        expression = self.statement.outputs[counted[0]].expression if len(counted) == 1 else None
+        persons = isinstance(expression, Total) and expression.question.counting and self.facts.neighbours.rows == 1
+        if not persons or self.facts.size is None or value is None:
+            return None
+        size = max(1, self.facts.size)
+        return {key: each / size for key, each in value.items()} if self.statement.keys else value / size
+
+    def _unit(self, counted: Sequence[int]) -> str:
+        found = [self._unit_of(self.statement.outputs[place]) for place in counted]
+        return found[0] if len(set(found)) == 1 else "several"
+
+    def _unit_of(self, output: OutputColumn) -> str:
+        if not isinstance(output.expression, Total) or not output.expression.question.counting:
+            return output.unit
+        rows = self.facts.neighbours.rows == 1 or output.expression.question.NAME == "persons/1"
+        return "persons" if rows else "rows"
 
 
-def plain(query: Question, ordered: Question, answer: Answer, facts: Facts) -> Answer:
-    """A linear query's own answer; `ordered` is the same query with its groups in the domain's order."""
-    bound, source, price = _rounded_up(answer.error_bound), answer.source, answer.price
-    if not query.counting:
-        near = _tidy(float(answer.value))
-        return Answer(near, _rounded_up(bound + abs(near - float(answer.value))), source, price, unit=query.column)
-    persons = facts.neighbours.rows == 1
-    size, unit = max(1, facts.size or 1), "persons" if persons else "rows"
-    if not query.grouped:
-        share = int(answer.value) / size if persons else None
-        return Answer(int(answer.value), bound, source, price, share, unit)
-    order = [ordered.groups.index(name) for name in query.columns]
-    counts = answer.value.transpose(order).ravel().tolist()
-    keys = [label[0] if len(label) == 1 else label for label in query.labels(facts)]
-    value = dict(zip(keys, counts, strict=True))
-    shares = {key: count / size for key, count in value.items()} if persons else None
-    return Answer(value, bound, source, price, shares, unit, groups=query.columns)
+def _reading(answer: Answer) -> tuple[Any, Any]:
+    """The numbers of a linear query, and how far off each is at the most."""
+    value = np.asarray(answer.value)
+    errors = np.full(value.shape, float(answer.error_bound)) if answer.errors is None else np.asarray(answer.errors)
+    return value, np.broadcast_to(errors, value.shape)
 
 
-def quotient(query: Sum, total: Answer, count: Answer, facts: Facts) -> Answer:
-    """A sum over a count. It lies between the least and the largest value that is averaged; its bound is that of the
-    quotient of the two intervals, and infinite if the count may be 0."""
-    form, column = linear(query, facts.domain), facts.domain.column(query.column)
-    if form is not None:
-        inside = form.weight[form.place >= 0]
-        least, most = float(inside.min()), float(inside.max())
-    else:
-        assert column.bounded  # or it would have no sum
-        least, most = float(column.low), float(column.high)
-    number, people = float(total.value), int(count.value)
-    value, bound = min(max(number / people if people else (least + most) / 2, least), most), math.inf
-    if people - count.error_bound > 0:
-        tops = [number + side * total.error_bound for side in (-1, 1)]
-        ends = [top / (people + side * count.error_bound) for top in tops for side in (-1, 1)]
-        bound = max(abs(min(max(end, least), most) - value) for end in ends)
-    source = total.source if total.source == count.source else f"{total.source} and {count.source}"
-    shown = _tidy(value)
-    bound = _rounded_up(bound + abs(shown - value), digits=12)
-    return Answer(shown, bound, source, total.price + count.price, unit=query.column)
+class _GroupNumbers:
+    """One group of an answer."""
+
+    def __init__(
+        self, labels: tuple[Any, ...], place: tuple[int, ...], readings: Any, drawn: Any, facts: Facts
+    ) -> None:
+        self.labels, self.place, self.readings, self.draws, self.facts = labels, place, readings, drawn, facts
+
+    def reading(self, question: Question) -> tuple[float, float]:
+        value, errors = self.readings[question]
+        return float(value[self.place]), float(errors[self.place])
+
+    def drawn(self, quantile: QuantileOf) -> Estimated:
+        found = self.draws[quantile]
+        low, middle, high = (float(each[self.place]) for each in np.asarray(found.value))
+        column: Any = self.facts.domain.column(quantile.column)
+        if math.isinf(found.ranks):
+            low, high = (float(column.value(code)) for code in (0, column.points - 1))
+        low, high = min(low, high), max(low, high)
+        middle = min(max(middle, low), high)
+        if column.calendar:
+            day = datetime.date(1970, 1, 1) + datetime.timedelta(days=middle)
+            return Estimated(day.isoformat(), low, high)
+        return Estimated(middle, low, high)
+
+
+def _shown(found: Estimated) -> Estimated:
+    """A value with twelve digits; what is beyond is the rounding of floats."""
+    if isinstance(found.value, Fraction):
+        whole = found.value.denominator == 1
+        return Estimated(int(found.value) if whole else _tidy(float(found.value)), found.low, found.high)
+    return Estimated(_tidy(found.value), found.low, found.high) if isinstance(found.value, float) else found
+
+
+def _interval(found: Estimated) -> Cell:
+    """The interval, rounded outwards, and never without the value."""
+    if found.low is None or found.value is None or isinstance(found.value, str):
+        return None if found.low is None else found.ends
+    low, high = found.ends
+    value = float(found.value)
+    return min(-_rounded_up(-low, digits=12), value), max(_rounded_up(high, digits=12), value)
+
+
+def _off(found: Estimated) -> float:
+    """How far off a value is at the most."""
+    if found.value is None or found.low is None:
+        return 0.0 if found.low is None and found.value is not None else math.inf
+    if isinstance(found.value, str):
+        return found.ends[1] - found.ends[0]
+    value = float(found.value)
+    return _rounded_up(max(value - found.ends[0], found.ends[1] - value, 0.0))
+
+
+def asked_directly(query: Any, facts: Facts) -> Statement:
+    """A query as a question: what it would be in SQL."""
+    keys = tuple(
+        GroupedBy(
+            key,
+            tuple(facts.domain.column(key).labels()) if isinstance(key, str) else tuple(range(key.size(facts.domain))),
+            name,
+        )
+        for key, name in zip(getattr(query, "keys", query.groups), query.groups, strict=True)
+    )
+    ordered = query.with_order(facts.domain.names)
+    if hasattr(query, "keys"):
+        ordered = replace(query, keys=tuple(keys[place].key for place in key_order(keys, facts.domain)))
+    outputs = [OutputColumn(key.name, KeyOf(place)) for place, key in enumerate(keys)]
+    name = "count" if query.counting else "sum"
+    outputs.append(OutputColumn(name, Total(ordered), getattr(query, "column", "")))
+    return Statement((), query.where, keys, tuple(outputs), axes=tuple(key_order(keys, facts.domain)))
 
 
 def _tidy(value: float) -> float:
@@ -159,7 +361,7 @@ def _rounded_up(bound: float, digits: int | None = None) -> float:
         near = round(bound, 6)
         return near if near >= bound else round(near + 1e-6, 6)
     near = float(f"{bound:.{digits}g}")
-    return near if near >= bound else float(f"{bound * (1 + 10.0 ** (1 - digits)):.{digits}g}")
+    return near if near >= bound else float(f"{bound + abs(bound) * 10.0 ** (1 - digits):.{digits}g}")
 
 
 def frame_of(columns: dict[str, list[Any]], backend: str) -> Any:

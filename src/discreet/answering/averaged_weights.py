@@ -31,7 +31,7 @@ _MANY = 1024
 class Together:
     """Several queries in one pass: their sums, flattened, one after the other."""
 
-    queries: tuple[Question, ...]
+    queries: tuple[Any, ...]
 
     def partial(self, batch: Batch) -> IntArray:
         return np.concatenate([np.ravel(query.partial(batch)) for query in self.queries])
@@ -138,8 +138,8 @@ def averaged_weights(questions: Sequence[Question], facts: Facts, *, funds: Fund
     failure = exact.probability(beta=beta)
     if facts.size is None or facts.neighbours.rows > 1 or not facts.neighbours.replace_one:
         raise ParameterError("averaged weights have a bound only if the number of rows is public: replace-one, one row")
-    if not all(query.counting for query in questions):
-        raise ParameterError("averaged weights answer counts, not sums")
+    if not all(query.counting and hasattr(query, "weighted") for query in questions):
+        raise ParameterError("averaged weights answer counts of rows, not sums")
     queries: Any = tuple(questions)
     log_cells = math.log(cells_of(queries, facts.domain))
     rows = max(1, facts.size)

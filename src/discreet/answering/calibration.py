@@ -1,27 +1,34 @@
-"""What a session can buy, and for how much: a noisy answer, a marginal, a threshold, each with just enough noise.
+"""What a session can buy, and for how much: noisy answers, a marginal, a threshold, each with just enough noise.
 
-The promise is A = alpha * size persons (times the largest value, for a sum). Everything here is a function of public
-numbers: the facts, the terms, how many measurements and thresholds there were, what is left in the ledger.
+An analyst names one of two things. A *price*, a part of the budget: a question gets the noise that this buys, and its
+bound follows. Or *alpha*: every answer within A = alpha * size persons (times the largest value, for a sum), and the
+price follows. Everything here is a function of public numbers: the facts, the terms, how many places of the series were
+taken, what is left in the ledger.
 
-Bounds. beta is split in halves. The m-th measurement of the ledger may fail with probability (beta/2) / (m (m+1)); the
-i-th run, a threshold or a workload, exceeds its bound with probability (beta/2) / (i (i+1)). These sum to beta over any
-number of measurements and runs. "No" from the i-th threshold means |truth - guess| < theta + z, so theta = A - z_bound.
+Bounds. Every charge takes places in one series, m = 1, 2, ...; place m may fail with probability
+
+    beta (w(m) - w(m + 1)),   w(m) = 1 / (1 + 3/4 ln m),
+
+which sum to at most beta over any number of them. A number, a quantile or a threshold takes one place, what measures
+several numbers `transcript.SEVERAL`. "No" from a threshold means |truth - guess| < theta + z, so theta = A - z_bound.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.answering.linear_query import linear
-from discreet.answering.measurement import Layers, Measured, SetErrors, noise_bound
-from discreet.core import Books, Caps, Funds, ParameterError, Price, exact
+from discreet.answering.linear_query import constant, linear
+from discreet.answering.measurement import BetaPlace, Measured, interval, noise_bound, own_error
+from discreet.answering.transcript import SEVERAL
+from discreet.answering.workload import Marginals
+from discreet.core import Books, Caps, Exact, Funds, ParameterError, Price, exact
 from discreet.data import Facts
 from discreet.ledger import Ledger
 from discreet.mechanisms import (
@@ -33,13 +40,11 @@ from discreet.mechanisms import (
     Mechanism,
     calibrate,
 )
-from discreet.query import Count, Histogram, Question
+from discreet.query import Count, Equals, Histogram, Missing, Persons, Question
 
 LARGEST_MARGINAL = 2**20
 _GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesis to be wrong by
-# The part of A that a table or a sum may be off by; the rest is room for the hypothesis to improve the numbers. Small
-# counts, and sums over few rows, gain most by it; a single count that is rented is to be cheap, and has no such room.
-_ROOM = 0.7
+_SLOW = 0.75  # how fast the series that splits beta falls
 _PLANNED = 10_000  # questions, if nobody says
 _UNPAYABLE = 10**30
 
@@ -50,32 +55,59 @@ Threshold = AboveThreshold | AboveThresholdLaplace
 class SessionTerms:
     """What an analyst asked for.
 
-    alpha      every answer within this fraction of the persons; None with declared scopes: whatever the plan gives
+    alpha      every answer within this fraction of the persons
+    price      every question for this part of the budget; with neither, declared scopes: whatever the plan gives
     beta       the probability that some bound does not hold
     questions  how many are planned: so many a threshold shall let pass, it is not a limit; None: nobody knows
     scopes     how many different sets of columns will be asked about; None if nobody knows
     """
 
-    NAME: ClassVar[str] = "session-terms/1"
+    NAME: ClassVar[str] = "session-terms/2"
     alpha: Fraction | None
     beta: Fraction
     questions: int | None = None
     scopes: int | None = None
+    price: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JointPurchase:
+    """One charge for the parts of a question.
+
+    parts      what was asked              measured  what is measured for each: the same, or another way to know it
+    wanted     how near each part's numbers will be, in its units: what is known as well need not be bought
+    """
+
+    parts: tuple[Question, ...]
+    measured: tuple[Question, ...]
+    scales: tuple[Fraction, ...]
+    wanted: tuple[float, ...]
+    kind: str
+
+    def of(self, needed: Sequence[Question]) -> Gaussian | Laplace | Marginals:
+        """The release of those parts that are needed."""
+        chosen = [at for at, part in enumerate(self.parts) if part in needed]
+        queries, scales = [self.measured[at] for at in chosen], [self.scales[at] for at in chosen]
+        together = Marginals(queries, scales, self.kind)
+        return together if len(chosen) > 1 else together.parts[0]
 
 
 class Calibration:
     """The goods for one table, one ledger and one analyst's terms."""
 
     def __init__(self, facts: Facts, ledger: Ledger, terms: SessionTerms, *, allowance: str | None = None) -> None:
-        if facts.size is None:
+        if facts.size is None and terms.alpha is not None:
             raise ParameterError(
                 "alpha is a fraction of a public number of persons, which add-remove hides: declare a size near it, "
-                "with Table(size=) or as size = 5000 in the schema"
+                "with Table(size=) or as size = 5000 in the schema; or give a price instead of alpha"
             )
         self.facts, self.ledger, self.terms, self.allowance = facts, ledger, terms, allowance
-        self.size = max(1, facts.size)
+        self.size = max(1, facts.size or 1)
         self.pure = ledger.budget.delta == 0
         self.kind = "laplace" if self.pure else "gaussian"
+        caps = ledger.remaining(allowance=allowance).caps
+        self.cap = caps.pure if self.pure else caps.renyi or 0  # the whole budget, or the allowance's
+        self._priced: dict[Any, list[Fraction]] = {}
 
     @property
     def total(self) -> float | None:
@@ -88,6 +120,20 @@ class Calibration:
         """How many rows there are at the most."""
         return math.inf if self.total is None else self.total
 
+    def public(self, question: Question) -> Any:
+        """The answer that is public, or None: 0 for a sum of zeros; the number of all rows, in one group, where it is
+        known."""
+        domain, shape = self.facts.domain, question.shape(self.facts.domain)
+        if not question.counting:
+            form = linear(question, domain)
+            return np.zeros(shape) if form is not None and not form.weight.any() else None
+        if isinstance(question, Persons):
+            told = question.public(self.facts)
+            return None if told is None else np.full(shape, told)
+        if self.total is None or math.prod(shape) > 1 or not constant(question, domain):
+            return None
+        return np.full(shape, self.size)
+
     # How near an answer must be.
 
     @property
@@ -95,10 +141,8 @@ class Calibration:
         """A in persons: what thresholds are asked in, whatever a question's unit is."""
         return (self.terms.alpha or Fraction(0)) * self.size
 
-    def wanted(self, question: Question) -> float:
-        """A in the question's units; infinite if no alpha was asked for."""
-        if self.terms.alpha is None:
-            return math.inf
+    def near(self, question: Question) -> float:
+        """A in the question's units, of a session with alpha."""
         try:
             return float(self.window * self.worth(question) * question.unit(self.facts))
         except OverflowError:
@@ -110,47 +154,105 @@ class Calibration:
             return 1
         return max(1, question.sensitivity(self.facts).linf // self.facts.neighbours.rows)
 
-    def failure(self, order: int) -> float:
-        """With what probability the measurement of this number may be further off than its bound."""
-        return float(self.terms.beta / 2 / (order * (order + 1)))
+    def failure(self, order: int, taken: int = 1) -> float:
+        """With what probability a charge with these places may be further off than its bounds."""
+        first, last = (1 / (1 + _SLOW * math.log(place)) for place in (order, order + taken))
+        return float(self.terms.beta) * (first - last) * (1 - 2**-40)  # less than the rounding of floats
 
-    def run_failure(self, number: int) -> Fraction:
-        """The same for a threshold or a workload."""
-        return self.terms.beta / 2 / (number * (number + 1))
+    def may_fail(self, place: BetaPlace) -> float:
+        """The same for one part of a charge."""
+        return self.failure(place.order, place.taken) * float(place.share)
 
     # The goods.
 
+    def purchase(self, parts: Sequence[Question], order: int, weights: Sequence[Exact] | None = None) -> JointPurchase:
+        """All parts of a question in one charge: for the session's price, or each as near as its alpha wants.
+
+        weights  how accurate the parts shall be relative to each other, in contributions of a row; evenly without
+        """
+        asked = tuple(parts)
+        measured = tuple(map(self.counted, asked))
+        many = len(asked) > 1 or any(query.groups for query in measured)
+        place = BetaPlace(order, SEVERAL if many else 1, Fraction(1, len(asked)))
+        if self.terms.price is not None:
+            scales = self._scales_for_price(measured, weights)
+            errors = (self._error(*each, place) for each in zip(measured, map(float, scales), strict=True))
+            units = (float(query.unit(self.facts)) for query in asked)
+            wanted = tuple(error + unit / 2 for error, unit in zip(errors, units, strict=True))
+        elif self.terms.alpha is not None:
+            wanted = tuple(map(self.near, asked))
+            scales = [self._scale_for(*each, place) for each in zip(measured, wanted, strict=True)]
+        else:
+            raise ParameterError("the declared scopes are used up; a session with alpha= or price= answers more")
+        return JointPurchase(asked, measured, tuple(scales), wanted, self.kind)
+
     def alone(self, question: Question, order: int) -> Gaussian | Laplace:
-        """The question itself, with as much noise as its bound allows."""
-        if self.terms.alpha is None:
-            raise ParameterError("the declared scopes are used up; a session with alpha= answers more questions")
-        log_sets, unit = math.log(math.prod(question.shape(self.facts.domain))), question.unit(self.facts)
-        failure = self.failure(order) / (2 if question.groups else 1)
-        room = _ROOM if question.groups or not question.counting else 1.0
-        reach = room * self.wanted(question) / float(unit) - 0.5
+        """One question by itself."""
+        return self.purchase([question], order).of([question])  # type: ignore[return-value]  # of one part
 
-        def error(scale: float) -> float:
-            return noise_bound(self.kind, scale, copies=1, log_sets=log_sets, failure=failure)
+    def counted(self, question: Question) -> Question:
+        """What is measured for a question: of two groups that make up all rows, whose number is public, the first."""
+        if self.total is None or not question.marginal or question.shape(self.facts.domain) != (2,):
+            return question
+        (name,) = question.groups
+        if name not in self.facts.domain:
+            return question
+        label = self.facts.domain.column(name).labels()[0]
+        return Count(Missing(name) if label is None else Equals(name, label))
 
-        return self.noisy(question, _largest(error, reach) * unit)
+    def _error(self, question: Question, scale: float, place: BetaPlace) -> float:
+        """How far off the numbers of a question are that is measured with this noise, at the most."""
+        numbers, unit = math.prod(question.shape(self.facts.domain)), float(question.unit(self.facts))
+        failure, levelled = self.may_fail(place), self.total is not None
+        return own_error(question, self.kind, scale, unit, numbers, failure=failure, levelled=levelled)
 
-    def marginal(self, question: Question, order: int) -> Gaussian | Laplace | None:
-        """The marginal over the question's scope, with as much noise as the question's bound allows."""
-        form = linear(question, self.facts.domain)
+    def _scale_for(self, question: Question, wanted: float, place: BetaPlace) -> Fraction:
+        """The most noise with which a question's numbers are as near as wanted."""
+        reach = wanted - float(question.unit(self.facts)) / 2
+        return _largest(lambda scale: self._error(question, scale, place), reach)
+
+    def _scales_for_price(self, queries: Sequence[Question], weights: Sequence[Exact] | None) -> list[Fraction]:
+        """The noise of each query with which all of them together cost the session's price."""
+        sure = [Fraction(1)] * len(queries) if weights is None else [exact.positive(weight=each) for each in weights]
+        units = [query.unit(self.facts) for query in queries]
+        moved = [query.sensitivity(self.facts) for query in queries]
+        key = (tuple(moved), tuple(units), tuple(sure))
+        if key not in self._priced:
+            worth = map(self.worth, queries)
+            ratios = [Fraction(one) * unit / each for one, unit, each in zip(worth, units, sure, strict=True)]
+            made = self.for_price(lambda noise: Marginals(queries, [noise * ratio for ratio in ratios], self.kind))
+            self._priced[key] = list(made.scales)
+        return self._priced[key]
+
+    def for_price(self, make: Callable[[Fraction], Mechanism]) -> Any:
+        """The mechanism with the least noise that costs no more than one question's price; make: from its noise."""
+        return calibrate(make, funds=self._at_most(self.question_price), facts=self.facts)
+
+    @property
+    def question_price(self) -> int:
+        """What one question may cost, in nano-units of the first book, if the session has a price."""
+        return math.floor((self.terms.price or 0) * self.cap)
+
+    def marginal(self, question: Question, order: int, wanted: float) -> Gaussian | Laplace | None:
+        """The marginal over the question's scope, if there is one: with as much noise as the question's bound allows;
+        in a session with a price for that price, if the question is then as near as wanted."""
+        form, place = linear(question, self.facts.domain), BetaPlace(order, SEVERAL)
         if form is None or not form.scope or form.cells > LARGEST_MARGINAL:
             return None
-        whole, failure = Histogram(form.scope), self.failure(order) / 2
-        reach = _ROOM * self.wanted(question) - 0.5 * float(question.unit(self.facts))
-        layers = Layers.of(form, total_known=self.total is not None)
+        whole, failure = Histogram(form.scope), self.may_fail(place)
+        reach = wanted - 0.5 * float(question.unit(self.facts))
         nothing = np.zeros(whole.shape(self.facts.domain))
 
         def error(scale: float) -> float:
             """Of reading the question off this marginal with noise of this scale."""
             noisy = Measured(whole, self.kind, scale, 1.0, nothing)
-            sets = SetErrors(noisy, cells=form.cells, columns=len(form.scope), failure=failure)
-            return float(np.max(layers.errors(sets)))
+            ends = interval(noisy, question, self.facts.domain, failure=failure, total=self.total)
+            return math.inf if ends is None else float(np.max(ends[1] - ends[0])) / 2
 
-        return self.noisy(whole, _largest(error, reach))
+        if self.terms.price is None:
+            return self.noisy(whole, _largest(error, reach))
+        (scale,) = self._scales_for_price([whole], None)
+        return self.noisy(whole, scale) if error(float(scale)) <= reach else None
 
     def share(self, question: Question, parts: int) -> Gaussian | Laplace:
         """The marginal over the question's scope for one of so many equal parts of what is left."""
@@ -163,7 +265,7 @@ class Calibration:
 
     def threshold(self, number: int) -> AboveThreshold:
         """The noise that leaves a part of A for the hypothesis, and lets as many questions pass as are planned."""
-        first = -math.log(float(self.run_failure(number)))
+        first = -math.log(self.failure(number))
         idle = math.log(max(2, self.terms.questions or _PLANNED))
         window, share = float(self.window * (1 - _GAP)), math.sqrt(first) / (math.sqrt(first) + math.sqrt(2 * idle))
         scales = (Fraction(max(each, 1e-6)) for each in (window * share / first, window * (1 - share) / idle))
@@ -174,7 +276,7 @@ class Calibration:
         """The threshold to ask for: "no" then means nearer than A. Only one-sided thresholds are opened here."""
         if not isinstance(conversation, AboveThreshold):
             return Fraction(0)
-        return self.window - conversation.z_bound(self.run_failure(number))
+        return self.window - conversation.z_bound(Fraction(self.failure(number)))
 
     def noisy(self, question: Question, scale: Fraction) -> Gaussian | Laplace:
         return Laplace(question, scale) if self.pure else Gaussian(question, scale)
@@ -206,6 +308,17 @@ class Calibration:
     def admits(self, mechanism: Mechanism | Conversation) -> bool:
         return self.ledger.admits(mechanism, facts=self.facts, allowance=self.allowance)
 
+    def would_fit(self, mechanism: Mechanism) -> str:
+        """What would make the question fit for which this mechanism is too dear: a price, or a coarser alpha."""
+        left = self.left()
+        if not left or self.terms.scopes is not None:
+            return ""
+        if self.terms.alpha is None:
+            return f' A session with price="{exact.percent(Fraction(left, self.cap)).replace(" ", "")}" could ask it.'
+        times = self.price(mechanism) / left
+        alpha = float(self.terms.alpha) * (times if self.pure else math.sqrt(times)) * 1.01
+        return f" With alpha={math.ceil(alpha * 10**4) / 10**4:g} this question would fit." if alpha < 1 else ""
+
     def alpha_for(self, cap: int, order: int) -> float:
         """The least alpha for which a count costs no more than this."""
         least = calibrate(lambda noise: self.noisy(Count(), noise), funds=self._at_most(cap), facts=self.facts)
@@ -215,8 +328,7 @@ class Calibration:
 
     def require_one_count(self) -> None:
         """Refuse an alpha for which the whole budget would not pay for a single count, with one for which it would."""
-        caps = self.ledger.spent().caps
-        least_alpha = self.alpha_for(caps.pure if self.pure else caps.renyi or 0, 1)
+        least_alpha = self.alpha_for(self.cap, 1)
         if float(self.terms.alpha or 0) * 1.01 >= least_alpha:
             return
         would = f"alpha={least_alpha:g} would" if least_alpha < 1 else "no alpha would, for so few persons"

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.answering.chosen_tables import ChosenTables
 from discreet.answering.measurement import Measured
 from discreet.answering.transcript import Transcript, additive_parts
 from discreet.core import ATTO, NANO, ORDERS, Guarantee, ParameterError, Unproven, exact, revive
@@ -245,9 +246,11 @@ class Disclosures:
             alike, mechanism = body["facts_hash"] == here, body["mechanism"]
             known = alike and mechanism.get("name") in self.catalogue
             self._rate += rate_of(revive(mechanism, self.catalogue).guarantee(self.facts)) if known else math.inf
-            # What a charge tells is counted if it is a threshold of this session's kind, or a measurement.
-            threshold = body["mode"] == "conversation"
-            if not alike or not (body["seq"] in self.transcript.thresholds if threshold else additive_parts(mechanism)):
+            # What a charge tells is counted if it is a threshold of this session's kind, or a measurement. Which tables
+            # were chosen is told, too, and is not in the numbers.
+            threshold, chosen = body["mode"] == "conversation", mechanism.get("name") == ChosenTables.NAME
+            measures = not chosen and additive_parts(mechanism)
+            if not alike or not (body["seq"] in self.transcript.thresholds if threshold else measures):
                 self._nats = math.inf
         for measured in self.transcript.measured[self._measured :]:
             self._nats += length_of(measured, float(self.facts.size or 1))

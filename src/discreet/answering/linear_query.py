@@ -18,21 +18,27 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.core import ParameterError, canonical, digest, record
-from discreet.data import Batch, Domain, Floats, Number
+from discreet.data import Batch, Domain
 from discreet.hypothesis import Linear, Scope
-from discreet.query import EVERYTHING, Count, Question
+from discreet.query import EVERYTHING, Count, Persons, Question
 
 MAX_CELLS = 2**22
 """Cells of a scope that are listed; a query about more can only be answered from the rows."""
 
 MAX_WORK = 2**26
 """Cells times comparisons of a condition that are looked at to list a query; the same holds for more."""
+
+
+MAX_GROUPS_WORK = 2**18
+"""Groups times cells up to which what is known about each group alone is looked up."""
 
 
 def scope_of(query: Question, domain: Domain) -> Scope:
@@ -43,9 +49,11 @@ def scope_of(query: Question, domain: Domain) -> Scope:
 
 def linear(query: Question, domain: Domain) -> Linear | None:
     """The query's form over the columns that matter; None if what it mentions has more cells than are listed."""
+    if isinstance(query, Persons):  # a person's rows are not added up
+        return None
     columns = [domain.column(name) for name in scope_of(query, domain)]
     cells = math.prod(column.size for column in columns)
-    if not all(column.listed for column in columns) or cells > MAX_CELLS or cells * query.where.atoms > MAX_WORK:
+    if not all(column.listed for column in columns) or cells > MAX_CELLS or cells * query.atoms > MAX_WORK:
         return None
     return (_small if cells <= 2**12 else _large)(query, domain)
 
@@ -58,36 +66,29 @@ def require_linear(query: Question, domain: Domain) -> Linear:
     return form
 
 
-def _form(query: Question, domain: Domain) -> Linear:
+def _form(query: Any, domain: Domain) -> Linear:
     scope, outputs = list(scope_of(query, domain)), query.shape(domain)
     shape = [domain.column(name).size for name in scope]
     batch = all_cells(tuple(scope), domain)
-    inside, place, weight = query.where.mask(batch), np.zeros(batch.rows, dtype=np.int64), np.ones(batch.rows)
-    for name, size in zip(query.groups, outputs, strict=True):
-        place = place * size + batch[name]
-    if not query.counting:
-        column = domain.column(query.column)
-        if not column.bounded:
-            raise ParameterError(f"column {query.column!r} is declared {column!r}: it has no bounded sum")
-        weight = values_of(column)[batch[query.column]]
-    tables: list[npt.NDArray[Any]] = [np.where(inside, place, -1), np.where(inside, weight, 0.0)]
-    tables = [table.reshape(shape) for table in tables]
-    for axis in reversed(range(len(scope))):  # columns that do not matter are left out
+    inside, place, weight = query.rows(domain).mask(batch), query.places(batch), query.weights(batch)
+    place, weight = np.where(inside, place, -1), np.where(inside, weight, 0.0)
+    return _reduced(Linear(tuple(scope), tuple(shape), outputs, place, weight))
+
+
+def _reduced(form: Linear) -> Linear:
+    """The same form without the columns that do not matter."""
+    scope, shape = list(form.scope), list(form.shape)
+    tables: list[npt.NDArray[Any]] = [table.reshape(shape) for table in (form.place, form.weight)]
+    for axis in reversed(range(len(scope))):
         first = [np.take(table, [0], axis=axis) for table in tables]
         if all((table == one).all() for table, one in zip(tables, first, strict=True)):
             tables = [np.take(one, 0, axis=axis) for one in first]
             del scope[axis], shape[axis]
-    return Linear(tuple(scope), tuple(shape), outputs, tables[0].ravel(), tables[1].ravel())
+    return Linear(tuple(scope), tuple(shape), form.outputs, tables[0].ravel(), tables[1].ravel())
 
 
 _small = functools.lru_cache(maxsize=4096)(_form)
 _large = functools.lru_cache(maxsize=16)(_form)
-
-
-@functools.lru_cache(maxsize=16)
-def values_of(column: Number) -> Floats:
-    """The values of a grid as floats, each the nearest one; a missing value is worth 0."""
-    return np.array([value or 0.0 for value in column.labels()], dtype=np.float64)
 
 
 def all_cells(scope: Scope, domain: Domain) -> Batch:
@@ -103,11 +104,26 @@ def meaning(query: Question, domain: Domain) -> str:
     form = linear(query, domain)
     if form is None:
         return f"text:{digest(record(query))}"
-    unit = "" if query.counting else query.column
-    hashed = hashlib.sha256(canonical({"groups": list(query.groups), "scope": list(form.scope), "unit": unit}).encode())
+    return _hashed(form, query.groups, "" if query.counting else getattr(query, "column", "value"))
+
+
+def _hashed(form: Linear, groups: Sequence[str] = (), unit: str = "") -> str:
+    hashed = hashlib.sha256(canonical({"groups": list(groups), "scope": list(form.scope), "unit": unit}).encode())
     hashed.update(form.place.astype(np.int64).tobytes())
     hashed.update(form.weight.tobytes())
     return f"cells:{hashed.hexdigest()}"
+
+
+@functools.lru_cache(maxsize=4096)
+def group_meanings(query: Question, domain: Domain) -> tuple[str, ...]:
+    """For each number of a grouped count the meaning of the count of that group alone; none where there are many."""
+    form = linear(query, domain)
+    numbers = math.prod(query.shape(domain))
+    if form is None or not query.counting or not query.groups or numbers * form.cells > MAX_GROUPS_WORK:
+        return ()
+    masks = (form.place == number for number in range(numbers))
+    alone = (replace(form, outputs=(), place=np.where(mask, 0, -1), weight=mask.astype(np.float64)) for mask in masks)
+    return tuple(_hashed(_reduced(one)) for one in alone)
 
 
 def constant(query: Question, domain: Domain) -> bool | None:

@@ -1,6 +1,8 @@
 """A noisy answer that was released, and what it proves about other answers.
 
-    value = truth + independent noise on every number; Gaussian or Laplace, on the integers, of the stated scale.
+    value = truth + independent noise on every number; Gaussian or Laplace, on the integers, of the stated scale; or
+    noise of which every weighted sum has E exp(l X) <= exp(l^2 s^2 / 2), s^2 = scale^2 times the sum of the squared
+    weights (`residual_marginals.py`): what the theorem below uses of Gaussian noise.
 
 With probability 1 - failure the following holds *at once for every question* about columns of the measurement's scope,
 however the questions were chosen, also by an analyst who knows the rows and so the noise. That is needed because
@@ -30,7 +32,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -38,11 +41,28 @@ import numpy as np
 from discreet.answering.linear_query import linear, meaning, scope_of
 from discreet.data import Codes, Domain, Facts, Floats, IntArray, Mask
 from discreet.hypothesis import Linear
-from discreet.mechanisms import NOISES, Gaussian, Laplace
+from discreet.mechanisms import LAWS, Gaussian, Laplace
 from discreet.query import Question, is_question
 
+SETS = 1 / 32  # the part of a histogram's failure that is kept for sums of its numbers
+_NORMAL = 1e-12  # below such a probability the normal tail is not taken: its remainder would count
 _FEW = 512  # layers of a sum, each by itself; of more, neighbours are bounded together
 _GROWTH = 1.01  # the largest number of cells in such a block over the smallest
+
+
+@dataclass(frozen=True, slots=True)
+class BetaPlace:
+    """Where a charge stands in the series that splits beta, and which share of its failure one of its parts has.
+
+    order  the first of its places: 1 for the first charge in the ledger     taken  how many places it has
+    """
+
+    order: int = 1
+    taken: int = 1
+    share: Fraction = Fraction(1)
+
+
+FIRST = BetaPlace()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +71,7 @@ class Measured:
 
     value    in the query's units, of the shape of the answer
     scale    of the noise, in the query's units           unit    what one integer of the query is worth
-    entry    of its charge in the ledger                   order   1 for the first measurement in the ledger, then 2 ...
+    entry    of its charge in the ledger                   place   which part of the session's beta is its own
     """
 
     query: Question
@@ -60,20 +80,22 @@ class Measured:
     unit: float
     value: Floats
     entry: int = 0
-    order: int = 1
+    place: BetaPlace = FIRST
 
     @staticmethod
-    def of(noisy: Gaussian | Laplace, value: Any, facts: Facts, *, entry: int = 0, order: int = 1) -> Measured:
+    def of(
+        noisy: Gaussian | Laplace, value: Any, facts: Facts, *, entry: int = 0, place: BetaPlace = FIRST
+    ) -> Measured:
         """What a mechanism has released about a count, a sum or a histogram, with what is public about its noise."""
         query: Any = noisy.query
         kind = "gaussian" if noisy.NAME == Gaussian.NAME else "laplace"
         numbers = np.asarray(value, dtype=np.float64)
-        return Measured(query, kind, float(noisy.scale), float(query.unit(facts)), numbers, entry, order)
+        return Measured(query, kind, float(noisy.scale), float(query.unit(facts)), numbers, entry, place)
 
     @property
     def variance(self) -> float:
         """Of the noise on each number."""
-        return NOISES[self.kind](self.scale).variance()
+        return LAWS[self.kind](self.scale).variance()
 
     @property
     def marginal(self) -> bool:
@@ -82,6 +104,12 @@ class Measured:
 
     def form(self, domain: Domain) -> Linear | None:
         return linear(self.query, domain)
+
+    def levelled(self, total: float | None) -> Measured:
+        """The same with a sum that is the public number of rows, if that helps: docs/proofs/answering.md."""
+        if total is None or not projects(self.query, self.kind, self.scale, self.value.size):
+            return self
+        return replace(self, value=self.value - (self.value.sum() - total) / self.value.size)
 
     def table(self, domain: Domain) -> Floats:
         """A marginal with its axes in the domain's order, as scopes have them."""
@@ -94,32 +122,82 @@ class Measured:
         return np.asarray(self.table(domain).sum(axis=tuple(dropped)))
 
 
+def projects(query: Question, kind: str, scale: float, numbers: int) -> bool:
+    """Whether the cells of a marginal with this noise are moved so that they add up to the public number of rows: the
+    theorem on levelled noise is about Gaussian noise that is not small beside the number of cells."""
+    return query.marginal and kind == "gaussian" and numbers >= 2 and scale * scale >= 2 * numbers
+
+
+def own_error(
+    query: Question, kind: str, scale: float, unit: float, numbers: int, *, failure: float, levelled: bool
+) -> float:
+    """With probability 1 - failure (of a histogram: with the part of it that is not kept for sets) none of a
+    measurement's own numbers is further off than this, in the query's units; levelled: the number of rows is public."""
+    own = failure * (1 - SETS) if query.groups else failure
+    plain = noise_bound(kind, scale / unit, copies=1, log_sets=math.log(numbers), failure=own) * unit
+    if not levelled or not projects(query, kind, scale, numbers):
+        return plain
+    return levelled_bound(scale, numbers, own)
+
+
+def levelled_bound(scale: float, cells: int, failure: float) -> float:
+    """With probability 1 - failure none of K = cells noises, less the mean of all, exceeds this in absolute value.
+
+    Theorem.   X_1, ..., X_K discrete Gaussian of scale s, s^2 >= 2 K: P[X_1 - mean >= t] is at most
+               (1 + 1e-12) P[N(0, s^2 (1 - 1/K)) >= t - 1/K] + 1e-15, and at most exp(-t^2 / (2 s^2 (1 - 1/K))).
+    Proof.     docs/proofs/answering.md.
+    """
+    from scipy.special import ndtri
+
+    each, deviation = failure / (2 * cells), scale * math.sqrt(1 - 1 / cells)
+    chernoff = deviation * math.sqrt(2 * math.log(1 / each))
+    if each < _NORMAL:
+        return chernoff
+    return min(chernoff, 1 / cells - deviation * float(ndtri((each - 1e-15) * (1 - 1e-11))))
+
+
 def interval(
     measured: Measured, question: Question, domain: Domain, *, failure: float, total: float | None
 ) -> tuple[Floats, Floats] | None:
     """Where every number of a question's answer lies with probability 1 - failure of this measurement, in the
     question's units; None if the measurement says nothing about it.
 
-    total  the number of rows, if it is public. Half of a histogram's failure is for its own numbers, half for sets.
+    total  the number of rows, if it is public. Of a histogram's failure a part is for its own numbers, the rest for
+           sets.
     """
-    own = failure / 2 if measured.query.groups else failure
-    ends, form = [], linear(question, domain)
+    ends, form, level = [], linear(question, domain), measured.levelled(total)
+    numbers, sets = measured.value.size, failure * SETS
+    own = own_error(
+        *(measured.query, measured.kind, measured.scale, measured.unit, numbers),
+        failure=failure,
+        levelled=level is not measured,
+    )
     if meaning(measured.query, domain) == meaning(question, domain):
-        steps, logs = measured.scale / measured.unit, math.log(measured.value.size)
-        error = noise_bound(measured.kind, steps, copies=1, log_sets=logs, failure=own) * measured.unit
-        ends.append((measured.value - error, measured.value + error))
-    if measured.marginal and form is not None and set(form.scope) <= set(scope_of(measured.query, domain)):
-        value, errors = read_off(measured, form, domain, failure=failure / 2, total=total)
+        ends.append((level.value - own, level.value + own))
+    elif measured.marginal and form is not None and set(form.scope) <= set(scope_of(measured.query, domain)):
+        value, errors = read_off(measured, form, domain, failure=sets, total=total)
+        if form.cells == numbers:  # a cell of the marginal itself is known as well as that
+            errors = np.where(_single(form), np.minimum(errors, own), errors)
         ends.append((value - errors, value + errors))
-    elif not ends and form is not None and (cells := group_cells(measured, form, domain)) is not None:
+    elif form is not None and (cells := group_cells(measured, form, domain)) is not None:
         # The theorem for the groups themselves as cells, none of them summed over others: s = 0 columns to leave out.
-        sets = SetErrors(measured, cells=measured.value.size, columns=0, failure=failure / 2)
-        count, width = measured.value.ravel()[cells].sum(), sets.of(np.array([len(cells)]))[0]
+        of_sets = SetErrors(measured, cells=numbers, columns=0, failure=sets)
+        count, width = measured.value.ravel()[cells].sum(), of_sets.of(np.array([len(cells)]))[0]
+        width = min(width, own) if len(cells) == 1 else width
         ends.append((np.array(count - width), np.array(count + width)))
     if not ends:
         return None
     low, high = (np.stack(side) for side in zip(*ends, strict=True))
     return low.max(axis=0), high.min(axis=0)
+
+
+def _single(form: Linear) -> Mask:
+    """Which numbers of a question are one cell each, counted once."""
+    inside = form.place >= 0
+    numbers = math.prod(form.outputs)
+    cells = np.bincount(form.place[inside], minlength=numbers)
+    weights = np.bincount(form.place[inside], weights=form.weight[inside], minlength=numbers)
+    return np.asarray((cells == 1) & (weights == 1)).reshape(form.outputs)
 
 
 def group_cells(measured: Measured, form: Linear, domain: Domain) -> IntArray | None:
@@ -153,9 +231,11 @@ def read_off(
 
     The module's theorem: the errors hold for all questions at once.
     """
-    table, columns = measured.sum_over(form.scope, domain), len(scope_of(measured.query, domain))
+    level = measured.levelled(total)
+    table, columns = level.sum_over(form.scope, domain), len(scope_of(measured.query, domain))
     layers = Layers.of(form, total_known=total is not None)
-    errors = layers.errors(SetErrors(measured, cells=form.cells, columns=columns, failure=failure))
+    levelled = level is not measured
+    errors = layers.errors(SetErrors(measured, cells=form.cells, columns=columns, failure=failure, levelled=levelled))
     numbers = form.of(table)
     if total is not None and layers.others.any():
         numbers = np.where(layers.others, total - (table.sum() - numbers), numbers)
@@ -231,12 +311,14 @@ class SetErrors:
     """t(T, c) of the module's theorem for a part T of the columns.
 
     cells  of T          columns  of the measurement
+    levelled  the measured cells were moved so that they add up to the public number of rows
     """
 
     measured: Measured
     cells: int
     columns: int
     failure: float
+    levelled: bool = False
 
     def of(self, counts: IntArray, most: IntArray | None = None) -> Floats:
         """At least the errors of all sets whose number of cells, never 0, is from counts to most: of t(T, c) the number
@@ -248,8 +330,10 @@ class SetErrors:
         usual = np.clip(self.cells // 2, counts, most)
         logs = gammaln(self.cells + 1) - gammaln(usual + 1) - gammaln(self.cells - usual + 1)
         logs = logs + np.log(most * (most + 1.0)) + self.columns * math.log(2)
-        noise = NOISES[self.measured.kind](self.measured.scale)
-        return noise.sum_reach(math.log(2 / self.failure) + logs, copies * most)
+        noise = LAWS[self.measured.kind](self.measured.scale)
+        # Levelled, c of C cells leave (1 - c/C) of the variance: the most of c (1 - c/C) is at c = C/2.
+        added = usual * (1 - usual / self.cells) if self.levelled else most
+        return noise.sum_reach(math.log(2 / self.failure) + logs, copies * added)
 
 
 def noise_bound(kind: str, scale: float, *, copies: float, log_sets: float, failure: float) -> float:
@@ -257,4 +341,4 @@ def noise_bound(kind: str, scale: float, *, copies: float, log_sets: float, fail
 
     scale is in integers of the query; so is the result.
     """
-    return NOISES[kind](scale).quantile(failure, copies=copies, log_sets=log_sets)
+    return LAWS[kind](scale).quantile(failure, copies=copies, log_sets=log_sets)

@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.answering.answer import NO_FORECAST, Answer
+from discreet.answering.answer import Answer
 from discreet.answering.linear_query import constant, linear, meaning
 from discreet.answering.multiplicative_weights_parameters import Classic, least_alpha, posed, remade
 from discreet.answering.transcript import SessionRequest, Transcript
-from discreet.core import ConversationOver, ParameterError, Price, Rng, exact, record
+from discreet.core import ConversationOver, Exact, ParameterError, Price, Rng, exact, record
 from discreet.data import Dataset, Facts
 from discreet.hypothesis import MAX_DENSE, Dense, Linear
 from discreet.ledger import Ledger
-from discreet.mechanisms import IsFar
+from discreet.mechanisms import Conversation, IsFar, Mechanism
 from discreet.query import Count, Question
 from discreet.release import Open, converse, release, reopen
 
@@ -113,7 +113,7 @@ class ClassicAnswers:
         known = self.remembered([query])
         return self.run(query) if known is None else known[0]
 
-    def remembered(self, queries: Sequence[Question]) -> list[Answer] | None:
+    def remembered(self, queries: Sequence[Question], weights: object = None) -> list[Answer] | None:
         """The answers, if all of these were answered before, or are public; writes nothing and waits for nobody."""
         self._catch_up()
         known, domain = [], self.facts.domain
@@ -129,12 +129,18 @@ class ClassicAnswers:
                 return None
         return known
 
-    def require(self, queries: Sequence[Question]) -> None:
-        """Nothing to check: a count is one step."""
+    def answer_parts(self, queries: Sequence[Question], weights: Sequence[Exact] | None = None) -> list[Answer]:
+        """The answers to the parts of a question; the first has the price of them all."""
+        found = [self.answer(query) for query in queries]
+        told = [replace(one, errors=np.full(np.shape(one.value), one.error_bound), price=0) for one in found]
+        return [replace(told[0], price=sum(one.price for one in found)), *told[1:]]
 
-    def price(self, queries: Sequence[Question]) -> int:
-        """Not known: it depends on what the thresholds will say."""
-        raise ParameterError(NO_FORECAST)
+    def bill(self, queries: Sequence[Question], weights: object = None) -> list[Mechanism | Conversation]:
+        """At most a threshold, unless one is open, and a noisy count, for each that is not known."""
+        if self.remembered(queries) is not None:
+            return []
+        opened = [] if self.transcript.open_run is not None else [self.program.threshold]
+        return [*opened, self.program.measurement(Count())] * len(queries)
 
     def hypothesis(self) -> Dense | None:
         """The distribution to draw synthetic rows from; None before the first update."""

@@ -28,31 +28,73 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, get_args
 
 import numpy as np
 
 from discreet.answering.answer import Answer
 from discreet.answering.averaged_weights import AveragedWeights
+from discreet.answering.chosen_tables import ChosenPart, ChosenTables
 from discreet.answering.linear_query import scope_of
-from discreet.answering.measurement import Measured
+from discreet.answering.measurement import BetaPlace, Measured
+from discreet.answering.residual_marginals import ResidualMarginals, ResidualPart
 from discreet.answering.workload import Marginals
 from discreet.core import Json, LedgerCorrupt, ParameterError, canonical, digest, record, revive
 from discreet.data import Facts
 from discreet.hypothesis import Scope
 from discreet.ledger import Body, Ledger, answer_text, charging, decode, encode
-from discreet.mechanisms import AboveThreshold, AboveThresholdLaplace, Gaussian, Laplace, RankQuantile
-from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Question, Sum, is_question
+from discreet.mechanisms import (
+    AboveThreshold,
+    AboveThresholdLaplace,
+    Gaussian,
+    GroupQuantiles,
+    Laplace,
+    RankQuantile,
+    StableGaussian,
+)
+from discreet.query import (
+    Among,
+    And,
+    Between,
+    Bins,
+    Cases,
+    Choose,
+    Equals,
+    Fixed,
+    Missing,
+    Not,
+    Of,
+    Or,
+    Plus,
+    Power,
+    Question,
+    Times,
+    is_question,
+)
 
 _READ: dict[str, type] = {
     kind.NAME: kind
     for kind in (
         *(AboveThreshold, AboveThresholdLaplace, AveragedWeights, Gaussian, Laplace, Marginals, RankQuantile),
-        *(Count, Histogram, Sum, Among, And, Between, Equals, Missing, Not, Or),
+        *(ChosenTables, ResidualMarginals),
+        GroupQuantiles,
+        *get_args(Question),
+        *(Among, And, Between, Equals, Missing, Not, Or),
+        *(Bins, Cases, Choose, Fixed, Of, Plus, Power, Times),
     )
 }
+_QUESTIONS = {kind.NAME for kind in get_args(Question)}
 _REQUEST = "session:"
-_COUNTS = ("charged", "runs", "tops", "guesses", "saved", "heard")
+_WORKLOADS = (Marginals.NAME, ResidualMarginals.NAME, AveragedWeights.NAME)
+
+Additive = Gaussian | Laplace | ResidualPart | ChosenPart
+"""What a charge measures, one number or table of it."""
+
+_COUNTS = ("places", "runs", "tops", "guesses", "saved", "heard")
+
+SEVERAL = 8
+"""Places of the series that splits beta which a charge takes that measures several numbers: they share its failure."""
 
 STORE_EVERY = 1000
 """Entries between two stored transcripts."""
@@ -90,11 +132,11 @@ class SessionRequest:
 
 @dataclass(frozen=True, slots=True)
 class PendingPart:
-    """One query of a charge that has no stored answer yet: with its noise, its number among the measurements, and
-    whether what it measures holds for the session's rows and declaration."""
+    """One query of a charge that has no stored answer yet: with its noise, its place in the series that splits beta,
+    and whether what it measures holds for the session's rows and declaration."""
 
-    noisy: Gaussian | Laplace
-    order: int
+    noisy: Additive
+    place: BetaPlace
     holds: bool
 
 
@@ -113,11 +155,12 @@ class Transcript:
 
     What is counted whatever the rows and the declaration were, so that failures add up to one beta:
 
-    charged     how many numbers or tables were measured
-    runs        how many thresholds were opened; with `carries`, and workloads answered
+    places      how many places of the series that splits beta are taken: one by a number, a quantile or a threshold,
+                `SEVERAL` by what measures several numbers, and as many again by a workload for its own readings
+    runs        how many thresholds were opened
     tops        how many thresholds have fired; `thresholds` are the entries of all of them
     guesses     how many answers of this manner came from the hypothesis
-    numbers     the number of each quantile among the measurements, and of each workload among the runs, by entry
+    numbers     the place of each quantile, and that of each workload's readings, by entry
     """
 
     def __init__(
@@ -133,7 +176,7 @@ class Transcript:
         self.measured: list[Measured] = []
         self.answers: list[Answer] = []
         self.rented: dict[Scope, int] = defaultdict(int)
-        self.charged = self.saved = self.heard = self.runs = self.tops = self.guesses = 0
+        self.places = self.saved = self.heard = self.runs = self.tops = self.guesses = 0
         self.open_run: Run | None = None
         self.thresholds: set[int] = set()
         self.unsaid: set[int] = set()
@@ -160,7 +203,7 @@ class Transcript:
                     parts = self._pending.pop(body["charge"], [])
                     for part, (one, value) in enumerate(zip(parts, _values(body) if parts else (), strict=True)):
                         if one.holds:
-                            self._learn(one.noisy, value, entry=body["charge"], order=one.order, part=part)
+                            self._learn(one.noisy, value, entry=body["charge"], place=one.place, part=part)
                 case "burn" | "top" | "close":
                     self._pending.pop(body["charge"], None)
                     self.unsaid.discard(body["charge"])
@@ -187,7 +230,7 @@ class Transcript:
 
     def say(
         self,
-        question: Question | RankQuantile,
+        question: Question | RankQuantile | GroupQuantiles,
         meaning: str,
         beta: Fraction,
         answer: Answer,
@@ -200,7 +243,7 @@ class Transcript:
 
     def say_all(
         self,
-        answers: Iterable[tuple[Question | RankQuantile, str, Answer]],
+        answers: Iterable[tuple[Question | RankQuantile | GroupQuantiles, str, Answer]],
         beta: Fraction,
         *,
         made_from: int | None = None,
@@ -208,7 +251,9 @@ class Transcript:
         """Record many answers in one durable write."""
         sayings = []
         for question, meaning, one in answers:
-            text = encode((str(beta), one.value, float(one.error_bound), one.source, one.price, one.missed))
+            even = one.errors is None or bool(np.all(one.errors == one.error_bound))
+            apart = () if even else (np.asarray(one.errors, dtype=np.float64),)
+            text = encode((str(beta), one.value, float(one.error_bound), one.source, one.price, one.missed, *apart))
             sayings.append(charging.Saying(self._hash, record(question), meaning, self.manner, text, made_from))
         keep = {}
         if self.carries and self._seen - self._stored >= STORE_EVERY:
@@ -235,8 +280,13 @@ class Transcript:
 
     @property
     def next_order(self) -> int:
-        """The number that the next measurement will get."""
-        return self.charged + 1
+        """The first place that the next charge will get."""
+        return self.places + 1
+
+    def _take(self, places: int) -> int:
+        """Take the next places; the first of them."""
+        first, self.places = self.next_order, self.places + places
+        return first
 
     def _holds(self, facts_hash: str, question: Any) -> bool:
         """Whether what was learned about a question under the facts with this hash holds here: the rows are of the same
@@ -248,7 +298,8 @@ class Transcript:
         if facts_hash not in self._kept:
             before, now = self.ledger.facts_with(facts_hash), self.facts
             same = frozenset(name for name in now.domain if now.domain[name] == before.domain.get(name))
-            self._kept[facts_hash] = same if before.edition == now.edition else None
+            about = (before.edition, before.table) == (now.edition, now.table)
+            self._kept[facts_hash] = same if about else None
         kept = self._kept[facts_hash]
         names = (question.column,) if isinstance(question, RankQuantile) else question.scope
         return kept is not None and kept.issuperset(names)
@@ -266,22 +317,20 @@ class Transcript:
             if conversation.sensitivity >= self.facts.neighbours.rows and not conversation.monotone:
                 self.runs += 1
                 self.thresholds.add(seq)
+                number = self._take(1)
                 if body["facts_hash"] == self._hash:
-                    self.open_run = Run(seq, conversation, self.runs)
+                    self.open_run = Run(seq, conversation, number)
             return
-        if name == RankQuantile.NAME:
-            self.charged += 1
-            self.numbers[seq] = self.charged
-        if self.carries and name in (Marginals.NAME, AveragedWeights.NAME):
-            self.runs += 1
-            self.numbers[seq] = self.runs
+        if name in (RankQuantile.NAME, GroupQuantiles.NAME, StableGaussian.NAME):
+            self.numbers[seq] = self._take(1 if name == RankQuantile.NAME else SEVERAL)
         parts = additive_parts(body["mechanism"])
         if parts:
-            self._pending[seq] = [
-                PendingPart(noisy, self.charged + place, self._holds(body["facts_hash"], noisy.query))
-                for place, noisy in enumerate(parts, 1)
-            ]
-            self.charged += len(parts)
+            places = places_of(parts, self.next_order)
+            self._take(places[0].taken)
+            holds = (self._holds(body["facts_hash"], noisy.query) for noisy in parts)
+            self._pending[seq] = list(map(PendingPart, parts, places, holds))
+        if name in _WORKLOADS:
+            self.numbers[seq] = self._take(SEVERAL)
         if (body["request"] or "").startswith(_REQUEST):
             self.unsaid.add(seq)
 
@@ -300,7 +349,7 @@ class Transcript:
             if not self.carries:
                 self.answers.append(answer)
         self.heard += int(np.size(answer.value))
-        if answer.price and is_question(answer.question) and not answer.question.grouped:
+        if answer.price and is_question(answer.question) and not answer.question.marginal:
             self.rented[scope_of(answer.question, self.facts.domain)] += answer.price
         if answer.missed or answer.source == "measurement":
             self.saved = 0  # a threshold would have ended here, or has
@@ -329,7 +378,9 @@ class Transcript:
             "unsaid": sorted(self.unsaid),
             "numbers": [[entry, number] for entry, number in self.numbers.items()],
             "rented": [[list(scope), amount] for scope, amount in self.rented.items()],
-            "pending": [[entry, [[one.order, one.holds] for one in parts]] for entry, parts in self._pending.items()],
+            "pending": [
+                [entry, parts[0].place.order, [one.holds for one in parts]] for entry, parts in self._pending.items()
+            ],
             "measured": self._places,
         }
         return canonical({"check": digest(state), "state": state})
@@ -353,20 +404,24 @@ class Transcript:
         if state["open_run"] is not None:
             entry, number = state["open_run"]
             self.open_run = Run(entry, revive(self.ledger.entry(entry)["mechanism"], _READ), number)
-        for entry, rest in state["pending"]:
+        for entry, order, holds in state["pending"]:
             parts = additive_parts(self.ledger.entry(entry)["mechanism"])
-            self._pending[entry] = [PendingPart(noisy, *one) for noisy, one in zip(parts, rest, strict=True)]
+            self._pending[entry] = list(map(PendingPart, parts, places_of(parts, order), holds))
         for entry, group in itertools.groupby(state["measured"], key=lambda place: place[0]):
             parts, end = additive_parts(self.ledger.entry(entry)["mechanism"]), self.ledger.store.end_of(entry)
             assert end is not None
             values = _values(end)
             for _, part, order in group:
-                self._learn(parts[part], values[part], entry=entry, order=order, part=part)
+                place = places_of(parts, order)[part]
+                self._learn(parts[part], values[part], entry=entry, place=place, part=part)
         self._seen = self._stored = state["seq"]
 
-    def _learn(self, noisy: Gaussian | Laplace, value: Any, *, entry: int, order: int, part: int) -> None:
-        self.measured.append(Measured.of(noisy, value, self.facts, entry=entry, order=order))
-        self._places.append((entry, part, order))
+    def _learn(self, noisy: Additive, value: Any, *, entry: int, place: BetaPlace, part: int) -> None:
+        measure = partial(Measured.of, noisy) if isinstance(noisy, Gaussian | Laplace) else noisy.measured
+        learned = measure(value, self.facts, entry=entry, place=place)
+        if learned is not None:
+            self.measured.append(learned)
+            self._places.append((entry, part, place.order))
 
 
 def _values(answer: Body) -> Sequence[Any]:
@@ -375,11 +430,13 @@ def _values(answer: Body) -> Sequence[Any]:
     return released if isinstance(released, tuple) else (released,)
 
 
-def _spoken(body: Body, question: Question | RankQuantile | None = None) -> Answer:
+def _spoken(body: Body, question: Question | RankQuantile | GroupQuantiles | None = None) -> Answer:
     """The answer of a saying."""
     try:
-        beta, value, bound, source, price, missed = decode(answer_text(body))
-        return Answer(value, bound, source, price, missed=missed, question=question, beta=Fraction(beta))
+        beta, value, bound, source, price, missed, *apart = decode(answer_text(body))
+        errors = apart[0] if apart else np.full(np.shape(value), bound)
+        told = {"missed": missed, "question": question, "beta": Fraction(beta), "errors": errors}
+        return Answer(value, bound, source, price, **told)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         raise _another_text(body) from None
 
@@ -388,11 +445,21 @@ def _another_text(body: Body) -> LedgerCorrupt:
     return LedgerCorrupt(body["seq"], "an answer as a session writes it", "another text")
 
 
-def additive_parts(stored: Any) -> Sequence[Gaussian | Laplace]:
+def places_of(parts: Sequence[Additive], order: int) -> list[BetaPlace]:
+    """The places from this one on of a charge that measures these parts: they share its failure evenly."""
+    several = len(parts) > 1 or parts[0].query.groups  # type: ignore[union-attr]
+    return [BetaPlace(order, SEVERAL if several else 1, Fraction(1, len(parts)))] * len(parts)
+
+
+def additive_parts(stored: Any) -> Sequence[Additive]:
     """The counts, sums and histograms that a charge measured, each with its noise; none if it is another mechanism."""
     if stored["name"] == Marginals.NAME:
         return revive(stored, _READ).parts  # type: ignore[no-any-return]
+    if stored["name"] == ResidualMarginals.NAME:
+        return revive(stored, _READ).residual_parts  # type: ignore[no-any-return]
+    if stored["name"] == ChosenTables.NAME:
+        return revive(stored, _READ).chosen_parts  # type: ignore[no-any-return]
     if stored["name"] not in (Gaussian.NAME, Laplace.NAME):
         return ()
-    known = stored["query"].get("name") in (Count.NAME, Sum.NAME, Histogram.NAME)
+    known = stored["query"].get("name") in _QUESTIONS
     return (revive(stored, _READ),) if known else ()

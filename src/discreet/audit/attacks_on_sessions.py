@@ -116,7 +116,7 @@ class RentOrBuy:
         def measure(inquiry: Inquiry) -> Answer:
             return Answer(_truth(answers, inquiry.query) + answers.rng.laplace(Fraction(1, 6)), 1.0, "direct")
 
-        answers.sources = (*SOURCES[:-1], measure)
+        answers.sources = (*SOURCES, measure)
 
     def learn_truth(self, answers: Any) -> None:
         def fit_truth(known: int) -> Any:
@@ -127,13 +127,13 @@ class RentOrBuy:
         answers.fit_to = fit_truth
 
     def peek(self, answers: Any) -> None:
-        *free, threshold, measure = SOURCES
+        *free, threshold = SOURCES
 
         def peeking(inquiry: Inquiry) -> Answer | None:
             far = inquiry.guess is not None and abs(_truth(answers, inquiry.query) - inquiry.guess).max() > 1
             return threshold(inquiry) if far else None
 
-        answers.sources = (*free, peeking, measure)
+        answers.sources = (*free, peeking)
 
 
 def asking(honest: Any, questions: Sequence[Question], wrong: Mistake | None = None) -> Program:
@@ -247,7 +247,7 @@ def session_attacks() -> tuple[SessionAttack, ...]:
     far = toy(BETTER, size=9, theta=3, updates=0)
     aab, abb, aac, abc, bs, bs_a = (rows("v", *word) for word in ("aab", "abb", "aac", "abc", "b" * 9, "b" * 8 + "a"))
     bits, more_bits = rows("ab", "11", "11", "11", "00"), rows("ab", "11", "11", "10", "00")
-    enough, little = dp.Budget(40), dp.Budget(25)
+    enough, little = dp.Budget(40), dp.Budget(45)
     return (
         SessionAttack(silent, LETTERS, aab, abb, two_tops, (B, A, NOT_A), enough, least=1e-5),
         SessionAttack(far, LETTERS, bs, bs_a, inside_distance, (A,), enough),

@@ -24,15 +24,18 @@ from discreet.catalogue import CATALOGUE
 from discreet.core import Guarantee, Neighbours, Rng
 from discreet.data import Dataset, Facts
 from discreet.erm.exponential.grid import problem_of
-from discreet.pac import EIGHTHS, FIRST, Cost, Falsified, count_positives, empty_box
+from discreet.pac import EIGHTHS, FIRST, Falsified, GreedyCost, count_positives, empty_box
 
 c = SimpleNamespace(**{kind.__name__: kind for kind in CATALOGUE.values()})
 """The classes of the catalogue by their names: the attacks are on what a ledger may hold."""
 
 _LETTERS = c.Domain(v=c.Category("a", "b"))
+_PAIRS = c.Domain(v=c.Category("a", "b"), w=c.Category("c", "d"))
+_TEXTS = c.Domain(v=c.Text())
 _VALUE = c.Domain(value=c.Number(-1, 1, step=2))
 _QUARTERS = c.Domain(value=c.Number(0, 3, step=1))
 _SLOPES = c.Domain(a=c.Number(0, 1, step=1), y=c.Number(-4, 4, step=1))
+_GROUPS = c.Domain(v=c.Category("a", "b"), x=c.Number(0, 1, step=1))
 _CLASSES = c.Domain(y=c.Category("no", "yes"))
 _LINE = c.Domain(x=c.Number(0, 3, step=1), y=c.Category("-", "+"))
 _SHORT = c.Domain(x=c.Number(0, 1, step=1), y=c.Category("-", "+"))
@@ -59,9 +62,14 @@ _replace, _add = partial(_attack, "replace-one"), partial(_attack, "add-remove")
 # --- noise, selection, thresholds ------------------------------------------------------------------------------------
 
 
+@mistake("pays nothing for the bins that only one person has", "price")
+def free_threshold(honest: Any, facts: Facts) -> Any:
+    return dataclasses.replace(honest.guarantee(facts), failure=Fraction(0))
+
+
 def _primitives() -> tuple[Attack, ...]:
     count, histogram, stable = c.Count(c.Equals("v", "a")), c.Histogram("v"), c.StableHistogram(c.KeyCount("v"), 1, 3)
-    pair, quartet = ("ab", "bb"), ("abbb", "bbbb")
+    pair, quartet, sparse = ("ab", "bb"), ("abbb", "bbbb"), c.StableGaussian(c.KeyCount("v"), 1, 3)
     return (
         _replace(_LETTERS, c.Laplace(count, _HALF), pair, mutants.halved_noise),
         _add(_LETTERS, c.Laplace(count, _HALF), ("ab", "b"), mutants.one_sided_noise),
@@ -73,6 +81,12 @@ def _primitives() -> tuple[Attack, ...]:
         _replace(_LETTERS, c.PermuteAndFlip(histogram, 1), quartet, mutants.add_remove_price),
         _add(_LETTERS, stable, ("a", ""), mutants.passes_at_bound),
         _replace(_LETTERS, stable, pair, mutants.truncated_early),
+        _add(_TEXTS, stable, ("a", ""), mutants.passes_at_bound),
+        _replace(_TEXTS, stable, pair, mutants.truncated_early),
+        _replace(_LETTERS, sparse, ("aaaaabbbb", "aaaabbbbb"), mutants.halved_noise),
+        _replace(_TEXTS, sparse, ("aaaaabbbb", "aaaabbbbb"), mutants.add_remove_price),
+        _add(_LETTERS, sparse, ("a", ""), free_threshold),
+        _replace(_QUARTERS, c.Laplace(c.Persons("value"), _HALF), ("02", "32"), mutants.add_remove_price),
         _add(_LETTERS, c.StableMode(stable), ("abbbbaaa", "bbbbaaa"), mutants.first_seen_ties),
     )
 
@@ -96,6 +110,11 @@ def _conversations() -> tuple[Attack, ...]:
 # --- workloads -------------------------------------------------------------------------------------------------------
 
 
+@mistake("draws a tenth of the noise that its step is priced for", "run")
+def tenth_of_the_noise(honest: Any, data: Dataset, rng: Rng) -> Any:
+    return mutants.with_noise(honest, Fraction(1, 10)).run(data, rng)
+
+
 @mistake("pays for the first of two tables", "price")
 def first_table_price(honest: Any, facts: Facts) -> Any:
     return c.Laplace(honest.queries[0], honest.scales[0]).guarantee(facts)
@@ -106,21 +125,29 @@ def one_round_price(honest: Any, facts: Facts) -> Guarantee:
     return Guarantee.of_bounded_range(2 * honest.rate, neighbours=facts.neighbours)
 
 
+@mistake("does not pay for the number of rows that its tables add up to", "price")
+def residuals_without_rows(honest: Any, facts: Facts) -> Any:
+    return dataclasses.replace(honest, scales=(10**6, *honest.scales[1:])).guarantee(facts)
+
+
+def first_count(released: Any) -> float:
+    """Of the table of two columns: how many rows are in its first cell."""
+    return float(released[2][1].ravel()[0])
+
+
 def _workloads() -> tuple[Attack, ...]:
     tables = c.Marginals([c.Histogram("v"), c.Count(c.Equals("v", "a"))], [_HALF, 1], "laplace")
+    chosen = c.ChosenTables(("v", "w"), 3, 1, 0, "laplace")
     weights = c.AveragedWeights([c.Histogram("v")], 3, 2, Fraction(1, 4), 4)
     return (
         _replace(_LETTERS, tables, ("ab", "bb"), first_table_price, reach=8),
         _replace(_LETTERS, weights, ("aabb", "abbb"), one_round_price, reach=8),
+        _add(_LETTERS, c.ResidualMarginals(["v"], [_HALF, 2], 1), ("ab", "b"), residuals_without_rows, reach=11),
+        _replace(_PAIRS, chosen, (("ac", "ac"), ("bd", "ac")), tenth_of_the_noise, look=first_count),
     )
 
 
 # --- models ----------------------------------------------------------------------------------------------------------
-
-
-@mistake("draws a tenth of the noise that its step is priced for", "run")
-def tenth_of_the_noise(honest: Any, data: Dataset, rng: Rng) -> Any:
-    return mutants.with_noise(honest, Fraction(1, 10)).run(data, rng)
 
 
 @mistake("pays for one step of eight", "price")
@@ -146,6 +173,16 @@ def attempt_line(honest: Any, data: Dataset, rng: Rng) -> Any:
 def attempt_bounds(honest: Any, data: Dataset, rng: Rng) -> Any:
     bounds = [attempt_line(part, data, rng) for part in honest.parts]
     return None if None in bounds else tuple(sorted(bounds))
+
+
+def attempt_groups(honest: Any, data: Dataset, rng: Rng) -> Any:
+    drawn = [sampler.attempt(rng) for sampler in honest.samplers(data)]
+    return None if None in drawn else tuple(drawn)
+
+
+@mistake("pays for one of three draws", "price")
+def one_draw_price(honest: Any, facts: Facts) -> Any:
+    return c.RankQuantile(honest.column, honest.q, honest.rate).guarantee(facts)
 
 
 def attempt_grid(honest: Any, data: Dataset, rng: Rng) -> Any:
@@ -175,6 +212,7 @@ def _models() -> tuple[Attack, ...]:
     )
     line = c.LineExponential(c.Risk(c.Absolute(), c.Constant(), "value", c.Box(-1, 1)), _HALF)
     median, bounds = c.RankQuantile("value", _HALF, 1), c.RankBounds("value", Fraction(1, 10), 1)
+    groups = c.GroupQuantiles("x", _HALF, 2, 1, 1, ("v",))
     grid = c.GridExponential(c.Risk(c.Absolute(), c.Declared(("a",), 1, False), "y", c.Ball(1)), 5, 1)
     pulled = [[1, -4]] * 12  # to one end of the ball; one more person pulls to the other
     most, other = [[-1], [-1], [-1], [1]], [[-1]] * 4
@@ -185,6 +223,9 @@ def _models() -> tuple[Attack, ...]:
         _replace(_VALUE, moments, opposite, tenth_of_the_noise, look=lambda released: float(released[0])),
         _replace(_VALUE, line, (most, other), cheap, **tries),
         _replace(_QUARTERS, median, ("002220", "002223"), cheap, **tries),
+        _replace(
+            _GROUPS, groups, (["a1", "b1", "b0"], ["a1", "b1", "a1"]), one_draw_price, attempt=attempt_groups, reach=4
+        ),
         _replace(_QUARTERS, bounds, ("02220", "02223"), one_bound_price, attempt=attempt_bounds, reach=4),
         _add(_SLOPES, grid, ([*pulled, [1, 4]], pulled), radius_price, attempt=attempt_grid, reach=9),
         _replace(_VALUE, single, opposite, tenth_of_the_noise, look=lambda released: float(np.ravel(released)[0])),
@@ -238,7 +279,7 @@ def no_total(honest: Any, facts: Facts) -> Guarantee:
 @mistake("does not divide its costs by how far a row moves them", "run")
 def undivided_costs(honest: Any, data: Dataset, rng: Rng) -> Any:
     """The faces' costs by the first weight there is, as they are."""
-    moved = Cost(FIRST * EIGHTHS, EIGHTHS).range(Neighbours(data.facts.neighbours.kind))
+    moved = GreedyCost(FIRST * EIGHTHS, EIGHTHS).range(Neighbours(data.facts.neighbours.kind))
     return dataclasses.replace(honest, rate=honest.rate * moved / EIGHTHS).run(data, rng)
 
 

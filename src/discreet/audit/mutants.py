@@ -90,7 +90,7 @@ def with_noise(honest: Any, times: Fraction) -> Any:
     if "scales" in values:
         changed["scales"] = tuple(scale * times for scale in values["scales"])
     if "rate" in values and "noise" not in values:
-        changed["rate"] = values["rate"] / times
+        changed |= {name: values[name] / times for name in ("rate", "outer") if name in values}
     return dataclasses.replace(honest, **changed)
 
 

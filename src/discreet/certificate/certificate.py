@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from discreet.certificate.export import read_export, shape_errors, unique_keys
 from discreet.certificate.statement import FORMAT, Evidence, catalogue, readable
-from discreet.core import Json, LedgerMismatch, ParameterError, canonical, digest, exact
+from discreet.core import Json, LedgerMismatch, ParameterError, Sentence, canonical, digest, exact
 from discreet.ledger import Body, Ledger
 
 _ROUNDED = ("alone.epsilon", "original.renyi")  # floats: another machine may differ in their last bits
@@ -37,8 +37,8 @@ class Charged(Protocol):
     def hash(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
+@dataclass(frozen=True, slots=True, repr=False)
+class Certificate(Sentence):
     """One certificate; `record` is what it says."""
 
     text: str
@@ -75,6 +75,7 @@ class Certificate:
         said = self.record
         warning = f"{said['warning']}. " if said["warning"] else ""
         alone, what = said["alone"], said["asked"] or said["does"].rstrip(".")
+        what = f"{said['schema']['table']}, {what}" if "table" in said["schema"] else what
         epsilon = "nothing" if alone["epsilon"] is None else f"epsilon {float(alone['epsilon']):.4g}"
         return (
             f"{warning}entry {said['entry']} of the ledger of {said['table']!r}: {what}. Alone it promises {epsilon} "

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.core import Guarantee, LedgerCorrupt, LedgerMismatch, ParameterError, SchemaError, price_of, revive
-from discreet.describe import asked, does
+from discreet.describe import asked
 from discreet.ledger import Body, Ledger, answer_text, large, price_from, text_hash
 
 FORMAT = "discreet-certificate/1"
@@ -87,6 +87,8 @@ class Evidence:
 
     def statement(self, *, with_answer: bool = False) -> dict[str, Any]:
         """Everything that the certificate says, but for its digest."""
+        from discreet.catalogue import does
+
         body, opening, identity = self.body, self.opening, self.opening["identity"]
         charged = body["kind"] == "charge"
         asked_record, order = body["mechanism"] if charged else body["question"], opening["order"]

@@ -10,8 +10,8 @@ has been checked. Exit codes:
     130  stopped by Ctrl-C: what was charged before stays charged
     141  the reader of the output went away
 
-One file per command: ask, audit, fit, lab, learn, ledger, plan, report, schema, suggest_bounds, synth, tour. Beside
-them:
+One file per command: ask, audit, fit, lab, learn, ledger, plan, predict, report, schema, suggest_bounds, synth, tour.
+Beside them:
 
     kit           options that commands share; the table and the ledger that they open; text, tables and JSON
     files         files that are read and written
@@ -19,8 +19,8 @@ them:
     shipped       the tour and the labs, which live in `examples`
     columns       declared columns as records, in words, and as features
     ask_session, ask_prompt    how questions are asked, and their answers shown
-    model_view, rule_view      how models and rules are saved and shown
-    ledger_show                what `ledger show` says
+    statements                 where a question ends, and on which line it stands
+    rule_view                  how rules are shown
 
 Importing this package imports click and nothing heavy; each command imports what it needs.
 """
@@ -33,7 +33,7 @@ import sys
 import click
 from click.shell_completion import shell_complete
 
-from discreet.cli import ask, audit, fit, lab, learn, ledger, plan, report, schema, suggest_bounds, synth, tour
+from discreet.cli import ask, audit, fit, lab, learn, ledger, plan, predict, report, schema, suggest_bounds, synth, tour
 from discreet.cli.kit import DiscreetError, exit_code
 
 _COMPLETE = "_DISCREET_COMPLETE"  # what a shell sets when it asks how to go on after a tab
@@ -50,6 +50,7 @@ def commands() -> None:
              ledger create  fix the budget permanently
              plan           what a budget buys, before anything is spent
              ask, fit, learn, synth, suggest-bounds      use it; --rehearse tries all of them on made-up rows
+             predict                                     use a saved model, anywhere
              ledger show, report                         look at it
              lab            the lectures behind it, as experiments
 
@@ -59,7 +60,7 @@ def commands() -> None:
 
 for _command in (
     *(ask.ask, audit.audit, fit.fit, lab.lab, learn.learn, ledger.ledger, plan.plan, report.report, schema.schema),
-    *(suggest_bounds.suggest_bounds, synth.synth, tour.tour),
+    *(predict.predict, suggest_bounds.suggest_bounds, synth.synth, tour.tour),
 ):
     commands.add_command(_command)
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 import sys
-from collections.abc import Iterable, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +11,28 @@ import click
 
 import discreet as dp
 from discreet.cli.ask_prompt import talk
-from discreet.cli.ask_session import AnswerView, AskSession, bare, caret
+from discreet.cli.ask_session import REFUSED, AskSession, bare, refusal, refuse
 from discreet.cli.files import read_text
-from discreet.cli.kit import FILE, Command, OpenTable, ParameterError, allowance_option, table_options
-
-ALPHA = "0.02"
+from discreet.cli.kit import FILE, Command, OpenTable, Output, ParameterError, allowance_option, database_options
+from discreet.cli.statements import Written, questions
 
 
 @click.command(cls=Command)
-@table_options
+@database_options
 @click.argument("question", required=False)
-@click.option(
-    "--alpha", help=f"Error bound, as a fraction of the people.  [default: {ALPHA}, unless --scopes is given]"
-)
+@click.option("--price", help="What a question costs, as a part of the budget.  [default: 1%, unless --alpha is given]")
+@click.option("--alpha", help="Instead of --price: the error bound, as a fraction of the people.")
 @click.option("--beta", default="0.05", show_default=True, help="Probability that any bound ever given fails.")
 @click.option("--questions", type=int, help="Planned number of questions: a guide; for pmw and lecture a limit.")
 @click.option("--scopes", type=int, help="Number of sets of columns to ask about, each for an equal share.")
 @click.option("--method", type=click.Choice(["auto", "pmw", "lecture"]), default="auto", show_default=True)
 @click.option("--sample", is_flag=True, help="The rows are a random sample: bound the error for the population, too.")
 @allowance_option
-@click.option("--max-price", help="Refuse a question that could cost more than this part of the budget: 1%, or 0.01.")
-@click.option("--file", "path", type=FILE, help="Questions, one per line or each ended by a semicolon.")
+@click.option(
+    "--max-price", default="10%", show_default=True, help="Ask back, or refuse, above this part of the budget."
+)
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt above --max-price.")
+@click.option("--file", "path", type=FILE, help="Questions, each ended by a semicolon; without any, one per line.")
 @click.option("--together", is_flag=True, help="Answer the whole file at once, which is cheaper; with --share.")
 @click.option("--share", help="With --together: the share of the remaining budget to spend, as 1/3.")
 def ask(
@@ -43,13 +41,14 @@ def ask(
     """Ask the people of SCHEMA a QUESTION in SQL; without one, a prompt, or questions line by line from a pipe.
 
     An answer comes with ± its error bound, where it came from, its price as a percentage of the budget and what is
-    left. What earlier answers prove already is free, and so is a question that was asked before. From a pipe every line
-    is answered, with --json by one line of JSON; one that is refused does not stop the others.
+    left. What earlier answers prove already is free, and so is a question that was asked before. At the prompt a
+    question ends with a semicolon, and may have several lines. From a pipe every line is answered, with --json by one
+    line of JSON. A question of a file or a pipe that is refused does not stop the others.
 
     \b
         discreet ask people.toml "SELECT COUNT(*) FROM people WHERE age >= 50 AND health = 'poor'"
-        discreet ask people.toml "SELECT health, COUNT(*) FROM people GROUP BY health" --alpha 0.03
-        discreet ask people.toml "SELECT AVG(visits) FROM people WHERE sex = 'F'" --max-price 25%
+        discreet ask people.toml "SELECT health, COUNT(*) FROM people GROUP BY health" --price 2%
+        discreet ask people.toml "SELECT AVG(visits) FROM people WHERE sex = 'F'" --alpha 0.01 --max-price 25%
         discreet ask people.toml --rehearse "SELECT MEDIAN(age) FROM people"
 
     \b
@@ -60,67 +59,82 @@ def ask(
         raise ParameterError("give a QUESTION or --file, not both")
     if together == (share is None):
         raise ParameterError("--together and --share 1/3 go together: the questions share that much of what is left")
-    if together and (path is None or options["max_price"] is not None):
+    if together and path is None:
         raise ParameterError("--together answers the questions of --file; what they may cost is its --share")
     listed = None if path is None else questions_in(path)
     place = {name: options.pop(name) for name in ("data_path", "ledger_path", "rehearse", "as_json")}
-    options["max_price"] = None if options["max_price"] is None else part_of(options["max_price"])
-    if options["alpha"] is None and options["scopes"] is None:
-        options["alpha"] = ALPHA
-    asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"]), options)
     try:
-        if listed is not None:
-            _ask_all(asking, listed, share)
-        elif question is not None:
-            answer = asking.ask(bare(question))
-            answer.show(asking.output)
-            asking.output.say(asking.promise)
-            asking.output.result(answer.record())
-        elif sys.stdin.isatty() and sys.stdout.isatty() and not asking.output.as_json:
-            talk(asking)
-        elif code := asking.answer_lines(sys.stdin):
-            raise click.exceptions.Exit(code)
-    except dp.errors.UnsupportedQuery as refused:
-        click.echo(caret(refused, shutil.get_terminal_size().columns), err=True)
-        raise click.exceptions.Exit(2) from None
+        _ask(schema, place, options, question, (path, listed) if path and listed else None, share)
+    except dp.DiscreetError as refused:
+        if not place["as_json"] and not isinstance(refused, dp.errors.UnsupportedQuery):
+            raise
+        raise click.exceptions.Exit(refuse(Output(as_json=place["as_json"]), question, refused)) from None
 
 
-def _ask_all(asking: AskSession, questions: Sequence[str], share: str | None) -> None:
-    """Ask the questions of a file: as one release for a share, or one by one, all of them checked before the first is
-    asked; the answers are shown even if a later question is refused."""
-    views: Iterable[AnswerView]
-    if share is not None:
-        views = asking.ask_together(questions, share)
+def _ask(
+    schema: Path,
+    place: dict[str, Any],
+    options: dict[str, Any],
+    question: str | None,
+    listed: tuple[Path, list[Written]] | None,
+    share: str | None,
+) -> None:
+    yes = options.pop("yes")
+    asking = AskSession(OpenTable.open(schema, **place, allowance=options["allowance"], several=True), options, yes=yes)
+    code = 0
+    if listed is not None and share is not None:
+        _ask_together(asking, listed[1], share)
+    elif listed is not None:
+        code = _ask_file(asking, *listed)
+    elif question is not None:
+        answer = asking.ask(bare(question))
+        answer.show(asking.output)
+        asking.output.say(asking.promise)
+        asking.output.result(answer.record())
+    elif sys.stdin.isatty() and sys.stdout.isatty() and not asking.output.as_json:
+        talk(asking)
     else:
-        for question in questions:
-            asking.session.check(question)
-        counted = enumerate(questions, 1)
-        views = (asking.ask(question, f"asking {number:,} of {len(questions):,}") for number, question in counted)
-    answers: list[AnswerView] = []
+        code = asking.answer_lines(sys.stdin)
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _ask_together(asking: AskSession, questions: Sequence[Written], share: str) -> None:
+    """Ask the questions of a file as one release, for a share."""
+    answers = asking.ask_together([each.text for each in questions], share)
+    for answer in answers:
+        answer.show(asking.output, question=True)
+    asking.output.say(asking.promise)
+    asking.output.result({"answers": [answer.record() for answer in answers]})
+
+
+def _ask_file(asking: AskSession, path: Path, questions: Sequence[Written]) -> int:
+    """Ask the questions of a file one by one and return the worst exit code. One that is refused is said with its line,
+    and does not stop the others; what is wrong with the ledger does."""
+    records: list[dict[str, Any]] = []
+    worst = 0
     try:
-        for answer in views:
-            answers.append(answer)
+        for number, each in enumerate(questions, 1):
+            try:
+                answer = asking.ask(each.text, f"asking {number:,} of {len(questions):,}")
+            except REFUSED as refused:
+                line = each.line(getattr(refused, "position", None))
+                records.append(refusal(each.text, refused, line))
+                worst = max(worst, refuse(asking.output, each.text, refused, f"{path.name}, line {line}: ", quiet=True))
+                continue
             answer.show(asking.output, question=True)
+            sys.stdout.flush()  # so that refusals stand between the answers where they belong
+            records.append(answer.record())
     finally:
-        if answers:
+        if len(records) > sum("error" in each for each in records):
             asking.output.say(asking.promise)
-        asking.output.result({"answers": [answer.record() for answer in answers]})
+        asking.output.result({"answers": records})
+    return worst
 
 
-def questions_in(path: Path) -> list[str]:
-    """The questions of a file, one per line or each ended by a semicolon; a line that begins with -- is a comment."""
-    lines = [line for line in read_text(path, " with questions").splitlines() if not line.lstrip().startswith("--")]
-    text = " ".join(lines)
-    pieces = re.findall(r"""(?:'[^']*'|"[^"]*"|[^;'"]+|['"])+""", text)  # between semicolons outside of quotes
-    questions = list(filter(None, map(bare, lines if "".join(pieces) == text else pieces)))
-    if not questions:
+def questions_in(path: Path) -> list[Written]:
+    """The questions of a file."""
+    found = questions(read_text(path, " with questions"))
+    if not found:
         raise ParameterError(f"{path.name} holds no question")
-    return questions
-
-
-def part_of(text: str) -> Fraction:
-    """A part of the budget: 1%, 0.01 or 1/100."""
-    number, percent_sign, rest = text.strip().partition("%")
-    if rest:
-        raise ParameterError(f"--max-price is a part of the budget, as 1% or 0.01; found {text!r}")
-    return dp.exact.positive(max_price=number.strip()) / (100 if percent_sign else 1)
+    return found

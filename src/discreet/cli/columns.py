@@ -1,72 +1,37 @@
-"""Declared columns: as records, in words, and as the target and the features of a model."""
+"""Declared columns: how they are read, and as the target and the features of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import discreet as dp
 from discreet.cli.kit import ParameterError, one_line
-from discreet.schema import kind_of
+from discreet.data.declaration import column_record
 
 LEVELS_OR_BOUNDS = "levels, or a number with bounds"
 
 
-def plain(value: Any) -> Any:
-    """A number or a level as JSON has it."""
-    if type(value) is Fraction:
-        return int(value) if value.denominator == 1 else float(value)
-    return value.item() if hasattr(value, "item") else value
-
-
-def declaration(name: str, column: Any) -> dict[str, Any]:
-    """A column's declaration as a record."""
-    kind, given = kind_of(column), {}
-    if kind == "category":
-        given = {"levels": list(column.levels), "other": column.other, "missing": column.missing}
-    elif kind == "number":
-        given = {key: plain(getattr(column, key)) for key in ("low", "high", "step")}
-        given["missing"] = column.missing or None
-    return {"column": name, "kind": kind, **{key: value for key, value in given.items() if value is not None}}
-
-
-def in_words(column: Any) -> tuple[str, str]:
-    """A declared column for people: its kind, and what it may hold."""
-    kind = kind_of(column)
-    if kind == "category":
-        special = [(column.other, "everything else"), (column.missing, "missing")]
-        levels = [str(level) for level in column.levels if level not in (column.other, column.missing)]
-        return kind, ", ".join([*levels, *(f"{level} ({word})" for level, word in special if level is not None)])
-    missing = ", or missing" if column.missing else ""
-    if kind == "any number":
-        return kind, f"without bounds{missing}"
-    low, high, step = map(dp.data.spell, (column.low, column.high, column.step))
-    return kind, f"{low} to {high} in steps of {step}{missing}"
-
-
-def clipping(question: str, domain: dp.Domain, table: str) -> dict[str, Any] | None:
-    """The column that a question adds up, its bounds and its step, and a note for people; None for other questions.
+def clipping(summed: Iterable[str], domain: dp.Domain) -> list[dict[str, Any]]:
+    """How each column is read that a question adds up: its bounds and its step, and a note for people.
 
     Values are read on the declared grid, and moved into it if they lie beyond. How many do is a question about the
     rows, so the bound of a sum or an average does not include it. Steps of 1 are what people expect: others are said.
     """
-    from discreet.sql import parse
-
-    select = parse(question, domain, table=table)
-    if select.kind not in ("sum", "average") or select.column is None:
-        return None
-    given = declaration(select.column, domain.column(select.column))
-    about = {key: given[key] for key in ("column", "low", "high", "step")}
-    low, high, step = (f"{each:,}" if type(each) is int else f"{each:,.12g}" for each in list(about.values())[1:])
-    steps, rounded = (
-        (f" in steps of {step}", ", what lies between as the step below") if about["step"] != 1 else ("", "")
-    )
-    note = (
-        f"{one_line(select.column)} is read between {low} and {high}{steps}: what lies beyond counts as the "
-        f"bound{rounded}, and ± does not include that"
-    )
-    return {**about, "note": note}
+    found = []
+    for name in summed:
+        given = column_record(name, domain.column(name))
+        about = {key: given[key] for key in ("column", "low", "high", "step")}
+        low, high, step = (f"{each:,}" if type(each) is int else f"{each:,.12g}" for each in list(about.values())[1:])
+        steps, rounded = (
+            (f" in steps of {step}", ", what lies between as the step below") if about["step"] != 1 else ("", "")
+        )
+        note = (
+            f"{one_line(name)} is read between {low} and {high}{steps}: what lies beyond counts as the "
+            f"bound{rounded}, and ± does not include that"
+        )
+        found.append({**about, "note": note})
+    return found
 
 
 def chosen_columns(

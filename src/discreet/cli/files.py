@@ -7,18 +7,14 @@ reserved    a file written under another name, which gets its own name when it i
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from discreet.errors import ParameterError
-
-_LINE = 100
 
 
 def read_text(path: Path, holds: str = "") -> str:
@@ -98,15 +94,3 @@ def reserved(path: Path | None, *, force: bool) -> Iterator[Draft]:
         if not force and place.exists() and not place.stat().st_size:
             place.unlink()
         part.unlink(missing_ok=True)
-
-
-def pretty(value: Any, indent: str = "") -> str:
-    """JSON for people: what fits on a line, and every list of plain values, is on one."""
-    flat, inner = json.dumps(value, ensure_ascii=False), indent + "  "
-    if type(value) is dict and len(indent) + len(flat) > _LINE:
-        lines = [f"{json.dumps(key, ensure_ascii=False)}: {pretty(each, inner)}" for key, each in value.items()]
-    elif type(value) is list and len(indent) + len(flat) > _LINE and {dict, list} & set(map(type, value)):
-        lines = [pretty(each, inner) for each in value]
-    else:
-        return flat
-    return flat[0] + "\n" + ",\n".join(inner + line for line in lines) + f"\n{indent}{flat[-1]}"

@@ -10,13 +10,13 @@ from typing import Any
 import click
 
 import discreet as dp
-from discreet.cli import model_view
 from discreet.cli.columns import LEVELS_OR_BOUNDS, categories, chosen_columns
-from discreet.cli.files import pretty, reserved
+from discreet.cli.files import reserved
 from discreet.cli.kit import Command, OpenTable, ParameterError, model_options, save_options, table_options, take_cost
 from discreet.cli.price_view import Payment, receipt
 from discreet.ledger import code_version
 
+_LOCATION = ("mean", "median", "quantile")
 _SERVES = {"q": ("quantile",), "hidden": ("network",), "radius": ("logistic", "linear"), "huber": ("linear",)}
 
 
@@ -51,7 +51,7 @@ def fit(
     The same command again, after its output was lost, is free: it gives the stored model. --again pays for another.
     What each method promises here, before anything is spent: `discreet plan KIND --schema people.toml --target ...`.
     """
-    cost, domain = take_cost(options), dp.Schema.read(schema).domain
+    cost, domain = take_cost(options), dp.Schema.read(schema, options["table_name"]).domain
     columns = features_of(kind, domain, target, features)
     chosen = {name: options.pop(name) for name in (*_SERVES, "method")}
     estimator = _estimator(kind, domain, target, columns, cost, chosen)
@@ -65,10 +65,22 @@ def fit(
         columns,
         save=save,
         force=force,
-        record=lambda model: model_view.record(kind, model, target, domain),
-        show=lambda made, paid: model_view.show(at.output, kind, made, [*source, *paid.lines(), *saved]),
+        record=_record,
+        show=lambda model, made, paid: _show(at, model, [*source, *paid.lines(), *saved]),
         text=f"fitting {kind}",
     )
+
+
+def _record(model: Any) -> dict[str, Any]:
+    from discreet.estimators import model_words
+
+    return model_words.record(model)
+
+
+def _show(at: OpenTable, model: Any, lines: Sequence[tuple[str, object]]) -> None:
+    from discreet.estimators import model_words
+
+    at.output.sheet(model_words.sheet(model, lines, at.output.width))
 
 
 def _estimator(
@@ -142,8 +154,10 @@ def check_kind(kind: str, domain: dp.Domain, target: str) -> None:
 
 def features_of(kind: str, domain: dp.Domain, target: str, features: str | None) -> list[str] | None:
     """The columns that a model of this kind is fitted to, besides its target; None for a location."""
-    if kind not in model_view.LOCATION:
-        return chosen_columns(domain, target, features, lambda column: column.listed, LEVELS_OR_BOUNDS)
+    if kind not in _LOCATION:
+        return chosen_columns(
+            domain, target, features, lambda column: column.categorical or column.bounded, LEVELS_OR_BOUNDS
+        )
     domain.column(target)
     if features is not None:
         raise ParameterError(f"{kind} is about the target alone: leave --features out")
@@ -160,14 +174,16 @@ def train(
     save: Path | None,
     force: bool,
     record: Callable[[Any], dict[str, Any]],
-    show: Callable[[dict[str, Any], Payment], None],
+    show: Callable[[Any, dict[str, Any], Payment], None],
 ) -> None:
     """Fit and charge, write the record to a file if that is wanted, and show it; shown also if it cannot be written,
     since it is paid for.
 
     record  what a fitted model is, without what it cost
-    show    prints a record with its receipt
+    show    prints a model and its record with its receipt
     """
+    from discreet.estimators.model_file import ordered, pretty
+
     with reserved(save, force=force) as draft:
         with at.output.working(text):
             session = dp.Session(at.table, at.ledger, allowance=at.allowance)
@@ -176,9 +192,10 @@ def train(
         paid = receipt(at, model.guarantee_, model.entry_, replayed=model.replayed_)
         whole = {"table": at.schema.name, **made, **paid.record(), "discreet": code_version()}
         try:
-            draft.write(pretty(at.output.marked(whole)) + "\n")
+            if save is not None:
+                draft.write(pretty(ordered(model.model_record(), at.output.marked(whole))) + "\n")
         finally:
-            show(made, paid)
+            show(model, made, paid)
             at.output.result(whole)
 
 

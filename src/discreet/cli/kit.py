@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeGuard
 import click
 
 import discreet as dp
-from discreet.describe import one_line as one_line
+from discreet.display import WIDE, CellTable, Pairs, Sheet
+from discreet.display import one_line as one_line
 from discreet.errors import BudgetExceeded, SchemaError, UnsupportedQuery
 from discreet.errors import DiscreetError as DiscreetError
 from discreet.errors import ParameterError as ParameterError
@@ -65,8 +66,8 @@ def together(*options: Decorator) -> Decorator:
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
 
 
-table_options = together(
-    click.argument("schema", type=FILE),
+TABLE = click.option("--table", "table_name", metavar="NAME", help="Of a schema with several tables: this one.")
+_place_options = together(
     click.option("--data", "data_path", type=FILE, help="File of rows, instead of the one in the schema."),
     click.option(
         "--ledger", "ledger_path", type=LEDGER, help="Ledger file or address, instead of the one in the schema."
@@ -74,6 +75,8 @@ table_options = together(
     click.option("--rehearse", is_flag=True, help="Use synthetic rows and a separate ledger; spends nothing."),
     JSON,
 )
+table_options = together(click.argument("schema", type=FILE), _place_options, TABLE)
+database_options = together(click.argument("schema", type=FILE), _place_options)
 allowance_option = click.option(
     "--allowance", metavar="NAME", help="Charge under this name: `ledger allow` gives it a share of the budget."
 )
@@ -117,14 +120,27 @@ def take_cost(options: dict[str, Any]) -> dict[str, Any]:
 class OpenTable:
     """A declaration, its rows and their ledger, real or made up.
 
+    schema, table  of one table; or of several, for a command that asks any of them
+
     allowance  the name under which charges are made, if there is one
     """
 
-    schema: dp.Schema
-    table: dp.Table | dp.ParquetTable
+    schema: Any
+    table: Any
     ledger: dp.Ledger
     output: Output
     allowance: str | None = None
+
+    @property
+    def domains(self) -> dict[str, dp.Domain]:
+        """The declared columns of each table."""
+        return {each.name: each.domain for each in self.schema.tables}
+
+    @property
+    def size(self) -> int | None:
+        """The public number of persons."""
+        found: int | None = getattr(self.table, "facts", self.table).size
+        return found
 
     @staticmethod
     def open(
@@ -136,15 +152,21 @@ class OpenTable:
         as_json: bool,
         allowance: str | None = None,
         again: bool = False,
+        table_name: str | None = None,
+        several: bool = False,
     ) -> OpenTable:
         """Read the schema, open the ledger, read the rows (or make them up): in this order, cheapest first.
 
         allowance  a name that the ledger must know; a rehearsal gives it the share that it really has
         again      nothing that is stored in the ledger is given back
+        several    all tables of a schema that has several, as a database
         """
-        schema = dp.Schema.read(path)
+        from discreet.schema import DatabaseSchema, read_schema
+
+        found = read_schema(path)
+        schema = found if several and isinstance(found, DatabaseSchema) else found.table_schema(table_name)
         output = Output(as_json=as_json, rehearsal=rehearse)
-        where = ledger_path or schema.ledger
+        where = ledger_path or found.ledger
         if where is None:
             raise ParameterError('which ledger? Add ledger = "people.ledger" to the schema, or give --ledger')
         if rehearse:
@@ -155,15 +177,16 @@ class OpenTable:
                 from discreet.ledger import sidecar_path
 
                 begin = f"there is no ledger at {where.name}"
-                if schema.data is not None and sidecar_path(schema.data).exists():
-                    raise ParameterError(f"{begin}, and {schema.data.name} had one: restore it from a backup")
+                for source in found.sources:
+                    if sidecar_path(source).exists():
+                        raise ParameterError(f"{begin}, and {source.name} had one: restore it from a backup")
                 make = f"`discreet ledger create {path} --epsilon 1 --delta 1e-6` makes one"
                 raise ParameterError(f"{begin} yet: {make}; --rehearse works without")
             ledger = dp.Ledger.open(where)
             if allowance is not None:
                 ledger.remaining(allowance=allowance)  # refuses unknown names
             with output.working("reading the rows"):
-                table = schema.table(data_path)
+                table = rows_of(schema, data_path)
         if again:
             from discreet.estimators.replay import pay_again
 
@@ -171,8 +194,19 @@ class OpenTable:
         return OpenTable(schema, table, ledger, output, allowance)
 
 
+def rows_of(schema: Any, data_path: Path | None = None) -> Any:
+    """The rows of one table, or the database of several."""
+    from discreet.schema import DatabaseSchema
+
+    if not isinstance(schema, DatabaseSchema):
+        return schema.table(data_path)
+    if data_path is not None:
+        raise ParameterError("--data is for a schema of one table: this one says where each table's rows are")
+    return schema.database()
+
+
 def _rehearsal(
-    schema: dp.Schema, real: Path | Address, beside: Path, output: Output, allowance: str | None
+    schema: Any, real: Path | Address, beside: Path, output: Output, allowance: str | None
 ) -> tuple[Any, dp.Ledger]:
     """Made-up rows and their ledger: as many people and as much budget as the real ones have, if that is known.
 
@@ -197,7 +231,8 @@ def _rehearsal(
         )
         if real_share is not None and real_share != share:
             ledger.allow(allowance, share=real_share)
-    if ledger.budget != budget or (ledger.facts is not None and ledger.facts.size != table.facts.size):
+    size = getattr(table, "facts", table).size
+    if ledger.budget != budget or (ledger.facts is not None and ledger.facts.size != size):
         raise dp.errors.LedgerMismatch(f"{where.name} rehearses another budget or another number of people: delete it")
     return table, ledger
 
@@ -211,9 +246,11 @@ def ledger_at(path: Path | Address) -> dp.Ledger:
     return dp.Ledger.open(schema_at(path)[1] if is_schema(path) else path)
 
 
-def schema_at(path: Path) -> tuple[dp.Schema, Path | Address]:
-    """The schema in this file, and the ledger that it must name."""
-    schema = dp.Schema.read(path)
+def schema_at(path: Path) -> tuple[Any, Path | Address]:
+    """The schema in this file, of one table or of several, and the ledger that it must name."""
+    from discreet.schema import read_schema
+
+    schema = read_schema(path)
     if schema.ledger is None:
         raise ParameterError(f'{path.name} names no ledger: add ledger = "{path.stem}.ledger" to it')
     return schema, schema.ledger
@@ -224,7 +261,6 @@ def schema_at(path: Path) -> tuple[dp.Schema, Path | Address]:
 Lines = Sequence[tuple[str, object]]
 """Names, each with a sentence."""
 
-_NARROW = 76  # columns of a terminal: below this a table of five or six columns becomes a list
 _MARK = "rehearsal | "
 
 
@@ -261,7 +297,7 @@ class Output:
     @property
     def wide(self) -> bool:
         """Whether a table of five or six columns is easier to read than a list."""
-        return self.width >= _NARROW
+        return self.width >= WIDE
 
     def say(self, text: str, *, style: str | None = None) -> None:
         """Print a line or a paragraph."""
@@ -274,6 +310,11 @@ class Output:
             lines = textwrap.fill(text, self.width, initial_indent=indent, subsequent_indent=f"{indent}  ")
             self.say(lines, style=style)
 
+    def sheet(self, sheet: Sheet) -> None:
+        """Print what an object shows of itself."""
+        if not self.as_json:
+            sheet.write(self.console)
+
     def copyable(self, text: str) -> None:
         """Print a line that may be copied: the terminal may break it, we do not."""
         if not self.as_json:
@@ -281,28 +322,11 @@ class Output:
 
     def facts(self, lines: Lines) -> None:
         """Print names and sentences in two columns; a sentence is wrapped under itself."""
-        if self.as_json:
-            return
-        indent = " " * (max(len(name) for name, _ in lines) + 2)
-        width = max(len(indent) + 12, self.width)
-        for name, text in lines:
-            first, *rest = textwrap.wrap(one_line(text), width, initial_indent=indent, subsequent_indent=indent)
-            self.copyable("\n".join([name.ljust(len(indent)) + first[len(indent) :], *rest]))
+        self.sheet(Sheet.of(Pairs(lines)))
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print rows in columns; a cell that does not fit the width is wrapped, never cut."""
-        from rich import box
-        from rich.table import Table
-
-        if self.as_json:
-            return
-        shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for place, header in enumerate(headers):
-            numeric = bool(rows) and {type(row[place]) for row in rows} <= {int, float}
-            shown.add_column(header, overflow="fold", justify="right" if numeric else "left")
-        for row in rows:
-            shown.add_row(*(one_line(f"{cell:,}" if type(cell) is int else cell) for cell in row))
-        self.console.print(shown)
+        self.sheet(Sheet.of(CellTable(headers, rows)))
 
     def result(self, record: dict[str, Any]) -> None:
         """Print one JSON object, if --json asked for it."""

@@ -56,7 +56,7 @@ def learn(
     chosen = {**take_cost(options), **{name: options.pop(name) for name in ("method", "alpha")}}
     positive, k, certify = (options.pop(name) for name in ("positive", "k", "certify"))
     epsilon = None if certify is None else dp.Budget(certify).epsilon
-    declared = rule_view.with_positive(dp.Schema.read(schema), target, positive)
+    declared = rule_view.with_positive(dp.Schema.read(schema, options["table_name"]), target, positive)
     columns = _features(kind, declared.domain, target, features)
     learner = _learner(kind, columns, k, chosen)
     at = _redeclare(OpenTable.open(schema, **options), declared, options["data_path"])
@@ -80,7 +80,7 @@ def learn(
             save=save,
             force=force,
             record=record,
-            show=lambda made, paid: rule_view.show(at, schema, made, paid, others),
+            show=lambda _, made, paid: rule_view.show(at, schema, made, paid, others),
             text=f"learning a {kind}",
         )
     if stopped:

@@ -1,6 +1,7 @@
 """The owner's work: `discreet ledger` create, init-postgres, show, allow, verify, certificate, reconcile and export.
 
-PATH is a ledger's file or its address in PostgreSQL, or a .toml schema that names one. `ledger_show` shows a ledger.
+PATH is a ledger's file or its address in PostgreSQL, or a .toml schema that names one. `ledger.summary` is what `show`
+says.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from discreet.cli.kit import (
     is_schema,
     ledger_at,
     one_line,
+    rows_of,
     schema_at,
 )
 from discreet.ledger import Address
@@ -37,7 +39,7 @@ class _Group(click.Group):
 
 @click.group(cls=_Group)
 def ledger() -> None:
-    """The budget of one table: what was promised, what is spent, what is left.
+    """The budget of one table, or of several about the same people: what was promised, what is spent, what is left.
 
     A ledger is charged, durably, before anything is computed. Its promise (epsilon, delta) covers everything that is
     ever released through it, by any analyst. PATH is a ledger's file or address, or a .toml schema that names one.
@@ -87,8 +89,8 @@ def create(path: Path | Address, epsilon: str, delta: str, yes: bool, **given: A
         if dp.Ledger.exists(where):
             raise ParameterError(f"{where.name} exists already: `discreet ledger show {path}` shows what is left of it")
         with output.working("reading the rows"):
-            table = schema.table()
-        _confirm(budget, table.facts.size, yes)
+            table = rows_of(schema)
+        _confirm(budget, getattr(table, "facts", table).size, yes)
         made = dp.Ledger.create(where, budget, table)
         edition, protects = f", edition {one_line(schema.edition)}", schema.protects()
     else:
@@ -160,12 +162,12 @@ def show(path: Path | Address, everything: bool, as_json: bool) -> None:
         discreet ledger show people.toml --all
         discreet ledger show people.ledger --json
     """
-    from discreet.cli.ledger_show import display, summary
+    from discreet.ledger.summary import sheet, summary
 
     book = ledger_at(path)
     output = Output(as_json=as_json, rehearsal=book.identity.rehearsal)
     shown = summary(book, last=None if everything or as_json else 20)
-    display(book, shown, output)
+    output.sheet(sheet(book, shown, width=output.width))
     output.result(shown)
 
 

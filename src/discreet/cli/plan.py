@@ -13,7 +13,7 @@ import click
 
 import discreet as dp
 from discreet.cli.fit import check_kind, features_of, shape_of
-from discreet.cli.kit import FILE, JSON, Command, Decorator, Output, ParameterError, one_line, together
+from discreet.cli.kit import FILE, JSON, TABLE, Command, Decorator, Output, ParameterError, one_line, together
 from discreet.plan import KINDS, MODELS
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ _number_options: Decorator = together(
 @click.option("--share", help="Instead: this share of the remaining budget in the ledger of --schema, as 1/3.")
 @click.option("--allowance", metavar="NAME", help="With --share: of the remaining budget under this name.")
 @click.option("--schema", "schema_path", type=FILE, help="Schema: who is protected, how many, and which columns.")
+@TABLE
 @click.option("--features", help="With --schema: columns, as age,sex.  [default: all but the target]")
 @click.option("--target", help="With --schema: column to predict, which is no feature.")
 @click.option("--radius", help="linear, logistic: maximum length of the coefficients of (scaled) features.")
@@ -116,7 +117,8 @@ def plan(
         numbers[name] = int(value)
     features, target = options["features"], options["target"]
     shape = {name: options[name] for name in ("radius", "huber") if options[name] is not None}
-    about, schema = "", None if schema_path is None else dp.Schema.read(schema_path)
+    table, about = options.pop("table_name"), ""
+    schema = None if schema_path is None else dp.Schema.read(schema_path, table)
     if schema is None and (features is not None or target is not None):
         raise ParameterError("--features and --target are columns of a schema: give --schema people.toml")
     if schema is not None and kind in MODELS and target is not None:
@@ -188,6 +190,8 @@ def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers:
     ledger = dp.Ledger.open(where) if where and dp.Ledger.exists(where) else None
     relation, rows = options["neighbours"], options["rows_per_unit"]
     stated = None if relation is None and rows is None else dp.Neighbours(relation or "replace-one", rows or 1)
+    if schema is not None and schema.within is not None and stated is None:
+        stated = schema.relation
     size = size or (None if schema is None else schema.size)
     asked = {"alpha": options["alpha"], "beta": options["beta"], **numbers}
     if share is not None:
@@ -203,7 +207,7 @@ def _plan(kind: str, schema: dp.Schema | None, options: dict[str, Any], numbers:
         alone = dp.Ledger.in_memory(budget, ledger.identity, failure_share=ledger.failure_share)
         return replace(dp.plan(kind, ledger=alone, share=None, size=size, **asked), left=None)
     if schema is not None:
-        relation, rows = relation or schema.neighbours, rows or schema.rows_per_unit
+        relation, rows = relation or schema.relation.kind, rows or schema.relation.rows
     neighbours = dp.Neighbours(relation or "replace-one", rows or 1)
     return dp.plan(kind, budget=budget, neighbours=neighbours, size=size, **asked)
 
@@ -231,25 +235,10 @@ def _listed(columns: Sequence[str]) -> str:
 
 
 def _show(made: Plan, about: str, shape: dict[str, Any], output: Output) -> None:
-    titles, rows = made.table()
-    output.say(made.head)
     if shape.get("features"):
         model = f"{one_line(shape['target'])} from {_listed(shape['features'])}"
         about = f"{model}: d {dict(made.numbers)['d']}, and an intercept"
-    for line in (about, f"units: {made.units}" if made.units else ""):
-        if line:
-            output.say(line, style="dim")
-    if not rows:
-        output.say("No method promises anything here.")
-    elif output.wide:
-        output.table(titles, rows)
-    for method, *cells in rows if not output.wide else ():
-        output.say(method, style="bold")
-        for title, cell in zip(titles[1:], cells, strict=True):
-            if cell != "-":
-                output.hang(f"{title} {cell}", "  ")
-    for note in made.notes():
-        output.say(note, style="dim")
+    output.sheet(made.sheet(about))
     if made.taken is not None and made.taken.method != made.rows[0].method:
         output.say(_BY_NAME, style="dim")
 

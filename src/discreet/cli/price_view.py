@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import discreet as dp
 from discreet.cli.kit import OpenTable, one_line
+from discreet.ledger.summary import cost
 
 if TYPE_CHECKING:
     from discreet.estimators.base import FitGuarantee
-
-
-def cost(part: Fraction | float | None) -> str:
-    """A part of the budget that is spent or charged; "-" if the book that decides does not know it."""
-    return "-" if part is None else dp.exact.percent(part, up=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +31,11 @@ class Remaining:
     def cost(self, nano: int) -> str:
         """A price as a part of the same budget."""
         return cost(Fraction(nano, self.cap) if self.cap else None)
+
+    def record(self) -> dict[str, Any]:
+        """What is left, as JSON."""
+        part = 100 * self.nano / self.cap if self.cap else None
+        return {"nano": self.nano, "percent_of_budget": part, "budget_nano": self.cap}
 
     def __str__(self) -> str:
         whose = "" if self.whose is None else f" for {one_line(self.whose)}"
@@ -76,9 +77,17 @@ class Payment:
             "entry_hash": self.hash,
             "price": {
                 **self.price.record(),
+                "nano": self.price.pure if self.left.caps.renyi is None else self.price.renyi,
                 "percent_of_budget": None if self.part is None else 100 * float(self.part),
+                "epsilon": 0.0 if self.replayed else self.guarantee.guarantee.epsilon(self.left.delta),
+                "delta": float(self.left.delta),
             },
-            "left": {**self.left.record(), "percent_of_budget": 100 * float(1 - self.left.used())},
+            "left": {
+                **self.left.record(),
+                "nano": self.left.pure if self.left.caps.renyi is None else self.left.renyi,
+                "percent_of_budget": 100 * float(1 - self.left.used()),
+                "budget_nano": self.left.caps.pure if self.left.caps.renyi is None else self.left.caps.renyi,
+            },
             "more_like_this": self.more,
             "allowance": self.whose,
             "replayed": self.replayed,

@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import discreet as dp
-from discreet.cli.kit import FILE, JSON, LEDGER, Command, Output, ParameterError, is_schema, ledger_at, one_line
-from discreet.cli.ledger_show import charges
-from discreet.cli.price_view import cost
+from discreet.cli.kit import (
+    FILE,
+    JSON,
+    LEDGER,
+    Command,
+    Output,
+    ParameterError,
+    is_schema,
+    ledger_at,
+    one_line,
+    schema_at,
+)
+from discreet.describe import mechanism_name, purpose
 from discreet.ledger import Address
+from discreet.ledger.summary import charges, cost, in_words
 
 if TYPE_CHECKING:
     from discreet.report import Part
@@ -47,8 +58,9 @@ def report(path: Path | Address, out: Path, force: bool, everything: bool, as_js
     last = book.entry(book.length())
     with output.working("drawing"):
         parts = _parts(book, _protects(path, book), last, everything)
-    lead = f"Everything that is released about these people through this ledger keeps one promise, {book.budget}, "
-    lead += f"together. {dp.exact.percent(used, up=True)} of it is used."
+    so_far = in_words(book)
+    promise = f"Everything that is released about these people through this ledger keeps one promise, {book.budget}"
+    lead = f"{so_far[:1].upper()}{so_far[1:]}. {promise}, together."
     title = f"The privacy budget of {one_line(book.identity.name)}"
     pages.write_page(out, pages.page(title, parts, lead=lead), force=force)
     plots = sum(type(part) is pages.Plot for part in parts)
@@ -59,7 +71,7 @@ def report(path: Path | Address, out: Path, force: bool, everything: bool, as_js
 def _protects(path: Path | Address, book: dp.Ledger) -> str:
     """Who is protected from what: as the schema says, or as the ledger knows it."""
     if is_schema(path):
-        return dp.Schema.read(path).protects()
+        return str(schema_at(path)[0].protects())
     who, facts = book.identity, book.facts
     if facts is None:
         return f"Nothing was released yet; the relation is {who.neighbours}."
@@ -129,7 +141,7 @@ def _allowances(book: dp.Ledger) -> list[Part]:
 
 def _charges(book: dp.Ledger, everything: bool) -> Part:
     """The last charges in words; without --everything nothing about columns, questions or memos."""
-    from discreet.report import Grid, mechanism_name
+    from discreet.report import Grid
 
     count = book.store.count("charge")
     rows = [
@@ -139,12 +151,12 @@ def _charges(book: dp.Ledger, everything: bool) -> Part:
             mechanism_name(each["mechanism"]),
             "–" if each["of_budget"] is None else cost(each["of_budget"]),
             each["state"],
-            *((one_line(each["asked"]), one_line(each["memo"])) if everything else ()),
+            *((purpose(each["asked"], each["memo"], each["mechanism"]),) if everything else ()),
         )
         for each in charges(book, most=_MOST_CHARGES)
     ]
     last = f" The last {len(rows)} of {count:,} are shown." if len(rows) < count else ""
     hidden = "" if everything else " What was asked, and memos, are left out."
     caption = f"The charges, each as a part of the budget.{last}{hidden}" if rows else "There are no charges yet."
-    columns = ("entry", "day", "mechanism", "of the budget", "state", *(("asked", "memo") if everything else ()))
+    columns = ("entry", "day", "mechanism", "of the budget", "state", *(("what was asked",) if everything else ()))
     return Grid(columns, rows, caption)

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import discreet as dp
-from discreet.cli.columns import categories, declaration, plain
+from discreet.cli.columns import categories
 from discreet.cli.kit import Lines, OpenTable, ParameterError, one_line
 from discreet.cli.price_view import Payment
+from discreet.data.declaration import column_record, plain
 
 READING = (
     "A row is labelled positive where the sentence holds. A number is moved into low .. high and rounded down to a "
@@ -69,11 +70,12 @@ def record(kind: str, model: Any, target: str, domain: dp.Domain) -> dict[str, A
     """What was learned, without what it cost."""
     features, where = model.rule_.domain, condition(model.rule_)
     return {
+        "model": kind,
         "rule": kind,
-        "target": {**declaration(target, domain.column(target)), "positive": plain(model.classes_[-1])},
+        "target": {**column_record(target, domain.column(target)), "positive": plain(model.classes_[-1])},
         "sentence": sentence(model.rule_),
         "sql": sql(model.rule_),
-        "columns": [declaration(name, features.column(name)) for name in features.names if name in where.columns],
+        "columns": [column_record(name, features.column(name)) for name in features.names if name in where.columns],
         "covers": float(covers(model.rule_)),
         "learned_from": list(features.names),
         "how_to_use": READING,

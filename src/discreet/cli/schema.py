@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,32 +11,37 @@ import click
 import discreet as dp
 from discreet.cli.files import write_new
 from discreet.cli.kit import Command, ParameterError, one_line
-from discreet.schema import draft
+from discreet.schema import draft, read_schema
 
 
 @click.command(cls=Command)
 @click.argument("data", type=click.Path(path_type=Path))
+@click.argument("more", type=click.Path(path_type=Path), nargs=-1)
 @click.option("--out", type=click.Path(path_type=Path), help="Write here; without it the draft is printed.")
-def schema(data: Path, out: Path | None) -> None:
+def schema(data: Path, more: tuple[Path, ...], out: Path | None) -> None:
     """Draft a schema for DATA, a .csv or .parquet file; the owner fills it in.
 
-    Reads the names of the columns (of a Parquet file also their types), never a value and never a statistic. A file
-    that ends in .toml is a finished schema: it is checked, and what it protects is said in words. For example:
+    Reads the names of the columns (of a Parquet file also their types), never a value and never a statistic. Several
+    files are several tables about the same people, with one ledger. A file that ends in .toml is a schema: it is
+    checked as far as it is filled in, and what it protects is said in words. For example:
 
     \b
         discreet schema people.parquet --out draft.toml
+        discreet schema people.parquet years.parquet --out both.toml
         discreet schema people.toml
     """
     if data.suffix.lower() == ".toml":
-        if out is not None:
-            raise ParameterError("--out is for a draft; a finished schema is only checked")
-        declared = dp.Schema.read(data)
-        size = declared.domain.size
-        rows = f"{size:,}" if size < 10**60 else dp.exact.shown(Fraction(size))
+        if out is not None or more:
+            raise ParameterError("--out is for a draft; a finished schema is only checked, and alone")
+        declared = read_schema(data)
+        sizes = [
+            math.prod(column.size for column in each.domain.values() if not column.free) for each in declared.tables
+        ]
+        rows = " and ".join(f"{size:,}" if size < 10**60 else dp.exact.shown(Fraction(size)) for size in sizes)
         edition = f"The edition of the rows is {one_line(declared.edition)}."
         click.echo(f"{data.name} is complete: {rows} different rows are possible. {edition}\n{declared.protects()}")
     elif out is None:
-        click.echo(draft(data), nl=False)
+        click.echo(draft(data, *more), nl=False)
     else:
-        write_new(out, [draft(data)])
+        write_new(out, [draft(data, *more)])
         click.echo(f"{out.name}: fill in what it asks for, then check it with `discreet schema {out}`")

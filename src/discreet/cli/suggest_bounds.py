@@ -8,6 +8,7 @@ the same as before about everything but the column.
 from __future__ import annotations
 
 import difflib
+import functools
 import json
 import tomllib
 from fractions import Fraction
@@ -17,10 +18,10 @@ from typing import Any
 import click
 
 import discreet as dp
-from discreet.cli.columns import plain
 from discreet.cli.files import reserved
 from discreet.cli.kit import Command, OpenTable, ParameterError, price_options, table_options, take_cost
 from discreet.cli.price_view import receipt
+from discreet.data.declaration import plain
 
 _BOUNDS = ("low", "high", "step")
 
@@ -44,14 +45,15 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
         discreet suggest-bounds people.toml income --share 1/5 --coverage 0.8
     """
     cost = take_cost(options)
-    declared: Any = dp.Schema.read(schema).domain.column(column)
-    if not declared.ordered:
+    declared: Any = dp.Schema.read(schema, options["table_name"]).domain.column(column)
+    if not declared.ordered or declared.calendar:
         raise ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
     if write and options["rehearse"]:
         raise ParameterError("--write with --rehearse would put bounds of made-up people into the schema")
     text = schema.read_text(encoding="utf-8")
     if write:
-        rewrite(text, column, dp.Number(0, 1, step=1, missing=declared.missing))  # a trial, before the charge
+        # A trial, before the charge.
+        rewrite(text, column, dp.Number(0, 1, step=1, missing=declared.missing), options["table_name"])
     at = OpenTable.open(schema, **options)
     with reserved(schema if write else None, force=write) as draft:
         with at.output.working("looking for bounds"):
@@ -61,7 +63,7 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
         changes: list[str] | None = None
         try:
             if write:
-                changed = rewrite(text, column, bounds.number)
+                changed = rewrite(text, column, bounds.number, options["table_name"])
                 draft.write(changed)
                 names = schema.name, f"{schema.name}, new"
                 changes = list(difflib.unified_diff(text.splitlines(), changed.splitlines(), *names, lineterm="", n=1))
@@ -72,7 +74,7 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
 def _show(at: OpenTable, schema: Path, bounds: Any, changes: list[str] | None) -> None:
     """Print the bounds, and what changed in the schema; None: nothing was written."""
     paid = receipt(at, bounds.guarantee, bounds.entry, replayed=bounds.replayed)
-    lines = lines_for(bounds.column, bounds.number)
+    lines = lines_for(bounds.column, bounds.number, at.table.facts.table)
     if changes is None:
         at.output.say(f"For {schema.name}:")
     for line in lines if changes is None else changes:
@@ -93,10 +95,13 @@ def _show(at: OpenTable, schema: Path, bounds: Any, changes: list[str] | None) -
 # A section of a schema file.
 
 
-def lines_for(name: str, number: dp.Number) -> list[str]:
-    """The section of a column, to paste."""
-    bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    head = f"[columns.{name if bare else json.dumps(name, ensure_ascii=False)}]"
+def lines_for(name: str, number: dp.Number, table: str | None = None) -> list[str]:
+    """The section of a column, to paste; of this table, if there are several."""
+    keys = [
+        each if each.isascii() and each.replace("_", "").replace("-", "").isalnum() else json.dumps(each)
+        for each in _place(name, table)
+    ]
+    head = f"[{'.'.join(keys)}]"
     return [head, *_bounds(number), *(["missing = true"] if number.missing else [])]
 
 
@@ -104,21 +109,28 @@ def _bounds(number: dp.Number) -> list[str]:
     return ['kind = "number"', *(f"{key} = {dp.data.spell(getattr(number, key))}" for key in _BOUNDS)]
 
 
-def rewrite(text: str, name: str, number: dp.Number) -> str:
+def _place(name: str, table: str | None) -> tuple[str, ...]:
+    """The keys of a column's section."""
+    return ("columns", name) if table is None else ("tables", table, "columns", name)
+
+
+def rewrite(text: str, name: str, number: dp.Number, table: str | None = None) -> str:
     """The schema's text with this declaration of the column; ParameterError if its section is not found."""
-    lines = text.splitlines(keepends=True)
+    lines, keys = text.splitlines(keepends=True), _place(name, table)
     heads = [place for place, line in enumerate(lines) if line.lstrip().startswith("[")]
-    start = next((place for place in heads if _parse(lines[place]) == {"columns": {name: {}}}), None)
+    section: dict[str, Any] = functools.reduce(lambda inner, key: {key: inner}, reversed(keys), {})
+    start = next((place for place in heads if _parse(lines[place]) == section), None)
     if start is None:
         raise ParameterError(
-            f"--write needs a section [columns.{name}] of its own in the schema: paste the lines instead"
+            f"--write needs a section [{'.'.join(keys)}] of its own in the schema: paste the lines instead"
         )
     end = next((place for place in heads if place > start), len(lines))
     kept = [line for line in lines[start + 1 : end] if line.partition("=")[0].strip() not in ("kind", *_BOUNDS)]
     head = lines[start] if lines[start].endswith("\n") else lines[start] + "\n"
     changed = "".join([*lines[:start], head, *(f"{line}\n" for line in _bounds(number)), *kept, *lines[end:]])
     expected = _parse(text)
-    expected["columns"][name] |= {"kind": "number", **{key: getattr(number, key) for key in _BOUNDS}}
+    declared: dict[str, Any] = functools.reduce(lambda inner, key: inner[key], keys, expected)
+    declared |= {"kind": "number", **{key: getattr(number, key) for key in _BOUNDS}}
     if _parse(changed) != expected:
         raise ParameterError(f"the section of {name!r} cannot be rewritten as it is: paste the lines instead")
     return changed

@@ -28,9 +28,11 @@ _BETWEEN = "everything between columns that are not known together"
 @click.command(cls=Command)
 @table_options
 @click.argument("rows", type=click.IntRange(min=1))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="rows.csv or rows.parquet; - prints CSV.")
+@click.option(
+    "--out", default="-", type=click.Path(path_type=Path), help="rows.csv or rows.parquet; else CSV is printed."
+)
 @click.option("--measure", multiple=True, metavar="COLUMNS", help="Buy this table first: age,sex. May be repeated.")
-@click.option("--share", help="With --measure: the share of the remaining budget for all tables, as 1/3.")
+@click.option("--share", help="Of the remaining budget, for all tables, as 1/3. Without --measure it chooses them.")
 @click.option("--beta", default="0.05", show_default=True, help="With --measure: the probability that a bound fails.")
 @allowance_option
 @again_option
@@ -43,18 +45,20 @@ def synth(
 
     The rows are drawn from the most even table that agrees with everything measured through this ledger: they are free,
     and tell nothing that was not released. Columns that were measured together go together in these rows; everything
-    else is spread evenly. --measure buys tables of columns first, so that there is something to know. No alpha is
-    needed: --share fixes the price, and how near the tables are follows from it. The same command again finds its
-    tables measured already and is free; --again measures them once more.
+    else is spread evenly. If nothing was measured yet, a tenth of the budget buys tables that are chosen privately:
+    every column, pairs that connect them all, and some triples; --share buys such tables for another share of what is
+    left. --measure names the tables to buy. No alpha is needed: --share fixes the price, and how near the tables are
+    follows from it. The same command again finds its tables measured already and is free; --again measures them once
+    more.
 
     \b
+        discreet synth people.toml 5000 --out new.csv
         discreet synth people.toml 5000 --out rows.csv --measure age,sex --measure sex,health,limited --share 1/3
         discreet synth people.toml 5 --out - --seed 1
     """
     beta, again, seed = (place.pop(name) for name in ("beta", "again", "seed"))
-    if bool(measure) == (share is None):
-        bought = "the tables are bought for that much of what is left"
-        raise ParameterError(f"--measure age,sex and --share 1/3 go together: {bought}")
+    if measure and share is None:
+        raise ParameterError("--measure age,sex needs --share 1/3: the tables are bought for that much of what is left")
     if again and not measure:
         raise ParameterError("--again goes with --measure: rows are drawn anew every time, and are free")
     if out == STDOUT and place["as_json"]:
@@ -67,12 +71,12 @@ def synth(
 
     def draw(file: IO[bytes], suffix: str) -> dict[str, Any]:
         """Buy the tables, then write the rows."""
-        session, answers = _measure(at, tables, beta, share=share or "1", again=again)
+        session, answers, chosen = _measure(at, tables, beta, share=share, again=again)
         with at.output.working(f"drawing {rows:,} rows"):
             frame = session.synthetic(rows, seed=seed, backend="pyarrow")
             marked = frame.add_column(0, "rehearsal", [[True] * rows]) if at.output.rehearsal else frame
             _write(marked, suffix, file)
-        return _summary(at, session, tables, answers, frame.column_names)
+        return _summary(at, session, tables, answers, frame.column_names, chosen)
 
     if out == STDOUT:
         for line in lines_of(draw(sys.stdout.buffer, ".csv")):
@@ -109,24 +113,25 @@ def _columns(given: str) -> tuple[str, ...]:
     return names
 
 
-def _measure(at: OpenTable, tables: list[dp.Histogram], beta: str, **price: Any) -> tuple[dp.Session, list[dp.Answer]]:
-    """Buy the tables as one workload. The session is one with a plan of scopes: it needs no alpha, as shares and rows
-    do not; nothing is asked through that plan."""
+def _measure(
+    at: OpenTable, tables: list[dp.Histogram], beta: str, *, share: str | None, again: bool
+) -> tuple[dp.Session, list[dp.Answer], tuple[int, int] | None]:
+    """Buy the tables as one workload, or some that are chosen privately, if a share was given or nothing is known yet:
+    then also the entry of that charge and its price. The session is one with a plan of scopes: it needs no alpha, as
+    shares and rows do not; nothing is asked through that plan."""
     session = dp.Session(at.table, at.ledger, scopes=1, beta=beta, allowance=at.allowance)
     if not tables:
-        if not session.known()[0]:
-            raise ParameterError(
-                "no column was measured yet, so there is nothing to draw rows from: add --measure age,sex --share 1/3 "
-                "with columns of this table, or `discreet ask` questions first"
-            )
-        return session, []
+        if share is None and session.known()[0]:
+            return session, [], None
+        with at.output.working("choosing and measuring tables"):
+            return session, [], session.choose_tables(share)
     with at.output.working(f"measuring {len(tables)} tables"):
         if tangled := session.tangled(tables):
             raise ParameterError(
                 f"rows cannot follow {_named(tangled)} together with the other tables: that would take too large a "
                 "hypothesis. Measure fewer columns, or tables that share fewer of them; nothing was spent"
             )
-        return session, session.answer_all(tables, **price)
+        return session, session.answer_all(tables, share=share or "1", again=again), None
 
 
 def _named(tables: Sequence[Sequence[str]]) -> str:
@@ -134,7 +139,12 @@ def _named(tables: Sequence[Sequence[str]]) -> str:
 
 
 def _summary(
-    at: OpenTable, session: dp.Session, tables: Sequence[dp.Histogram], answers: Sequence[dp.Answer], drawn: list[str]
+    at: OpenTable,
+    session: dp.Session,
+    tables: Sequence[dp.Histogram],
+    answers: Sequence[dp.Answer],
+    drawn: list[str],
+    chosen: tuple[int, int] | None,
 ) -> dict[str, Any]:
     """What the rows know, and what was paid for it. Columns without bounds are not drawn."""
     together, left_out = session.known()
@@ -147,8 +157,8 @@ def _summary(
         "columns_spread_evenly": [name for name in drawn if name not in known],
         "columns_not_drawn": [name for name in at.schema.domain if name not in drawn],
         "measured": [{"columns": list(columns), "error_bound": answer.error_bound} for columns, answer in measured],
-        "measured_by": session.measured_by(tables),
-        "price_nano": sum(answer.price for answer in answers),
+        "measured_by": session.measured_by(tables) if chosen is None else [chosen[0]],
+        "price_nano": sum(answer.price for answer in answers) if chosen is None else chosen[1],
         "left_nano": left,
         "budget_nano": cap,
     }
@@ -169,7 +179,7 @@ def lines_of(summary: dict[str, Any]) -> list[str]:
         f"known together: {_named(summary['columns_known_together'])}",
         *([f"measured, but too large a hypothesis to follow: {_named(left_out)}"] if left_out else []),
         f"spread evenly: {_named([even]) + ', and ' if even else ''}{_BETWEEN}",
-        *([f"not in the rows, since without bounds: {_named([missing])}"] if missing else []),
+        *([f"not in the rows, since without bounds or levels: {_named([missing])}"] if missing else []),
         f"{cost}; {left}",
     ]
 

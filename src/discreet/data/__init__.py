@@ -2,6 +2,7 @@
 
     Table         rows in memory, from pandas, polars, pyarrow, a dict of sequences, or a .parquet or .csv file
     ParquetTable  a Parquet file larger than memory, read again for every sum
+    Database      several Tables about the same persons; its views are datasets
     Matrix        a feature matrix and labels: what fit(X, y) makes
     BitMatrix     booleans, packed, and labels; Integers: whole numbers of any length
 
@@ -11,6 +12,7 @@ again for every sum; a file that changed meanwhile is refused); after ingest no 
 private attributes only; a dataset prints its declaration, never its rows, and refuses to be pickled or copied.
 
     domain.py    Domain and the kinds of columns         rows.py      Facts, Batch and the two doors
+    calendar.py  instants, periods and parts of dates    database.py  several tables about the same persons
     encoding.py  frames to values to codes (narwhals)    files.py     files to frames (duckdb, pyarrow)
     ingest.py    what the datasets share; persons        slices.py    the door of the most extreme rows
     table.py     Table, ParquetTable                     matrix.py    Matrix, BitMatrix, Integers
@@ -20,15 +22,21 @@ Other packages import from here, not from the modules; the array types of `discr
 """
 
 from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, common_ones, packed, unpacked
+from discreet.data.calendar import iso_text
+from discreet.data.database import JOIN, Database, TableFacts, View, priced_relation
 from discreet.data.distinct import DistinctRows
 from discreet.data.domain import (
     AnyNumber,
     Bits,
     Category,
     Column,
+    Date,
+    DateGroups,
     Domain,
     Level,
     Number,
+    Text,
+    Timestamp,
     Vector,
     Whole,
     common_unit,
@@ -49,6 +57,7 @@ from discreet.data.rows import (
     Key,
     Slice,
     Summed,
+    Texts,
     refuse_to_leave,
     sum_of,
 )

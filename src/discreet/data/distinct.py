@@ -37,12 +37,13 @@ class DistinctRows(PrivateRows):
                there are.
     """
 
-    __slots__ = ("_columns", "_counted", "_looked", "_table")
+    __slots__ = ("_columns", "_counted", "_looked", "_table", "sources")
 
     def __init__(self, table: Dataset) -> None:
         if not all(hasattr(table, name) for name in ("facts", "identity", "exact_sum", "exact_slices")):
             raise ParameterError(f"table must be a Table or another dataset, found a {type(table).__name__}")
         self._table, self.facts, self.identity, self.source = table, table.facts, table.identity, table.source
+        self.sources = getattr(table, "sources", () if table.source is None else (table.source,))
         self._columns, self._looked = mixed(table.facts.domain), False
         self._counted: tuple[Batch, Codes] | None = None
 

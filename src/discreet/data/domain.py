@@ -4,25 +4,32 @@ A domain maps column names to one of
 
     Category   finitely many levels, each a text, a whole number or a boolean;
     Number     the grid low, low + step, ..., high, in exact decimals;
+    Date       days, weeks, months or years between two dates; Timestamp: seconds, minutes, hours or days;
     AnyNumber  a number without bounds, made by `Number.any()`: good for finding bounds and for quantiles, nothing else;
+    Text       texts that nobody listed: good for finding out which of them are common, nothing else;
     Vector     integer vectors of bounded length, in units of a step: the features that a learner sees;
     Bits       several booleans, packed: what `BitMatrix` holds, for learning conjunctions;
     Whole      one whole number below 2^bits, of any length: what `Integers` holds, for interior points.
 
-Everything in a domain is public. Inside the library a value of a Category, Number or AnyNumber is its *code*, one of
-the integers 0 .. size - 1; `missing_code` is the code of "nothing there", or None when nothing may be missing.
+Everything in a domain is public. Inside the library a value of a Category, Number, Date or AnyNumber is its *code*, one
+of the integers 0 .. size - 1; `missing_code` is the code of "nothing there", or None when nothing may be missing. The
+codes of a Text are private: a dataset numbers the texts that it holds, and no two datasets agree.
 
-A column answers for itself; nothing else in the library asks which class it is. Five of the answers are literal types,
-so that a type checker knows what a column has once it was asked (`if not column.bounded: raise ...; column.low`):
+A column answers for itself; nothing else in the library asks which class it is. Seven of the answers are literal types,
+so that a type checker knows what a column has once it was asked (`if not column.bounded: raise ...; column.low`). Date
+stands for Timestamp too:
 
-                 Category  Number  AnyNumber  Whole  Vector  Bits
-    categorical  yes       -       -          -      -       -      has `levels`
-    bounded      -         yes     -          -      -       -      has `low`, `high`, `step`, `steps`: bounded sums
-    listed       yes       yes     -          -      -       -      has `code` and `value`: conditions name its values
-    ordered      -         yes     yes        yes    -       -      has `value`; codes are in the order of the values
-    packed       -         -       -          -      -       yes    has `dimension`; a batch holds it as bits of words
-    coded        yes       yes     yes        -      -       -      a table holds it; it has histograms and keys
-    binary       of two levels                                      a Category of exactly two levels
+                 Category  Number  Date  AnyNumber  Text  Whole  Vector  Bits
+    categorical  yes       -       -     -          -     -      -       -      has `levels`
+    bounded      -         yes     -     -          -     -      -       -      has `low`, `high`, `step`: bounded sums
+    calendar     -         -       yes   -          -     -      -       -      has `part`, `trunc`, `at_least`, `after`
+    listed       yes       yes     yes   -          -     -      -       -      has `code` and `value`: conditions
+    ordered      -         yes     yes   yes        -     yes    -       -      has `value`; codes in order of values
+    packed       -         -       -     -          -     -      -       yes    has `dimension`; held as bits of words
+    free         -         -       -     -          yes   -      -       -      which of its texts occur is private
+    coded        yes       yes     yes   yes        -     -      -       -      its codes are public: it has histograms
+    keyed        yes       yes     yes   yes        yes   -      -       -      a table holds it; KeyCount counts it
+    binary       of two levels                                                 a Category of exactly two levels
 
     size         how many codes                      points     how many of them are not "missing"
     label(code)  what a code stands for              labels()   all of them, in order
@@ -42,8 +49,9 @@ import math
 import numbers
 import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
@@ -51,7 +59,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, Floats, Mask, ParameterError, SchemaError, exact, unpacked
+from discreet.core import CellTable, Codes, Floats, Mask, ParameterError, SchemaError, Sheet, Shown, exact, unpacked
+from discreet.data import calendar
 
 Level = str | int | bool
 MAX_CODES = 2**62
@@ -61,6 +70,7 @@ _KINDS: tuple[tuple[Any, str], ...] = (
     (numbers.Integral, "whole"),
     ((float, np.floating), "float"),
     ((Decimal, Fraction), "decimal"),
+    ((date, np.datetime64), "moment"),
 )
 _SHOWN = 12  # levels of a category that are printed
 
@@ -70,6 +80,7 @@ class _AnyColumn:
 
     __slots__ = ()
     coded: ClassVar[bool] = True
+    keyed: ClassVar[bool] = True
 
     @property
     def size(self) -> int:
@@ -123,8 +134,11 @@ class _Features(_AnyColumn):
     categorical: ClassVar[Literal[False]] = False
     bounded: ClassVar[Literal[False]] = False
     listed: ClassVar[Literal[False]] = False
+    calendar: ClassVar[Literal[False]] = False
+    free: ClassVar[Literal[False]] = False
     ordered: ClassVar[Literal[False]] = False
     coded: ClassVar[bool] = False
+    keyed: ClassVar[bool] = False
     dimension: int
 
 
@@ -135,11 +149,12 @@ class _Ordered(_AnyColumn):
     categorical: ClassVar[Literal[False]] = False
     ordered: ClassVar[Literal[True]] = True
     packed: ClassVar[Literal[False]] = False
+    free: ClassVar[Literal[False]] = False
 
     def value(self, code: int) -> Fraction:
         raise NotImplementedError
 
-    def label(self, code: int) -> int | float | None:
+    def label(self, code: int) -> Level | float | None:
         if code == self.missing_code:
             return None
         value = self.value(code)
@@ -155,7 +170,7 @@ class _Ordered(_AnyColumn):
 
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class Category(_AnyColumn):
-    """Finitely many levels: Category("F", "M"), Category(0, 1, 2, other=9), Category("yes", "no", missing="unknown").
+    """Finitely many levels: Category("F", "M"), Category(["F", "M"]), Category("yes", "no", missing="unknown").
 
     other    the level that takes every value that is not declared; without it such a value is refused at ingest.
     missing  the level that takes nulls; without it a null is refused at ingest.
@@ -166,17 +181,24 @@ class Category(_AnyColumn):
     NAME: ClassVar[str] = "category/1"
     categorical: ClassVar[Literal[True]] = True
     bounded: ClassVar[Literal[False]] = False
+    calendar: ClassVar[Literal[False]] = False
     listed: ClassVar[Literal[True]] = True
     ordered: ClassVar[Literal[False]] = False
     packed: ClassVar[Literal[False]] = False
+    free: ClassVar[Literal[False]] = False
     levels: tuple[Level, ...]
     other: Level | None
     missing: Level | None
 
     def __init__(
-        self, *given: Level, other: Level | None = None, missing: Level | None = None, levels: Iterable[Level] = ()
+        self,
+        *given: Level | Sequence[Level],
+        other: Level | None = None,
+        missing: Level | None = None,
+        levels: Iterable[Level] = (),
     ) -> None:
-        declared = [_level(each) for each in (*given, *levels)]
+        listed = given[0] if len(given) == 1 and isinstance(given[0], (list, tuple)) else given
+        declared = [_level(each) for each in (*listed, *levels)]
         if not declared:
             raise ParameterError("a Category needs at least one level, found none")
         extra = [None if each is None else _level(each) for each in (other, missing)]
@@ -241,7 +263,7 @@ class Category(_AnyColumn):
         return isinstance(other, Category) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash((self.levels, self.other, self.missing))  # the kinds are compared: to look at them here takes long
 
     def __repr__(self) -> str:
         extra = [f"{name}={each!r}" for name in ("other", "missing") if (each := getattr(self, name)) is not None]
@@ -264,6 +286,7 @@ class Number(_Ordered):
 
     NAME: ClassVar[str] = "number/1"
     bounded: ClassVar[Literal[True]] = True
+    calendar: ClassVar[Literal[False]] = False
     listed: ClassVar[Literal[True]] = True
     low: Fraction
     high: Fraction
@@ -350,6 +373,221 @@ class Number(_Ordered):
         return f"Number({spell(self.low)}, {spell(self.high)}, step={spell(self.step)}{missing})"
 
 
+class _Calendar(_Ordered):
+    """A column of periods between two instants: what Date and Timestamp have in common."""
+
+    __slots__ = ()
+    bounded: ClassVar[Literal[False]] = False
+    calendar: ClassVar[Literal[True]] = True
+    listed: ClassVar[Literal[True]] = True
+    steps_allowed: ClassVar[tuple[str, ...]]
+    times: ClassVar[bool]
+    low: str
+    high: str
+    step: str
+    missing: bool
+
+    def __init__(self, low: date | str, high: date | str, step: str, missing: bool = False) -> None:
+        ends = {name: self._instant(name, end) for name, end in (("low", low), ("high", high))}
+        if ends["low"] > ends["high"]:
+            raise ParameterError(f"low must be <= high, found low={low} and high={high}")
+        if step not in self.steps_allowed:
+            raise ParameterError(f"step must be one of {', '.join(self.steps_allowed)}; found {step!r}")
+        spelled = {name: calendar.iso(end, times=self.times) for name, end in ends.items()}
+        exact.freeze(self, **spelled, step=step, missing=flag(missing=missing))
+        if self.points < 2:
+            raise ParameterError(f"low and high must lie in different {step}s, found low={low} and high={high}")
+
+    def _instant(self, name: str, value: object) -> int:
+        found = calendar.seconds_of(value)
+        if found is None:
+            usual = "1974-01-01 00:00:00" if self.times else "1974-01-01"
+            raise ParameterError(f'{name} must be a date or a text such as "{usual}", found {value!r}', argument=name)
+        return found if self.times else found - found % calendar.DAY
+
+    def _periods(self) -> tuple[int, int]:
+        """The numbers of the first and of the last period."""
+        return calendar.span(self.low, self.high, self.step)
+
+    @property
+    def steps(self) -> int:
+        """The code of the last period."""
+        first, last = self._periods()
+        return last - first
+
+    @property
+    def points(self) -> int:
+        return self.steps + 1
+
+    @property
+    def size(self) -> int:
+        return self.points + self.missing
+
+    @property
+    def missing_code(self) -> int | None:
+        return self.points if self.missing else None
+
+    def encoded(self, seconds: Codes) -> Codes:
+        """The codes of instants: clipped to the bounds, and rounded down to the step."""
+        first, last = self._periods()
+        return np.clip(calendar.period(calendar.clipped(seconds), self.step), first, last) - first
+
+    def starts(self, codes: Codes) -> Codes:
+        """The first instants of the periods of these codes, none of which is missing, in seconds since 1970."""
+        return calendar.start(codes + self._periods()[0], self.step)
+
+    def value(self, code: int) -> Fraction:
+        """The first instant of the period, in days since 1970-01-01: numbers in the order of time."""
+        return Fraction(self._start(code), calendar.DAY)
+
+    def _start(self, code: int) -> int:
+        if not 0 <= code < self.points:
+            raise ParameterError(f"code must be in 0..{self.points - 1}, found {code}")
+        return int(self.starts(np.array([code], dtype=np.int64))[0])
+
+    def label(self, code: int) -> str | None:
+        """The first day, or the first second, of the period as ISO text."""
+        return None if code == self.missing_code else calendar.iso(self._start(code), times=self.times)
+
+    def labels(self) -> list[Level | float | None]:
+        starts = self.starts(np.arange(self.points, dtype=np.int64))
+        return [*(calendar.iso(each, times=self.times) for each in starts.tolist()), *([None] if self.missing else [])]
+
+    def text(self, code: int) -> str:
+        return str(self.label(code))
+
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> list[Any]:
+        return [self.label(code) for code in codes.tolist()]
+
+    def code(self, value: object) -> int:
+        """The code of a period's first day or second; the nearest are named if it is no such one."""
+        instant = self._instant("value", value)
+        below = self.after(value) - 1
+        if below >= 0 and self._start(below) == instant:
+            return below
+        near = sorted({min(max(each, 0), self.points - 1) for each in (below, below + 1)})
+        found, on_it = calendar.iso(instant, times=self.times), " and ".join(str(self.label(each)) for each in near)
+        raise ParameterError(f"{found} does not begin a {self.step} of {self!r}; nearest that do: {on_it}")
+
+    def codes(self, values: Sequence[Any]) -> list[int | None]:
+        """The codes of many values at once; None for one that begins no period."""
+        found: list[int | None] = []
+        for value in values:
+            instant = calendar.seconds_of(value)
+            below = -1 if instant is None else self.after(value) - 1
+            found.append(below if below >= 0 and self._start(below) == self._instant("value", value) else None)
+        return found
+
+    def at_least(self, value: object) -> int:
+        """The least code whose value is not before this date or time; `points` if there is none."""
+        return self._before(self._instant("value", value))
+
+    def after(self, value: object) -> int:
+        """The least code whose value is after this date or time; `points` if there is none."""
+        return self._before(self._instant("value", value) + 1)
+
+    def _before(self, instant: int) -> int:
+        """How many periods begin before an instant."""
+        number = int(calendar.period(np.array([instant - 1], dtype=np.int64), self.step)[0])
+        return min(max(number - self._periods()[0] + 1, 0), self.points)
+
+    def part(self, name: str) -> DateGroups:
+        """What EXTRACT(name FROM column) is for each code: a year, a month, an hour, a weekday from Sunday = 0."""
+        known = calendar.OTHER_NAMES.get(name.lower(), name.lower())
+        if known not in calendar.PARTS:
+            every = ", ".join(calendar.PARTS)
+            raise ParameterError(f"{name!r} is no part of a date.{near_misses(name, calendar.PARTS)} Parts: {every}")
+        unit, function = calendar.PARTS[known]
+        calendar.require_known(self.step, unit, known)
+        return self._grouped(function, int)
+
+    def trunc(self, unit: str) -> DateGroups:
+        """What DATE_TRUNC(unit, column) is for each code, as ISO text."""
+        known = unit.lower()
+        if known not in calendar.FINENESS:
+            raise ParameterError(f"{unit!r} is no period to cut to. Periods: {', '.join(calendar.FINENESS)}")
+        calendar.require_known(self.step, known, known)
+        times = calendar.FINENESS.index(known) < FINEST_DAY
+        return self._grouped(
+            lambda starts: calendar.start(calendar.period(starts, known), known),
+            lambda value: calendar.iso(value, times=times),
+        )
+
+    def _grouped(self, function: Callable[[Codes], Codes], label: Callable[[int], Level]) -> DateGroups:
+        if self.points > _MOST_PARTS:
+            raise ParameterError(f"{self!r} has {self.points:,} steps, too many to group: declare a coarser step")
+        values, groups = np.unique(function(self.starts(np.arange(self.points, dtype=np.int64))), return_inverse=True)
+        labels: list[Level | None] = [label(each) for each in values.tolist()]
+        if self.missing:
+            groups, labels = np.append(groups, len(labels)), [*labels, None]
+        return DateGroups(groups.astype(np.int64), tuple(labels))
+
+    def __repr__(self) -> str:
+        missing = ", missing=True" if self.missing else ""
+        return f"{type(self).__name__}({self.low!r}, {self.high!r}, step={self.step!r}{missing})"
+
+
+_MOST_PARTS = 2**22  # codes whose parts are listed
+FINEST_DAY = calendar.FINENESS.index("day")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DateGroups:
+    """A public grouping of a column's codes.
+
+    groups  the number of the group of each code, the missing one too
+    labels  what each group stands for, in order; None stands for missing values
+    """
+
+    groups: Codes
+    labels: tuple[Level | None, ...]
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Date(_Calendar):
+    """Dates between two days, in steps: Date("1974-01-01", "1978-12-31"), Date(low, high, step="month", missing=True).
+
+    step  "day", "week" (from Monday), "month" or "year". A value is clipped to [low, high] and rounded down to the
+          first day of its period, which stands for the period everywhere: as a label, in conditions, in synthetic rows.
+
+    Dates, timestamps and ISO text ("1976-02-29") are read; the time of day is cut off. A value with a time zone is
+    converted to UTC first; one without is taken as it is. With missing=True a null has one more code, the last.
+    """
+
+    NAME: ClassVar[str] = "date/1"
+    steps_allowed: ClassVar[tuple[str, ...]] = ("day", "week", "month", "year")
+    times: ClassVar[bool] = False
+    low: str
+    high: str
+    step: str
+    missing: bool
+
+    def __init__(self, low: date | str, high: date | str, step: str = "day", missing: bool = False) -> None:
+        _Calendar.__init__(self, low, high, step, missing)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Timestamp(_Calendar):
+    """Times between two instants, in steps: Timestamp("2024-01-01", "2024-12-31 23:59:59", step="hour").
+
+    step  "second", "minute", "hour", "day", "week", "month" or "year". A value is clipped to [low, high] and rounded
+          down to the first second of its period.
+
+    What is read, time zones and missing values: as Date. Parts of a second are cut off.
+    """
+
+    NAME: ClassVar[str] = "timestamp/1"
+    steps_allowed: ClassVar[tuple[str, ...]] = ("second", "minute", "hour", "day", "week", "month", "year")
+    times: ClassVar[bool] = True
+    low: str
+    high: str
+    step: str
+    missing: bool
+
+    def __init__(self, low: date | str, high: date | str, step: str = "second", missing: bool = False) -> None:
+        _Calendar.__init__(self, low, high, step, missing)
+
+
 # Codes on each side of zero, without zero: the finite floats without two low bits.
 _HALF = (0x7FEFFFFFFFFFFFFF >> 2) + 1
 
@@ -364,6 +602,7 @@ class AnyNumber(_Ordered):
 
     NAME: ClassVar[str] = "any-number/1"
     bounded: ClassVar[Literal[False]] = False
+    calendar: ClassVar[Literal[False]] = False
     listed: ClassVar[Literal[False]] = False
     missing: bool = False
 
@@ -479,8 +718,10 @@ class Whole(_Ordered):
 
     NAME: ClassVar[str] = "whole/1"
     bounded: ClassVar[Literal[False]] = False
+    calendar: ClassVar[Literal[False]] = False
     listed: ClassVar[Literal[False]] = False
     coded: ClassVar[bool] = False
+    keyed: ClassVar[bool] = False
     bits: int
 
     def __post_init__(self) -> None:
@@ -497,11 +738,68 @@ class Whole(_Ordered):
         return code
 
 
-Column = Category | Number | AnyNumber | Vector | Bits | Whole
+MAX_TEXT = 1000
+"""Characters that a Text may keep of a value."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Text(_AnyColumn):
+    """Texts that nobody listed: a city, a diagnosis in words. Text(), Text(length=40, missing=True).
+
+    Only `KeyCount` reads it: which texts are common enough to be shown is found by a stable histogram. No condition
+    names one, and nothing else is released about it: declare a Category of those that are known for that.
+
+    length   a longer text is cut to this many characters when it enters, so equal beginnings become one text
+    missing  nulls are taken, as a key of their own; otherwise they are refused at ingest
+    """
+
+    NAME: ClassVar[str] = "text/1"
+    categorical: ClassVar[Literal[False]] = False
+    bounded: ClassVar[Literal[False]] = False
+    calendar: ClassVar[Literal[False]] = False
+    listed: ClassVar[Literal[False]] = False
+    ordered: ClassVar[Literal[False]] = False
+    packed: ClassVar[Literal[False]] = False
+    free: ClassVar[Literal[True]] = True
+    coded: ClassVar[bool] = False
+    length: int = 100
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", exact.whole(length=self.length))
+        object.__setattr__(self, "missing", flag(missing=self.missing))
+        if self.length > MAX_TEXT:
+            raise ParameterError(f"length must be at most {MAX_TEXT}, found {self.length}")
+
+    @property
+    def size(self) -> int:
+        """An upper bound on the number of texts of this length."""
+        return int(0x110000**self.length) + self.missing
+
+    @property
+    def missing_code(self) -> int | None:
+        return 0 if self.missing else None
+
+    def labels(self) -> list[Level | float | None]:
+        raise ParameterError("the texts of this column are not listed: count its keys with a StableHistogram")
+
+    def text(self, code: int) -> str:
+        raise ParameterError("the codes of a Text are private: they stand for nothing outside their table")
+
+    def plain(self, codes: npt.NDArray[Any], rows: int) -> Any:
+        """Nothing: a user's function sees no text that nobody listed."""
+        return [None] * rows
+
+    def __repr__(self) -> str:
+        missing = ", missing=True" if self.missing else ""
+        return f"Text(length={self.length}{missing})"
+
+
+Column = Category | Number | Date | Timestamp | AnyNumber | Text | Vector | Bits | Whole
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Domain(Mapping[str, Column]):
+class Domain(Shown, Mapping[str, Column]):
     """Column names and what may be in them: Domain(age=Number(0, 120, step=1)), Domain({"weird name": Category("a")}).
 
     The order of the columns is part of a domain.
@@ -523,8 +821,8 @@ class Domain(Mapping[str, Column]):
                 raise ParameterError(f"a column name must be non-empty text, found {key!r}")
             if not isinstance(declaration, _AnyColumn):
                 raise ParameterError(
-                    f"column {key!r} must be a Category, a Number or a Vector, found {declaration!r}; the levels of a "
-                    "category are declared, never read from the rows (other=... takes the rest)"
+                    f"column {key!r} must be a Category, a Number, a Date or another column, found {declaration!r}; "
+                    "the levels of a category are declared, never read from the rows (other=... takes the rest)"
                 )
         exact.freeze(self, columns=tuple(pairs))
         if not pairs:
@@ -564,6 +862,11 @@ class Domain(Mapping[str, Column]):
 
     def __len__(self) -> int:
         return len(self.columns)
+
+    def sheet(self) -> Sheet:
+        """The columns, their kinds, and what each may hold."""
+        rows = [(name, *in_words(column)) for name, column in self.columns]
+        return Sheet.of(CellTable(("column", "kind", "values"), rows))
 
     def __repr__(self) -> str:
         if all(name.isidentifier() for name in self.names):
@@ -612,7 +915,7 @@ def _fits_floats(*values: Fraction) -> None:
 
 
 def kind_of(value: object) -> str | None:
-    """The kind of an entry or a level: "boolean", "text", "whole", "float" or "decimal"; None for anything else."""
+    """The kind of an entry or a level: "boolean", "text", "whole", "float", "decimal" or "moment"; else None."""
     return next((kind for types, kind in _KINDS if isinstance(value, types)), None)
 
 
@@ -646,3 +949,23 @@ def matches(value: object) -> list[tuple[str, Level]]:
     if number.denominator != 1:
         return []
     return [("whole", int(number)), *([("boolean", bool(number))] if number in (0, 1) else [])]
+
+
+def in_words(column: Any) -> tuple[str, str]:
+    """A declared column for people: its kind, and what it may hold."""
+    if column.categorical:
+        special = [(column.other, "everything else"), (column.missing, "missing")]
+        levels = [str(level) for level in column.levels if level not in (column.other, column.missing)]
+        said = [*levels, *(f"{level} ({word})" for level, word in special if level is not None)]
+        return "category", ", ".join(said)
+    missing = ", or missing" if getattr(column, "missing", False) else ""
+    if column.calendar:
+        return type(column).__name__.lower(), f"{column.low} to {column.high} in steps of a {column.step}{missing}"
+    if hasattr(column, "length"):
+        return "text", f"not listed, {column.length} characters are kept{missing}"
+    if column.bounded:
+        low, high, step = map(spell, (column.low, column.high, column.step))
+        return "number", f"{low} to {high} in steps of {step}{missing}"
+    if column.coded and column.ordered:
+        return "any number", f"without bounds{missing}"
+    return type(column).__name__.lower(), repr(column)

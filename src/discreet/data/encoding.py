@@ -36,11 +36,29 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import Codes, DiscreetError, Floats, Ints, Mask, ParameterError, SchemaError, UndeclaredLevels
-from discreet.data.domain import AnyNumber, Category, Column, Number, Vector, kind_of, matches, near_misses
+from discreet.data import calendar
+from discreet.data.domain import (
+    AnyNumber,
+    Category,
+    Column,
+    Number,
+    Text,
+    Vector,
+    kind_of,
+    matches,
+    near_misses,
+)
 
 Result = TypeVar("Result")
 
-KIND_WORDS = {"text": "text", "whole": "whole numbers", "float": "floats", "decimal": "decimals", "boolean": "booleans"}
+KIND_WORDS = {
+    "text": "text",
+    "whole": "whole numbers",
+    "float": "floats",
+    "decimal": "decimals",
+    "boolean": "booleans",
+    "moment": "dates",
+}
 _INT64 = np.iinfo(np.int64)
 _SPELLED_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
 _SPELLED_INFINITY = re.compile(r"([+-]?)inf(inity)?\Z", re.IGNORECASE)
@@ -51,7 +69,8 @@ class Values:
     """Entries of one kind.
 
     kind     a key of KIND_WORDS, or "nothing" when every entry is null.
-    data     int64, uint64 or objects (whole), floats, objects (decimal), booleans, or indices into texts (text).
+    data     int64, uint64 or objects (whole), floats, objects (decimal), booleans, seconds since 1970 (moment), or
+             indices into texts (text).
     null     which entries are missing; their data are meaningless.
     where    which positions of the column these entries fill, as an index: a mask, or `...` for all.
     spelled  text that may stand for a number or a boolean, because its source knows only text (CSV).
@@ -132,10 +151,12 @@ def read(column: Any, name: str, *, spelled: bool = False) -> list[Values]:
 def _read(column: Any, spelled: bool) -> list[Values]:
     series = nw.from_native(column, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):
-        if not isinstance(column, np.ndarray) or column.dtype.kind not in "biuf":
+        if not isinstance(column, np.ndarray) or column.dtype.kind not in "biufM":
             return _read_objects(column.tolist() if isinstance(column, np.ndarray) else list(column))
         if column.ndim != 1:
             raise SchemaError(f"it must have one dimension, found {column.ndim}")
+        if column.dtype.kind == "M":
+            return [Values("moment", calendar.instants(column), np.isnat(column))]
         return [_typed(np.ma.getdata(column), np.ma.getmaskarray(column))]
     dtype, null = series.dtype, np.asarray(series.is_null().to_numpy(), dtype=bool)
     if null.all():
@@ -146,6 +167,8 @@ def _read(column: Any, spelled: bool) -> list[Values]:
         return _read_objects(series.to_list())
     if dtype.is_numeric():
         return [_typed(series.fill_null(0 if dtype.is_integer() else math.nan).to_numpy(), null)]
+    if dtype in (nw.Date, nw.Datetime):
+        return [Values("moment", _instants(series, dtype), null)]
     if dtype in (nw.Categorical, nw.Enum):
         if any(not isinstance(level, str) for level in series.drop_nulls().unique().to_list()):
             return _read_objects(series.to_list())
@@ -155,6 +178,13 @@ def _read(column: Any, spelled: bool) -> list[Values]:
         places = series.replace_strict(texts, list(range(len(texts))), default=-1, return_dtype=nw.Int64)
         return [Values("text", np.asarray(places.to_numpy(), dtype=np.int64), null, texts, spelled=spelled)]
     raise SchemaError(f"entries of type {dtype} are not supported; turn them into whole numbers or text")
+
+
+def _instants(series: Any, dtype: Any) -> Codes:
+    """Seconds since 1970 of a series of dates or datetimes, in UTC if they have a time zone; rounded down."""
+    unit = "ms" if dtype == nw.Date or dtype.time_unit == "s" else dtype.time_unit
+    counted = series.dt.timestamp(unit).fill_null(0).to_numpy()
+    return np.asarray(counted, dtype=np.int64) // {"ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
 
 
 def _typed(data: npt.NDArray[Any], null: Mask) -> Values:
@@ -189,6 +219,8 @@ def _read_objects(entries: Sequence[Any]) -> list[Values]:
             data = np.array([places[entry] for entry in chosen], dtype=np.int64)
         elif kind == "whole" and all(_INT64.min <= entry <= _INT64.max for entry in chosen):
             data = np.array([int(entry) for entry in chosen], dtype=np.int64)
+        elif kind == "moment":
+            data = np.array([calendar.seconds_of(entry) for entry in chosen], dtype=np.int64)
         elif kind in ("boolean", "float"):
             data = np.array(chosen, dtype=bool if kind == "boolean" else np.float64)
         else:
@@ -202,8 +234,8 @@ def _kind(entry: Any) -> str:
         return "nothing"
     kind = kind_of(entry)
     if kind is None:
-        raise SchemaError(f"it must hold numbers, text, booleans or nulls, found {type(entry).__name__}")
-    missing = kind in ("float", "decimal") and getattr(entry, "is_nan", lambda: entry != entry)()
+        raise SchemaError(f"it must hold numbers, text, dates, booleans or nulls, found {type(entry).__name__}")
+    missing = kind in ("float", "decimal", "moment") and getattr(entry, "is_nan", lambda: entry != entry)()
     return "nothing" if missing else kind
 
 
@@ -219,12 +251,14 @@ def objects(entries: Sequence[Any]) -> npt.NDArray[Any]:
 
 def encode(parts: Sequence[Values], column: Column, name: str) -> Codes:
     """The codes of a column's entries; SchemaError if an entry does not fit the declaration."""
-    require_coded(column, name)
+    require_held(column, name)
     codes = np.zeros(sum(len(part.data) for part in parts), dtype=np.int64)
     for part in parts:
         here, null = part.where, part.null
         if part.kind != "nothing" and column.categorical:
             codes[here] = _level_codes(part, column, name)
+        elif part.kind != "nothing" and column.calendar:
+            codes[here] = column.encoded(_column_instants(part, name))
         elif part.kind != "nothing":
             codes[here], null = _number_codes(part, column, name)  # type: ignore[arg-type]
         if null.any():
@@ -235,16 +269,38 @@ def encode(parts: Sequence[Values], column: Column, name: str) -> Codes:
     return codes
 
 
-def require_coded(column: Column, name: str) -> None:
-    """Refuse a column whose values have no codes."""
-    if not column.coded:
+def encode_any(parts: Sequence[Values], column: Column, name: str) -> tuple[Codes, list[str | None]]:
+    """The codes of a column's entries; and what they stand for, if it is a Text."""
+    return encode_texts(parts, column, name) if column.free else (encode(parts, column, name), [])
+
+
+def require_held(column: Column, name: str) -> None:
+    """Refuse a column whose values a table does not hold."""
+    if not column.keyed:
         raise SchemaError(f"column {name!r} is declared {column!r}, which a table does not hold")
+
+
+def encode_texts(parts: Sequence[Values], column: Text, name: str) -> tuple[Codes, list[str | None]]:
+    """The codes of texts that nobody listed, and what they stand for; 0 is nothing there. The codes are private."""
+    codes, places = np.zeros(sum(len(part.data) for part in parts), dtype=np.int64), dict[str, int]()
+    for part in parts:
+        if part.null.any() and not column.missing:
+            raise SchemaError(f"column {name!r} has missing values; missing=True in its declaration would take them")
+        if part.kind == "nothing":
+            continue
+        if part.kind != "text":
+            raise SchemaError(f"column {name!r} holds {KIND_WORDS[part.kind]}, but text is declared")
+        # What UTF-8 cannot spell could not be stored in a ledger.
+        cut = [text[: column.length].encode("utf-8", "replace").decode("utf-8") for text in part.texts]
+        known = np.array([*(places.setdefault(text, len(places) + 1) for text in cut), 0], dtype=np.int64)
+        codes[part.where] = np.where(part.null, 0, known[part.data])
+    return codes, [None, *places]
 
 
 def _level_codes(values: Values, column: Category, name: str) -> Codes:
     lookup = column.lookup()
     declared = {kind for kind, _ in lookup}
-    comparable = "text" in declared if values.kind == "text" else declared != {"text"}
+    comparable = "text" in declared if values.kind == "text" else declared != {"text"} and values.kind != "moment"
     if not (comparable or values.spelled):
         levels = ", ".join(sorted(KIND_WORDS[kind] for kind in declared))
         raise SchemaError(f"column {name!r} holds {KIND_WORDS[values.kind]}, but its declared levels are {levels}")
@@ -294,11 +350,25 @@ def _plain_level_codes(values: Values, lookup: Mapping[tuple[str, Any], int]) ->
     return search(np.asarray(data, dtype=np.int64))
 
 
+def _column_instants(values: Values, name: str) -> Codes:
+    """The instants that the entries of a date column stand for; anything where there is none."""
+    if values.kind == "text":
+        spelled = [calendar.seconds_of(text) for text in values.texts]
+        if None in spelled:
+            raise SchemaError(
+                f"column {name!r} holds text that is not a date such as 1976-02-29 or 1976-02-29 23:00:00"
+            )
+        return np.asarray(np.array([*spelled, 0], dtype=np.int64)[values.data])
+    if values.kind != "moment":
+        raise SchemaError(f"column {name!r} holds {KIND_WORDS[values.kind]}, but dates are declared")
+    return np.asarray(values.data)
+
+
 def _number_codes(values: Values, column: Number | AnyNumber, name: str) -> tuple[Codes, Mask]:
     """Codes and what is missing (text may spell NaN)."""
+    if values.kind == "moment" or (values.kind == "text" and not values.spelled):
+        raise SchemaError(f"column {name!r} holds {KIND_WORDS[values.kind]}, but a number is declared")
     if values.kind == "text":
-        if not values.spelled:
-            raise SchemaError(f"column {name!r} holds text, but a number is declared")
         missing = np.array([*(text.strip().lower() == "nan" for text in values.texts), False])
         spelled = [_spelled_number(text) for text in values.texts]
         if any(number is None for number in spelled):

@@ -125,7 +125,8 @@ def parquet_types(path: Path) -> dict[str, str]:
     schema = quietly(lambda: parquet.read_schema(path), f"{path.name!r} cannot be read as Parquet")
     types = _module("pyarrow").types
     numbers = [("number", types.is_floating), ("number", types.is_decimal)]
-    kinds = [("truth", types.is_boolean), ("whole", types.is_integer), *numbers]
+    dates = [("date", types.is_date), ("timestamp", types.is_timestamp)]
+    kinds = [("truth", types.is_boolean), ("whole", types.is_integer), *numbers, *dates]
     return {field.name: next((kind for kind, holds in kinds if holds(field.type)), "text") for field in schema}
 
 

@@ -4,15 +4,20 @@ Several rows per person. A person may hold many rows; at most k of them are kept
 person's rows, as the declared columns encode them, and of the declared name of the table only, never of anybody else's
 rows or of the order of the file: a person's rows are ordered by a keyed 64-bit mix of their codes and the first k are
 kept. The key is derived from the name, so that the choice looks random and two tables choose differently. Equal rows
-are interchangeable. A person is known by an identifier: a whole number, used exactly, or a text, used through a keyed
-128-bit hash.
+are interchangeable. A person is known by an identifier: a whole number, used exactly, or a text, used through a 128-bit
+hash that is the same in every table; the text "17" is the number 17. The rows of a person are held together, so that
+batches can be cut between persons.
+
+Texts that nobody listed (`Text`) are held as numbers of the texts that occur. These depend on other rows, so they are
+compared for equality only; a person's rows are ordered by a hash of the text.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -21,11 +26,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, Mask, Neighbours, ParameterError, SchemaError, Words, exact
+from discreet.core import Codes, Neighbours, ParameterError, SchemaError, Sheet, Shown, Words, exact, one_line
+from discreet.data import declaration
 from discreet.data.domain import Column, Domain
-from discreet.data.encoding import Frame, Values, encode, require_coded
+from discreet.data.encoding import Frame, Values, encode_any, require_held
 from discreet.data.files import Scan
-from discreet.data.rows import MAX_ROWS, Batch, Facts, Filter, Identity, Slice, Summed, refuse_to_leave, sum_of
+from discreet.data.rows import MAX_ROWS, Batch, Facts, Filter, Identity, Slice, Summed, Texts, refuse_to_leave, sum_of
 from discreet.data.slices import slices_of
 
 FIRST_EDITION = "1"
@@ -41,7 +47,7 @@ Stored = dict[str, npt.NDArray[Any]]
 Ids = tuple[Words, Words]
 
 
-class PrivateRows:
+class PrivateRows(Shown):
     """What every dataset has: facts, identity, source and the two doors. It prints its declaration, never its rows."""
 
     __slots__ = ("__weakref__", "facts", "identity", "source")
@@ -65,7 +71,8 @@ class PrivateRows:
         """The exact most extreme values of columns. Not private."""
 
         def reading(batch: Batch) -> None:
-            for name in batch.domain.names if disjoint else [each.column for each in slices]:
+            coded = [name for name, column in batch.domain.items() if not column.free]
+            for name in coded if disjoint else [each.column for each in slices]:
                 batch.stored(name)
             if where is not None:
                 where.mask(batch)
@@ -81,12 +88,13 @@ class PrivateRows:
         """Nothing to check for rows in memory."""
 
     def __repr__(self) -> str:
-        facts, identity = self.facts, self.identity
-        unit = "" if identity.unit is None else f", unit={identity.unit!r}"
-        size = "private" if facts.size is None else facts.size
-        edition = "" if facts.edition is None else f", edition={facts.edition!r}"
-        declared = f"{identity.name!r}, {facts.domain!r}, {facts.neighbours}{unit}, size={size}{edition}"
-        return f"{type(self).__name__}({declared})"
+        columns = "one column" if len(self.facts.domain) == 1 else f"{len(self.facts.domain)} columns"
+        name = f"{type(self).__name__} {one_line(self.facts.table or self.identity.name)!r}"
+        return f"<{name}: {columns}, {declaration.people(self.facts, self.identity)}>"
+
+    def sheet(self) -> Sheet:
+        """What is declared; never a row."""
+        return declaration.sheet(self.facts, self.identity)
 
     __reduce_ex__ = refuse_to_leave
     __copy__ = refuse_to_leave
@@ -168,10 +176,11 @@ def checked_rows(rows: int) -> int:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class EncodedRows:
-    """The codes of some rows and, when a unit is declared, the words that name their persons."""
+    """The codes of some rows, when a unit is declared the words that name their persons, and what texts stand for."""
 
     codes: Stored
     ids: Ids | None
+    texts: dict[str, Texts] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -181,14 +190,19 @@ class EncodedRows:
     def of(frame: Frame, domain: Domain, identity: Identity) -> EncodedRows:
         """The rows of a frame, in the smallest integers that hold the codes."""
         for name, column in domain.columns:
-            require_coded(column, name)
+            require_held(column, name)
         Frame.require(frame.names, needed(domain, identity))
-        codes = {name: encode(frame[name], column, name).astype(stored_type(column)) for name, column in domain.columns}
+        codes, texts = Stored(), dict[str, Texts]()
+        for name, column in domain.columns:
+            found, stands_for = encode_any(frame[name], column, name)
+            codes[name] = found.astype(stored_type(column))
+            if column.free:
+                texts[name] = stands_for
         ids = None if identity.unit is None else person_ids(frame[identity.unit], identity)
         lengths = {*map(len, codes.values()), *map(len, ids or ())}
         if len(lengths) > 1:
             raise SchemaError("the columns are not equally long")
-        return EncodedRows(codes, ids)
+        return EncodedRows(codes, ids, texts)
 
     @staticmethod
     def of_file(scan: Scan, domain: Domain, identity: Identity) -> Iterator[EncodedRows]:
@@ -202,17 +216,39 @@ class EncodedRows:
 
     @staticmethod
     def joined(parts: Sequence[EncodedRows]) -> EncodedRows:
-        codes = {name: np.concatenate([part.codes[name] for part in parts]) for name in parts[0].codes}
+        codes, texts = Stored(), dict[str, Texts]()
+        for name in parts[0].codes:
+            lines = [part.codes[name] for part in parts]
+            if name in parts[0].texts:
+                lines, texts[name] = _common_texts([part.texts[name] for part in parts], lines)
+            codes[name] = np.concatenate(lines)
         ids = [part.ids for part in parts if part.ids is not None]
         high, low = (np.concatenate([pair[side] for pair in ids]) if ids else None for side in (0, 1))
-        return EncodedRows(codes, None if high is None or low is None else (high, low))
+        return EncodedRows(codes, None if high is None or low is None else (high, low), texts)
 
     def order(self, identity: Identity) -> Words:
-        """The keyed mix of each row's codes: the order in which a person's rows are kept."""
+        """The keyed mix of each row's codes, and of the hashes of its texts: the order in which a person's are kept."""
         order = np.array(int.from_bytes(_key(identity)[:8], "little"), dtype=np.uint64)
-        for column in self.codes.values():
-            order = _mix(order ^ _mix(column.astype(np.int64).view(np.uint64)))
+        for name, column in self.codes.items():
+            words = column.astype(np.int64).view(np.uint64)
+            if name in self.texts:
+                words = _pairs([_hash(f"{text!r}".encode("utf-8", "surrogatepass")) for text in self.texts[name]])[
+                    column, 0
+                ]
+            order = _mix(order ^ _mix(words))
         return order
+
+    def of_rows(self, places: Codes) -> EncodedRows:
+        """The rows at these places, in this order."""
+        ids = None if self.ids is None else (self.ids[0][places], self.ids[1][places])
+        return EncodedRows({name: codes[places] for name, codes in self.codes.items()}, ids, self.texts)
+
+
+def _common_texts(texts: Sequence[Texts], lines: Sequence[Codes]) -> tuple[list[Codes], Texts]:
+    """Codes of several parts as codes of the texts of all of them."""
+    places: dict[str | None, int] = {None: 0}
+    known = [np.array([places.setdefault(each, len(places)) for each in part], dtype=np.int64) for part in texts]
+    return [table[codes] for table, codes in zip(known, lines, strict=True)], list(places)
 
 
 def needed(domain: Domain, identity: Identity) -> tuple[str, ...]:
@@ -223,14 +259,34 @@ def needed(domain: Domain, identity: Identity) -> tuple[str, ...]:
 
 def stored_type(column: Column) -> np.dtype[Any]:
     """The smallest integers that hold the codes of a column."""
-    return np.min_scalar_type(column.size - 1)
+    return np.dtype(np.int64) if column.free else np.min_scalar_type(column.size - 1)
 
 
-def batches_of(codes: Stored, domain: Domain, *, rows: int, block: int) -> Iterator[Batch]:
-    """Rows in memory as batches of at most `block` rows; at least one."""
-    for start in range(0, max(rows, 1), block):
+def batches_of(
+    codes: Stored,
+    domain: Domain,
+    *,
+    rows: int,
+    block: int,
+    persons: Codes | None = None,
+    texts: Mapping[str, Texts] | None = None,
+) -> Iterator[Batch]:
+    """Rows in memory as batches of about `block` rows; at least one. With persons, numbers that never fall, no person
+    is in two batches."""
+    start = 0
+    while start < rows or start == 0:
         stop = min(start + block, rows)
-        yield Batch(domain, stop - start, lambda name, here=slice(start, stop): codes[name][here])  # type: ignore[misc]
+        if persons is not None and 0 < stop < rows:
+            stop = int(np.searchsorted(persons, persons[stop - 1], side="right"))
+        here = slice(start, stop)
+        yield Batch(
+            domain,
+            stop - start,
+            lambda name, here=here: codes[name][here],  # type: ignore[misc]
+            persons=None if persons is None else lambda here=here: persons[here],  # type: ignore[misc]
+            texts=(texts or {}).__getitem__,
+        )
+        start = max(stop, 1)
 
 
 # Persons.
@@ -244,17 +300,17 @@ def _key(identity: Identity) -> bytes:
 
 def person_ids(parts: Sequence[Values], identity: Identity) -> Ids:
     """Two words for each row that are equal exactly (for text: but for a hash collision) for rows of one person."""
-    key, unit = _key(identity), identity.unit
+    unit = identity.unit
     ids = np.zeros((2, sum(len(part.data) for part in parts)), dtype=np.uint64)
     for part in parts:
         if part.null.any():
             raise SchemaError(f"column {unit!r} names the person, and it has missing values")
         here, data = part.where, part.data
         if part.kind == "text":
-            digests = [_hash(text.encode("utf-8", "surrogatepass"), key) for text in part.texts]
+            digests = [_named(text) for text in part.texts]
             ids[:, here] = _pairs(digests)[data].T
         elif data.dtype == object and all(_is_whole(entry) for entry in data):
-            ids[:, here] = _pairs([_wide(int(entry), key) for entry in data]).T
+            ids[:, here] = _pairs([_wide(int(entry)) for entry in data]).T
         elif part.kind == "whole":
             ids[:, here] = (data < 0).astype(np.uint64), data.view(np.uint64)
         elif part.kind != "nothing":
@@ -266,8 +322,17 @@ def _pairs(digests: Sequence[bytes]) -> Words:
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64).reshape(-1, 2)
 
 
-def _hash(data: bytes, key: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=16, key=key, person=b"discreet-unit/1").digest()
+_WHOLE = re.compile(r"(0|-?[1-9][0-9]*)\Z", re.ASCII)
+
+
+def _named(text: str) -> bytes:
+    """A text that names a person: a whole number in its usual spelling is that number, so that it is the same person in
+    a CSV file and elsewhere. "017" is another one."""
+    return _wide(int(text)) if len(text) < 40 and _WHOLE.match(text) else _hash(text.encode("utf-8", "surrogatepass"))
+
+
+def _hash(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=16, person=b"discreet-unit/1").digest()
 
 
 def _is_whole(entry: Any) -> bool:
@@ -277,23 +342,46 @@ def _is_whole(entry: Any) -> bool:
     return bool(entry % 1 == 0)
 
 
-def _wide(number: int, key: bytes) -> bytes:
+def _wide(number: int) -> bytes:
     """A whole number of any size: exact in 64 bits and a sign, hashed beyond."""
     if -(2**63) <= number < 2**64:
         return int(number < 0).to_bytes(8, "little") + (number % 2**64).to_bytes(8, "little")
-    return _hash(str(number).encode(), key)
+    return _hash(str(number).encode())
 
 
-def kept_rows(ids: Ids, order: Words, limit: int) -> tuple[Mask, int]:
-    """Which rows are among the first `limit` of their person, and how many persons there are."""
-    high, low = ids
-    by_person = np.lexsort((order, low, high))
-    high, low = high[by_person], low[by_person]
-    starts, places = np.ones(len(by_person), dtype=bool), np.arange(len(by_person))
-    starts[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
-    keep = np.zeros(len(by_person), dtype=bool)
-    keep[by_person] = places - np.maximum.accumulate(np.where(starts, places, 0)) < limit
-    return keep, int(starts.sum())
+@dataclass(frozen=True, slots=True, repr=False)
+class KeptRows:
+    """The rows that are kept: their places, person after person; the number of each one's person; and the persons."""
+
+    places: Codes
+    persons: Codes
+    ids: Ids
+
+    @property
+    def count(self) -> int:
+        """How many persons there are."""
+        return len(self.ids[0])
+
+    @staticmethod
+    def of(ids: Ids, order: Words, limit: int) -> KeptRows:
+        """The first `limit` rows of each person."""
+        high, low = ids
+        by_person = np.lexsort((order, low, high))
+        high, low = high[by_person], low[by_person]
+        starts, places = np.ones(len(by_person), dtype=bool), np.arange(len(by_person))
+        starts[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+        keep = places - np.maximum.accumulate(np.where(starts, places, 0)) < limit
+        return KeptRows(by_person[keep], (np.cumsum(starts) - 1)[keep], (high[starts], low[starts]))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class HeldRows:
+    """The kept rows of a table: codes, what texts stand for, the number of each row's person, the persons' words."""
+
+    codes: Stored
+    texts: Mapping[str, Texts]
+    persons: Codes
+    ids: Ids
 
 
 def partition(ids: Ids, parts: int) -> Codes:

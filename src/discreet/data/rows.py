@@ -27,7 +27,11 @@ from discreet.data.domain import Domain
 
 MAX_ROWS = 2**31 - 1
 
-Key = tuple[int, ...]
+PERSONS = ""
+"""Among the columns that a function looks at: it looks at `Batch.persons`. No column has this name."""
+
+Key = tuple[int | str | None, ...]
+Texts = Sequence[str | None]
 Summed = TypeVar("Summed", IntArray, Counter[Key])
 
 
@@ -40,6 +44,10 @@ class Facts:
     edition  the owner's label of the rows as they are now; a corrected or grown table has another one. Never a function
              of the rows. None: the rows are an array that was handed to an estimator, or come from a ledger written
              before there were editions; a session learns nothing from releases about them.
+    table    of several tables about the same persons (`data.database`): which one, or which joined ones, this is about.
+             A person may have no row in it, unless a person has one row there (`Neighbours.rows` is 1). None: the
+             only table of its persons.
+    personal the columns that are the same in all rows of a person: those that a join takes from tables of one row each
     """
 
     NAME: ClassVar[str] = "facts/1"
@@ -47,12 +55,21 @@ class Facts:
     neighbours: Neighbours
     size: int | None
     edition: str | None = None
+    table: str | None = None
+    personal: tuple[str, ...] = ()
 
     def stated_record(self) -> dict[str, Json]:
-        """The record; without an edition it is the one that ledgers had before there were editions."""
+        """The record; without an edition, or a table, it is the one that ledgers had before there were any."""
         found = {"name": self.NAME, "domain": record(self.domain), "neighbours": record(self.neighbours)}
         found["size"] = self.size
-        return found if self.edition is None else {**found, "edition": record(self.edition)}
+        later = {"edition": self.edition, "table": self.table, "personal": self.personal or None}
+        return {**found, **{name: record(value) for name, value in later.items() if value is not None}}
+
+    @property
+    def everybody(self) -> bool:
+        """Whether there are at least as many rows as persons, whose number is public: each has one. Of several tables
+        somebody may be in one of them only."""
+        return self.neighbours.replace_one and (self.table is None or self.neighbours.rows == 1)
 
     @property
     def rows_bound(self) -> int:
@@ -73,12 +90,19 @@ class Identity:
     """Whose rows these are, as declared by the owner; never a function of the rows.
 
     rehearsal  True: the rows are made up, nobody's; a ledger takes either such rows or real ones, never both
+    tables     several tables about the same persons: each as its name and the relation by which it is priced. The
+               others, `name`, `neighbours` and `unit`, are then about the database: a person is one row of it
     """
 
     name: str
     neighbours: Neighbours
     unit: str | None
     rehearsal: bool = False
+    tables: tuple[tuple[str, Neighbours], ...] = ()
+
+    def counts(self, neighbours: Neighbours) -> bool:
+        """Whether a guarantee about this relation is one about these persons; each table has its own number of rows."""
+        return neighbours.kind == self.neighbours.kind if self.tables else neighbours == self.neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +123,33 @@ class Slice:
 class Batch:
     """Some rows of a dataset as codes: batch["age"] is an int64 array, of shape (rows, dimension) for a Vector."""
 
-    __slots__ = ("_codes", "_load", "_stored", "domain", "rows")
+    __slots__ = ("_codes", "_load", "_persons", "_stored", "_texts", "domain", "rows")
 
-    def __init__(self, domain: Domain, rows: int, load: Callable[[str], npt.NDArray[Any]]) -> None:
-        self.domain, self.rows, self._load = domain, rows, load
+    def __init__(
+        self,
+        domain: Domain,
+        rows: int,
+        load: Callable[[str], npt.NDArray[Any]],
+        *,
+        persons: Callable[[], npt.NDArray[Any]] | None = None,
+        texts: Callable[[str], Texts] | None = None,
+    ) -> None:
+        """persons, texts: what the properties of these names give; without them every row is a person of its own."""
+        self.domain, self.rows, self._load, self._persons, self._texts = domain, rows, load, persons, texts
         self._codes: dict[str, Codes] = {}
         self._stored: dict[str, npt.NDArray[Any]] = {}
+
+    @property
+    def persons(self) -> Codes:
+        """For each row a number that it shares with the other rows of its person.
+
+        A dataset whose sum looks at persons cuts its batches between persons: all rows of a person are in one batch.
+        """
+        return np.arange(self.rows) if self._persons is None else self._persons().astype(np.int64, copy=False)
+
+    def texts(self, name: str) -> Texts:
+        """What the codes of a Text stand for in this batch: texts[code]; None stands for a missing value."""
+        return () if self._texts is None else self._texts(name)
 
     def __getitem__(self, name: str) -> Codes:
         if name not in self._codes:
@@ -129,7 +174,12 @@ class Batch:
                 seen.append(name)
             return domain.column(name).empty()
 
-        return Batch(domain, 0, nothing)
+        def nobody() -> npt.NDArray[Any]:
+            if seen is not None:
+                seen.append(PERSONS)
+            return np.zeros(0, dtype=np.int64)
+
+        return Batch(domain, 0, nothing, persons=nobody)
 
     def plain_rows(self) -> Iterator[dict[str, Any]]:
         """The rows one at a time, as a user's function sees them: {column: level, number, vector or booleans}."""
@@ -156,7 +206,8 @@ class Dataset(Protocol):
 
     exact_sum     the sum over all rows of a bounded integer function, given batch by batch: `partial` returns the sum
                   over one batch as an integer array or a Counter, is called for at least one, maybe empty, batch, and
-                  looks at the same columns of every batch (files are read for those alone).
+                  looks at the same columns of every batch (files are read for those alone). If it looks at
+                  `Batch.persons`, no person has rows in two batches.
     exact_slices  for each slice the codes of its column in its most extreme rows, most extreme first; `data.slices`.
     source        the file the rows came from, if any.
     check_source  raises LedgerMismatch if that file is no longer the one that was read: asked before every charge.

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from discreet.core import Codes, Mask, ParameterError
 from discreet.data.domain import Domain
-from discreet.data.rows import Batch, Filter, Key, Slice
+from discreet.data.rows import Batch, Filter, Slice
 
 Batches = Callable[[], Iterable[Batch]]
 
@@ -27,7 +27,8 @@ def slices_of(
     """The slices of a stream of batches that can be read again: `batches()` begins it anew.
 
     Order.     "low": by (key, row), "high": by (-key, row), where the key is the code of the slice's column and the row
-               is the tuple of all its codes in the domain's order. Rows that compare equal are equal, so the result
+               is the tuple of all its codes in the domain's order, without those of a Text, which mean nothing outside
+               their dataset. Rows that compare equal are equal in all that a slice can show, so the result
                does not depend on the order or the cutting of the rows. Rows whose key is missing, or that `where`
                refuses, are in no slice; a slice is shorter than its count when there are not enough rows.
     Disjoint.  The rows of each slice are removed, as a multiset, before the next slices are taken.
@@ -116,7 +117,7 @@ class _Cut:
 
     wanted: Slice
     code: int = 0
-    row: Key | None = None
+    row: tuple[int, ...] | None = None
     taken: int = 0
 
     @staticmethod
@@ -139,7 +140,7 @@ def _disjoint(batches: Batches, slices: Sequence[Slice], domain: Domain, where: 
     found: list[Codes] = []
     # Consecutive slices whose kept rows are at most _KEPT numbers together; a slice alone is always allowed.
     groups: list[list[Slice]] = []
-    width, counted, numbers = sum(column.width for column in domain.values()), 0, 0
+    width, counted, numbers = sum(column.width for column in domain.values() if not column.free), 0, 0
     for each in slices:
         counted += each.count
         numbers += counted
@@ -164,14 +165,14 @@ def _pass(batches: Iterable[Batch], group: Sequence[Slice], cuts: Sequence[_Cut]
     """For each slice of the group, the first rows in its order that earlier groups left."""
     keep = [sum(each.count for each in group[: place + 1]) for place in range(len(group))]
     kept: list[_Kept | None] = [None] * len(group)
-    copies = Counter[Key]()
+    copies = Counter[tuple[int, ...]]()
     for cut in cuts:
         if cut.row is not None:
             copies[cut.row] += cut.taken
     read = 0
     for batch in batches:
         alive = np.ones(batch.rows, dtype=bool) if where is None else where.mask(batch).copy()
-        lines = [batch.stored(name) for name in batch.domain]
+        lines = [batch.stored(name) for name, column in batch.domain.items() if not column.free]
         flat = [line for each in lines for line in (each.T if each.ndim == 2 else [each])]
         columns: _Columns = [lambda places, line=line: line[places].astype(np.int64) for line in flat]  # type: ignore[misc]
         _bury(alive, batch, columns, cuts, copies)
@@ -185,9 +186,9 @@ def _pass(batches: Iterable[Batch], group: Sequence[Slice], cuts: Sequence[_Cut]
     return [rows for rows in kept if rows is not None]
 
 
-def _bury(alive: Mask, batch: Batch, columns: _Columns, cuts: Sequence[_Cut], copies: Counter[Key]) -> None:
+def _bury(alive: Mask, batch: Batch, columns: _Columns, cuts: Sequence[_Cut], copies: Counter[tuple[int, ...]]) -> None:
     """Mark the rows that earlier slices took; of the rows equal to a last row, as many as are still in `copies`."""
-    equal: dict[Key, Codes] = {}
+    equal: dict[tuple[int, ...], Codes] = {}
     for cut in cuts:
         codes, missing = batch.stored(cut.wanted.column), batch.domain.column(cut.wanted.column).missing_code
         if cut.row is None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import Codes, LedgerMismatch, Neighbours, ParameterError, SchemaError, exact
+from discreet.core import Codes, LedgerMismatch, Mask, Neighbours, ParameterError, SchemaError, exact
 from discreet.data.domain import Domain, flag
-from discreet.data.encoding import Frame, encode
+from discreet.data.encoding import Frame, encode_any
 from discreet.data.files import ROW_NUMBER, Scan, resolved
 from discreet.data.ingest import (
     FIRST_EDITION,
     EncodedRows,
+    HeldRows,
+    Ids,
+    KeptRows,
     PrivateRows,
     batches_of,
     checked_domain,
@@ -24,13 +29,14 @@ from discreet.data.ingest import (
     checked_rows,
     facts_of,
     identity_of,
-    kept_rows,
     needed,
     partition,
 )
-from discreet.data.rows import Batch
+from discreet.data.rows import PERSONS, Batch, Texts
 
-_BLOCK = 2**20  # rows in a batch
+BLOCK = 2**20
+"""Rows in a batch."""
+
 _BYTES_TO_CHOOSE = 96  # of memory for each row while the rows of a person are ordered
 
 
@@ -49,7 +55,7 @@ class Table(PrivateRows):
                 a session answers only from releases about the same edition. None: no session answers about the rows.
     """
 
-    __slots__ = ("_codes", "_rows")
+    __slots__ = ("_codes", "_ids", "_persons", "_rows", "_texts")
 
     def __init__(
         self,
@@ -73,15 +79,25 @@ class Table(PrivateRows):
             encoded = EncodedRows.of(Frame(rows), domain, self.identity)
         else:
             encoded = EncodedRows.joined(list(EncodedRows.of_file(Scan(self.source), domain, self.identity)))
-        self._codes, persons = encoded.codes, checked_rows(encoded.rows)
+        persons = checked_rows(encoded.rows)
+        self._persons: Codes | None = None
+        self._ids: Ids | None = None
         if encoded.ids is not None:
-            keep, persons = kept_rows(encoded.ids, encoded.order(self.identity), self.identity.neighbours.rows)
-            self._codes = {each: codes[keep] for each, codes in encoded.codes.items()}
-        self._rows = len(self._codes[domain.names[0]])
+            kept = KeptRows.of(encoded.ids, encoded.order(self.identity), self.identity.neighbours.rows)
+            encoded, persons = encoded.of_rows(kept.places), kept.count
+            self._persons, self._ids = kept.persons, kept.ids
+        self._codes, self._texts, self._rows = encoded.codes, encoded.texts, encoded.rows
         self.facts = facts_of(domain, self.identity, size=size, persons_found=persons, edition=edition)
 
+    def _held(self) -> HeldRows:
+        """For a database, which joins tables by their persons."""
+        assert self._persons is not None  # a table of a database has a unit
+        assert self._ids is not None
+        return HeldRows(self._codes, self._texts, self._persons, self._ids)
+
     def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
-        return batches_of(self._codes, self.facts.domain, rows=self._rows, block=_BLOCK)
+        domain, persons, texts = self.facts.domain, self._persons, self._texts
+        return batches_of(self._codes, domain, rows=self._rows, block=BLOCK, persons=persons, texts=texts)
 
 
 class ParquetTable(PrivateRows):
@@ -98,7 +114,7 @@ class ParquetTable(PrivateRows):
     since is another table: LedgerMismatch, before anything is read from it.
     """
 
-    __slots__ = ("_keep", "_rows", "_scan", "_stamp")
+    __slots__ = ("_keep", "_parts", "_rows", "_scan", "_stamp")
     source: Path
 
     def __init__(
@@ -144,7 +160,7 @@ class ParquetTable(PrivateRows):
         if ROW_NUMBER in self._scan.names():
             raise SchemaError(f"a column named {ROW_NUMBER!r} is in the way of numbering the rows; rename it")
         bits, persons = np.zeros(-(-self._rows // 8), dtype=np.uint8), 0
-        parts = max(1, -(-self._rows * _BYTES_TO_CHOOSE // unit_memory))
+        self._parts = parts = max(1, -(-self._rows * _BYTES_TO_CHOOSE // unit_memory))
         for part in range(parts):
             lines: list[npt.NDArray[np.uint64]] = []  # of this part's rows: two words of the person, order, row number
             for table in self._scan.frames(needed(domain, self.identity), numbered=True):
@@ -156,31 +172,66 @@ class ParquetTable(PrivateRows):
                 lines.append(np.stack([*encoded.ids, order, numbers])[:, here])
             if lines:
                 high, low, order, numbers = np.concatenate(lines, axis=1)
-                keep, count = kept_rows((high, low), order, self.identity.neighbours.rows)
-                rows = numbers[keep].astype(np.int64)
+                kept = KeptRows.of((high, low), order, self.identity.neighbours.rows)
+                rows = numbers[kept.places].astype(np.int64)
                 np.bitwise_or.at(bits, rows >> 3, (1 << (rows & 7)).astype(np.uint8))
-                persons += count
+                persons += kept.count
         return bits, persons
 
     def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
         """The kept rows of the file; of the columns that are read, each is encoded when it is asked for."""
         domain, seen = self.facts.domain, list[str]()
         reading(Batch.empty(domain, seen))
-        names = tuple(dict.fromkeys(seen)) or domain.names[:1]  # one at least, to count the rows by
+        if PERSONS in seen and self._keep is not None:
+            yield from self._whole_persons(tuple(dict.fromkeys(name for name in seen if name != PERSONS)))
+            return
+        names = tuple(dict.fromkeys(name for name in seen if name != PERSONS))
+        # One column at least, to count the rows by.
+        for frame, keep, rows in self._frames(names or domain.names[:1]):
+            texts: dict[str, Texts] = {}
+
+            def load(
+                name: str, frame: Frame = frame, keep: Mask | None = keep, texts: dict[str, Texts] = texts
+            ) -> npt.NDArray[Any]:
+                codes, texts[name] = encode_any(frame[name], domain[name], name)
+                return codes if keep is None else codes[keep]
+
+            yield Batch(domain, rows, load, texts=texts.__getitem__)
+        if not self._rows:
+            yield Batch.empty(domain)
+
+    def _frames(self, names: Sequence[str]) -> Iterator[tuple[Frame, Mask | None, int]]:
+        """These columns of the file, which of its rows are kept, and how many."""
         for table in self._scan.frames(names, numbered=self._keep is not None):
             frame, keep, rows = Frame(table), None, table.num_rows
             if self._keep is not None:
                 numbers = frame[ROW_NUMBER][0].data
                 keep = np.asarray((self._keep[numbers >> 3] >> (numbers & 7)) & 1, dtype=bool)
                 rows = int(keep.sum())
+            yield frame, keep, rows
 
-            def load(name: str, frame: Frame = frame, keep: npt.NDArray[np.bool_] | None = keep) -> Codes:
-                codes = encode(frame[name], domain[name], name)
-                return codes if keep is None else codes[keep]
-
-            yield Batch(domain, rows, load)
-        if not self._rows:
-            yield Batch.empty(domain)
+    def _whole_persons(self, names: tuple[str, ...]) -> Iterator[Batch]:
+        """The kept rows with these columns, in batches of whole persons: one pass over the file for each."""
+        domain, unit = self.facts.domain, self.identity.unit
+        assert unit is not None
+        read = domain.project(names) if names else domain.project(domain.names[:1])
+        for part in range(self._parts):
+            found = [EncodedRows.of(Frame({each: [] for each in needed(read, self.identity)}), read, self.identity)]
+            for frame, keep, _ in self._frames(needed(read, self.identity)):
+                encoded = EncodedRows.of(frame, read, self.identity)
+                assert encoded.ids is not None
+                found.append(encoded.of_rows(np.flatnonzero(keep & (partition(encoded.ids, self._parts) == part))))
+            rows = EncodedRows.joined(found)
+            assert rows.ids is not None
+            kept = KeptRows.of(rows.ids, np.zeros(rows.rows, dtype=np.uint64), rows.rows + 1)
+            rows = rows.of_rows(kept.places)
+            yield Batch(
+                domain,
+                rows.rows,
+                rows.codes.__getitem__,
+                persons=functools.partial(np.asarray, kept.persons),
+                texts=rows.texts.__getitem__,
+            )
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

@@ -223,7 +223,7 @@ class Declared(Features):
         """Each column with its name and the number of its coordinates."""
         for name in self.columns:
             column = domain.column(name)
-            if not column.listed:
+            if not (column.categorical or column.bounded):
                 needed = "a feature needs declared levels, or Number(low, high, step)"
                 raise ParameterError(f"column {name!r} is declared {column!r}: {needed}")
             yield name, column, column.size if column.categorical else 1 + column.missing

@@ -10,17 +10,21 @@
     ConjunctionClassifier                  a conjunction of booleans                     conjunctions.py
     RuleClassifier, FiniteClassClassifier  conditions on a table; any finite list        rules.py
     interior_point, suggest_bounds         a point between values; bounds for a column   location.py
+    load                                   a fitted model from a file                    loading.py
 
-They share base.py (terms, one charge), input.py (reads rows), replay.py (stored models), pipelines.py (refuses steps
-that leak); learners of rules rules.py.
+They share base.py (terms, one charge), input.py (reads rows), replay.py (stored models), model_file.py (models as
+JSON), model_words.py (how they show themselves), pipelines.py (refuses steps that leak); learners of rules rules.py.
 
 They follow scikit-learn's contract: `get_params`, `clone`, pipelines, `set_output`, pickling of fitted models. A fit is
-random, and nothing about it can be seeded. A ledger in a parameter is shared by all clones, and pickles as its path.
+random, and nothing about it can be seeded. A ledger in a parameter is shared by all clones, and pickles as its path as
+long as nothing is fitted. A fitted model is public: it pickles without its ledger, predicts anywhere, and does not fit
+again.
 """
 
 from discreet.estimators.boxes import BoxClassifier
 from discreet.estimators.conjunctions import ConjunctionClassifier
 from discreet.estimators.linear import LinearRegression, LogisticRegression
+from discreet.estimators.loading import load
 from discreet.estimators.location import Interior, Mean, Median, Quantile, Suggested, interior_point, suggest_bounds
 from discreet.estimators.moments import PCA, StandardScaler
 from discreet.estimators.network import MLPClassifier
@@ -46,6 +50,7 @@ __all__ = [
     "StandardScaler",
     "Suggested",
     "interior_point",
+    "load",
     "select_model",
     "suggest_bounds",
 ]

@@ -15,11 +15,14 @@ A fit to a table through a ledger file that was charged and answered before come
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from discreet.certificate import Certificate, Evidence, certificate
 from discreet.core import (
@@ -31,17 +34,23 @@ from discreet.core import (
     Guarantee,
     Neighbours,
     ParameterError,
+    Sentence,
     Share,
+    Sheet,
     caps_of,
     exact,
+    record,
 )
 from discreet.data import Dataset
+from discreet.estimators import model_file, model_words
 from discreet.estimators.pipelines import refuse_leaking_steps
 from discreet.estimators.replay import Request
 from discreet.ledger import Ledger, price_from
 from discreet.mechanisms import Mechanism
 from discreet.method import Offer
 from discreet.release import Released, release
+
+_AT_HOME = ("ledger", "allowance")  # parameters that stay with the rows
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -55,15 +64,101 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     ledger: Any = None
     allowance: Any = None
 
+    KIND: ClassVar[str] = ""
+    NEEDS: ClassVar[tuple[str, ...]] = ()
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True  # noise is drawn from the operating system; there is no seed
         tags.input_tags.sparse = True  # written out in memory
         return tags
 
+    # A fitted model is public, and leaves the house without the ledger.
 
-@dataclass(frozen=True, slots=True)
-class FitGuarantee:
+    def __getstate__(self) -> Any:
+        """What is pickled and copied: of a fitted model everything but its ledger, which stays with the rows."""
+        state = super().__getstate__()
+        if "guarantee_" in state and state.get("ledger") is not None:
+            state = {**state, "ledger": None, "exported_": True}
+        return state
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the fitted model to a JSON file, with its certificate: `discreet.load` reads it anywhere.
+
+        force  replace an existing file
+        """
+        model_file.write(path, model_file.ordered(self.model_record(), model_words.record(self)), force=force)
+
+    def model_record(self) -> dict[str, Any]:
+        """What a file of this model holds: JSON that `discreet.load` reads."""
+        check_is_fitted(self, "guarantee_")
+        guarantee, names = self.guarantee_, getattr(self, "feature_names_in_", None)
+        fields = (guarantee.budget, guarantee.scope, guarantee.entry, guarantee.hash)
+        given = self.get_params(deep=False).items()
+        state = {
+            "parameters": {name: model_file.public(value) for name, value in given if name not in _AT_HOME},
+            "features": getattr(self, "n_features_in_", None),
+            "names": None if names is None else [str(each) for each in names],
+            "target": None if (target := getattr(self, "target_", None)) is None else record(target),
+            "method": self.method_,
+            "promise": model_file.promise(self.promise_),
+            "guarantee": model_file.guarantee(guarantee.guarantee, *fields),
+            "entry": self.entry_,
+            "learned": self._learned_state(),
+        }
+        return model_file.whole(self.KIND, state, guarantee.certificate())
+
+    def restore(self, state: model_file.State, certificate: Certificate) -> None:
+        """Take over what a file says, in a new estimator; ParameterError if anything is not as it should be."""
+        parts = ("parameters", "features", "names", "target", "method", "promise", "guarantee", "entry", "learned")
+        model_file.keys(state, *parts)
+        given = model_file.keys(state["parameters"], *(set(self.get_params(deep=False)) - set(_AT_HOME)))
+        self.set_params(**{name: model_file.parameter_from(each) for name, each in given.items()})
+        if (features := model_file.optional(state["features"], lambda each: model_file.count(each, 1))) is not None:
+            self.n_features_in_ = features
+        if state["names"] is not None:
+            names = model_file.many(state["names"], model_file.text)
+            if len(names) != features:
+                model_file.wrong("feature names", names)
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.target_ = model_file.optional(state["target"], model_file.domain_from)
+        self.method_, self.promise_ = model_file.text(state["method"]), model_file.promise_from(state["promise"])
+        guarantee, budget, scope, entry, entry_hash = model_file.guarantee_from(state["guarantee"])
+        self.entry_ = model_file.optional(state["entry"], lambda each: model_file.count(each, 1))
+        alone = self.entry_ is None
+        self.guarantee_ = FitGuarantee(guarantee, budget, scope, entry, entry_hash, alone, carried=certificate)
+        self.replayed_ = False
+        self.mechanism_: Mechanism | None = None
+        self._restore_learned(state["learned"])
+        self.exported_ = True
+
+    def _learned_state(self) -> model_file.State:
+        """What predicting takes, as JSON."""
+        raise ParameterError(f"a {type(self).__name__} cannot be written to a file")
+
+    def _restore_learned(self, state: object) -> None:
+        """Set what `_learned_state` says."""
+        raise ParameterError(f"a {type(self).__name__} cannot be read from a file")
+
+    # How it shows itself.
+
+    def sheet(self) -> Sheet:
+        """The fitted model: what was learned, what is promised about it, and what it cost."""
+        check_is_fitted(self, "guarantee_")
+        return model_words.sheet(self)
+
+    def __str__(self) -> str:
+        return self.sheet().text() if hasattr(self, "guarantee_") else repr(self)
+
+    @property
+    def _repr_html_(self) -> Any:
+        """scikit-learn's own box, with what was learned below it."""
+        box = super()._repr_html_
+        return box if not hasattr(self, "guarantee_") else lambda: f"{box()}{self.sheet().html()}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FitGuarantee(Sentence):
     """What a fit promises, and about what: this fit alone, or an entry of a ledger that counts everything."""
 
     guarantee: Guarantee
@@ -71,27 +166,29 @@ class FitGuarantee:
     scope: str
     entry: int = field(repr=False)
     hash: str = field(repr=False, compare=False)
-    alone: Evidence | None = field(default=None, repr=False, compare=False)
+    alone: bool = field(default=False, repr=False, compare=False)
+    evidence: Evidence | None = field(default=None, repr=False, compare=False)
+    carried: Certificate | None = field(default=None, repr=False, compare=False)
 
     @staticmethod
     def of(got: Released, budget: Budget, terms: Terms, ledger: Ledger, what: str) -> FitGuarantee:
         """What a release promises: `what` alone, or as an entry of the ledger that the terms name."""
-        if terms.ledger is None:
-            evidence = Evidence.of(ledger, got.entry).without_answer()
-            return FitGuarantee(got.guarantee, budget, f"this {what} alone", got.entry, got.hash, evidence)
-        scope = f"entry {got.entry} of the ledger of {terms.name!r}"
-        return FitGuarantee(got.guarantee, budget, scope, got.entry, got.hash)
+        evidence = Evidence.of(ledger, got.entry).without_answer()
+        alone = terms.ledger is None
+        scope = f"this {what} alone" if alone else f"entry {got.entry} of the ledger of {terms.name!r}"
+        return FitGuarantee(got.guarantee, budget, scope, got.entry, got.hash, alone, evidence)
 
     def certificate(self, ledger: Ledger | None = None) -> Certificate:
         """What this promises, to whom and what not, for people who do not have the ledger: docs/certificates.md.
 
-        ledger  where it was charged; a fit alone needs none
+        ledger  where it was charged, if the certificate shall speak of its last entry; else it is as of the release
         """
-        if self.alone is not None:
-            return Certificate.of(self.alone.statement())
-        if ledger is None:
-            raise ParameterError(f"this is {self.scope}: give that ledger")
-        return certificate(ledger, self)
+        if ledger is not None and not self.alone:
+            return certificate(ledger, self)
+        if self.carried is not None:
+            return self.carried
+        assert self.evidence is not None
+        return Certificate.of(self.evidence.statement())
 
     @property
     def neighbours(self) -> Neighbours:
@@ -131,6 +228,31 @@ class Terms:
         return "rows" if self.ledger is None else self.ledger.identity.name
 
 
+_WORDS = {
+    "epsilon": "epsilon, what the fit may cost: a number > 0, or with a ledger a Share, or None for all that is left",
+    "row_norm": "row_norm, the length that rows are scaled down to: d features in [-1, 1] have length at most sqrt(d)",
+    "target_bound": "target_bound, a number Y for targets in [-Y, Y] or a pair (low, high), to which they are moved",
+    "classes": 'classes, the labels that may occur, say (0, 1), or "public" if the labels in y are no secret',
+    "bounds": "bounds, a pair (low, high), or one for each feature; values beyond are moved to the bound",
+    "k": "k, how many conditions the rule that makes the labels has, at most",
+}
+"""What each parameter is that is never read from the rows."""
+
+
+def require_parameters(asked: PrivateEstimator, *, table: bool) -> None:
+    """Refuse a fit that lacks several parameters, with all of them in one message.
+
+    One alone is refused where it is read, and so is an allowance, first. A table brings bounds, classes and lengths.
+    """
+    needed = [name for name in asked.NEEDS if not table or name == "k"]
+    missing = ["epsilon"] if asked.epsilon is None and asked.ledger is None else []
+    missing += [name for name in needed if getattr(asked, name) is None]
+    if len(missing) < 2 or asked.allowance is not None:
+        return
+    listed = "; ".join(_WORDS[name] for name in missing)
+    raise ParameterError(f"{type(asked).__name__} needs {len(missing)} parameters, from public knowledge: {listed}")
+
+
 _DIVISIONS = (Fraction(0), Fraction(1, 2), FAILING)
 """How much of delta mechanisms take for their failures."""
 
@@ -144,6 +266,11 @@ def terms_of(asked: PrivateEstimator, problem: Any = None) -> Terms:
 
     problem  what is asked, of a function that is no estimator
     """
+    if getattr(asked, "exported_", False):
+        raise ParameterError(
+            f"this {type(asked).__name__} is a copy of a fitted model, without its ledger: it predicts, and neither "
+            "fits nor charges. Make a new one with ledger=... to fit again"
+        )
     ledger, allowance, epsilon = asked.ledger, asked.allowance, asked.epsilon
     refuse_leaking_steps(asked)
     if ledger is not None and not isinstance(ledger, Ledger):

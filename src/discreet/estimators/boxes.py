@@ -42,6 +42,9 @@ class BoxClassifier(RuleLearner):
     `sample_size` says before how many rows a promise takes, `certify` pays for a count of the mistakes afterwards.
     """
 
+    KIND: ClassVar[str] = "box"
+    NEEDS: ClassVar[tuple[str, ...]] = ("bounds", "classes")
+
     bounds: Any = None
     step: Any = None
     alpha: Any = None

@@ -36,6 +36,9 @@ class ConjunctionClassifier(RuleLearner):
     with its ledger; features are Categories of two levels, of which the second means true.
     """
 
+    KIND: ClassVar[str] = "conjunction"
+    NEEDS: ClassVar[tuple[str, ...]] = ("k", "classes")
+
     k: int | None = None
     alpha: Any = None
     verbose: bool = False

@@ -27,7 +27,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, validate_data
 
-from discreet.core import ParameterError, SchemaError, UndeclaredLevels, exact
+from discreet.core import ParameterError, SchemaError, UndeclaredLevels, exact, record
 from discreet.data import (
     Batch,
     BitMatrix,
@@ -47,12 +47,14 @@ from discreet.data import (
     Summed,
     Table,
     Vector,
+    View,
     encode,
     packed,
     read,
     refuse_to_leave,
 )
 from discreet.erm.features import Declared, VectorColumn
+from discreet.estimators import model_file
 from discreet.estimators.base import Terms
 from discreet.pac import Labels
 
@@ -82,7 +84,7 @@ class Part:
 
     def __init__(self, rows: Matrix | Table | BitMatrix, size: int) -> None:
         self._rows = rows
-        self.facts = Facts(rows.facts.domain, rows.facts.neighbours, size)
+        self.facts = Facts(rows.facts.domain, rows.facts.neighbours, size, table=rows.facts.table)
         self.identity, self.source = rows.identity, rows.source
 
     @property
@@ -230,6 +232,8 @@ def arrays(
     if target is None:
         raise ParameterError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
     features = _features(estimator, rows, reset=reset)
+    if reset:
+        estimator.target_ = None
     y = converted(target, "y", "numeric" if numeric else None)
     if y.ndim == 2 and y.shape[1] == 1:
         warnings.warn("A column-vector y was passed when a 1d array was expected", DataConversionWarning, 2)
@@ -396,10 +400,10 @@ def _level(label: Any) -> Any:
 
 
 def is_table(rows: object) -> bool:
-    return isinstance(rows, (Table, ParquetTable))
+    return isinstance(rows, (Table, ParquetTable, View))
 
 
-def checked_table(rows: Table | ParquetTable, terms: Terms) -> Table | ParquetTable:
+def checked_table(rows: Table | ParquetTable | View, terms: Terms) -> Table | ParquetTable | View:
     """A table, if there is a ledger for it; it brings its own relation and size."""
     if terms.ledger is None:
         raise ParameterError("a table is fitted with its ledger: give ledger=..., or use Session(table, ledger)")
@@ -426,9 +430,9 @@ def table_columns(table: Dataset, target: Any, features: Any) -> tuple[str, tupl
     return name, columns
 
 
-def _name_columns(estimator: Any, columns: tuple[str, ...]) -> None:
-    """Sets what scikit-learn calls the features."""
-    estimator.n_features_in_ = len(columns)
+def _name_columns(estimator: Any, columns: tuple[str, ...], target: Domain) -> None:
+    """Sets what scikit-learn calls the features, and the declaration of the target."""
+    estimator.n_features_in_, estimator.target_ = len(columns), target
     estimator.feature_names_in_ = np.array(columns, dtype=object)
 
 
@@ -447,6 +451,19 @@ class Encoding:
         root = Fraction(exact.ceil_sqrt(Fraction(len(columns) * 2**20)), 2**10)
         length = root if norm is None else exact.positive(row_norm=norm)
         return Encoding(domain, Declared(tuple(columns), length, False))
+
+    def record(self) -> model_file.State:
+        """As JSON, for files of models."""
+        return {"domain": record(self.domain), "features": record(self.features)}
+
+    @staticmethod
+    def from_record(found: object) -> Encoding:
+        state = model_file.keys(found, "domain", "features")
+        domain = model_file.domain_from(state["domain"])
+        features = model_file.revived(state["features"], {Declared.NAME: Declared}, Declared)
+        if set(features.columns) - set(domain.names):
+            model_file.wrong("features", state["features"])
+        return Encoding(domain, features)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -496,7 +513,7 @@ def table_rows(estimator: Any, terms: Terms, table: Any, target: Any, features: 
     name, columns = table_columns(data, target, features)
     encoding = Encoding.of(data, columns, estimator.row_norm)
     vectors = replace(encoding.features, intercept=intercept)
-    _name_columns(estimator, columns)
+    _name_columns(estimator, columns, data.facts.domain.project([name]))
     return Rows(data, vectors, name, vectors.norm, len(encoding.names), encoding)
 
 
@@ -575,7 +592,7 @@ def table_examples(
     labels, category = declared_classes(given, declared, name, two=True)
     if reset:
         estimator.classes_ = labels
-        _name_columns(estimator, columns)
+        _name_columns(estimator, columns, declared.project([name]))
     return Examples(data, columns, Labels(name, category.levels[-1]), table=True)
 
 
@@ -620,7 +637,7 @@ def frame_batch(source: Any, domain: Domain) -> Batch:
     """The rows of a frame, encoded by the declaration of its columns."""
     if isinstance(source, np.ndarray):
         raise ParameterError("this model was fitted on named columns: give a frame or a dict of columns")
-    frame = Frame(source)
+    frame = source if isinstance(source, Frame) else Frame(source)
     Frame.require(frame.names, domain.names)
     codes = {name: encode(frame[name], domain.column(name), name) for name in domain.names}
     if len({len(column) for column in codes.values()}) > 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -23,7 +23,8 @@ from discreet.erm.losses import CentredHuber, CentredSquared, Huber, Logistic, L
 from discreet.erm.risk import Lasso, Ridge, Risk
 from discreet.erm.solvers import default_radius, default_threshold, methods
 from discreet.estimators import input as reading
-from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, terms_of
+from discreet.estimators import model_file
+from discreet.estimators.base import PrivateEstimator, Task, Terms, refuse, require_parameters, terms_of
 from discreet.estimators.input import Rows
 from discreet.estimators.selection import charged_accuracy
 from discreet.method import choose
@@ -69,11 +70,41 @@ class LinearModel(PrivateEstimator):
     def _keep(self, coef: Floats, intercept: Any, rows: Rows) -> None:
         """Set the coefficients; for tables also what they are about, and those on the columns' own scale."""
         self.coef_, self.intercept_ = coef, intercept
-        if rows.encoding is not None:
-            stretch, shift = rows.encoding.scales.T
-            self.feature_names_out_ = np.array(rows.encoding.names, dtype=object)
-            self.original_coef_ = coef * stretch
-            self.original_intercept_ = intercept + coef @ shift
+        self._rescale()
+
+    def _rescale(self) -> None:
+        if self.encoding_ is not None:
+            stretch, shift = self.encoding_.scales.T
+            self.feature_names_out_ = np.array(self.encoding_.names, dtype=object)
+            self.original_coef_ = self.coef_ * stretch
+            self.original_intercept_ = self.intercept_ + self.coef_ @ shift
+
+    def _learned_state(self) -> model_file.State:
+        several = np.ndim(self.intercept_) > 0
+        return {
+            "coefficients": self.coef_.tolist(),
+            "intercept": self.intercept_.tolist() if several else float(self.intercept_),
+            "steps": self.n_iter_,
+            "encoding": None if self.encoding_ is None else self.encoding_.record(),
+            **({"classes": model_file.labels(self.classes_), "cap": str(self.loss_.cap)} if several else {}),
+        }
+
+    def _restore_learned(self, state: object) -> None:
+        classifier = hasattr(self, "classes")
+        names = ("coefficients", "intercept", "steps", "encoding", *(("classes", "cap") if classifier else ()))
+        found = model_file.keys(state, *names)
+        self.encoding_ = model_file.optional(found["encoding"], reading.Encoding.from_record)
+        self.n_iter_ = model_file.count(found["steps"], 1)
+        width = self.n_features_in_ if self.encoding_ is None else len(self.encoding_.names)
+        outputs: tuple[int, ...] = ()
+        if classifier:
+            self.classes_ = model_file.labels_from(found["classes"])
+            outputs = (1 if len(self.classes_) == 2 else len(self.classes_),)
+            self.loss_ = Logistic(exact.positive(cap=model_file.text(found["cap"])))
+        self.coef_ = model_file.floats(found["coefficients"], *outputs, width)
+        intercept = model_file.floats(found["intercept"], *outputs)
+        self.intercept_ = intercept if outputs else float(intercept)
+        self._rescale()
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -115,12 +146,16 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
     `score` is scikit-learn's, and not private: on the rows of the fit it is an unpaid release. With a ledger it raises.
     """
 
+    KIND: ClassVar[str] = "linear"
+    NEEDS: ClassVar[tuple[str, ...]] = ("row_norm", "target_bound")
+
     target_bound: Any = None
     huber: Any = "auto"
 
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> LinearRegression:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse(refused)
+        require_parameters(self, table=reading.is_table(X))
         terms = terms_of(self)
         offset, intercept = Fraction(0), reading.flag(self, "fit_intercept")
         if reading.is_table(X):
@@ -168,7 +203,7 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """R squared. Not private: on the rows of the fit it is an unpaid release; with a ledger it is refused."""
-        if self.ledger is not None:
+        if self.ledger is not None or getattr(self, "exported_", False):
             raise ParameterError(
                 "score is an exact function of rows and this model has a ledger: score on public rows with "
                 "sklearn.metrics, or choose among models with discreet.select_model"
@@ -187,7 +222,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):  # type: ignore[misc
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
-        if self.ledger is None:
+        if self.ledger is None and not getattr(self, "exported_", False):
             return float(super().score(X, y, sample_weight=sample_weight))
         refuse({"sample_weight": sample_weight})
         return charged_accuracy(self, X, y)
@@ -213,6 +248,9 @@ class LogisticRegression(PrivateClassifier, LinearModel):
     the labels; and not under add-remove, where a row that is removed moves all positions.
     """
 
+    KIND: ClassVar[str] = "logistic"
+    NEEDS: ClassVar[tuple[str, ...]] = ("row_norm", "classes")
+
     classes: Any = None
     cap: Any = 0.5
     class_weight: Any = None
@@ -221,8 +259,9 @@ class LogisticRegression(PrivateClassifier, LinearModel):
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> LogisticRegression:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse({**refused, "class_weight": self.class_weight, "warm_start": self.warm_start})
+        require_parameters(self, table=reading.is_table(X))
         terms = terms_of(self)
-        binary = Logistic(exact.positive(cap=self.cap))
+        self.loss_ = binary = Logistic(exact.positive(cap=self.cap))
         rows = reading.class_rows(self, terms, X, y, features, intercept=reading.flag(self, "fit_intercept"))
         several = len(self.classes_)
         w = self._solve(terms, rows, binary if several == 2 else Softmax(several), 1 / rows.norm)
@@ -247,7 +286,7 @@ class LogisticRegression(PrivateClassifier, LinearModel):
         margins = self.decision_function(X)
         if margins.ndim == 2:
             return Softmax(len(self.classes_)).probability(margins)
-        positive = self.mechanism_.risk.loss.probability(margins)
+        positive = self.loss_.probability(margins)
         return np.column_stack([1 - positive, positive])
 
 

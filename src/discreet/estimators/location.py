@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from discreet.core import Exact, Neighbours, ParameterError, exact
-from discreet.data import AnyNumber, Dataset, Domain, Facts, Integers, Number, ParquetTable, Table
+from discreet.data import AnyNumber, Dataset, Domain, Facts, Integers, Number, ParquetTable, Table, View
 from discreet.erm.location import methods
 from discreet.erm.losses import Absolute, Loss, Pinball, Squared
 from discreet.erm.risk import public_size
 from discreet.estimators import input as reading
-from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, refuse, terms_of
+from discreet.estimators import model_file
+from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, refuse, require_parameters, terms_of
 from discreet.ledger import Ledger
 from discreet.mechanisms import calibrate
 from discreet.method import Method, choose
@@ -31,6 +32,8 @@ from discreet.pac import MOST_BITS, RankBounds, declaration, interior_methods, o
 class ColumnEstimator(PrivateEstimator):
     """What the mean, the median and a quantile share; the value minimises `_loss`."""
 
+    NEEDS: ClassVar[tuple[str, ...]] = ("bounds",)
+
     bounds: Any = None
     step: Any = None
     method: str = "auto"
@@ -38,10 +41,20 @@ class ColumnEstimator(PrivateEstimator):
     def _loss(self) -> Loss:
         raise NotImplementedError
 
+    def _learned_state(self) -> model_file.State:
+        return {"value": self.value_, "noise_range": self.noise_range_}
+
+    def _restore_learned(self, state: object) -> None:
+        found = model_file.keys(state, "value", "noise_range")
+        self.value_ = model_file.number(found["value"])
+        self.noise_range_ = model_file.optional(found["noise_range"], model_file.number)
+
     def fit(self, x: Any, column: Any = None, **refused: Any) -> Self:
         """Fit to the values x, or to a table and the name of a column."""
         refuse(refused)
-        loss, terms, table = self._loss(), terms_of(self), reading.is_table(x)
+        table = reading.is_table(x)
+        require_parameters(self, table=table)
+        loss, terms = self._loss(), terms_of(self)
         data, name, offset = _table_column(self, terms, x, column) if table else _values(self, terms, x, column)
         fit, facts, share = Task.of(terms, data, about=name if table else None), data.facts, reading.share_of(data)
         listed = methods(loss, name, facts, fit.funds, share=share)
@@ -54,7 +67,7 @@ class ColumnEstimator(PrivateEstimator):
                 self.noise_range_ = got.noise_range(0.95) / count
         if declared.bounded:
             value = min(max(value, float(declared.low)), float(declared.high)) + float(offset)
-        self.value_ = value
+        self.value_, self.target_ = value, Domain({name: declared}) if table else None
         return self
 
 
@@ -79,6 +92,8 @@ class Mean(ColumnEstimator):
     has the bounds.
     """
 
+    KIND: ClassVar[str] = "mean"
+
     def _loss(self) -> Loss:
         return Squared()
 
@@ -86,6 +101,8 @@ class Mean(ColumnEstimator):
 @dataclass(kw_only=True, repr=False, eq=False)
 class Median(ColumnEstimator):
     """The median of a column under differential privacy: Quantile(0.5); its parameters but q."""
+
+    KIND: ClassVar[str] = "median"
 
     def _loss(self) -> Loss:
         return Absolute()
@@ -101,6 +118,8 @@ class Quantile(ColumnEstimator):
     The other parameters and what is learned are those of Mean. The value is one of the grid: low + k * step. A column
     of a table may be declared Number.any(): then only ranks are asked, and the promise is in rows.
     """
+
+    KIND: ClassVar[str] = "quantile"
 
     q: Any = field(default=0.5, kw_only=False)
 
@@ -176,7 +195,7 @@ class Interior:
 
 
 def interior_point(
-    values: Iterable[int] | Table | ParquetTable,
+    values: Iterable[int] | Table | ParquetTable | View,
     *,
     bits: int | None = None,
     column: str | None = None,
@@ -282,7 +301,7 @@ class Suggested:
 
 
 def suggest_bounds(
-    table: Table | ParquetTable,
+    table: Table | ParquetTable | View,
     column: str,
     *,
     ledger: Ledger,

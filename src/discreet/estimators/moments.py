@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discreet.core import Floats, ParameterError, exact
+from discreet.core import Floats, Pairs, ParameterError, Sheet, exact
 from discreet.data import Dataset, Domain, Matrix, Number, Vector
 from discreet.estimators import input as reading
 from discreet.estimators.base import PrivateEstimator, Task, Terms, terms_of
@@ -39,6 +39,19 @@ class _Moments(PrivateEstimator):
     """The declared bounds, and one release of sums."""
 
     bounds: Any = None
+
+    def sheet(self) -> Sheet:
+        """What was released, and what it cost."""
+        check_is_fitted(self, "guarantee_")
+        about = f"{type(self).__name__} of {self.n_features_in_} features from one release of sums"
+        return Sheet.of(
+            Pairs([("learned", about), ("noise of a sum", f"{self.noise_:.3g}"), ("guarantee", self.guarantee_)])
+        )
+
+    def model_record(self) -> dict[str, Any]:
+        raise ParameterError(
+            f"a {type(self).__name__} predicts nothing: keep it by pickle, which leaves its ledger out"
+        )
 
     def _scaled(self, terms: Terms, X: Any) -> Floats:
         """The rows within their bounds, in [-1, 1]; sets the bounds of each feature and the features' names."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from discreet.core import Floats, ParameterError, exact
 from discreet.erm import network
 from discreet.erm.losses import Softmax
-from discreet.estimators.base import Task, refuse, terms_of
-from discreet.estimators.input import class_rows, predicted_vectors, projected
+from discreet.estimators import model_file
+from discreet.estimators.base import Task, refuse, require_parameters, terms_of
+from discreet.estimators.input import Encoding, class_rows, is_table, predicted_vectors, projected
 from discreet.estimators.linear import PrivateClassifier
 from discreet.method import Offer
 
@@ -33,6 +34,9 @@ class MLPClassifier(PrivateClassifier):
     feature_names_in_.
     """
 
+    KIND: ClassVar[str] = "network"
+    NEEDS: ClassVar[tuple[str, ...]] = ("row_norm", "classes")
+
     hidden_layer_sizes: Any = field(default=(32,), kw_only=False)
     row_norm: Any = None
     classes: Any = None
@@ -43,6 +47,7 @@ class MLPClassifier(PrivateClassifier):
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> MLPClassifier:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse({**refused, "early_stopping": self.early_stopping, "warm_start": self.warm_start})
+        require_parameters(self, table=is_table(X))
         terms, hidden, seed = terms_of(self), _widths(self.hidden_layer_sizes), exact.whole(0, seed=self.seed)
         rows = class_rows(self, terms, X, y, features, intercept=True)
         fit, facts = Task.of(terms, rows.data, about=rows.about), rows.data.facts
@@ -50,11 +55,42 @@ class MLPClassifier(PrivateClassifier):
         got = fit.learn(self, Offer("descent", mechanism, network.promise(mechanism, facts)))
         self.encoding_, self.norm_, self.n_iter_ = rows.encoding, float(rows.norm), mechanism.steps
         self.shapes_ = network.layout(rows.features, rows.target, hidden, facts.domain)
-        self.weights_ = np.asarray(got.value, dtype=np.float64)
+        self._keep(np.asarray(got.value, dtype=np.float64))
+        return self
+
+    def _keep(self, weights: Floats) -> None:
+        self.weights_ = weights
         layers = network.split(self.weights_, self.shapes_)
         self.coefs_ = [layer[:, :-1].T for layer in layers]
         self.intercepts_ = [layers[0][:, -1] * (self.norm_ / 2), *(layer[:, -1] * 1.0 for layer in layers[1:])]
-        return self
+
+    def _learned_state(self) -> model_file.State:
+        return {
+            "weights": self.weights_.tolist(),
+            "shapes": [list(shape) for shape in self.shapes_],
+            "norm": self.norm_,
+            "steps": self.n_iter_,
+            "encoding": None if self.encoding_ is None else self.encoding_.record(),
+            "classes": model_file.labels(self.classes_),
+        }
+
+    def _restore_learned(self, state: object) -> None:
+        found = model_file.keys(state, "weights", "shapes", "norm", "steps", "encoding", "classes")
+        self.classes_ = model_file.labels_from(found["classes"])
+        self.encoding_ = model_file.optional(found["encoding"], Encoding.from_record)
+        self.n_iter_, self.norm_ = model_file.count(found["steps"], 1), model_file.number(found["norm"])
+        pairs = [
+            tuple(model_file.many(each, lambda side: model_file.count(side, 1)))
+            for each in model_file.many(found["shapes"], lambda each: each)
+        ]
+        width = self.n_features_in_ if self.encoding_ is None else len(self.encoding_.names)
+        ends = [width + 1, *(pair[0] + 1 for pair in pairs[:-1])]
+        if not pairs or [pair[1:] for pair in pairs] != [(end,) for end in ends] or pairs[-1][0] != len(self.classes_):
+            model_file.wrong("shapes", found["shapes"])
+        if not self.norm_ > 0:
+            model_file.wrong("norm", self.norm_)
+        self.shapes_ = tuple(pairs)
+        self._keep(model_file.floats(found["weights"], sum(high * wide for high, wide in pairs)))
 
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
         """The margin of the positive class over the other, or one for each class."""

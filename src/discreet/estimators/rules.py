@@ -18,11 +18,21 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discreet import pac
-from discreet.core import Budget, Funds, ParameterError, exact
+from discreet import pac, query
+from discreet.core import Budget, DiscreetError, Funds, Json, ParameterError, exact, record
 from discreet.data import Batch, Dataset, Domain, Mask
 from discreet.estimators import input as reading
-from discreet.estimators.base import FitGuarantee, PrivateEstimator, Task, Terms, refuse, release_fixed, terms_of
+from discreet.estimators import model_file
+from discreet.estimators.base import (
+    FitGuarantee,
+    PrivateEstimator,
+    Task,
+    Terms,
+    refuse,
+    release_fixed,
+    require_parameters,
+    terms_of,
+)
 from discreet.estimators.input import Examples
 from discreet.mechanisms import Laplace
 from discreet.method import USELESS, Methods, Offer, choose
@@ -50,14 +60,14 @@ class LearnedRule:
 def of_part(offer: Offer, data: Dataset) -> Offer:
     """A promise about wrong rows of a whole table, as one about the part of it that is here.
 
-    Under add-remove it holds if there are as many rows as the declared size, and says so.
+    Under add-remove, and where somebody may have no row, it holds if there are as many rows as the size, and says so.
     """
     share, promise, bound = reading.share_of(data), offer.promise, offer.promise.bound
     if bound is None:
         return offer
     if bound > USELESS * share:
         promise = replace(promise, bound=None, reason="too few of the table's rows are here")
-    elif data.facts.neighbours.replace_one:
+    elif data.facts.everybody:
         promise = replace(promise, bound=float(bound / share))
     else:
         enough = f"there are {data.facts.size:,} rows or more"
@@ -85,6 +95,7 @@ class RuleLearner(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any, *, features: Any = None, **refused: Any) -> Self:  # noqa: N803
         """Fit to arrays or a frame (X, y), or to a table and the name of its target column."""
         refuse(refused)
+        require_parameters(self, table=reading.is_table(X))
         terms, alpha = terms_of(self), getattr(self, "alpha", None)
         wanted = None if alpha is None else float(exact.probability(alpha=alpha))
         beta = exact.probability(beta=self.beta)
@@ -97,6 +108,33 @@ class RuleLearner(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         self.rule_ = self._learned(fit.learn(self, offer).value, rows)
         self.from_table_ = rows.table
         return self
+
+    def _learned_state(self) -> model_file.State:
+        learned = self.rule_
+        return {
+            "rule": _recordable(learned.rule),
+            "domain": record(learned.domain),
+            "sentence": learned.sentence,
+            "from_table": self.from_table_,
+            "classes": model_file.labels(self.classes_),
+        }
+
+    def _restore_learned(self, state: object) -> None:
+        found = model_file.keys(state, "rule", "domain", "sentence", "from_table", "classes")
+        self.classes_, domain = model_file.labels_from(found["classes"]), model_file.domain_from(found["domain"])
+        rule = model_file.revived(found["rule"], _RULES, object)
+        if type(found["from_table"]) is not bool or len(self.classes_) != 2 or not isinstance(rule, _RULE_CLASSES):
+            model_file.wrong("rule", found["rule"])
+        self.rule_, self.from_table_ = (
+            LearnedRule(rule, domain, model_file.text(found["sentence"])),
+            found["from_table"],
+        )
+        try:  # a rule about columns or codes that are not declared fails on no rows, too
+            holds = self.rule_.holds(Batch.empty(domain))
+        except (DiscreetError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            model_file.wrong("rule", found["rule"])
+        if holds.shape != (0,):
+            model_file.wrong("rule", found["rule"])
 
     def _methods(self, rows: Examples, beta: Fraction, funds: Funds) -> Methods:
         raise NotImplementedError
@@ -121,11 +159,11 @@ class RuleLearner(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
         """The share of right predictions: exact and not private without a ledger; with one a charged, noisy count."""
-        if self.ledger is None:
+        if self.ledger is None and not getattr(self, "exported_", False):
             return float(super().score(X, y, sample_weight=sample_weight))
         check_is_fitted(self, "rule_")
         refuse({"sample_weight": sample_weight})
-        if self.score_epsilon is None:
+        if self.score_epsilon is None or self.ledger is None:
             raise ParameterError(
                 "score looks at private rows and this model has a ledger: set score_epsilon for a charged, noisy count "
                 "of right predictions, call certify, or score on public rows with sklearn.metrics"
@@ -193,6 +231,26 @@ class Certified:
         return f"{pac.bound_in_words(self.rows, self.error, self.beta)}. Cost: {self.guarantee}"
 
 
+_RULE_CLASSES = (pac.BoxRule, pac.Conjunction, pac.Where)
+_RULES: dict[str, type] = {
+    each.NAME: each
+    for each in (
+        *_RULE_CLASSES,
+        *(pac.Literals, pac.Thresholds),
+        *(query.Among, query.And, query.Between, query.Equals, query.Missing, query.Not, query.Or),
+    )
+}
+"""The classes of which a file may make a rule."""
+
+
+def _recordable(rule: pac.Rule) -> Json:
+    if not isinstance(rule, _RULE_CLASSES):
+        raise ParameterError(
+            f"a rule that is a {type(rule).__name__} holds code, which no file of a model does: pickle the model"
+        )
+    return record(rule)
+
+
 def how_many(k: Any, there: int, what: str) -> int:
     """The number of conditions, which is never read from the rows; there are so many of them."""
     if k is None:
@@ -227,6 +285,9 @@ class RuleClassifier(RuleLearner):
 
     From a table: fit(table, "sick", features=["age", "sex"]) with its ledger; bounds and levels are its declaration.
     """
+
+    KIND: ClassVar[str] = "rule"
+    NEEDS: ClassVar[tuple[str, ...]] = ("k", "bounds", "classes")
 
     k: int | None = None
     cuts: int = pac.CUTS
@@ -282,6 +343,9 @@ class FiniteClassClassifier(RuleLearner):
     one hypothesis is right about every row, or why nothing is), guarantee_, mechanism_, entry_ (in the ledger),
     replayed_, n_features_in_, feature_names_in_.
     """
+
+    KIND: ClassVar[str] = "finite"
+    NEEDS: ClassVar[tuple[str, ...]] = ("classes",)
 
     hypotheses: Any = None
 
@@ -340,8 +404,7 @@ class FiniteClassClassifier(RuleLearner):
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The class of each row: any rows, this is no release about them."""
         check_is_fitted(self, "rule_")
-        listed = hypotheses_of(self.hypotheses)
-        if self.from_table_ or listed is None:
+        if self.from_table_ or (listed := hypotheses_of(self.hypotheses)) is None:
             return super().predict(X)
         rows = reading.predicted_floats(self, X)
         return self.classes_[self._asked([listed[self.index_]], rows)[:, 0].astype(np.int64)]

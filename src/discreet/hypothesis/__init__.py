@@ -14,13 +14,15 @@ and the same calls give the same bytes.
     dense.py             one weight for every cell
     graphical_model.py   tables over scopes, summed through a junction tree (junction_tree.py); start, the uniform guess
     max_entropy.py       the hypothesis that agrees with everything measured
+    residuals.py         the least squares fit to marginals, however their scopes tangle
 """
 
 from discreet.hypothesis.dense import MAX_DENSE, Dense
 from discreet.hypothesis.graphical_model import Factored, Hypothesis, start
 from discreet.hypothesis.junction_tree import MAX_TREE, tree_cells
 from discreet.hypothesis.max_entropy import FittedHypothesis, fit, listed_sizes, tangled
+from discreet.hypothesis.residuals import ResidualFit
 from discreet.hypothesis.tensor import Axes, Linear, Scope
 
-__all__ = ["MAX_DENSE", "MAX_TREE", "Axes", "Dense", "Factored", "FittedHypothesis", "Hypothesis", "Linear", "Scope"]
-__all__ += ["fit", "listed_sizes", "start", "tangled", "tree_cells"]
+__all__ = ["MAX_DENSE", "MAX_TREE", "Axes", "Dense", "Factored", "FittedHypothesis", "Hypothesis", "Linear"]
+__all__ += ["ResidualFit", "Scope", "fit", "listed_sizes", "start", "tangled", "tree_cells"]

@@ -32,6 +32,7 @@ import itertools
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -40,6 +41,7 @@ from discreet.data import Domain, Floats
 from discreet.hypothesis.dense import Dense
 from discreet.hypothesis.graphical_model import Factored, Hypothesis, start
 from discreet.hypothesis.junction_tree import tree_cells
+from discreet.hypothesis.residuals import ResidualFit
 from discreet.hypothesis.tensor import Linear, Scope
 
 TIE = 0.2
@@ -49,6 +51,7 @@ _DENSE = 2**22
 _CLOSE = 0.03  # the gradient's largest entry at the end, in standard deviations of the noise
 _NEWTON, _GRADIENTS = 100, 200  # most steps
 _WORK = 2**29  # most cells that one fit looks at: it ends there, a little short of the maximum
+_FEW = 6  # columns of a scope that is fitted by residuals, of which it has 2^columns
 _TREE = 2**16  # most cells of a junction tree that is fitted: what would make it larger is left out
 
 Tables = dict[Scope, Floats]
@@ -66,13 +69,32 @@ class Measurement(Protocol):
     def form(self, domain: Domain) -> Linear | None: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class FittedHypothesis:
-    """A hypothesis, the number of rows it stands for, and which measurements (by index) it does not use."""
+    """What was measured, as a guess of the table.
 
-    hypothesis: Hypothesis
+    total      the number of rows that it stands for
+    left_out   the measurements, by index, that the hypothesis does not use
+    residuals  the least squares fit to all measured marginals, if the domain is too large to be kept whole
+    """
+
+    parts: list[MeasuredPart]
+    sizes: dict[str, int]
     total: float
     left_out: tuple[int, ...] = ()
+    residuals: ResidualFit | None = None
+
+    @cached_property
+    def hypothesis(self) -> Hypothesis:
+        """The distribution of maximum entropy; found when it is first needed."""
+        return _hypothesis(self.parts, self.sizes, self.total)
+
+    def answer(self, form: Linear) -> Floats:
+        """The guess of a question: by the hypothesis; in a domain that is too large to be kept whole by the measured
+        marginals, no count below 0, if one of them has all columns of the question."""
+        if self.residuals is None or form.scope not in self.residuals.residuals:
+            return np.asarray(self.hypothesis.mean(form) * self.total)
+        return form.of(np.maximum(self.residuals.marginal(form.scope), 0.0))
 
 
 def fit(measured: Sequence[Measurement], domain: Domain, *, total: float | None) -> FittedHypothesis:
@@ -83,7 +105,13 @@ def fit(measured: Sequence[Measurement], domain: Domain, *, total: float | None)
     """
     sizes = listed_sizes(domain)
     parts, left_out = parts_of(measured, domain, sizes)
-    rows = total if total is not None else _total(parts)
+    rows, large = total if total is not None else _total(parts), math.prod(sizes.values()) > _DENSE
+    return FittedHypothesis(
+        parts, sizes, rows, left_out, _least_squares(measured, domain, sizes, rows) if large else None
+    )
+
+
+def _hypothesis(parts: list[MeasuredPart], sizes: dict[str, int], rows: float) -> Hypothesis:
     tables: Tables = {}
     groups: list[list[MeasuredPart]] = []  # parts that share columns, directly or through others, are fitted together
     for part in _with_implied(parts, sizes):
@@ -93,13 +121,25 @@ def fit(measured: Sequence[Measurement], domain: Domain, *, total: float | None)
             groups.append([*itertools.chain.from_iterable(touched), part])
     for group in groups:
         tables.update(_fit_group(sorted(group, key=lambda part: (len(part.scope), part.scope)), sizes, max(rows, 1.0)))
-    hypothesis: Hypothesis = start(sizes)
     if tables and math.prod(sizes.values()) > _DENSE:
-        hypothesis = Factored(sizes, tables)
-    elif tables:
+        return Factored(sizes, tables)
+    if tables:
         even = {tuple(sizes): np.zeros(list(sizes.values()))}
-        hypothesis = Dense.from_logs(sizes, DenseOracle(sizes, tables).raised({**even, **tables}))
-    return FittedHypothesis(hypothesis, rows, left_out)
+        return Dense.from_logs(sizes, DenseOracle(sizes, tables).raised({**even, **tables}))
+    return start(sizes)
+
+
+def _least_squares(
+    measured: Sequence[Measurement], domain: Domain, sizes: dict[str, int], rows: float
+) -> ResidualFit | None:
+    """The fit to all complete marginals of few columns, if there are any."""
+    forms = [(each.form(domain), each) for each in measured]
+    whole = [
+        (form.scope, np.asarray(each.value, dtype=np.float64).reshape(form.shape), each.variance)
+        for form, each in forms
+        if form is not None and 0 < len(form.scope) <= _FEW and form.whole
+    ]
+    return ResidualFit.of(whole, sizes, total=rows) if whole else None
 
 
 def listed_sizes(domain: Domain) -> dict[str, int]:
@@ -121,10 +161,7 @@ class MeasuredPart:
         """Of several values with their variances, by their precision."""
         precision = math.fsum(1 / variance for _, variance in repeated)
         value = np.sum([value / variance for value, variance in repeated], axis=0) / precision
-        plain = math.prod(form.outputs) == form.cells and bool(
-            (form.place == np.arange(form.cells)).all() and (form.weight == 1).all()
-        )
-        return MeasuredPart(form, value, 1 / precision, plain)
+        return MeasuredPart(form, value, 1 / precision, form.whole)
 
     @property
     def scope(self) -> Scope:

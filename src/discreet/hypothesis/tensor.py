@@ -50,6 +50,13 @@ class Linear:
     def cells(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def whole(self) -> bool:
+        """Whether the answer is the table itself: the cells of the scope in their own order, each counted once."""
+        if math.prod(self.outputs) != self.cells:
+            return False
+        return bool((self.place == np.arange(self.cells)).all() and (self.weight == 1).all())
+
     def of(self, marginal: Floats) -> Floats:
         """The answer on a table with these numbers of rows in the cells of the scope."""
         inside = self.place >= 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from discreet.core import ConversationOver, Guarantee, Json, LedgerUnavailable, ParameterError, Price, canonical
 from discreet.data import Dataset
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.opening import check_table
+from discreet.ledger.opening import check_table, sources_of
 from discreet.ledger.process import code_version, who
 from discreet.ledger.sidecar import claim
 from discreet.ledger.state import Body, answer_text, price_from, price_record
@@ -122,10 +122,10 @@ def charge(ledger: Ledger, purchase: Purchase, *, made: list[Receipt] | None = N
 
 def _new_charge(ledger: Ledger, writer: Writer, purchase: Purchase, price: Price) -> Receipt:
     """Write a charge, if it fits."""
-    state, source, (facts, facts_hash) = writer.state, purchase.data.source, ledger.recorded(purchase.data.facts)
+    state, (facts, facts_hash) = writer.state, ledger.recorded(purchase.data.facts)
     if not state.admits(price, purchase.allowance):
         raise ledger.refusal(price, purchase.allowance)
-    if source is not None and ledger.path is not None:
+    for source in sources_of(purchase.data) if ledger.path is not None else ():
         claim(source, ledger.id)
     if facts_hash not in state.facts:
         writer.append("facts", {"facts": facts, "facts_hash": facts_hash})

@@ -26,6 +26,8 @@ from discreet.core import (
     ParameterError,
     Price,
     Share,
+    Sheet,
+    Shown,
     canonical,
     digest,
     exact,
@@ -35,12 +37,28 @@ from discreet.core import (
     revive,
     spent_books,
 )
-from discreet.data import AnyNumber, Bits, Category, Dataset, Domain, Facts, Identity, Number, Vector, Whole
+from discreet.data import (
+    AnyNumber,
+    Bits,
+    Category,
+    Database,
+    Dataset,
+    Date,
+    Domain,
+    Facts,
+    Identity,
+    Number,
+    Text,
+    Timestamp,
+    Vector,
+    Whole,
+)
+from discreet.ledger import summary
 from discreet.ledger.address import Address, place_of
 from discreet.ledger.durable import os_errors
 from discreet.ledger.local import FileSite, memory_parts
 from discreet.ledger.mark import state_directory
-from discreet.ledger.opening import opening_body, source_of, storable_text, write_opening
+from discreet.ledger.opening import opening_body, sources_of, storable_text, write_opening
 from discreet.ledger.place import Site
 from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar_path
 from discreet.ledger.state import AllowanceUse, Body, Header, State, price_from, price_record
@@ -48,11 +66,12 @@ from discreet.ledger.store import Store, new_witness, utc_now
 from discreet.mechanisms import Conversation, Mechanism
 
 _FACTS_CLASSES: dict[str, type] = {
-    each.NAME: each for each in (Facts, Domain, Neighbours, Category, Number, AnyNumber, Vector, Bits, Whole)
+    each.NAME: each
+    for each in (Facts, Domain, Neighbours, Category, Number, Date, Timestamp, AnyNumber, Text, Vector, Bits, Whole)
 }
 
 
-class Ledger:
+class Ledger(Shown):
     """One budget for one table; the package's docstring says how it works."""
 
     def __init__(self, store: Store) -> None:
@@ -71,7 +90,7 @@ class Ledger:
     def create(
         path: str | os.PathLike[str] | Address,
         budget: Budget,
-        table: Dataset | Identity,
+        table: Dataset | Database | Identity,
         *,
         testing: bool = False,
         failure_share: Exact = Fraction(1, 2),
@@ -80,7 +99,7 @@ class Ledger:
         ledger_id: str | None = None,
         now: Callable[[], str] = utc_now,
     ) -> Ledger:
-        """A new ledger, for a table, or for its identity alone (facts come with the first release).
+        """A new ledger for a table, for a database, or for an identity alone (facts come with the first release).
 
         path           a new file, or an address: postgresql://HOST/DATABASE?ledger=NAME
         testing        accepts seeded randomness and planted mutants; the ledger says NOT PRIVATE wherever it appears
@@ -90,32 +109,37 @@ class Ledger:
         opening = opening_body(
             budget, table, testing=testing, failure_share=failure_share, size=size, ledger_id=ledger_id
         )
-        site, source = site_of(path, state_dir), source_of(table)
+        site, sources = site_of(path, state_dir), sources_of(table)
         if site.exists():
             raise ParameterError(f"{site.where.name} exists already; Ledger.open opens a ledger")
-        if source is not None:
+        for source in sources:
             require_unclaimed(source)
         site.build(opening, table, now)
         made = Ledger(Store(site.parts(), now=now))
-        if source is not None:
-            try:
+        try:
+            for source in sources:
                 claim(source, made.id)
-            except BaseException:  # the disk failed, or another ledger was made for these rows at the same moment
-                made.close()
-                if disown(source, made.id):
-                    site.discard()
-                raise
+        except BaseException:  # the disk failed, or another ledger was made for these rows at the same moment
+            made.close()
+            left = [source for source in sources if not disown(source, made.id)]
+            if not left:
+                site.discard()
+            raise
         return made
 
     @staticmethod
     def in_memory(
-        budget: Budget, table: Dataset | Identity, *, testing: bool = False, failure_share: Exact = Fraction(1, 2)
+        budget: Budget,
+        table: Dataset | Database | Identity,
+        *,
+        testing: bool = False,
+        failure_share: Exact = Fraction(1, 2),
     ) -> Ledger:
         """A ledger that lives as long as this process: for one fit, for tests. It does not claim the table's file."""
         opening = opening_body(budget, table, testing=testing, failure_share=failure_share, size=None, ledger_id=None)
-        source = source_of(table)
-        if source is not None and sidecar_path(source).exists():
-            raise LedgerMismatch(f"{source.name} has a ledger already: open that one")
+        for source in sources_of(table):
+            if sidecar_path(source).exists():
+                raise LedgerMismatch(f"{source.name} has a ledger already: open that one")
         store = Store(memory_parts())
         write_opening(store, opening, table, marks=None)
         return Ledger(store)
@@ -193,12 +217,12 @@ class Ledger:
     def spent(self) -> Books:
         """The sums in both books, with the caps."""
         with self.store.reading() as state:
-            return spent_books(state.spent, self._header.caps, self._header.order)
+            return spent_books(state.spent, self._header.caps, self._header.order, self.budget)
 
     def remaining(self, *, allowance: str | None = None) -> Books:
         """What is left in both books, and under an allowance if one is named. `.how_many(mechanism)` counts on."""
         with self.store.reading() as state:
-            left = remaining_books(state.spent, self._header.caps, self._header.order, self.facts)
+            left = remaining_books(state.spent, self._header.caps, self._header.order, self.facts, self.budget)
             if allowance is None:
                 return left
             named = state.allowance(allowance)
@@ -257,7 +281,7 @@ class Ledger:
 
     def price(self, guarantee: Guarantee) -> Price:
         """What a charge with this guarantee costs here, in integers."""
-        if guarantee.neighbours != self.identity.neighbours:
+        if not self.identity.counts(guarantee.neighbours):
             raise LedgerMismatch(
                 f"this ledger counts {self.identity.neighbours}; the guarantee is about {guarantee.neighbours}"
             )
@@ -289,6 +313,10 @@ class Ledger:
         warning = "NOT PRIVATE (testing), " if self.testing else ""
         warning += "REHEARSAL, " if self.identity.rehearsal else ""
         return f"<Ledger {where}: {warning}{self.identity.name!r}, {self.identity.neighbours}, {self.budget}>"
+
+    def sheet(self) -> Sheet:
+        """What is promised, spent and left, and what was asked last."""
+        return summary.sheet(self)
 
     # The owner's work.
 

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 from discreet.core import Budget, Exact, LedgerMismatch, ParameterError, caps_of, digest, exact, record
-from discreet.data import Dataset, Identity
+from discreet.data import Database, Dataset, Identity
 from discreet.ledger.mark import MarkFile
 from discreet.ledger.process import code_version
 from discreet.ledger.state import Body, State, identity_record, price_record
@@ -16,7 +16,7 @@ from discreet.ledger.store import Store, mark_of
 
 def opening_body(
     budget: Budget,
-    table: Dataset | Identity,
+    table: Dataset | Database | Identity,
     *,
     testing: bool,
     failure_share: Exact,
@@ -56,7 +56,7 @@ def opening_body(
     }
 
 
-def write_opening(store: Store, opening: Body, table: Dataset | Identity, *, marks: MarkFile | None) -> None:
+def write_opening(store: Store, opening: Body, table: Dataset | Database | Identity, *, marks: MarkFile | None) -> None:
     """Write the first entries: what is fixed, and the facts of the table if there is one.
 
     marks  where the first mark goes, before the entries can be found; they name it, so that a copy that is used
@@ -67,31 +67,41 @@ def write_opening(store: Store, opening: Body, table: Dataset | Identity, *, mar
             raise ParameterError("another program has just made a ledger of this name; Ledger.open opens it")
         writer.witness = None if marks is None else opening["id"][:16]
         writer.append("open", opening)
-        if not isinstance(table, Identity):
-            check_table(writer.state, table)
-            facts = record(table.facts)
+        for data in datasets_of(table):
+            check_table(writer.state, data)
+            facts = record(data.facts)
             writer.append("facts", {"facts": facts, "facts_hash": digest(facts)})
         if marks is not None:
             marks.write_first(mark_of(writer.state, writer.witness))
 
 
 def check_table(state: State, data: Dataset) -> None:
-    """LedgerMismatch unless identity, relation and (under replace-one) size are the ledger's."""
+    """LedgerMismatch unless identity, relation and (under replace-one) size are the ledger's.
+
+    A database may have got more tables since its ledger was made: its persons and the other tables are the same.
+    """
     expected, found, facts = state.opened.identity, data.identity, data.facts
-    if (expected, expected.neighbours) != (found, facts.neighbours):
-        for word, ours, theirs in (
-            ("the table", expected.name, found.name),
-            ("the relation", str(expected.neighbours), str(found.neighbours)),
-            ("the facts' relation", str(expected.neighbours), str(facts.neighbours)),
-            ("the unit", expected.unit, found.unit),
-            ("a row", _ROW[expected.rehearsal], _ROW[found.rehearsal]),
-        ):
-            if ours != theirs:
-                raise LedgerMismatch(f"{word} of this ledger is {ours!r}, found {theirs!r}")
+    for word, ours, theirs in (
+        ("the table" if not expected.tables else "the database", expected.name, found.name),
+        ("the relation", str(expected.neighbours), str(found.neighbours)),
+        ("the unit", expected.unit, found.unit),
+        ("a row", _ROW[expected.rehearsal], _ROW[found.rehearsal]),
+    ):
+        if ours != theirs:
+            raise LedgerMismatch(f"{word} of this ledger is {ours!r}, found {theirs!r}")
+    if bool(expected.tables) != (facts.table is not None) or bool(expected.tables) != bool(found.tables):
+        asked = "ask about a view of its database" if expected.tables else "it is for one table"
+        raise LedgerMismatch(f"this ledger is for {_WHAT[bool(expected.tables)]}: {asked}")
+    for name, relation in expected.tables:
+        if dict(found.tables).get(name) != relation:
+            raise LedgerMismatch(f"the table {name!r} of this ledger has {relation}, and the database has not")
+    if not found.counts(facts.neighbours):
+        raise LedgerMismatch(f"the facts' relation of this ledger is {expected.neighbours}, found {facts.neighbours}")
     if expected.neighbours.replace_one and state.size not in (None, facts.size):
         raise LedgerMismatch(f"this ledger is for {state.size} persons, found {facts.size}: another table")
 
 
+_WHAT = {True: "several tables of the same persons", False: "one table"}
 _ROW = {True: "made up for a rehearsal", False: "about a real person"}
 LONGEST_NAME = 200
 """Characters of a request id or of an allowance's name."""
@@ -112,6 +122,20 @@ def storable_text(most: int = LONGEST_NAME, **named: object) -> str:
     return found
 
 
-def source_of(table: Dataset | Identity) -> Path | None:
-    """The file that a table was read from."""
-    return None if isinstance(table, Identity) else table.source
+def sources_of(table: Dataset | Database | Identity) -> tuple[Path, ...]:
+    """The files that a table, or the tables of a database, were read from."""
+    several = getattr(table, "sources", None)
+    if several is not None:
+        return tuple(several)
+    source = getattr(table, "source", None)
+    return () if source is None else (source,)
+
+
+def datasets_of(table: Dataset | Database | Identity) -> tuple[Dataset, ...]:
+    """The datasets whose facts are recorded when a ledger is made: one, or each table of a database."""
+    match table:
+        case Identity():
+            return ()
+        case Database():
+            return tuple(table.view(name) for name in table.tables)
+    return (table,)

@@ -44,7 +44,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.core import LedgerCorrupt, LedgerUnavailable, ParameterError
-from discreet.data import Dataset, Identity
+from discreet.data import Database, Dataset, Identity
 from discreet.ledger.address import Address
 from discreet.ledger.local import FileTurns, SecretFile
 from discreet.ledger.mark import mark_file
@@ -396,7 +396,7 @@ class PostgresSite:
             one_mark=True,
         )
 
-    def build(self, opening: Body, table: Dataset | Identity, now: Callable[[], str]) -> None:
+    def build(self, opening: Body, table: Dataset | Database | Identity, now: Callable[[], str]) -> None:
         store = Store(self.parts(), now=now)
         write_opening(store, opening, table, marks=mark_file(self.state_dir, opening["id"]))
         store.close()

@@ -262,8 +262,10 @@ def price_from(stored: Any) -> Price:
 def identity_record(identity: Identity) -> Body:
     """The identity as JSON; spelled out here because its field `name` would hide the record's name."""
     relation = identity.neighbours
-    made_up = {"rehearsal": True} if identity.rehearsal else {}
-    return {"table": identity.name, "relation": relation.kind, "rows": relation.rows, "unit": identity.unit, **made_up}
+    extra: Body = {"rehearsal": True} if identity.rehearsal else {}
+    if identity.tables:
+        extra["tables"] = [[name, each.rows] for name, each in identity.tables]
+    return {"table": identity.name, "relation": relation.kind, "rows": relation.rows, "unit": identity.unit, **extra}
 
 
 _FRACTION = re.compile("[0-9]{1,4000}(/[0-9]{1,4000})?")
@@ -296,7 +298,8 @@ def fold_open(state: State, row: Row, body: Body) -> None:
     _require(re.fullmatch("[0-9a-f]{32}", body["id"]), row.seq, "an id of 32 hexadecimal digits")
     who = body["identity"]
     relation = Neighbours(who["relation"], who["rows"])
-    identity = Identity(who["table"], relation, who["unit"], who.get("rehearsal", False) is True)
+    tables = tuple((name, Neighbours(relation.kind, rows)) for name, rows in who.get("tables", ()))
+    identity = Identity(who["table"], relation, who["unit"], who.get("rehearsal", False) is True, tables)
     state.header = Header(body["id"], budget, share, order, caps, identity, body["testing"] is True)
     state.size = body["size"]
 

@@ -4,9 +4,10 @@
     noise       the laws of integer noise: what they cost, how they are drawn, how far they reach
     additive    integer noise on a sum: Laplace, Gaussian, ProductLaplace, CoordinateLaplace
     rank        a quantile of a column: RankQuantile; Unimodal, the exact sampler behind it
+    group_quantiles   the same in groups, for the price of one: GroupQuantiles
     selection   one candidate by its score: Exponential, PermuteAndFlip
     threshold   adaptive yes/no questions for one price: AboveThreshold, AboveThresholdLaplace
-    stable      counts over a domain too large to list: StableHistogram, StableMode
+    stable      counts over a domain too large to list: StableGaussian, StableHistogram, StableMode
 
 Other packages import from here, not from the modules. What a mechanism is written with is here too: Guarantee,
 Neighbours, Rng, Sensitivity and the checks of what the samplers can draw.
@@ -14,8 +15,11 @@ Neighbours, Rng, Sensitivity and the checks of what the samplers can draw.
 
 from discreet.core import Guarantee, Neighbours, Rng, checked_rate, checked_scale, checked_variance
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, Noisy, ProductLaplace, in_units
+from discreet.mechanisms.group_quantiles import DRAWS, GroupQuantiles
 from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, calibrate
 from discreet.mechanisms.noise import (
+    FINE,
+    LAWS,
     NOISES,
     CoordinateLaplaceNoise,
     GaussianNoise,
@@ -26,6 +30,6 @@ from discreet.mechanisms.noise import (
 )
 from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
-from discreet.mechanisms.stable import StableHistogram, StableMode
+from discreet.mechanisms.stable import StableGaussian, StableHistogram, StableMode
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, IsAbove, IsFar
 from discreet.query import KeyCount, Sensitivity, VectorSum, of_persons, person_range

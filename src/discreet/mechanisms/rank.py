@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact
-from discreet.data import AnyNumber, Batch, Dataset, Facts, Ints, Number, Whole
+from discreet.data import AnyNumber, Batch, Dataset, Date, Facts, Ints, Mask, Number, Timestamp, Whole
 from discreet.query import person_range
 
 PowerSums = tuple[int, int, int]  # of some codes: how many, their sum, the sum of their squares
@@ -84,10 +84,15 @@ def first(low: int, high: int, holds: Callable[[Sequence[int]], list[bool]]) -> 
 
 
 class ColumnSums:
-    """Power sums of the codes below any end, from passes over the rows; what was learned once is remembered."""
+    """Power sums of the codes below any end, from passes over the rows; what was learned once is remembered.
 
-    def __init__(self, data: Dataset, name: str, degree: int, size: int) -> None:
-        self.data, self.name, self.degree = data, name, degree
+    chosen  of which rows; all without it
+    """
+
+    def __init__(
+        self, data: Dataset, name: str, degree: int, size: int, chosen: Callable[[Batch], Mask] | None = None
+    ) -> None:
+        self.data, self.name, self.degree, self.chosen = data, name, degree, chosen
         self.known: dict[int, PowerSums] = {}
         self.size = size  # codes from here on are missing values
         self.learn(())
@@ -107,9 +112,9 @@ class ColumnSums:
 
     def _cut(self, batch: Batch, cuts: Ints) -> Ints:
         """Sums of the half words of codes and squares between the cuts, one line for each kind."""
-        codes = batch[self.name]
+        codes = batch[self.name] if self.chosen is None else batch[self.name][self.chosen(batch)]
         total = np.zeros((_LINES[self.degree], len(cuts) + 1), dtype=np.int64)
-        for start in range(0, batch.rows, _BLOCK):
+        for start in range(0, len(codes), _BLOCK):
             part = codes[start : start + _BLOCK]
             place = np.searchsorted(cuts, part, side="right")
             for line, words in enumerate(_words(part, self.degree)):
@@ -189,7 +194,7 @@ class RankQuantile:
 
         return Unimodal(heights, first(0, size - 1, enough), 0, size - 1, self.rate / whole)
 
-    def _number(self, facts: Facts) -> Number | AnyNumber | Whole:
+    def _number(self, facts: Facts) -> Number | Date | Timestamp | AnyNumber | Whole:
         column = facts.domain.column(self.column)
         if not column.ordered or not column.coded:
             raise ParameterError(f"column {self.column!r} is declared {column!r}: a quantile needs a Number")

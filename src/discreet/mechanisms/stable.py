@@ -8,7 +8,8 @@ every decision is a comparison of integers.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from discreet.core import Exact, Guarantee, Neighbours, ParameterError, Rng, checked_scale, exact
 from discreet.data import Dataset, Facts, IntArray
+from discreet.mechanisms.noise import GaussianNoise
 from discreet.query import KeyCount
 
 _LEAST = 1e-290  # no failure is claimed to be less likely
@@ -37,7 +39,7 @@ class StableHistogram:
     Accuracy.  An empty bin is never released. A bin of count at least bound + 1 + x is released with probability at
                least 1 - c (q^(x+1) - q^(bound+1)) / (1 - q); from 2 bound + 1 on always.
     Edges.     Bins come in the order of their labels, so nothing depends on the order of arrival. delta = 0 is
-               impossible here: use Histogram over a listed domain.
+               impossible here: use Histogram over a listed domain. A Text is a key as any other: its bins are texts.
     Reference. [KKMN09], [BNS16] (stability-based histograms); proof: docs/proofs/stable_histogram.md.
     """
 
@@ -69,17 +71,69 @@ class StableHistogram:
         return price(self.scale, self.bound, facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[Bin, ...]:
-        counts = sorted(data.exact_sum(self.keys.partial).items())
-        exactly = np.array([count for _, count in counts], dtype=np.int64)
-        shown, noisy = passing(exactly, self.scale, self.bound, rng)
-        columns = [data.facts.domain.column(name) for name in self.keys.columns]
-        keys = [counts[place][0] for place in shown.tolist()]
-        labels = [tuple(column.label(code) for column, code in zip(columns, key, strict=True)) for key in keys]
-        return tuple(zip(labels, noisy.tolist(), strict=True))
+        return shown_bins(self.keys, data, lambda counts: passing(counts, self.scale, self.bound, rng))
 
     def certain_count(self, beta: float) -> int:
         """A bin of this count is released with probability at least 1 - beta."""
         return certain_count(self.scale, self.bound, float(exact.probability(beta=beta)))
+
+    def error(self, beta: float, facts: Facts) -> int:
+        """No shown count is further off than this; with certainty, whatever beta is."""
+        return self.bound
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class StableGaussian:
+    """Release every bin whose count plus discrete Gaussian noise exceeds `bound`, with its noisy count.
+
+    Theorem.   X discrete Gaussian of this scale s, f(m) = P[X > bound - m]. A person holds at most k rows, k <= bound.
+               tau = max(f(k), k f(1)). Outside an event of probability tau the release is rho-zCDP: rho = k^2/(2 s^2)
+               under add-remove, k^2/s^2 under replace-one.
+    Accuracy.  An empty bin is never released. A bin of count bound + t is released with probability at least
+               1 - P[X >= t]. No shown count is off by t or more with probability at least 1 - 2 r P[X >= t], r being
+               the largest number of rows (`Facts.rows_bound`).
+    Edges.     Bins come in the order of their labels. It has no pure part; where the same zCDP is paid, its bound is
+               lower than that of a StableHistogram unless epsilon is large.
+    Reference. [KKWZ22] (the Gaussian sparse histogram); proof: docs/proofs/stable_histogram.md.
+    """
+
+    NAME: ClassVar[str] = "stable-gaussian/1"
+    keys: KeyCount
+    scale: Fraction
+    bound: int
+
+    def __init__(self, keys: KeyCount, scale: Exact, bound: int) -> None:
+        checked = StableHistogram(keys, scale, bound)
+        exact.freeze(self, keys=keys, scale=checked.scale, bound=checked.bound)
+
+    @property
+    def noise(self) -> GaussianNoise:
+        return GaussianNoise(self.scale)
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        self.keys.sensitivity(facts)
+        neighbours, rows = facts.neighbours, facts.neighbours.rows
+        if self.bound < rows:
+            raise ParameterError(f"bound must be at least the {rows} rows a person may hold, found {self.bound}")
+        rho = rows * rows * (2 if neighbours.replace_one else 1) / (2 * self.scale**2)
+        noisy = Guarantee.of_zcdp(rho, neighbours=neighbours)
+        return replace(noisy, failure=lone_gaussian_mass(self.scale, self.bound, rows))
+
+    def run(self, data: Dataset, rng: Rng) -> tuple[Bin, ...]:
+        def pass_bound(counts: IntArray) -> tuple[IntArray, IntArray]:
+            noisy = counts + self.noise.draw(counts.shape, unit=Fraction(1), rng=rng)
+            shown = np.flatnonzero(noisy > self.bound)
+            return shown, noisy[shown]
+
+        return shown_bins(self.keys, data, pass_bound)
+
+    def certain_count(self, beta: float) -> int:
+        """A bin of this count is released with probability at least 1 - beta."""
+        return self.bound + self.noise.reach(math.log(float(exact.probability(beta=beta))))
+
+    def error(self, beta: float, facts: Facts) -> int:
+        """No shown count is further off than this, with probability at least 1 - beta."""
+        return self.noise.reach(math.log(float(exact.probability(beta=beta))) - math.log(2 * facts.rows_bound))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +160,36 @@ class StableMode:
 
     def run(self, data: Dataset, rng: Rng) -> Label | None:
         return max(self.histogram.run(data, rng), key=lambda shown: shown[1], default=(None, 0))[0]
+
+
+def shown_bins(
+    keys: KeyCount, data: Dataset, passing: Callable[[IntArray], tuple[IntArray, IntArray]]
+) -> tuple[Bin, ...]:
+    """The labels and noisy counts of the bins that pass; passing: which of these counts do, and their noisy ones."""
+    found = data.exact_sum(keys.partial)
+    # By codes, and by texts where the codes are private; a missing text comes last.
+    counts = sorted(found.items(), key=lambda item: [(part is None, 0 if part is None else part) for part in item[0]])
+    shown, noisy = passing(np.array([count for _, count in counts], dtype=np.int64))
+    columns = [data.facts.domain.column(name) for name in keys.columns]
+    passed = [zip(columns, counts[place][0], strict=True) for place in shown.tolist()]
+    labels = [tuple(part if column.free else column.label(part) for column, part in key) for key in passed]
+    return tuple(zip(labels, noisy.tolist(), strict=True))
+
+
+def lone_gaussian_mass(scale: Fraction, bound: int, rows: int) -> Fraction:
+    """tau of StableGaussian: at least the probability with which bins of one person alone pass, rounded up."""
+    noise = GaussianNoise(scale)
+    mass = max(noise.tail(bound - rows + 1), rows * noise.tail(bound))
+    return Fraction(max(mass, _LEAST)) * (1 + Fraction(1, 10**9))
+
+
+def least_gaussian_bound(scale: Fraction, failure: Fraction, rows: int) -> int:
+    """The least bound for which a person's bins pass with at most this probability; failure >= 1e-289."""
+    bound = rows
+    while lone_gaussian_mass(scale, bound, rows) > failure:
+        bound *= 2
+    holds = lambda middle: middle >= rows and lone_gaussian_mass(scale, middle, rows) <= failure  # noqa: E731
+    return exact.least(holds, bound // 2, bound)
 
 
 # The bounded noise, for every mechanism that shows a bin only if its noisy count passes the bound.

@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_scale, exact
 from discreet.data import Dataset, Facts
-from discreet.query import Count, Histogram, Sum, is_question, numbers, require_numbers
+from discreet.query import Count, Question, Sum, is_question, numbers, require_numbers
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -68,12 +68,12 @@ class IsFar:
 
     NAME: ClassVar[str] = "far/1"
     monotone: ClassVar[bool] = False
-    query: Count | Sum | Histogram
+    query: Question
     guess: tuple[int, ...]
     threshold: Fraction
     worth: int
 
-    def __init__(self, query: Count | Sum | Histogram, guess: Iterable[int], threshold: Exact, worth: int = 1) -> None:
+    def __init__(self, query: Question, guess: Iterable[int], threshold: Exact, worth: int = 1) -> None:
         if not is_question(query):
             raise ParameterError(f"a question is about a Count, a Sum or a Histogram, found {type(query).__name__}")
         far = {"threshold": exact.number(threshold=threshold), "worth": exact.whole(worth=worth)}

@@ -54,7 +54,7 @@ from discreet.pac.conjunctions import PROGRESS, AllConjunctions, Estimate, Gauss
 from discreet.pac.finite import FiniteClass, Predictions
 from discreet.pac.finite import methods as finite_methods
 from discreet.pac.greedy import Falsified, GreedySelection, SelfDeleting, WeighedGreedy
-from discreet.pac.greedy_boxes import EIGHTHS, FIRST, Cost, CountedFaces, FaceByFace
+from discreet.pac.greedy_boxes import EIGHTHS, FIRST, CountedFaces, FaceByFace, GreedyCost
 from discreet.pac.interior import BinarySearch, InteriorPoint, MinRank, PairPrefix, PrefixSearch
 from discreet.pac.interior import methods as interior_methods
 from discreet.pac.mistake_bound import MistakeBound, bound_in_words, bound_of, certify, noisy_mistakes

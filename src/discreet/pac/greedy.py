@@ -404,7 +404,7 @@ class GreedyProblem:
             return best
 
         target = f"if at most {self.k} of these conditions together label every row right"
-        assuming = target if self.facts.neighbours.replace_one else f"{target} and the declared size is right"
+        assuming = target if self.facts.everybody else f"{target} and the declared size is right"
         claim = wrong_rows(theorem, self.beta, assuming)
         return Method(name, claim, lambda alpha: tuned(alpha)[0], lambda alpha: mechanism(tuned(alpha)[1]))
 

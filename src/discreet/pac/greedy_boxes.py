@@ -83,13 +83,13 @@ class FaceByFace:
 
     def guarantee(self, facts: Facts) -> Guarantee:
         _check(self.columns, self.labels, facts)
-        cost = Cost.of(self.weight)
+        cost = GreedyCost.of(self.weight)
         facts.require_room(cost.positive)
         span = checked_rate(self.rate / cost.positive) * cost.range(facts.neighbours)
         return 2 * len(self.columns) * Guarantee.of_bounded_range(span, neighbours=facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> Box:
-        cost = Cost.of(self.weight)
+        cost = GreedyCost.of(self.weight)
         return learn_faces(data, self.columns, self.labels, lambda _: (cost, self.rate / cost.positive), rng)
 
 
@@ -124,7 +124,7 @@ class CountedFaces:
         _check(self.columns, self.labels, facts)
         facts.require_room(MOST * EIGHTHS)
         for eighths in (LAST * EIGHTHS, MOST * EIGHTHS):
-            checked_rate(self.rate / Cost(eighths, EIGHTHS).range(Neighbours(facts.neighbours.kind)))
+            checked_rate(self.rate / GreedyCost(eighths, EIGHTHS).range(Neighbours(facts.neighbours.kind)))
         moved = person_range(facts.neighbours, added=1, replaced=2)  # a row leaves one class and may join the other
         counts = Guarantee.of_laplace(moved, scale=checked_scale(self.scale), neighbours=facts.neighbours)
         face = Guarantee.of_bounded_range(self.rate * facts.neighbours.rows, neighbours=facts.neighbours)
@@ -134,8 +134,8 @@ class CountedFaces:
         negatives, positives = (class_counts(data, self.labels) + rng.laplace(checked_scale(self.scale), 2)).tolist()
         start, row = first_weight(positives, negatives, self.scale), Neighbours(data.facts.neighbours.kind)
 
-        def score(turn: int) -> tuple[Cost, Fraction]:
-            cost = Cost(falling(start, turn, len(self.columns)), EIGHTHS)
+        def score(turn: int) -> tuple[GreedyCost, Fraction]:
+            cost = GreedyCost(falling(start, turn, len(self.columns)), EIGHTHS)
             return cost, self.rate / cost.range(row)
 
         return learn_faces(data, self.columns, self.labels, score, rng)
@@ -154,15 +154,15 @@ def falling(start: int, turn: int, turns: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class GreedyCost:
     """positive * (positives cut) + negative * (negatives kept), in whole numbers, positive >= negative."""
 
     positive: int
     negative: int
 
     @staticmethod
-    def of(weight: Fraction) -> Cost:
-        return Cost(weight.numerator, weight.denominator)
+    def of(weight: Fraction) -> GreedyCost:
+        return GreedyCost(weight.numerator, weight.denominator)
 
     def range(self, neighbours: Neighbours) -> int:
         """How far apart the costs of two positions of one face can move when a person changes."""
@@ -191,7 +191,7 @@ def learn_faces(
     data: Dataset,
     columns: tuple[str, ...],
     labels: Labels,
-    score: Callable[[int], tuple[Cost, Fraction]],
+    score: Callable[[int], tuple[GreedyCost, Fraction]],
     rng: Rng,
 ) -> Box:
     """The box after both faces of every column moved; `score` gives the cost and its rate at each turn."""
@@ -209,7 +209,7 @@ def learn_faces(
 
 
 def move_face(
-    tally: ValueCounts, low: int, high: int, upper: bool, cost: Cost, rate: Fraction, rng: Rng
+    tally: ValueCounts, low: int, high: int, upper: bool, cost: GreedyCost, rate: Fraction, rng: Rng
 ) -> tuple[int, int]:
     """The interval of a column after one of its faces moved; low > high if nothing is left of it."""
     if upper:  # the same from the other end
@@ -352,7 +352,7 @@ class Size:
 
     def rate(self, weight: Fraction) -> Fraction:
         """The rate at this weight that costs as much as the plain one at weight 1."""
-        cost, one = Cost.of(weight), Cost(1, 1)
+        cost, one = GreedyCost.of(weight), GreedyCost(1, 1)
         return self.plain_rate * one.range(self.neighbours) * cost.positive / cost.range(self.neighbours)
 
     def rows(self, weight: Fraction, alpha: float) -> float:

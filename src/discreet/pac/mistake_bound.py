@@ -58,7 +58,8 @@ def certify(
     Theorem.   The number of mistakes moves by at most k when a person of k rows changes, so with scale k / epsilon its
                release E is epsilon-DP. With m the least whole number for which q^(m+1) / (1 + q) <= beta,
                q = exp(-epsilon / k), mistakes <= E + m with probability 1 - beta.
-    Edges.     replace-one: every person has a row, so the share is at most (E + m) / persons. rng: for testing ledgers.
+    Edges.     replace-one: every person has a row (not in a table beside that of the persons), so the share is at most
+               (E + m) / persons. rng: for testing ledgers.
     """
     mechanism = noisy_mistakes(rule, labels, epsilon=epsilon, facts=data.facts)
     allowed = exact.probability(beta=beta)
@@ -74,7 +75,7 @@ def noisy_mistakes(rule: Rule, labels: Labels, *, epsilon: Exact, facts: Facts) 
 def bound_of(released: Released, mechanism: Laplace, facts: Facts, *, beta: Fraction) -> MistakeBound:
     """What a release of `noisy_mistakes` says."""
     rows = max(0, released.value + hidden_mistakes(mechanism.scale, beta))
-    public = facts.size if facts.neighbours.replace_one else None
+    public = facts.size if facts.everybody else None
     error = None if public is None else min(1.0, rows / public) if public else 0.0
     return MistakeBound(released.value, rows, error, beta, released.guarantee, released.entry, released.hash)
 

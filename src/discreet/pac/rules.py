@@ -37,12 +37,14 @@ from discreet.data import (
     Codes,
     Column,
     Dataset,
+    Date,
     Domain,
     Facts,
     IntArray,
     Level,
     Mask,
     Number,
+    Timestamp,
     Whole,
     Words,
     common_ones,
@@ -51,7 +53,7 @@ from discreet.data import (
 )
 from discreet.query import Predicate, Sensitivity, alone, of_persons, predicates
 
-Ordered = Number | AnyNumber | Whole
+Ordered = Number | Date | Timestamp | AnyNumber | Whole
 
 CUTS = 256
 """The number of values of a Number that conditions compare with, by default; all values if there are fewer."""

@@ -32,7 +32,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.core import Budget, Funds, Neighbours, ParameterError, Share, exact
+from discreet.core import (
+    WIDE,
+    Budget,
+    CellTable,
+    Funds,
+    Neighbours,
+    Pairs,
+    Paragraph,
+    ParameterError,
+    Share,
+    Sheet,
+    Shown,
+    exact,
+)
 from discreet.data import Domain
 from discreet.ledger import Ledger
 from discreet.method import LARGEST, UNPROVEN, USELESS, Method, Methods, Offer, Refused
@@ -43,8 +56,8 @@ __all__ = ["KINDS", "MODELS", "RULES", "Kind", "Left", "Model", "Plan", "PlanRow
 PURE = "it has no pure guarantee: give the budget a delta > 0"
 
 
-@dataclass(frozen=True, slots=True)
-class PlanRow:
+@dataclass(frozen=True, slots=True, repr=False)
+class PlanRow(Shown):
     """One method: its noise, the error promised with probability 1 - beta, and the theorem it rests on.
 
     noise    the scale (for a selection: one over its rate; for a threshold: the threshold's scale)
@@ -70,9 +83,23 @@ class PlanRow:
     taken: bool = False
     imagined: bool = False
 
+    def __repr__(self) -> str:
+        found = self.refusal or ", ".join(f"{name} {in_cell(each)}" for name, each in self._numbers())
+        return f"<PlanRow {self.method}: {found}>"
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+    def _numbers(self) -> list[tuple[str, Fraction | float | None]]:
+        named = (("noise", self.noise), ("error", self.error), ("of them", self.alpha), ("size", self.needed))
+        return [(name, each) for name, each in named if each is not None]
+
+    def sheet(self) -> Sheet:
+        known: list[tuple[str, object]] = [(name, in_cell(each)) for name, each in self._numbers()]
+        words = (("rests on", self.theorem), ("assuming", self.assuming), ("refused", self.refusal))
+        taken = [("fit takes", "this")] if self.taken else []
+        return Sheet.of(Pairs([("method", self.method), *taken, *known, *(each for each in words if each[1])]))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Plan(Shown):
     """All methods side by side, the smallest promised error first; what can only be imagined after the others.
 
     units   of a model's promises: what its errors are measured in
@@ -133,14 +160,19 @@ class Plan:
         taken = {row.method: " (fit takes this)" for row in self.refused if row.taken}
         return [*assumed, *(f"{row.method}{taken.get(row.method, '')}: {row.refusal}" for row in self.refused)]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        methods = f"{len(self.promising)} methods" if len(self.promising) != 1 else "one method"
+        return f"<Plan {self.head}; {methods}>"
+
+    def sheet(self, about: str = "") -> Sheet:
+        """The methods that promise something as a table, then what they suppose, and why the others do not."""
         titles, rows = self.table()
-        lines = [titles, *rows] if rows else []
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        body = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-        ]
-        return "\n".join([self.head, *([f"units: {self.units}"] if self.units else []), *body, *self.notes()])
+        return Sheet.of(
+            self.head,
+            *(Paragraph(each, "dim") for each in (about, f"units: {self.units}" if self.units else "") if each),
+            CellTable(titles, rows, narrow=WIDE) if rows else "No method promises anything here.",
+            *(Paragraph(note, "dim") for note in self.notes()),
+        )
 
 
 def plan(
@@ -237,7 +269,11 @@ def _whose(
     if budget is not None:
         raise ParameterError("give a budget, or a ledger and a share of what is left there, not both")
     relation = ledger.identity.neighbours
-    if neighbours is not None and Neighbours.of(neighbours) != relation:
+    if ledger.identity.tables:
+        if neighbours is None:
+            raise ParameterError("this ledger has several tables: neighbours= says which rows of a person one has")
+        relation = Neighbours.of(neighbours)
+    if neighbours is not None and (Neighbours.of(neighbours) != relation or not ledger.identity.counts(relation)):
         raise ParameterError(f"this ledger counts {relation}, found neighbours={str(neighbours)!r}")
     with ledger.store.reading() as state:
         ledger.store.check_mark(state)

@@ -16,9 +16,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from discreet.core import ParameterError, exact
+from discreet.core import ParameterError, exact, one_line
 from discreet.data import Category, Domain, Facts, Number, Vector
-from discreet.describe import one_line
 from discreet.erm import location, network, solvers
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import Declared, VectorColumn

@@ -34,6 +34,7 @@ from discreet.answering.multiplicative_weights_parameters import (
     lecture_for,
     needed,
 )
+from discreet.answering.transcript import SEVERAL
 from discreet.core import Funds, Guarantee, NothingFits, ParameterError, exact
 from discreet.data import Category, Domain, Facts, Identity
 from discreet.hypothesis import MAX_DENSE
@@ -335,7 +336,7 @@ class _Session:
 
     def tables(self, window: float, most: int) -> int:
         shop, table = self.shop(window), Histogram("group")
-        return self._fitting(lambda order: shop.price(shop.marginal(table, order) or shop.alone(table, order)), most)
+        return self._fitting(lambda number: shop.price(shop.alone(table, SEVERAL * (number - 1) + 1)), most)
 
     def _fitting(self, price: Callable[[int], int], most: int) -> int:
         """At least how many fit: in blocks, each priced as its last and dearest."""

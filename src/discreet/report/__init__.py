@@ -12,7 +12,7 @@ it is imported when something is drawn.
 
 from discreet.report.box_plot import box
 from discreet.report.budget_plot import noise_range, odds
-from discreet.report.ledger_plot import budget, left, mechanism_name
+from discreet.report.ledger_plot import budget, left
 from discreet.report.page import Grid, Heading, Part, page, write_page
 from discreet.report.plot import Plot
 from discreet.report.sample_size_plot import risk, sample_sizes
@@ -26,7 +26,6 @@ __all__ = [
     "box",
     "budget",
     "left",
-    "mechanism_name",
     "noise_range",
     "odds",
     "page",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from discreet.core import ParameterError, exact
-from discreet.describe import one_line
-from discreet.report.plot import FAINT, PAPER, SERIES, Panel, Plot, Scale, draw, listed, note, rectangle, shown
+from discreet.core import ParameterError, exact, one_line
+from discreet.drawing import FAINT, PAPER, SERIES
+from discreet.report.plot import Panel, Plot, Scale, draw, listed, note, rectangle, shown
 
 Side = tuple[float, float]
 

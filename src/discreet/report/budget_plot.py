@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import discreet as dp
 from discreet.core import Exact, ParameterError, exact
-from discreet.report.plot import FAINT, Panel, Plot, Scale, Series, draw, listed, several, shown
+from discreet.drawing import FAINT
+from discreet.report.plot import Panel, Plot, Scale, Series, draw, listed, several, shown
 
 _PRIORS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 _CURVE = tuple(step / 100 for step in range(101))

@@ -10,8 +10,9 @@ from typing import Any
 
 import discreet as dp
 from discreet.core import Books, Funds, ParameterError, percent, spent_books, whole
-from discreet.describe import one_line
-from discreet.report.plot import FAINT, INK, SERIES, Panel, Plot, Scale, Series, draw, note, series, shown, thinned
+from discreet.describe import asked, mechanism_name, purpose
+from discreet.drawing import FAINT, INK, SERIES
+from discreet.report.plot import Panel, Plot, Scale, Series, draw, note, series, shown, thinned
 
 MOST_BARS = 14
 MOST_POINTS = 400
@@ -61,22 +62,20 @@ class Step:
 def steps(ledger: dp.Ledger, *, everything: bool = False) -> list[Step]:
     """The ledger after every charge, and after every reconciliation, which may raise what counts as spent.
 
-    A charge is called by its memo, if everything may be told, or by its mechanism.
+    A charge is called by its memo or by what was asked, if everything may be told; else by its mechanism.
     """
     now, history = ledger.spent(), []
     for body, state in ledger.fold():
         if body["kind"] in ("charge", "reconcile"):
             label = "reconciled"
             if body["kind"] == "charge":
-                label = (one_line(body["memo"]) if everything else "") or mechanism_name(body["mechanism"].get("name"))
-            books = spent_books(state.spent, now.caps, now.order)
+                name = body["mechanism"].get("name")
+                label = mechanism_name(name)
+                if everything:
+                    label = purpose(asked(body["mechanism"]), body["memo"], name, brief=True)
+            books = spent_books(state.spent, now.caps, now.order, now.budget)
             history.append(Step(body["seq"], str(body["time"]), label, books))
     return history
-
-
-def mechanism_name(recorded: object) -> str:
-    """What a recorded mechanism is called: laplace/1 is laplace."""
-    return one_line(str(recorded or "without a name").split("/")[0].replace("-", " "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ class Bar:
 def budget(ledger: dp.Ledger, *, everything: bool = False) -> Plot:
     """How much of a ledger's budget is used after every charge, in both books, and which of them decides.
 
-    everything  charges are called by their memos, which may say what was asked; otherwise by their mechanisms
+    everything  charges are called by their memos or by what was asked; otherwise by their mechanisms
     """
     _require_ledger(ledger)
     charges = steps(ledger, everything=everything)

@@ -1,4 +1,4 @@
-"""A plot: a picture, the finding in words, and its numbers; and the one place that knows matplotlib.
+"""A plot: a picture, the finding in words, and its numbers.
 
 A picture is an SVG document that stands alone or inside a page. Its colours can be told apart by colour-blind people,
 and every line also has a marker and a dash of its own. Light colours are written into the drawing, where any program
@@ -15,7 +15,6 @@ import io
 import math
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,16 +22,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from discreet.core import Exact, ParameterError, exact, percent
+from discreet.drawing import FAINT, GRID, INK, PAPER, SERIES, empty_figure, style
 
 Value = TypeVar("Value")
 Cell = str | int | float | Fraction | None
 
-_STYLE = Path(__file__).with_name("plot.mplstyle")
 _MOST_LINES = 6
-WIDTH = 5.6  # inches, of 72 units each: on a telephone the text is still about 9 pixels high
-
-INK, FAINT, GRID, PAPER = "#1d2329", "#5c6670", "#dfe3e7", "#ffffff"
-SERIES = ("#0b62a4", "#c2500f", "#00785a", "#9a3f7f", "#7a6400", "#4a5a9b", "#8c3b3b", "#3d6f7d", "#55606b")
 _DARK = ("#5db0f5", "#f6955a", "#43cda2", "#e79fd0", "#d9bc3a", "#a5b3f5", "#ee9a9a", "#8fd0de", "#b4bec8")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)), (0, (9, 2)), (0, (1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
@@ -135,25 +130,17 @@ class Panel:
             line.draw(axes, place)
         self.x.apply(axes.xaxis)
         self.y.apply(axes.yaxis)
-        if axes.get_legend_handles_labels()[0]:  # above the picture, where the names hide nothing
-            axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=self.columns, borderaxespad=0.2)
+        handles, labels = axes.get_legend_handles_labels()
+        if handles:  # above the picture, where the names hide nothing; matplotlib fills columns, people read rows
+            across = [place for first in range(self.columns) for place in range(first, len(handles), self.columns)]
+            named = [handles[place] for place in across], [labels[place] for place in across]
+            axes.legend(*named, loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=self.columns, borderaxespad=0.2)
 
 
 def draw(*frames: Panel, alt: str) -> str:
     """The SVG of the frames, one below the other."""
-    matplotlib: Any
-    try:
-        import matplotlib.figure
-    except ImportError:
-        missing = "plots are drawn by matplotlib, which is not installed: pip install discreet[report]"
-        raise ParameterError(missing) from None
-    heights = [frame.height for frame in frames]
-    with matplotlib.rc_context(fname=_STYLE), warnings.catch_warnings():
-        # A sign that the measuring font lacks is drawn by the reader's font: nothing to warn about.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = matplotlib.figure.Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
-        figure.get_layout_engine().set(h_pad=0.09, w_pad=0.06)
-        every = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+    with style() as matplotlib:
+        figure, every = empty_figure(matplotlib, [frame.height for frame in frames])
         for frame, axes in zip(frames, every, strict=True):
             frame.draw(axes)
         stream = io.StringIO()

@@ -10,14 +10,14 @@ from itertools import pairwise
 from typing import Any
 
 import discreet as dp
-from discreet.core import Exact, Funds, ParameterError, exact
-from discreet.describe import one_line
+from discreet.core import Exact, Funds, ParameterError, exact, one_line
+from discreet.drawing import INK, SERIES
 from discreet.method import UNPROVEN, choose, least_size
 from discreet.pac import sample_size
 from discreet.plan import KINDS, RULES, plan
 from discreet.plan.models import methods
 from discreet.plan.problems import Model, Problem
-from discreet.report.plot import INK, SERIES, Panel, Plot, Scale, Series, draw, listed, several, shown
+from discreet.report.plot import Panel, Plot, Scale, Series, draw, listed, several, shown
 
 Numbers = Mapping[str, Any]
 """Of a plan: whole numbers, and maybe a radius."""

@@ -10,8 +10,9 @@ from typing import Any
 
 import discreet as dp
 from discreet.core import Funds, ParameterError, exact
+from discreet.drawing import FAINT, INK, SERIES
 from discreet.report.ledger_plot import COUNT, DOMAIN, noise_of
-from discreet.report.plot import FAINT, INK, SERIES, Panel, Plot, Scale, Series, draw, listed, shown, thinned, times
+from discreet.report.plot import Panel, Plot, Scale, Series, draw, listed, shown, thinned, times
 
 MOST_POINTS = 400
 _TWENTIETH = Fraction(1, 20)

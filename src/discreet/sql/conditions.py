@@ -1,4 +1,4 @@
-"""What names and numbers mean in a question, and conditions in SQL as predicates: what follows WHERE.
+"""Conditions in SQL as predicates: what follows WHERE, WHEN and FILTER.
 
 SQL's logic has three values: a comparison with a missing value is neither true nor false, and so is its negation.
 Predicates have two. So a condition is translated twice over, as "is true" and as "is false":
@@ -10,135 +10,41 @@ Predicates have two. So a condition is translated twice over, as "is true" and a
     true(x = v)   = Equals                     false(x = v)   = not Equals and not Missing
     true(x IS NULL) = Missing                  false(x IS NULL) = not Missing
 
-Every value must be one of the column's: on its grid, or a declared level. Nothing is rounded.
+A value beside a plain column must be one of the column's: on its grid, or a declared level; nothing is rounded. Other
+conditions, such as age + 5 > 40, are solved exactly if they are linear in one number, and otherwise looked up in every
+cell of the declared columns (`rows.Table`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any
 
-from discreet.data import Column, Number, near_misses, spell
+from discreet.data import Column, near_misses, spell
 from discreet.errors import ParameterError
-from discreet.query import Among, And, Between, Equals, Missing, Not, Or, Predicate
-from discreet.sql.parser import Node, position
-from discreet.sql.source import PLAIN, Source, character, folded, shown
+from discreet.predicate import Among, And, Equals, Missing, Not, Or, Predicate
+from discreet.sql.dates import read_date
+from discreet.sql.grammar import Node
+from discreet.sql.rows import CellValues, combined, own_value, span
+from discreet.sql.scope import Scope
+from discreet.sql.source import PLAIN, shown
 
-_ORDERS = ("LT", "LTE", "GT", "GTE")
-_MIRRORED = {"EQ": "EQ", "NEQ": "NEQ", "LT": "GT", "LTE": "GTE", "GT": "LT", "GTE": "LTE"}
-_OPERANDS = ("Column", "Literal", "Neg", "Boolean", "Null")
-_SIGNS = {"EQ": "=", "NEQ": "<>", "LT": "<", "LTE": "<=", "GT": ">", "GTE": ">="}
-_IN_WORDS = {
-    ("Count", "expressions"): "counting several columns",
-    ("Table", "db"): "a schema before the table's name",
-    ("Column", "db"): "a schema before the column's name",
-}
-_LONGEST = 60  # characters of a name that are compared with the declared ones
-_NAMED = 10  # declared columns that a hint names
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What names mean in a question: its columns, and the name that may stand before them."""
-
-    asked: Source
-    qualifier: str
-
-    @staticmethod
-    def of(asked: Source, root: Node) -> Scope:
-        """With the table after FROM, which must be the one that is asked about, or with its alias."""
-        plain = Scope(asked, asked.table)
-        if root.args.get("from_") is None:
-            plain.refuse(root, "the question names no table", f"Write FROM {asked.table}.")
-        table = root.args["from_"].this
-        if type(table).__name__ != "Table" or type(table.this).__name__ != "Identifier":
-            plain.refuse(table, "one table is expected after FROM", f"The table is {shown(asked.table)}.")
-        plain.only(table, "this", "alias")
-        if folded(table.this.this) != folded(asked.table):
-            plain.refuse(table, f"there is no table {shown(table.this.this)}", f"The table is {shown(asked.table)}.")
-        alias = table.args.get("alias")
-        if alias is None:
-            return plain
-        plain.only(alias, "this")
-        plain.check_alias(alias.this, None)
-        return Scope(asked, alias.this.this)
-
-    def refuse(self, node: Node, reason: str, hint: str) -> NoReturn:
-        raise self.asked.refused(position(node), reason, hint)
-
-    def only(self, node: Node, *parts: str) -> None:
-        """Nothing but these parts is in a node."""
-        for part, value in node.args.items():
-            if part not in parts and value is not None and value is not False and value != []:
-                what = _IN_WORDS.get((type(node).__name__, part), f"this part of SQL ({type(node).__name__}, {part})")
-                self.refuse(node, f"{what} is not answered", self.asked.example)
-
-    def check_alias(self, alias: Node, own: str | None) -> None:
-        """A new name must not be the name of another column: answers carry the columns' own names."""
-        if self.asked.declared(alias.this) not in (None, own):
-            self.refuse(alias, f"the new name {shown(alias.this)} is also the name of a column", "Choose another name.")
-
-    def column(self, node: Node) -> tuple[str, Column]:
-        """The declared column that a node names; of another an odd character is named, or declared names near it."""
-        declared = self.asked.domain.names
-        if type(node).__name__ != "Column" or type(node.this).__name__ != "Identifier":
-            self.refuse(node, "a column is expected here", f"Columns: {', '.join(declared)}.")
-        self.only(node, "this", "table")
-        if node.args.get("table") is not None and folded(node.args["table"].this) != folded(self.qualifier):
-            reason = f"{shown(node.args['table'].this)} is not the table"
-            self.refuse(node, reason, f"Before a column may stand {shown(self.qualifier)}, or nothing.")
-        written, name = node.this.this, self.asked.declared(node.this.this)
-        if name is not None:
-            return name, self.asked.domain.column(name)
-        strange = next((sign for sign in written if not sign.isascii()), None)
-        if strange is not None:
-            hint = f"Declared: {', '.join(map(ascii, declared[:_NAMED]))}."
-            self.refuse(node, f"{shown(written)} is not a declared column; it holds {character(strange)}", hint)
-        more = ", ..." if len(declared) > _NAMED else ""
-        listed = f"Declared: {', '.join(map(shown, declared[:_NAMED]))}{more}."
-        near = near_misses(written[:_LONGEST], declared).strip()
-        self.refuse(node, f"column {shown(written)} is not declared", near or listed)
-
-
-def number(scope: Scope, node: Node) -> Fraction:
-    """A literal number, exactly."""
-    if type(node).__name__ == "Neg" and type(node.this).__name__ == "Literal" and not node.this.is_string:
-        return -Fraction(node.this.this)
-    if type(node).__name__ != "Literal" or node.is_string:
-        scope.refuse(node, "a number is expected here", "Numbers are plain decimals such as 3, -0.25 or 1e3.")
-    return Fraction(node.this)
+_ORDERS = ("<", "<=", ">", ">=")
+_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_LITERALS = ("number", "text", "boolean", "null", "date", "minus")
 
 
 def condition(scope: Scope, node: Node, *, wanted: bool = True) -> Predicate:
     """The predicate that holds exactly where the condition is true (or, not wanted, where it is false)."""
-    kind = type(node).__name__
-    if kind == "Paren":
-        return condition(scope, node.this, wanted=wanted)
-    if kind == "Not":
-        return condition(scope, node.this, wanted=not wanted)
-    if kind in ("And", "Or"):
-        chain, first = [], node
-        while type(first) is type(node):  # the parser nests long chains to the left
-            chain.append(first.expression)
-            first = first.this
-        parts = [condition(scope, part, wanted=wanted) for part in (first, *reversed(chain))]
-        return combined(And if (kind == "And") == wanted else Or, parts)
-    atom = _ATOMS.get(kind)
-    if atom is None:
-        scope.refuse(node, "this is no condition on a column", PLAIN)
-    return atom(scope, node, wanted)
-
-
-def combined(word: type[And] | type[Or], parts: Iterable[Predicate]) -> Predicate:
-    """The parts joined by And or Or, without repetition, and by nothing when there is one part."""
-    other = Or if word is And else And
-    flat = [inner for part in parts for inner in (part.inner if type(part) is word else (part,))]
-    if other() in flat:
-        return other()
-    kept = tuple(dict.fromkeys(flat))
-    return kept[0] if len(kept) == 1 else word(*kept)
+    scope, node = scope.through(node)
+    if node.kind == "not":
+        return condition(scope, node.parts[0], wanted=not wanted)
+    if node.kind in ("and", "or"):
+        parts = [condition(scope, part, wanted=wanted) for part in node.parts]
+        return combined(And if (node.kind == "and") == wanted else Or, parts)
+    return _ATOMS.get(node.kind, tabled)(scope, node, wanted)
 
 
 def present(name: str, column: Column) -> Predicate:
@@ -146,82 +52,180 @@ def present(name: str, column: Column) -> Predicate:
     return And() if column.missing_code is None else Not(Missing(name))
 
 
-def span(name: str, column: Number, first: int, last: int) -> Predicate:
-    """The column has one of the codes first .. last."""
-    if first > last:
-        return Or()
-    low, high = column.value(first), column.value(last)
-    return Equals(name, low) if first == last else Between(name, low, high)
+def tabled(scope: Scope, node: Node, wanted: bool) -> Predicate:
+    """A condition looked up in every cell."""
+    if node.kind in ("number", "text", "date", "star", "+", "-", "*", "/", "//", "%", "minus", "interval"):
+        scope.refuse(node, "this is no condition on a column", PLAIN)
+    truths = CellValues(scope, node)
+    odd = next((value for value in truths.values if type(value) not in (bool, type(None))), None)
+    if odd is not None:
+        scope.refuse(node, "this is no condition on a column", PLAIN)
+    return truths.where(lambda value: value is wanted)
+
+
+def literal(node: Node) -> bool:
+    """Whether a node is a plain value."""
+    return node.kind in _LITERALS and (node.kind != "minus" or node.parts[0].kind == "number")
 
 
 def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
-    scope.only(node, "this", "expression")
-    kind, left, right = type(node).__name__, node.this.unnest(), node.expression.unnest()
-    if not {type(left).__name__, type(right).__name__} <= set(_OPERANDS):
-        scope.refuse(node, "comparing anything but a column and a value is not answered", PLAIN)
-    if type(left).__name__ != "Column":
-        kind, left, right = _MIRRORED[kind], right, left
-    if type(left).__name__ != "Column":
-        scope.refuse(node, "a condition without a column is not answered", PLAIN)
-    if type(right).__name__ == "Column":
-        if scope.asked.declared(right.name) is None:
-            scope.refuse(right, f"{shown(right.name)} is not a column", "Texts are written in single quotes: 'F'.")
-        scope.refuse(node, "comparing two columns is not answered", PLAIN)
-    name, column = scope.column(left)
-    if kind in _ORDERS:
+    sign, (left, right) = node.kind, node.parts
+    if left.kind == right.kind == "name":
+        _check_names(scope, node)
+    if scope.column(left) is None or not literal(right):
+        sign, left, right = _MIRRORED[sign], right, left
+    found = scope.column(left)
+    if found is None or not literal(right):
+        linear = solved(scope, node, wanted)
+        return tabled(scope, node, wanted) if linear is None else linear
+    name, column = found
+    if sign in _ORDERS:
         if column.categorical:
-            reason = f"column {name!r} has no order, so {_SIGNS[kind]} is not answered"
+            reason = f"column {name!r} has no order, so {sign} is not answered"
             scope.refuse(node, reason, f"List the levels that are meant: {name} IN (...).")
-        code = _value(scope, right, name, column)[0]
-        assert column.bounded  # or its value would have been refused
-        below, cut = kind in ("LT", "LTE"), code + (kind in ("LTE", "GT"))  # the codes below cut, or those from cut on
-        return span(name, column, 0, cut - 1) if below == wanted else span(name, column, cut, column.steps)
-    equal = Equals(name, _value(scope, right, name, column)[1])
-    return _either(name, column, equal, wanted == (kind == "EQ"))
+        if column.calendar:
+            return _dated(scope, right, name, column, sign, wanted)
+        code = value_of(scope, right, name, column)[0]
+        below, cut = sign in ("<", "<="), code + (sign in ("<=", ">"))  # the codes below cut, or those from cut on
+        ends = (0, cut - 1) if below == wanted else (cut, column.points - 1)
+        return span(name, column, *ends)
+    equal = Equals(name, value_of(scope, right, name, column)[1])
+    return _either(name, column, equal, wanted == (sign == "="))
+
+
+def _dated(scope: Scope, node: Node, name: str, column: Any, sign: str, wanted: bool) -> Predicate:
+    """A comparison with a date, which need not be one of the declared grid: every period is its first moment."""
+    day = moment(scope, node, name)
+    cut = column.after(day) if sign in ("<=", ">") else column.at_least(day)
+    ends = (0, cut - 1) if (sign in ("<", "<=")) == wanted else (cut, column.points - 1)
+    return span(name, column, *ends)
+
+
+def moment(scope: Scope, node: Node, name: str) -> Any:
+    """A date that is compared with a column."""
+    if node.kind not in ("text", "date"):
+        scope.refuse(
+            node, f"column {name!r} holds dates, found {shown(str(node.value))}", "Dates look like '2024-01-31'."
+        )
+    return read_date(scope, Node("date", node.start, (), node.value))
+
+
+def _check_names(scope: Scope, node: Node) -> None:
+    """Beside a declared column, a name that is not declared is most likely a text without its quotes."""
+    for part, other in (node.parts, node.parts[::-1]):
+        unknown = part.kind == "name" and part.value[0] is None and not scope.understood(part.value[1])
+        if unknown and scope.column(other) is not None:
+            scope.refuse(part, f"{shown(part.value[1])} is not a column", "Texts are written in single quotes: 'F'.")
+
+
+def solved(scope: Scope, node: Node, wanted: bool) -> Predicate | None:
+    """A comparison that is linear in one Number: the codes on the right side of its root. None if it is not."""
+    left, right = (affine(scope, part) for part in node.parts)
+    if left is None or right is None:
+        return None
+    names = {each[0] for each in (left, right) if each[0] is not None}
+    if len(names) != 1:
+        return None
+    (name,) = names
+    column: Any = scope.domain.column(name)
+    slope, rest = left[1] - right[1], right[2] - left[2]  # slope x sign rest
+    sign = node.kind if slope > 0 else _MIRRORED[node.kind]
+    if slope == 0:
+        return None
+    root = (rest / slope - column.low) / column.step
+    points = column.steps + 1
+    below, upto = (min(max(each, 0), points) for each in (math.ceil(root), math.floor(root) + 1))
+    if sign in ("=", "<>"):
+        there, others = (below, upto), ((0, below), (upto, points))
+        chosen = [there] if (sign == "=") == wanted else list(others)
+    else:
+        cut = below if sign in ("<", ">=") else upto
+        chosen = [(0, cut) if (sign in ("<", "<=")) == wanted else (cut, points)]
+    return combined(Or, [span(name, column, first, last - 1) for first, last in chosen] or [Or()])
+
+
+def affine(scope: Scope, node: Node) -> tuple[str | None, Fraction, Fraction] | None:
+    """(column, a, b) if a node is a * column + b with exact numbers, for a Number with bounds; None otherwise."""
+    scope, node = scope.through(node)
+    if node.kind == "number":
+        return None, Fraction(0), node.value
+    if node.kind == "name":
+        found = scope.column(node)
+        return (found[0], Fraction(1), Fraction(0)) if found is not None and found[1].bounded else None
+    if node.kind not in ("+", "-", "*", "/", "minus"):
+        return None
+    parts = [affine(scope, part) for part in node.parts]
+    if node.kind == "minus" and parts[0] is not None:
+        return parts[0][0], -parts[0][1], -parts[0][2]
+    if None in parts or len(parts) != 2:
+        return None
+    (one, a, b), (other, c, d) = parts  # type: ignore[misc]
+    if node.kind in ("+", "-"):
+        sign = 1 if node.kind == "+" else -1
+        return None if None not in (one, other) and one != other else (one or other, a + sign * c, b + sign * d)
+    if node.kind == "*" and None in (one, other):
+        return one or other, a * d + c * b, b * d
+    return (one, a / d, b / d) if node.kind == "/" and other is None and d != 0 else None
 
 
 def between(scope: Scope, node: Node, wanted: bool) -> Predicate:
-    scope.only(node, "this", "low", "high")
-    name, column = scope.column(node.this)
-    if not column.bounded:
+    target, low, high = node.parts
+    found = scope.column(target)
+    if found is None or not (literal(low) and literal(high)):
+        ends = (Node(">=", node.start, (target, low)), Node("<=", node.start, (target, high)))
+        return condition(scope, Node("and", node.start, ends), wanted=wanted != node.value)
+    name, column = found
+    if column.categorical:
         scope.refuse(node, f"column {name!r} has no order, so BETWEEN is not answered", f"Use {name} IN (...).")
-    first, last = (_value(scope, node.args[each], name, column)[0] for each in ("low", "high"))
-    inside = span(name, column, first, last)
+    if column.calendar:
+        first, last = column.at_least(moment(scope, low, name)), column.after(moment(scope, high, name)) - 1
+    else:
+        first, last = (value_of(scope, each, name, column)[0] for each in (low, high))
+    inside, wanted = span(name, column, first, last), wanted != node.value
     if inside == Or() and not wanted:
-        return span(name, column, 0, column.steps)
+        return span(name, column, 0, column.points - 1)
     return _either(name, column, inside, wanted)
 
 
 def membership(scope: Scope, node: Node, wanted: bool) -> Predicate:
-    scope.only(node, "this", "expressions")
-    name, column = scope.column(node.this)
-    if not node.expressions:
-        scope.refuse(node, "an empty list after IN is not answered", f"Name at least one value: {name} IN (...).")
-    found = dict(_value(scope, each, name, column) for each in node.expressions)
-    values = [found[code] for code in sorted(found)]
-    return _either(name, column, Equals(name, values[0]) if len(values) == 1 else Among(name, values), wanted)
+    target, *listed = node.parts
+    found = scope.column(target)
+    if found is None or not all(map(literal, listed)):
+        return tabled(scope, node, wanted)
+    name, column = found
+    codes = dict(value_of(scope, each, name, column) for each in listed)
+    values = [codes[code] for code in sorted(codes)]
+    equal = Equals(name, values[0]) if len(values) == 1 else Among(name, values)
+    return _either(name, column, equal, wanted != node.value)
 
 
 def is_test(scope: Scope, node: Node, wanted: bool) -> Predicate:
-    scope.only(node, "this", "expression")
-    name, column = scope.column(node.this)
-    what = type(node.expression).__name__
-    if what == "Boolean":
+    found, (against, what) = scope.column(node.parts[0]), node.value
+    if found is None:
+        if what == "NULL":
+            return tabled(scope, node, wanted)
+        truth = condition(scope, node.parts[0], wanted=what == "TRUE")
+        return truth if wanted != against else combined(And, [Not(truth)])
+    name, column = found
+    if what != "NULL":
         _check_boolean(scope, node, name, column)
-        truth = Equals(name, bool(node.expression.this))
-        return truth if wanted else Not(truth)
-    if what != "Null":
-        scope.refuse(node, "IS is answered before NULL, TRUE and FALSE only", PLAIN)
+        truth = Equals(name, what == "TRUE")
+        return truth if wanted != against else Not(truth)
     if column.missing_code is None:
         reason = f"no missing values are declared for column {name!r}, so this condition is the same for every row"
         scope.refuse(node, reason, "Leave it out.")
-    return Missing(name) if wanted else Not(Missing(name))
+    return Missing(name) if wanted != against else Not(Missing(name))
 
 
 def bare_column(scope: Scope, node: Node, wanted: bool) -> Predicate:
-    name, column = scope.column(node)
-    _check_boolean(scope, node, name, column)
-    return Equals(name, wanted)
+    found = scope.column(node)
+    assert found is not None  # other names were followed
+    _check_boolean(scope, node, *found)
+    return Equals(found[0], wanted)
+
+
+def truth(scope: Scope, node: Node, wanted: bool) -> Predicate:
+    return And() if node.value is wanted else Or()
 
 
 def _check_boolean(scope: Scope, node: Node, name: str, column: Column) -> None:
@@ -235,52 +239,67 @@ def _either(name: str, column: Column, true: Predicate, wanted: bool) -> Predica
     return true if wanted else combined(And, [Not(true), present(name, column)])
 
 
-def _value(scope: Scope, node: Node, name: str, column: Column) -> tuple[int, Any]:
+def value_of(scope: Scope, node: Node, name: str, column: Column) -> tuple[int, Any]:
     """The code of a literal and the column's own value of that code."""
     if not column.listed:
         hint = "Declare its bounds: Number(low, high, step)." if column.ordered else "Leave it out."
         scope.refuse(node, f"column {name!r} is declared {column!r}: no value of it can be asked for", hint)
-    kind = type(node).__name__
-    if kind == "Null":
+    if node.kind == "null":
         scope.refuse(node, "a comparison with NULL is never true", f"Write {name} IS NULL, or IS NOT NULL.")
-    quoted, literal = kind == "Literal" and node.is_string, node.this
-    if not quoted:
-        literal = bool(literal) if kind == "Boolean" else number(scope, node)
+    given: Any = -node.parts[0].value if node.kind == "minus" else node.value
     if column.bounded:
-        if type(literal) is not Fraction:
-            reason = f"column {name!r} holds numbers, found {shown(str(literal))}"
+        if type(given) is not Fraction:
+            reason = f"column {name!r} holds numbers, found {shown(str(given))}"
             scope.refuse(node, reason, "Write numbers without quotes.")
-        try:
-            code = column.code(literal)
-        except ParameterError as error:
-            scope.refuse(node, f"column {name!r}: {error}", "Nothing is rounded: ask with a value on the grid.")
-        return code, column.value(code)
+        return _on_grid(scope, node, name, column, given)
+    if not column.categorical:
+        if type(given) is not str:
+            scope.refuse(
+                node, f"column {name!r} holds dates, found {shown(str(given))}", "Dates look like '2024-01-31'."
+            )
+        return _on_grid(scope, node, name, column, read_date(scope, Node("date", node.start, (), given)))
+    if node.kind == "date":
+        scope.refuse(node, f"column {name!r} holds no dates", "Ask with a declared level.")
+    return _level(scope, node, name, column, given)
+
+
+def _on_grid(scope: Scope, node: Node, name: str, column: Any, given: Any) -> tuple[int, Any]:
+    try:
+        code = column.code(given)
+    except ParameterError as error:
+        scope.refuse(node, f"column {name!r}: {error}", "Nothing is rounded: ask with a value on the grid.")
+    return code, own_value(column, code)
+
+
+def _level(scope: Scope, node: Node, name: str, column: Any, given: Any) -> tuple[int, Any]:
     declared = "Ask with a declared level, spelled as it is declared."
     if column.other is not None:
         declared = f"Values that are not declared are counted as {shown(str(column.other))}."
-    written = f"-{node.this.this}" if kind == "Neg" else str(node.this)
-    texts = [level for level in column.levels if type(level) is str and level.lower() == written.lower()]
-    meant = not quoted and bool(texts)
+    written = scope.asked.text[node.start :]
+    texts = [level for level in column.levels if type(level) is str and written.lower().startswith(level.lower())]
+    meant = node.kind != "text" and bool(texts)
     if meant:  # a level that is a text, written as a number
-        declared = f"Its levels are texts, which are written in quotes: {shown(texts[0])}."
-    if type(literal) is Fraction and literal.denominator != 1:
-        scope.refuse(node, f"column {name!r}: {spell(literal)} is not a declared level", declared)
-    level = int(literal) if type(literal) is Fraction else literal
-    (code_found,) = column.codes([level])
-    if code_found is None:
+        declared = f"Its levels are texts, which are written in quotes: {shown(max(texts, key=len))}."
+    if type(given) is Fraction and given.denominator != 1:
+        scope.refuse(node, f"column {name!r}: {spell(given)} is not a declared level", declared)
+    level = int(given) if type(given) is Fraction else given
+    (code,) = column.codes([level])
+    if code is None:
         near = near_misses(level, column.levels).strip() or f"Declared: {column!r}."
-        hint = declared if meant else f"{near} {declared}"
-        scope.refuse(node, f"column {name!r}: {level!r} is not a declared level", hint)
-    if code_found == column.missing_code:
+        scope.refuse(
+            node, f"column {name!r}: {level!r} is not a declared level", declared if meant else f"{near} {declared}"
+        )
+    if code == column.missing_code:
         reason = f"column {name!r}: {shown(str(level))} stands for missing values"
         scope.refuse(node, reason, f"Write {name} IS NULL, or IS NOT NULL.")
-    return code_found, column.value(code_found)
+    return code, column.value(code)
 
 
 _ATOMS: dict[str, Callable[[Scope, Node, bool], Predicate]] = {
     **dict.fromkeys(_MIRRORED, comparison),
-    "Between": between,
-    "In": membership,
-    "Is": is_test,
-    "Column": bare_column,
+    "between": between,
+    "in": membership,
+    "is": is_test,
+    "name": bare_column,
+    "boolean": truth,
 }

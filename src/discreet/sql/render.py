@@ -29,18 +29,6 @@ def name_text(name: str) -> str:
     return name if _PLAIN_NAME.match(name) and not is_word(name) else f'"{doubled}"'
 
 
-def aggregate_text(kind: str, column: str | None, probability: Fraction | None) -> str:
-    """COUNT(*), AVG(visits), MEDIAN(age), QUANTILE_CONT(age, 0.9)."""
-    if column is None:
-        return "COUNT(*)"
-    name = name_text(column)
-    if kind != "quantile":
-        return f"{'SUM' if kind == 'sum' else 'AVG'}({name})"
-    if probability is None or probability == Fraction(1, 2):
-        return f"MEDIAN({name})"
-    return f"QUANTILE_CONT({name}, {_written(probability)})"
-
-
 def where_text(predicate: Predicate, domain: Domain) -> str:
     """The condition; empty if it always holds."""
     predicate.check(domain)
@@ -50,6 +38,8 @@ def where_text(predicate: Predicate, domain: Domain) -> str:
     for name, column in domain.columns:  # no row satisfies it; the language has no such condition without a column
         if column.bounded and (low := _decimal(column.low)) is not None:
             return f"{name_text(name)} < {low}"
+        if column.calendar:
+            return f"{name_text(name)} < {_literal(str(column.label(0)))}"
         if column.categorical and column.points:
             code = next(code for code in range(column.size) if code != column.missing_code)
             value = _literal(column.value(code))
@@ -130,7 +120,9 @@ def _compared(predicate: Equals | Between | Among, column: Column, wanted: bool)
             codes = sorted({column.code(value) for value in values})
     if column.bounded and (len(codes) == 1 or type(predicate) is Between):
         return _range(said, column, codes[0], codes[-1], wanted)
-    literals = [_literal(column.value(code)) for code in codes]
+    literals = [_literal(str(column.label(code)) if column.calendar else column.value(code)) for code in codes]
+    if type(predicate) is Between:
+        return f"{said} {'' if wanted else 'NOT '}BETWEEN {literals[0]} AND {literals[-1]}"
     if len(literals) == 1:
         return f"{said} {'=' if wanted else '<>'} {literals[0]}"
     return f"{said} {'' if wanted else 'NOT '}IN ({', '.join(literals)})"

@@ -1,171 +1,940 @@
-"""What a question asks, and its standard spelling: the package's docstring has the language."""
+"""What a question asks, as a value: the package's docstring has the language."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import Any, NoReturn, cast
 
 from discreet.data import Domain
-from discreet.query import EVERYTHING, MAX_CELLS, And, Predicate
-from discreet.sql.conditions import Scope, combined, condition, number, present
-from discreet.sql.parser import Node, tree
-from discreet.sql.render import aggregate_text, name_text, where_text
-from discreet.sql.source import source
+from discreet.errors import ParameterError
+from discreet.predicate import EVERYTHING, And, Predicate
+from discreet.query import MAX_CELLS, Count, GroupCount, GroupSum, Histogram, KeyCount, Persons, Question, Sum
+from discreet.row_functions import Fixed, Of, Plus, Power, Times, Value, check_value, joined
+from discreet.sql.conditions import condition
+from discreet.sql.expressions import (
+    Arithmetic,
+    Comoment,
+    Exactly,
+    Expression,
+    KeyOf,
+    Made,
+    MeanOf,
+    Moments,
+    QuantileOf,
+    Rising,
+    Spread,
+    SumFromMean,
+    Total,
+)
+from discreet.sql.grammar import From, Item, Node, Ordering, SelectQuery, tree
+from discreet.sql.rows import CALLS, NUMERIC, WHOLE, cases, combined, compare
+from discreet.sql.scope import Derived, Meaning, Scope
+from discreet.sql.source import AGGREGATES, JOINS, Known, Source, folded, shown, source
+from discreet.sql.values import GroupedBy, ends_within, grouped_by, label, summed
 
-Kind = Literal["count", "sum", "average", "quantile"]
-
-_QUANTILES = ("Median", "Quantile", "PercentileCont", "PercentileDisc", "WithinGroup")
-_AGGREGATES = ("Count", "Sum", "Avg", *_QUANTILES)
+SHAPES = "For example SELECT COUNT(*) FROM t, or SELECT a, COUNT(*) FROM t GROUP BY a, or SELECT AVG(x) FROM t."
+_QUANTILES = (
+    "MEDIAN",
+    "QUANTILE",
+    "QUANTILE_CONT",
+    "QUANTILE_DISC",
+    "PERCENTILE",
+    "PERCENTILE_CONT",
+    "PERCENTILE_DISC",
+)
+_SPREADS = {
+    **dict.fromkeys(("VAR", "VARIANCE", "VAR_SAMP"), (True, False)),
+    **dict.fromkeys(("STDDEV", "STD", "STDDEV_SAMP"), (True, True)),
+    "VAR_POP": (False, False),
+    "STDDEV_POP": (False, True),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class OutputColumn:
+    """One column of the answer: what it is called, what it is, and in what unit."""
+
+    name: str
+    expression: Expression
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """What rows are sorted by."""
+
+    expression: Expression
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
     """What a question asks.
 
-    kind         "count", "sum", "average" or "quantile"
-    where        of which rows. COUNT(column) and AVG(column) have "column is not missing" in it, so that an average is
-                 the sum over `where` divided by the count over `where`; a missing value adds nothing to a sum, and
-                 quantiles are of the values that are there
-    groups       the columns of GROUP BY, in the order of the select list; only with "count"
-    column       of a sum, an average or a quantile
-    probability  of a quantile, strictly between 0 and 1; a median has 1/2
+    tables   the declared tables that its rows come from: one, or two that are joined
+    where    of which rows
+    keys     what the rows are grouped by, in the order of GROUP BY
+    outputs  the columns of the answer
+    having, order, limit, offset    what is done with the groups, after the noise
+    axes     the places of the keys in the order in which the queries have them
     """
 
-    kind: Kind
-    where: Predicate = EVERYTHING
-    groups: tuple[str, ...] = ()
-    column: str | None = None
-    probability: Fraction | None = None
+    tables: tuple[str, ...]
+    where: Predicate
+    keys: tuple[GroupedBy, ...]
+    outputs: tuple[OutputColumn, ...]
+    having: Expression | None = None
+    order: tuple[Sorting, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    axes: tuple[int, ...] = ()
+
+    @property
+    def expressions(self) -> Iterator[Expression]:
+        """Everything that is estimated in a group."""
+        for each in (*(output.expression for output in self.outputs), *(by.expression for by in self.order)):
+            yield from each.walk()
+        if self.having is not None:
+            yield from self.having.walk()
+
+    @property
+    def questions(self) -> list[Question]:
+        """The linear queries that it is made of, each once."""
+        return list(dict.fromkeys(query for each in self.expressions for query in each.questions))
+
+    @property
+    def quantiles(self) -> list[QuantileOf]:
+        """The quantiles that it asks for, each once."""
+        return list(dict.fromkeys(each for each in self.expressions if isinstance(each, QuantileOf)))
+
+    @property
+    def aggregates(self) -> list[OutputColumn]:
+        """The outputs that are not just what is grouped by."""
+        return [output for output in self.outputs if any(part.aggregate for part in output.expression.walk())]
 
 
-def parse(text: str, domain: Domain, *, table: str) -> Select:
-    """What a question asks; UnsupportedQuery, with the reason, if that is not understood in full."""
-    asked = source(text, domain, table)
-    root = tree(asked)
-    scope = Scope.of(asked, root)
-    scope.only(root, "expressions", "from_", "where", "group")
-    aggregate, listed = _selected(scope, root)
-    where = root.args.get("where")
-    rows = EVERYTHING if where is None else condition(scope, where.this)
-    found = _aggregated(scope, aggregate, rows)
-    return _grouped(scope, root, aggregate, found, listed)
+def parse(text: str, domain: Domain, *, table: str, unit: str | None = None, others: Sequence[Known] = ()) -> Statement:
+    """What a question asks; UnsupportedQuery, with the reason, if that is not understood in full.
+
+    unit    the column of the table that names persons, if rows are not persons
+    others  more tables that it may be about
+    """
+    asked = source(text, (Known(table, domain, unit), *others))
+    try:
+        query = tree(asked)
+        return _Binder(asked, query.named).statement(query)
+    except RecursionError:
+        raise asked.refused(0, "the question cannot be parsed", asked.example) from None
 
 
-def spelled(select: Select, domain: Domain, table: str) -> str:
-    """The question in SQL, in one standard spelling; parsing it gives an equivalent question."""
-    aggregate = aggregate_text(select.kind, select.column, select.probability)
-    text = f"SELECT {', '.join([*map(name_text, select.groups), aggregate])} FROM {name_text(table)}"
-    condition_text = where_text(select.where, domain)
-    text += f" WHERE {condition_text}" if condition_text else ""
-    return f"{text} GROUP BY {', '.join(map(name_text, select.groups))}" if select.groups else text
+class _Binder:
+    """Gives the parts of a question their meaning."""
+
+    def __init__(self, asked: Source, named: dict[str, SelectQuery]) -> None:
+        self.asked = asked
+        self.named = {folded(name): (query, place) for place, (name, query) in enumerate(named.items())}
+        self.seen = len(named)  # how many of the named questions may be used: those before
+
+    # What follows FROM.
+
+    def scope(self, source: From) -> Scope:
+        if source.joined is not None:
+            return self.join(source)
+        if source.query is not None:
+            return self.filtered(source.query, source.alias or "", source.start)
+        assert source.name is not None
+        named = self.named.get(folded(source.name))
+        if named is not None and named[1] < self.seen:
+            before, self.seen = self.seen, named[1]
+            found = self.filtered(named[0], source.alias or source.name, source.start)
+            self.seen = before
+            return found
+        known = self.asked.tabled(source.name)
+        if known is None:
+            hint = f"The table is {shown(self.asked.table)}."
+            if self.asked.several:
+                hint = f"The tables are {', '.join(shown(each.name) for each in self.asked.tables)}."
+            raise self.asked.refused(source.start, f"there is no table {shown(source.name)}", hint)
+        names: dict[str, Meaning] = {name: name for name in known.domain.names}
+        return Scope(self.asked, (known,), known.domain, {source.alias or source.name: names})
+
+    def filtered(self, query: SelectQuery, alias: str, start: int) -> Scope:
+        """A question in brackets that only chooses rows and names expressions."""
+        scope = self.scope(query.source)
+        if query.group is not None or query.having is not None or query.limit is not None or query.offset:
+            reason = "a question in brackets may choose rows and name expressions, or be the whole of FROM"
+            raise self.asked.refused(start, reason, "Leave GROUP BY, HAVING and LIMIT to the outer question.")
+        names: dict[str, Meaning] = {}
+        for item in query.items:
+            if item.node.kind == "star":
+                for each in scope.names.values():
+                    names.update(each)
+                continue
+            if aggregated(scope, item.node):
+                reason = "an aggregate in such a question is not answered"
+                raise self.asked.refused(item.start, reason, "Let it choose rows: SELECT * FROM t WHERE condition.")
+            if item.node.kind == "name":
+                names[item.alias or item.node.value[1]] = scope.meaning(item.node)
+                continue
+            if item.alias is None:
+                raise self.asked.refused(
+                    item.start, "an expression in brackets needs a name", "Write AS name after it."
+                )
+            names[item.alias] = Derived(item.node, scope)
+        where = scope.where if query.where is None else combined(And, [scope.where, condition(scope, query.where)])
+        return Scope(self.asked, scope.tables, scope.domain, {alias: names}, where)
+
+    def join(self, source: From) -> Scope:
+        """Tables joined by the person: each row is one person's, with what other tables say about them."""
+        assert source.joined is not None
+        if not self.asked.several:
+            raise self.asked.refused(source.start, "a join is not answered", self.asked.one_table)
+        left, right = (self.scope(each) for each in source.joined)
+        tables = (*left.tables, *right.tables)
+        names = [each.name for each in tables]
+        if len(tables) > 2:
+            raise self.asked.refused(source.start, "more than two tables are not joined", JOINS)
+        if len(set(names)) < len(names):
+            reason = "a join of a table with itself puts rows of two persons into one: no noise hides a person then"
+            raise self.asked.refused(source.start, reason, JOINS)
+        if sum(each.rows > 1 for each in tables) > 1:
+            reason = "these tables both have several rows of a person: their join multiplies them"
+            raise self.asked.refused(source.start, reason, "Join one of them with a table of one row per person.")
+        self.check_by_person(source, left, right)
+        having = Counter(column for each in tables for column in each.domain.names)
+        called = {
+            (each.name, column): f"{each.name}.{column}" if having[column] > 1 else column
+            for each in tables
+            for column in each.domain.names
+        }
+        # As a view has them: the table with several rows of a person first, the others as they are declared.
+        ordered = sorted(tables, key=lambda each: (each.rows == 1, self.asked.tables.index(each)))
+        columns = {called[each.name, name]: column for each in ordered for name, column in each.domain.items()}
+        both: dict[str, Mapping[str, Meaning]] = {}
+        for scope in (left, right):
+            said = [each for meanings in scope.names.values() for each in meanings.values()]
+            if scope.where != EVERYTHING or any(isinstance(each, Derived) for each in said):
+                reason = "a question in brackets is not joined"
+                raise self.asked.refused(
+                    source.start, reason, "Join the tables themselves, and put conditions after WHERE."
+                )
+            for alias, meanings in scope.names.items():
+                if alias in both:
+                    raise self.asked.refused(
+                        source.start, f"two tables are called {shown(alias)}", "Name one of them AS x."
+                    )
+                table = scope.tables[0].name
+                both[alias] = {name: called.get((table, str(meant)), str(meant)) for name, meant in meanings.items()}
+        return Scope(self.asked, tables, Domain(columns), both)
+
+    def check_by_person(self, source: From, left: Scope, right: Scope) -> None:
+        """Refuse a join that is not by the columns that name persons."""
+        reason = "tables are joined by the person only: otherwise rows of several persons meet in one"
+        names = list(source.using)
+        if source.on is not None:
+            sides = source.on.parts
+            named = source.on.kind == "=" and all(part.kind == "name" for part in sides)
+            if not named or sides[0].value[0] is None or folded(sides[0].value[0]) == folded(sides[1].value[0] or ""):
+                self.asked_refused(source, reason)
+            names = [part.value[1] for part in sides]
+            qualifiers = {folded(str(part.value[0])) for part in sides}
+            if not qualifiers <= {folded(alias) for scope in (left, right) for alias in scope.names}:
+                self.asked_refused(source, reason)
+        units = left.units | right.units
+        if not names or any(folded(name) not in units for name in names) or (source.using and len(names) > 1):
+            self.asked_refused(source, reason)
+
+    def asked_refused(self, source: From, reason: str) -> NoReturn:
+        raise self.asked.refused(source.start, reason, JOINS)
+
+    # The whole question.
+
+    def statement(self, query: SelectQuery) -> Statement:
+        inner = self.grouping(query.source)
+        if inner is not None:
+            return self.outer(query, inner)
+        star = next((item for item in query.items if item.node.kind == "star"), None)
+        if star is not None:
+            hint = "Rows are never shown: ask SELECT COUNT(*), or draw synthetic rows."
+            raise self.asked.refused(star.start, "SELECT * is not answered", hint)
+        scope = self.scope(query.source)
+        aliases = {folded(item.alias): item.node for item in query.items if item.alias is not None}
+        scope = replace(scope, aliases=aliases)
+        where = scope.where
+        if query.where is not None:
+            where = combined(And, [where, condition(scope, query.where)])
+        keys, signatures = self.keys(scope, query, where)
+        binder = _Outputs(scope, where, keys, signatures)
+        return binder.statement(query)
+
+    def grouping(self, source: From) -> SelectQuery | None:
+        """The question after FROM, if it is one that groups: then the outer one is about its answer."""
+        query = source.query
+        if (
+            source.name is not None
+            and (named := self.named.get(folded(source.name))) is not None
+            and named[1] < self.seen
+        ):
+            query = named[0]
+        if query is None:
+            return None
+        if query.group is not None:
+            return query
+        plain = all(item.node.kind != "star" and _calls(item.node) for item in query.items)
+        return query if plain else None
+
+    def outer(self, query: SelectQuery, inner: SelectQuery) -> Statement:
+        """A question about the answer of another: it chooses columns and rows of it, after the noise."""
+        made = self.statement(inner)
+        if made.order or made.limit is not None or made.offset:
+            reason = "ORDER BY and LIMIT in a question in brackets are not answered"
+            raise self.asked.refused(inner.start, reason, "Put them at the end of the outer question.")
+        return _Outer(self.asked, made, query.source).statement(query)
+
+    def keys(self, scope: Scope, query: SelectQuery, where: Predicate) -> tuple[tuple[GroupedBy, ...], list[Any]]:
+        """What is grouped by, and how it is recognised in the select list."""
+        if query.group is None:
+            return (), []
+        nodes = list(query.group) or [item.node for item in query.items if not aggregated(scope, item.node)]
+        found, signatures = list[GroupedBy](), list[Any]()
+        for node in nodes:
+            meant, name = self.keyed(scope, query, node)
+            mark = signature(scope, meant)
+            if mark in signatures:
+                continue
+            if aggregated(scope, meant):
+                scope.refuse(node, "an aggregate cannot be grouped by", "Group by columns, or by functions of them.")
+            found.append(grouped_by(scope, meant, name))
+            signatures.append(mark)
+        if math.prod(len(each.labels) or 1 for each in found) > MAX_CELLS:
+            start = query.group[0] if query.group else Node("name", query.start)
+            reason = f"these groups have more than {MAX_CELLS:,} cells"
+            scope.refuse(start, reason, "Group by fewer columns, or by coarser ones.")
+        return tuple(found), signatures
+
+    def keyed(self, scope: Scope, query: SelectQuery, node: Node) -> tuple[Node, str]:
+        """What GROUP BY means: an expression, a name of the select list, or a place in it."""
+        if node.kind == "number":
+            item = ordinal(self.asked, query.items, node)
+            return item.node, named(scope, item)
+        mark = signature(scope, node)
+        for item in query.items:
+            if signature(scope, item.node) == mark:
+                return item.node, named(scope, item)
+        return node, named(scope, Item(node, None, node.start))
 
 
-def _selected(scope: Scope, root: Node) -> tuple[Node, tuple[str, ...]]:
-    """The one aggregate of the select list, and the columns beside it."""
-    aggregates: list[Node] = []
-    columns: list[str] = []
-    for each in root.expressions:
-        inner = each.this if type(each).__name__ == "Alias" else each
-        kind = type(inner).__name__
-        if kind == "Column":
-            columns.append(scope.column(inner)[0])
-        elif kind in _AGGREGATES:
-            aggregates.append(inner)
-        else:
-            scope.refuse(inner, "COUNT, SUM, AVG or a quantile is expected here, or a grouped column", _SHAPES)
-        if inner is not each:
-            scope.check_alias(each.args["alias"], columns[-1] if kind == "Column" else None)
-    if not aggregates:
-        reason = "a question without COUNT, SUM, AVG or a quantile is not answered: rows are not shown"
-        scope.refuse(root, reason, _SHAPES)
-    if len(aggregates) > 1:
-        scope.refuse(aggregates[1], "several aggregates in one question are not answered", "Ask them one at a time.")
-    return aggregates[0], tuple(columns)
+def ordinal(asked: Source, items: Sequence[Item], node: Node) -> Item:
+    place = node.value
+    if place.denominator != 1 or not 1 <= place <= len(items):
+        hint = f"Places in the select list are 1 to {len(items)}."
+        raise asked.refused(node.start, f"there is no place {place} in the select list", hint)
+    return items[int(place) - 1]
 
 
-_SHAPES = "For example SELECT COUNT(*) FROM t, or SELECT a, COUNT(*) FROM t GROUP BY a, or SELECT AVG(x) FROM t."
+def named(scope: Scope, item: Item) -> str:
+    """What a column of the answer is called: its new name, its own name, or as it is written."""
+    if item.alias is not None:
+        return item.alias
+    found = scope.column(item.node) if item.node.kind == "name" and not aggregated(scope, item.node) else None
+    if found is not None:
+        return found[0]
+    return written(item.node)
 
 
-def _aggregated(scope: Scope, node: Node, where: Predicate) -> Select:
-    kind = type(node).__name__
-    if kind in _QUANTILES:
-        name, probability = _quantile(scope, node, kind)
-        return Select("quantile", where, (), name, probability)
-    scope.only(node, "this", "big_int")
-    if kind == "Count" and type(node.this).__name__ == "Star":
-        scope.only(node.this)
-        return Select("count", where)
-    if node.this is None:
-        scope.refuse(node, "nothing is counted here", "Count rows by COUNT(*).")
-    name, column = scope.column(node.this)
-    if not column.coded:
-        scope.refuse(node, f"column {name!r} is declared {column!r}: SQL cannot ask about it", _SHAPES)
-    if kind == "Count":
-        return Select("count", combined(And, [where, present(name, column)]))
-    if not column.bounded:
-        hint = "Declare it Number(low, high, step): sums need bounds."
-        scope.refuse(node, f"column {name!r} is declared {column!r}: it has no bounded sum", hint)
-    if kind == "Sum":
-        return Select("sum", where, (), name)
-    return Select("average", combined(And, [where, present(name, column)]), (), name)
+def written(node: Node) -> str:
+    """An expression as text: a name for a column of an answer."""
+    match node.kind:
+        case "name":
+            return ".".join(part for part in node.value if part)
+        case "number":
+            return str(label(node.value))
+        case "text" | "date":
+            return f"'{node.value}'"
+        case "null" | "boolean":
+            return "NULL" if node.kind == "null" else str(node.value).upper()
+        case "star":
+            return "*"
+        case "call":
+            inside = ", ".join(map(written, node.parts))
+            return f"{node.value[0]}({'DISTINCT ' if node.value[1] else ''}{inside})"
+        case "filter":
+            return f"{written(node.parts[0])} FILTER ({written(node.parts[1])})"
+        case "within":
+            return f"{written(node.parts[0])} OF {written(node.parts[1])}"
+        case "minus":
+            return f"-{written(node.parts[0])}"
+        case "case":
+            return "CASE"
+        case "cast":
+            return written(node.parts[0])
+        case "and" | "or":
+            return f" {node.kind.upper()} ".join(map(written, node.parts))
+        case "between" | "in" | "like" | "is" | "not" | "interval":
+            return f"{node.kind} {' '.join(map(written, node.parts))}"
+    return f"{written(node.parts[0])} {node.kind} {written(node.parts[1])}"
 
 
-def _quantile(scope: Scope, node: Node, kind: str) -> tuple[str, Fraction]:
-    """MEDIAN(x), QUANTILE(x, p) and PERCENTILE_CONT(p) WITHIN GROUP (ORDER BY x): the column and the probability."""
-    chance: Node | None = None
-    if kind == "WithinGroup":
-        scope.only(node, "this", "expression")
-        scope.only(node.this, "this")
-        order = node.expression
-        columns = order.expressions if type(order).__name__ == "Order" else []
-        if type(node.this).__name__ not in ("PercentileCont", "PercentileDisc") or len(columns) != 1:
-            reason = "WITHIN GROUP is answered as PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age) only"
-            scope.refuse(node, reason, _SHAPES)
-        scope.only(order, "expressions")
-        scope.only(columns[0], "this")
-        chance, target = node.this.this, columns[0].this
-    else:
-        part = "quantile" if kind == "Quantile" else "expression"
-        scope.only(node, "this", *(() if kind == "Median" else (part,)))
-        chance, target = node.args.get(part), node.this
-    if target is None or (chance is None and kind != "Median"):
-        scope.refuse(node, "a quantile needs a column and a probability", "For example QUANTILE_CONT(age, 0.9).")
-    probability = Fraction(1, 2) if chance is None else number(scope, chance)
-    if not 0 < probability < 1:
-        hint = "The smallest and the largest value have no private answer; ask for 0.01 or 0.99."
-        scope.refuse(node, f"a quantile's probability lies strictly between 0 and 1, found {probability}", hint)
-    name, column = scope.column(target)
-    if not (column.coded and column.ordered):
-        scope.refuse(node, f"column {name!r} is declared {column!r}: it has no quantiles", "Quantiles are of numbers.")
-    return name, probability
+def _calls(node: Node) -> bool:
+    return any(each.kind == "call" and each.value[0] in AGGREGATES for each in node.walk())
 
 
-def _grouped(scope: Scope, root: Node, aggregate: Node, found: Select, listed: tuple[str, ...]) -> Select:
-    """The question with its groups: the select list names exactly the grouped columns."""
-    group = root.args.get("group")
-    if group is None:
-        if listed:
-            hint = f"Add GROUP BY {', '.join(listed)}."
-            scope.refuse(root.expressions[0], f"column {listed[0]!r} is selected but not grouped by", hint)
+def aggregated(scope: Scope, node: Node) -> bool:
+    """Whether there is an aggregate in an expression."""
+    inner, meant = (scope, node) if node.kind != "name" else _followed(scope, node)
+    if meant.kind == "call" and meant.value[0] in AGGREGATES:
+        return True
+    return any(aggregated(inner, part) for part in meant.parts)
+
+
+def _followed(scope: Scope, node: Node) -> tuple[Scope, Node]:
+    name = node.value[1]
+    if not scope.known(name) and folded(name) not in scope.aliases:
+        return scope, node  # a column that names persons, or refused where it is used
+    return scope.through(node)
+
+
+def signature(scope: Scope, node: Node) -> Any:
+    """What makes two expressions the same, however they are written."""
+    if node.kind != "name":
+        return node.kind, node.value, tuple(signature(scope, part) for part in node.parts)
+    inner, meant = _followed(scope, node)
+    if meant.kind != "name":
+        return signature(inner, meant)
+    if not inner.known(meant.value[1]):
+        return "name", folded(meant.value[1])
+    return "column", inner.meaning(meant)
+
+
+class _Sentences:
+    """Expressions of estimates: what the select list, HAVING and ORDER BY are made of."""
+
+    scope: Scope
+
+    def named(self, node: Node) -> Expression | None:
+        """What an expression is by itself, if it is known: a key, an aggregate, a name."""
+        raise NotImplementedError
+
+    def expression(self, node: Node) -> Expression:
+        found = self.named(node)
+        if found is not None:
+            return found
+        match node.kind:
+            case "number":
+                return Exactly(label(node.value) if node.value.denominator == 1 else node.value)
+            case "text" | "boolean" | "null":
+                return Exactly(node.value)
+            case "+" | "-" | "*" | "/" | "//" | "%":
+                return self.arithmetic(node)
+            case "minus":
+                return Arithmetic("-", Exactly(0), self.expression(node.parts[0]))
+            case "cast" if node.value in NUMERIC:
+                inner = self.expression(node.parts[0])
+                return Rising(_round_even, inner) if node.value in WHOLE else inner
+            case "call":
+                return self.call(node)
+            case "case":
+                return self.case(node)
+        maker = _CONDITIONS.get(node.kind)
+        if maker is None:
+            self.scope.refuse(node, "this is not answered here", SHAPES)
+        joins = node.kind in ("and", "or", "not")
+        parts = tuple(self.truth(part) if joins else self.expression(part) for part in node.parts)
+        scope = self.scope
+        return Made(lambda *values: maker(scope, node, *values), parts, truth=True)
+
+    def arithmetic(self, node: Node) -> Expression:
+        left, right = (self.expression(part) for part in node.parts)
+        if node.kind == "/":
+            factor, top = _scaled(left)
+            if isinstance(top, Total) and isinstance(right, Total) and right.question.counting:
+                return self.ratio(left, top.question, factor, right)
+        return Arithmetic(node.kind, left, right)
+
+    def ratio(self, left: Expression, part: Question, factor: Fraction, below: Total) -> Expression:
+        """A part of the rows over the whole is between 0 and 1."""
+        inside = {*_conjuncts(part.where)} >= {*_conjuncts(below.question.where)}
+        return Arithmetic("/", left, below, factor if part.counting and inside else None)
+
+    def call(self, node: Node) -> Expression:
+        name, distinct = node.value
+        scope, parts = self.scope, tuple(self.expression(part) for part in node.parts)
+        if distinct or name not in (*CALLS, "SQRT"):
+            scope.refuse(node, f"{name} is not answered here", SHAPES)
+        if name == "ROUND" and len(parts) in (1, 2):
+            digits = node.parts[1].value if len(parts) == 2 and node.parts[1].kind == "number" else Fraction(0)
+            if len(parts) == 2 and node.parts[1].kind != "number":
+                scope.refuse(node, "ROUND needs a number of digits", "For example ROUND(AVG(x), 1).")
+            return Rising(lambda value: _rounded(value, int(digits)), parts[0])
+        if name in ("FLOOR", "CEIL", "CEILING", "SQRT") and len(parts) == 1:
+            functions: dict[str, Callable[[Any], Any]] = {"FLOOR": math.floor, "SQRT": _root}
+            return Rising(functions.get(name, math.ceil), parts[0])
+        if name in ("COALESCE", "GREATEST", "LEAST", "NULLIF", "ABS", "POWER", "POW", "IF"):
+            return Made(_AFTER[name], parts, parts if name not in ("ABS", "POWER", "POW") else ())
+        scope.refuse(node, f"{name} is not answered here", SHAPES)
+
+    def case(self, node: Node) -> Expression:
+        pairs, otherwise = cases(node)
+        conditions = [self.truth(each) for each, _ in pairs]
+        results = [self.expression(each) for each in (*(value for _, value in pairs), otherwise)]
+        many = len(conditions)
+
+        def choose(*values: Any) -> Any:
+            place = next((at for at in range(many) if values[at] is True), many)
+            return values[many + place]
+
+        return Made(choose, (*conditions, *results), tuple(results))
+
+    def truth(self, node: Node) -> Expression:
+        """A condition on what was released."""
+        found = self.expression(node)
+        if not (isinstance(found, Made) and found.truth) and node.kind != "boolean":
+            self.scope.refuse(node, "a condition is expected here", "For example HAVING COUNT(*) > 100.")
         return found
-    scope.only(group, "expressions")
-    if not group.expressions:
-        scope.refuse(group, "GROUP BY names no column", "Write GROUP BY column, or leave it out.")
-    columns = [scope.column(each) for each in group.expressions]
-    names = [name for name, _ in columns]
-    if found.kind != "count":
-        scope.refuse(aggregate, "only counts are answered in groups", "Ask for one group at a time, with WHERE.")
-    if len(set(names)) < len(names) or sorted(names) != sorted(listed):
-        named = ", ".join(dict.fromkeys(names))
-        hint = f"Write SELECT {named}, COUNT(*) ... GROUP BY {named}."
-        scope.refuse(group, "the select list and GROUP BY must name the same columns, each once", hint)
-    for node, (name, column) in zip(group.expressions, columns, strict=True):
-        if not column.listed:
-            scope.refuse(node, f"column {name!r} is declared {column!r}: its values cannot be listed", _SHAPES)
-    if math.prod(column.size for _, column in columns) > MAX_CELLS:
-        scope.refuse(
-            group, f"these groups have more than {MAX_CELLS:,} cells", "Group by fewer columns, or by coarser ones."
+
+    # The statement.
+
+    def sorted_by(self, query: SelectQuery, outputs: Sequence[OutputColumn]) -> tuple[Sorting, ...]:
+        return tuple(self.sorting(query, outputs, each) for each in query.order)
+
+    def sorting(self, query: SelectQuery, outputs: Sequence[OutputColumn], by: Ordering) -> Sorting:
+        expression = None
+        if by.node.kind == "number":
+            item = ordinal(self.scope.asked, query.items, by.node)
+            expression = outputs[query.items.index(item)].expression
+        elif by.node.kind == "name" and by.node.value[0] is None:
+            called = {folded(item.alias): at for at, item in enumerate(query.items) if item.alias is not None}
+            if folded(by.node.value[1]) in called:
+                expression = outputs[called[folded(by.node.value[1])]].expression
+        expression = expression or self.expression(by.node)
+        return Sorting(expression, by.descending, bool(by.nulls_first))
+
+
+def _conjuncts(where: Predicate) -> tuple[Predicate, ...]:
+    return where.inner if type(where) is And else (where,)
+
+
+def _scaled(expression: Expression) -> tuple[Fraction, Expression]:
+    """A literal factor, and what it multiplies."""
+    if isinstance(expression, Arithmetic) and expression.sign == "*":
+        for one, other in ((expression.left, expression.right), (expression.right, expression.left)):
+            if isinstance(one, Exactly) and isinstance(one.value, (int, Fraction)):
+                factor, inner = _scaled(other)
+                return factor * one.value, inner
+    return Fraction(1), expression
+
+
+class _Outputs(_Sentences):
+    """The select list of a question about rows: keys, aggregates, and what is made of them."""
+
+    def __init__(self, scope: Scope, where: Predicate, keys: tuple[GroupedBy, ...], signatures: list[Any]) -> None:
+        self.scope, self.where, self.keys, self.signatures = scope, where, keys, signatures
+
+    def statement(self, query: SelectQuery) -> Statement:
+        if not any(aggregated(self.scope, item.node) for item in query.items):
+            reason = "a question without COUNT, SUM, AVG or a quantile is not answered: rows are not shown"
+            raise self.scope.asked.refused(query.items[0].start, reason, SHAPES)
+        outputs = tuple(self.output(item) for item in query.items)
+        having = None if query.having is None else self.truth(query.having)
+        if having is not None and query.group is None:
+            raise self.scope.asked.refused(query.having.start, "HAVING is answered with GROUP BY only", SHAPES)  # type: ignore[union-attr]
+        made = Statement(
+            tuple(each.name for each in self.scope.tables),
+            self.where,
+            self.keys,
+            outputs,
+            having,
+            self.sorted_by(query, outputs),
+            query.limit,
+            query.offset,
+            tuple(key_order(self.keys, self.scope.domain)),
         )
-    return Select(found.kind, found.where, listed)
+        return shared(made)
+
+    def output(self, item: Item) -> OutputColumn:
+        return OutputColumn(named(self.scope, item), self.expression(item.node), unit_of(self.scope, item.node))
+
+    def named(self, node: Node) -> Expression | None:
+        if node.kind == "star":
+            self.scope.refuse(node, "* is not answered here", SHAPES)
+        mark = signature(self.scope, node)
+        if mark in self.signatures:
+            return KeyOf(self.signatures.index(mark))
+        scope, meant = (self.scope, node) if node.kind != "name" else self.scope.through(node)
+        if meant.kind == "name":
+            column = scope.meaning(meant)
+            hint = f"Add GROUP BY {column}, or write an aggregate of it."
+            scope.refuse(node, f"column {column!r} is selected but not grouped by", hint)
+        if meant is not node:
+            return _Outputs(scope, self.where, self.keys, self.signatures).expression(meant)
+        return self.aggregate(node)
+
+    def ratio(self, left: Expression, part: Question, factor: Fraction, below: Total) -> Expression:
+        """A sum over the number of its rows is an average."""
+        if part.counting or part.where != below.question.where:
+            return _Sentences.ratio(self, left, part, factor, below)
+        mean = MeanOf(self.moments(_summand(part), part.where))
+        return mean if factor == 1 else Arithmetic("*", Exactly(factor), mean)
+
+    def aggregate(self, node: Node) -> Expression | None:
+        where = self.where
+        call = node
+        if node.kind == "filter":
+            call = node.parts[0]
+            where = combined(And, [where, condition(self.scope, node.parts[1])])
+        if call.kind == "within":
+            return self.quantile(call, call.parts[0].value[0], call.parts[1], call.parts[0].parts, where)
+        if call.kind != "call" or call.value[0] not in AGGREGATES:
+            if node.kind == "filter":
+                self.scope.refuse(node, "FILTER stands after an aggregate only", SHAPES)
+            return None
+        inner = next((part for part in call.parts if aggregated(self.scope, part)), None)
+        if inner is not None:
+            self.scope.refuse(inner, "an aggregate inside another is not answered", SHAPES)
+        name, distinct = call.value
+        if distinct:
+            return self.persons(call, where)
+        if name in _QUANTILES:
+            return self.quantile(call, name, call.parts[0] if call.parts else None, call.parts[1:], where)
+        return self.linear(call, name, where)
+
+    def linear(self, call: Node, name: str, where: Predicate) -> Expression:
+        scope, parts = self.scope, call.parts
+        if name == "COUNT" and len(parts) == 1 and parts[0].kind == "star":
+            return Total(self.counted(where))
+        many = 2 if name in ("CORR", "COVAR_POP", "COVAR_SAMP") else 1
+        if name == "COUNT" and not parts:
+            scope.refuse(call, "nothing is counted here", "Count rows by COUNT(*).")
+        if name == "COUNT" and len(parts) > 1:
+            scope.refuse(call, "counting several columns is not answered", scope.asked.example)
+        if len(parts) != many or any(part.kind == "star" for part in parts):
+            scope.refuse(call, f"{name} takes {many} expression{'s' * (many > 1)} of columns", SHAPES)
+        if name == "COUNT":
+            return Total(self.counted(combined(And, [where, self.there(parts[0])])))
+        if name in ("COUNT_IF", "COUNTIF"):
+            return Total(self.counted(combined(And, [where, condition(scope, parts[0])])))
+        values = [summed(scope, part) for part in parts]
+        rows = joined((where, *(value.known(scope.domain) for value in values)))
+        for value, part in zip(values, parts, strict=True):
+            self.check(part, value)
+        if name == "SUM":
+            return Total(self.total(values[0], rows))
+        if name in ("AVG", "MEAN"):
+            return MeanOf(self.moments(values[0], rows))
+        if name in _SPREADS:
+            self.check(parts[0], Power(self.centred(values[0])[0], 2))
+            return Spread(self.moments(values[0], rows, squared=True), *_SPREADS[name])
+        one, other = (self.moments(value, rows, squared=name == "CORR") for value in values)
+        product = Times(*(self.centred(value)[0] for value in values))
+        self.check(parts[0], product)
+        return Comoment(one, other, self.total(product, rows), name)
+
+    def there(self, node: Node) -> Predicate:
+        """The expression has a value."""
+        scope = self.scope
+        found = scope.column(node)
+        if found is not None and not found[1].coded:
+            scope.refuse(node, f"column {found[0]!r} is declared {found[1]!r}: SQL cannot ask about it", SHAPES)
+        if found is not None and found[1].missing_code is None:
+            return EVERYTHING
+        if node.kind in ("number", "text", "boolean"):
+            return EVERYTHING
+        return condition(scope, Node("is", node.start, (node,), (True, "NULL")))
+
+    def check(self, node: Node, value: Value) -> None:
+        try:
+            check_value(value, self.scope.domain)
+        except ParameterError as error:
+            self.scope.refuse(node, str(error), "Sums need declared bounds and steps.")
+
+    def counted(self, where: Predicate) -> Question:
+        keys = self.ordered()
+        if not keys:
+            return Count(where)
+        names = [key.key for key in keys]
+        if any(map(self.unlisted, keys)):
+            return cast("Question", self.common(names, where))
+        if all(isinstance(name, str) for name in names):
+            return Histogram(names, where)  # type: ignore[arg-type]
+        return GroupCount(names, where)
+
+    def common(self, names: Sequence[Any], where: Predicate) -> Any:
+        """Groups by texts that nobody listed: only counts, and only by columns."""
+        if where != self.where or not all(isinstance(name, str) for name in names):
+            hint = "For example SELECT city, COUNT(*) FROM visits GROUP BY city."
+            reason = "by keys that nobody listed only COUNT(*) is answered, in groups of columns"
+            raise self.scope.asked.refused(0, reason, hint)
+        return KeyCount(names, where)
+
+    def total(self, value: Value, where: Predicate) -> Question:
+        keys = self.ordered()
+        if any(map(self.unlisted, keys)):
+            self.common([None], where)
+        if not keys and isinstance(value, Of):
+            return Sum(value.column, where)
+        return GroupSum([key.key for key in keys], value, where)
+
+    def ordered(self) -> list[GroupedBy]:
+        """The keys in one order: GROUP BY a, b and GROUP BY b, a are one question."""
+        return [self.keys[place] for place in key_order(self.keys, self.scope.domain)]
+
+    def centred(self, value: Value) -> tuple[Value, Fraction]:
+        """The value less the middle of its interval, on its grid, and that middle."""
+        low, high = value.bounds(self.scope.domain)
+        unit = value.unit(self.scope.domain)
+        centre = low + unit * round((high - low) / 2 / unit)
+        return (value if centre == 0 else Plus(value, Fixed(-centre))), centre
+
+    def moments(self, value: Value, where: Predicate, *, squared: bool = False) -> Moments:
+        less, centre = self.centred(value)
+        low, high = ends_within(value, where, self.scope.domain)
+        square = self.total(Power(less, 2), where) if squared else None
+        return Moments(self.counted(where), self.total(less, where), centre, low, high, square)
+
+    def persons(self, call: Node, where: Predicate) -> Expression:
+        scope, (name, _) = self.scope, call.value
+        target = call.parts[0] if len(call.parts) == 1 else None
+        if name != "COUNT" or target is None or target.kind != "name" or folded(target.value[1]) not in scope.units:
+            named = " or ".join(sorted(scope.units)) or "person"
+            reason = "DISTINCT is answered in COUNT(DISTINCT person) only"
+            scope.refuse(call, reason, f"Count persons: COUNT(DISTINCT {named}); or rows: COUNT(*).")
+        if any(self.unlisted(key) for key in self.keys):
+            scope.refuse(call, "persons are not counted by keys that nobody listed", "Count rows: COUNT(*).")
+        return Total(Persons([key.key for key in self.ordered()], where))
+
+    def unlisted(self, key: GroupedBy) -> bool:
+        """Whether the values of a key are not declared."""
+        return isinstance(key.key, str) and self.scope.domain.column(key.key).free
+
+    def quantile(
+        self, node: Node, name: str, target: Node | None, chances: Sequence[Node], where: Predicate
+    ) -> Expression:
+        scope = self.scope
+        if node.kind == "within" and name not in (
+            "PERCENTILE_CONT",
+            "PERCENTILE_DISC",
+            "QUANTILE_CONT",
+            "QUANTILE_DISC",
+        ):
+            reason = "WITHIN GROUP is answered as PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY age) only"
+            scope.refuse(node, reason, SHAPES)
+        wanted = 0 if name == "MEDIAN" and node.kind != "within" else 1
+        if target is None or target.kind == "star" or len(chances) != wanted:
+            scope.refuse(node, "a quantile needs a column and a probability", "For example QUANTILE_CONT(age, 0.9).")
+        probability = Fraction(1, 2)
+        if chances:
+            if chances[0].kind != "number":
+                scope.refuse(chances[0], "a number is expected here", "Probabilities look like 0.9.")
+            probability = chances[0].value
+        if name == "PERCENTILE" and probability > 1:
+            probability /= 100
+        if not 0 < probability < 1:
+            hint = "The smallest and the largest value have no private answer; ask for 0.01 or 0.99."
+            scope.refuse(node, f"a quantile's probability lies strictly between 0 and 1, found {probability}", hint)
+        if node.kind == "within" and node.value:
+            probability = 1 - probability
+        found = scope.column(target)
+        if found is None:
+            scope.refuse(target, "a quantile is of a column", "For example MEDIAN(age).")
+        column = found[1]
+        if not (column.coded and column.ordered):
+            reason = f"column {found[0]!r} is declared {column!r}: it has no quantiles"
+            scope.refuse(node, reason, "Quantiles are of numbers.")
+        return QuantileOf(found[0], probability, where)
+
+
+def key_order(keys: Sequence[GroupedBy], domain: Domain) -> list[int]:
+    """The places of the keys in the order in which queries have them: plain columns as declared, then the others."""
+    names = list(domain.names)
+
+    def rank(place: int) -> tuple[int, str]:
+        key = keys[place].key
+        return (names.index(key), "") if isinstance(key, str) else (len(names), repr(key))
+
+    return sorted(range(len(keys)), key=rank)
+
+
+def unit_of(scope: Scope, node: Node) -> str:
+    """The unit of a column of the answer: the column that is summed or averaged; empty for counts and others."""
+    _, meant = _followed(scope, node) if node.kind == "name" else (scope, node)
+    call = meant.parts[0] if meant.kind in ("filter", "within") else meant
+    target = meant.parts[1] if meant.kind == "within" else call.parts[0] if call.parts else None
+    if call.kind != "call" or call.value[0] in ("COUNT", "COUNT_IF", "COUNTIF", "CORR") or target is None:
+        return ""
+    found = scope.column(target) if target.kind == "name" else None
+    return "" if found is None or call.value[0] not in AGGREGATES else found[0]
+
+
+def shared(statement: Statement) -> Statement:
+    """Sums are read off the centred sums that averages are made of, where both are asked for."""
+    means = {
+        (each.moments.total.where, _uncentred(each.moments)): each.moments
+        for each in statement.expressions
+        if isinstance(each, (MeanOf, Spread))
+    }
+    if not means:
+        return statement
+
+    def change(expression: Expression) -> Expression:
+        match expression:
+            case Total(question=question) if not question.counting:
+                moments = means.get((question.where, _summand(question)))
+                return expression if moments is None else SumFromMean(moments)
+            case Arithmetic(sign=sign, left=left, right=right, most=most):
+                return Arithmetic(sign, change(left), change(right), most)
+            case Rising(function=function, inner=inner):
+                return Rising(function, change(inner))
+            case Made(function=function, given=given, results=results, truth=truth):
+                return Made(function, tuple(map(change, given)), tuple(map(change, results)), truth)
+        return expression
+
+    outputs = tuple(replace(output, expression=change(output.expression)) for output in statement.outputs)
+    order = tuple(replace(by, expression=change(by.expression)) for by in statement.order)
+    having = None if statement.having is None else change(statement.having)
+    return replace(statement, outputs=outputs, order=order, having=having)
+
+
+def _summand(question: Any) -> Value:
+    return Of(question.column) if isinstance(question, Sum) else question.value
+
+
+def _uncentred(moments: Moments) -> Value:
+    value = _summand(moments.total)
+    return value.parts[0] if isinstance(value, Plus) and moments.centre and len(value.parts) == 2 else value
+
+
+class _Outer(_Sentences):
+    """The select list of a question about the answer of another one."""
+
+    def __init__(self, asked: Source, inner: Statement, source: From) -> None:
+        self.inner, self.known = inner, {folded(output.name): output for output in inner.outputs}
+        self.alias = folded(source.alias or source.name or "")
+        table = asked.tables[0]
+        self.scope = Scope(asked, (), table.domain, {})
+
+    def named(self, node: Node) -> Expression | None:
+        if (node.kind == "call" and node.value[0] in AGGREGATES) or node.kind in ("filter", "within"):
+            hint = "Ask the inner question alone; its groups can be added up."
+            self.scope.refuse(node, "an aggregate of the groups of another question is not answered", hint)
+        if node.kind != "name":
+            return None
+        qualifier, name = node.value
+        found = self.known.get(folded(name))
+        if found is None or (qualifier is not None and folded(qualifier) != self.alias):
+            hint = f"It has {', '.join(shown(output.name) for output in self.inner.outputs)}."
+            self.scope.refuse(node, f"the question in brackets has no column {shown(name)}", hint)
+        return found.expression
+
+    def statement(self, query: SelectQuery) -> Statement:
+        if query.group is not None or query.having is not None:
+            raise self.scope.asked.refused(
+                query.start, "grouping the groups of another question is not answered", SHAPES
+            )
+        outputs = list[OutputColumn]()
+        for item in query.items:
+            if item.node.kind == "star":
+                outputs += self.inner.outputs
+                continue
+            expression = self.expression(item.node)
+            same = next((each for each in self.inner.outputs if each.expression is expression), None)
+            name = item.alias or (same.name if same is not None else written(item.node))
+            outputs.append(OutputColumn(name, expression, same.unit if same is not None else ""))
+        conditions = [each for each in (self.inner.having, self.where(query)) if each is not None]
+        having = None if not conditions else conditions[0]
+        if len(conditions) == 2:
+            having = Made(lambda *values: None if None in values else all(values), tuple(conditions), truth=True)
+        items = tuple(item for item in query.items if item.node.kind != "star")
+        order = (
+            self.sorted_by(replace(query, items=items), outputs)
+            if len(items) == len(query.items)
+            else self.sorted_by(replace(query, items=()), outputs)
+        )
+        return replace(
+            self.inner, outputs=tuple(outputs), having=having, order=order, limit=query.limit, offset=query.offset
+        )
+
+    def where(self, query: SelectQuery) -> Expression | None:
+        return None if query.where is None else self.truth(query.where)
+
+
+# Functions and conditions of released values; NULL is None.
+
+
+def _null(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: None if None in values else function(*values)
+
+
+def _rounded(value: Any, digits: int) -> Any:
+    """Half away from zero."""
+    ten = Fraction(10) ** digits
+    scaled = Fraction(value) * ten
+    found = Fraction(math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)) / ten
+    return int(found) if found.denominator == 1 and not isinstance(value, float) else float(found)
+
+
+def _round_even(value: Any) -> int:
+    return round(Fraction(value))
+
+
+def _root(value: Any) -> float:
+    return math.sqrt(max(0.0, float(value)))
+
+
+_AFTER: dict[str, Callable[..., Any]] = {
+    "COALESCE": lambda *values: next((each for each in values if each is not None), None),
+    "GREATEST": lambda *values: max((each for each in values if each is not None), default=None),
+    "LEAST": lambda *values: min((each for each in values if each is not None), default=None),
+    "NULLIF": lambda one, other: None if one == other else one,
+    "ABS": _null(abs),
+    "POWER": _null(lambda one, other: float(one) ** float(other)),
+    "POW": _null(lambda one, other: float(one) ** float(other)),
+    "IF": lambda truth, one, other: one if truth is True else other,
+}
+
+
+def _compared(scope: Scope, node: Node, left: Any, right: Any) -> bool | None:
+    if left is None or right is None:
+        return None
+    exact = [Fraction(each) if type(each) in (int, float) else each for each in (left, right)]
+    return compare(scope, node, *exact)
+
+
+def _all_of(scope: Scope, node: Node, *values: Any) -> bool | None:
+    ends = node.kind == "or"
+    return ends if ends in values else None if None in values else not ends
+
+
+def _inside(scope: Scope, node: Node, value: Any, low: Any, high: Any) -> bool | None:
+    truths = [
+        _compared(scope, Node(">=", node.start), value, low),
+        _compared(scope, Node("<=", node.start), value, high),
+    ]
+    found = False if False in truths else None if None in truths else True
+    return None if found is None else found != node.value
+
+
+def _listed(scope: Scope, node: Node, value: Any, *others: Any) -> bool | None:
+    truths = [_compared(scope, Node("=", node.start), value, other) for other in others]
+    found = True if True in truths else None if None in truths else False
+    return None if found is None else found != node.value
+
+
+def _is(scope: Scope, node: Node, value: Any) -> bool:
+    against, what = node.value
+    return (value is {"NULL": None, "TRUE": True, "FALSE": False}[what]) is not bool(against)
+
+
+_CONDITIONS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compared),
+    "and": _all_of,
+    "or": _all_of,
+    "not": lambda scope, node, value: None if value is None else not value,
+    "between": _inside,
+    "in": _listed,
+    "is": _is,
+}

@@ -17,50 +17,152 @@ MAX_LENGTH = 10_000
 _SHOWN = 60  # characters of a question that a message quotes
 _SAID = 600  # characters of a reason or a hint
 
-KEYWORDS = frozenset(
-    {"SELECT", "FROM", "WHERE", "GROUP BY", "AND", "OR", "NOT", "IN", "BETWEEN", "IS", "NULL", "TRUE", "FALSE", "AS"}
-    | {"WITHIN", "GROUP", "ORDER BY", "ASC"}
+RESERVED = frozenset(
+    [
+        "SELECT",
+        "FROM",
+        "WHERE",
+        "GROUP",
+        "HAVING",
+        "ORDER",
+        "LIMIT",
+        "OFFSET",
+        "AND",
+        "OR",
+        "NOT",
+        "IN",
+        "BETWEEN",
+        "IS",
+        "NULL",
+        "TRUE",
+        "FALSE",
+        "AS",
+        "LIKE",
+        "ILIKE",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+        "JOIN",
+        "INNER",
+        "ON",
+        "USING",
+        "WITH",
+        "DISTINCT",
+        "ASC",
+        "DESC",
+        "NULLS",
+        "FILTER",
+        "WITHIN",
+        "UNION",
+        "BY",
+    ]
 )
-"""The words of the language; a column of such a name is written in quotes."""
+"""The words of the language that are no names, unless a column of this name is declared or they are in quotes."""
 
-CALLS = frozenset(
-    {"COUNT", "SUM", "AVG", "MEDIAN", "QUANTILE", "QUANTILE_CONT", "QUANTILE_DISC", "PERCENTILE_CONT"}
-    | {"PERCENTILE_DISC"}
+AGGREGATES = frozenset(
+    [
+        "COUNT",
+        "SUM",
+        "AVG",
+        "MEAN",
+        "MEDIAN",
+        "QUANTILE",
+        "QUANTILE_CONT",
+        "QUANTILE_DISC",
+        "PERCENTILE",
+        "PERCENTILE_CONT",
+        "PERCENTILE_DISC",
+        "VAR",
+        "VARIANCE",
+        "VAR_SAMP",
+        "VAR_POP",
+        "STDDEV",
+        "STDDEV_SAMP",
+        "STDDEV_POP",
+        "STD",
+        "COUNT_IF",
+        "COUNTIF",
+        "CORR",
+        "COVAR_POP",
+        "COVAR_SAMP",
+    ]
 )
 
-SIGNS = frozenset({"(", ")", ",", ".", "*", "=", "<>", "!=", "<", "<=", ">", ">=", "-", ";"})
+FUNCTIONS = frozenset(
+    [
+        "FLOOR",
+        "CEIL",
+        "CEILING",
+        "ROUND",
+        "ABS",
+        "POWER",
+        "POW",
+        "SQRT",
+        "MOD",
+        "COALESCE",
+        "NULLIF",
+        "IF",
+        "LEAST",
+        "GREATEST",
+        "LOWER",
+        "UPPER",
+        "WIDTH_BUCKET",
+        "DATE_TRUNC",
+        "DATE_PART",
+        "DATEPART",
+        "EXTRACT",
+        "CAST",
+        "YEAR",
+        "MONTH",
+        "DAY",
+        "DAYOFMONTH",
+        "QUARTER",
+        "WEEK",
+        "WEEKOFYEAR",
+        "DAYOFWEEK",
+        "WEEKDAY",
+        "ISODOW",
+        "DAYOFYEAR",
+        "HOUR",
+        "MINUTE",
+        "MONTHNAME",
+        "DAYNAME",
+    ]
+)
 
 ONE_TABLE = "Ask about one table: SELECT COUNT(*) FROM table WHERE condition."
+JOINS = "A join looks like FROM visits v JOIN people p USING (person)."
 PLAIN = "A condition compares a column with a plain value: age >= 65, sex = 'F', visits BETWEEN 1 AND 3."
-BY_ITSELF = "Answers come whole: leave it out, and sort or cut them yourself."
 
 _TOPICS: tuple[tuple[str, str, str], ...] = (
-    ("HAVING", "HAVING is not answered", "It would filter by exact counts; ask for all groups and filter the answers."),
-    ("ORDER SORT NULLS", "ORDER BY is not answered", BY_ITSELF),
-    ("DESC", "DESC is not answered", "Quantiles count from the smallest value: ask for 1 - p instead of p."),
-    ("LIMIT OFFSET FETCH TOP", "LIMIT is not answered", BY_ITSELF),
-    ("DISTINCT", "DISTINCT is not answered", "Count rows: COUNT(*), or COUNT(column) for those that are not missing."),
     (
-        "JOIN LEFT RIGHT INNER OUTER CROSS FULL NATURAL USING ON SEMI ANTI ASOF LATERAL POSITIONAL APPLY",
-        "a join is not answered",
-        ONE_TABLE,
+        "LEFT RIGHT OUTER CROSS FULL NATURAL SEMI ANTI ASOF LATERAL POSITIONAL APPLY",
+        "this kind of join is not answered",
+        JOINS,
     ),
+    ("SORT FETCH TOP", "this word is not answered", "Write ORDER BY n DESC LIMIT 5."),
+    ("RECURSIVE", "WITH RECURSIVE is not answered", "WITH may name a question that filters."),
+    ("TRY_CAST CONVERT COLLATE", "a cast is not answered", PLAIN),
+    (
+        "DISTINCT",
+        "DISTINCT is answered in COUNT(DISTINCT person) only",
+        "Count rows: COUNT(*), or COUNT(column) for those that are not missing.",
+    ),
+    ("XOR DIV", "this operator is not answered", "Conditions are joined by AND, OR and NOT."),
     ("UNION INTERSECT EXCEPT MINUS", "combining several SELECTs is not answered", "Ask them one at a time."),
-    ("WITH RECURSIVE", "a WITH clause is not answered", ONE_TABLE),
     (
         "OVER PARTITION WINDOW QUALIFY ROWS RANGE",
         "a window function is not answered",
         "Use GROUP BY for counts in groups.",
     ),
-    ("FILTER", "FILTER is not answered", "Put the condition after WHERE."),
-    ("CASE WHEN THEN ELSE END IF", "CASE is not answered", "Put the condition after WHERE."),
-    ("CAST TRY_CAST CONVERT COLLATE", "a cast is not answered", PLAIN),
     (
-        "LIKE ILIKE SIMILAR GLOB REGEXP RLIKE ESCAPE",
+        "SIMILAR GLOB REGEXP RLIKE ESCAPE",
         "matching text by a pattern is not answered",
         "List the levels that are meant: column IN ('a', 'b').",
     ),
-    ("EXISTS ANY SOME", "a subquery is not answered", PLAIN),
+    ("EXISTS ANY SOME", "a subquery is not answered here", "A question in brackets may stand after FROM only."),
     ("ALL", "ALL is not read", "Leave it out."),
     ("ROLLUP CUBE GROUPING SETS", "several groupings at once are not answered", "Ask them one at a time."),
     ("TABLESAMPLE SAMPLE", "sampling is not answered", "Leave it out: the answer is about all rows."),
@@ -70,17 +172,14 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
         "Write column IS NULL or IS NOT NULL.",
     ),
     ("SYMMETRIC ASYMMETRIC", "BETWEEN SYMMETRIC is not answered", "Write the smaller value first."),
-    ("BY", "BY stands after GROUP only", "Write GROUP BY column."),
-    ("XOR DIV MOD", "this operator is not answered", "Conditions are joined by AND, OR and NOT."),
-    ("INTERVAL DATE TIME TIMESTAMP", "dates and times are not answered", PLAIN),
     (
         "INSERT UPDATE DELETE DROP CREATE ALTER TRUNCATE MERGE COPY ATTACH PRAGMA SET CALL EXECUTE GRANT VALUES INTO "
         "EXPLAIN DESCRIBE SHOW USE BEGIN COMMIT LOAD INSTALL EXPORT PIVOT UNPIVOT SUMMARIZE",
         "only questions are answered, and they begin with SELECT",
         ONE_TABLE,
     ),
-    ("+ - * / // % ^ & | << >> ~ ** || !", "arithmetic is not answered", PLAIN),
-    (":: :", "a cast or a named parameter is not answered", "Write the value itself. " + PLAIN),
+    ("^ & | << >> ~ ** || !", "this operator is not answered", "Arithmetic has + - * / // and %."),
+    (":", "a named parameter is not answered", "Write the value itself. " + PLAIN),
     ("? $ @ {", "a parameter is not answered", "Write the value itself. " + PLAIN),
     (
         "[ ]",
@@ -97,17 +196,45 @@ _REASONS = {word: (reason, hint) for words, reason, hint in _TOPICS for word in 
 # Text and names in quotes, whole; then what may not be outside them.
 _OUTSIDE = re.compile(
     r"""(?P<prefix>(?<=\w)['"])|'(?:[^']|'')*'|"(?:[^"]|"")*"|(?P<open>['"])|(?P<comment>--|/\*|\#)"""
-    r"""|(?P<odd>[^\w \t\r\n(),.*=<>!;-]|(?![\x00-\x7f])\w)"""
+    r"""|(?P<odd>[^\w \t\r\n(),.*=<>!;+/%:-]|(?![\x00-\x7f])\w)"""
 )
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """A table that may be asked about: its name, its declared columns, the column that names a person, if any, and how
+    many rows a person may have."""
+
+    name: str
+    domain: Domain
+    unit: str | None = None
+    rows: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """A question and what it is about."""
+    """A question and the tables that it may be about."""
 
     text: str
-    domain: Domain
-    table: str
+    tables: tuple[Known, ...]
+
+    @property
+    def table(self) -> str:
+        return self.tables[0].name
+
+    @property
+    def several(self) -> bool:
+        return len(self.tables) > 1
+
+    @property
+    def one_table(self) -> str:
+        return JOINS if self.several else ONE_TABLE
+
+    def tabled(self, name: str) -> Known | None:
+        """The table of this name, without regard to case."""
+        alike = [each for each in self.tables if folded(each.name) == folded(name)]
+        exactly = [each for each in alike if each.name == name]
+        return exactly[0] if exactly else alike[0] if len(alike) == 1 else None
 
     def refused(self, position: int, reason: str, hint: str) -> UnsupportedQuery:
         """The error, short even if the question is huge."""
@@ -119,12 +246,30 @@ class Source:
         found = _REASONS.get(word.upper().partition(" ")[0])
         return None if found is None else self.refused(position, *found)
 
-    def declared(self, name: str) -> str | None:
-        """The declared column of this name: spelled exactly so, or the only one that differs in case (of ASCII)."""
-        if name in self.domain:
-            return name
-        alike = [each for each in self.domain.names if folded(each) == folded(name)]
-        return alike[0] if len(alike) == 1 else None
+    def too_deep(self, position: int, most: int) -> UnsupportedQuery:
+        reason = f"brackets, NOTs, CASEs and calls are nested more than {most} deep"
+        return self.refused(position, reason, "Write the question with fewer brackets.")
+
+    def check_call(self, position: int, written: str, name: str) -> None:
+        """Refuse a function that is not listed; what is known of it is said."""
+        if name in AGGREGATES | FUNCTIONS:
+            return
+        known = None if self.declared(written) else self.not_answered(position, written)
+        raise known or self.no_call(position, written)
+
+    def no_call(self, position: int, name: str) -> UnsupportedQuery:
+        if name.upper() in ("MAX", "MIN", "FIRST", "LAST", "ANY_VALUE", "ARG_MAX", "ARG_MIN", "MODE"):
+            reason = f"{shown(name)} is not answered: one person's value would be seen"
+            return self.refused(position, reason, "Ask for a quantile instead, such as QUANTILE(x, 0.99).")
+        hint = (
+            "Answered are COUNT, SUM, AVG, MEDIAN, QUANTILE, VAR, STDDEV, CORR, COVAR_POP, COUNT_IF, FLOOR, and others."
+        )
+        return self.refused(position, f"the function {shown(name)} is not answered", hint)
+
+    def declared(self, name: str) -> bool:
+        """Whether some table has a column of this name, or is called so."""
+        folds = {folded(column) for each in self.tables for column in (*each.domain.names, each.unit or "", each.name)}
+        return folded(name) in folds
 
     @property
     def example(self) -> str:
@@ -132,13 +277,15 @@ class Source:
         return f"A question looks like SELECT COUNT(*) FROM {_cut(self.table, _SHOWN)} WHERE condition. {PLAIN}"
 
 
-def source(text: object, domain: object, table: object) -> Source:
+def source(text: object, tables: tuple[Known, ...]) -> Source:
     """The question, if its size and its characters are those of a question."""
     if not isinstance(text, str):
         raise ParameterError(f"a question is text in SQL, found {type(text).__name__}")
-    if not isinstance(domain, Domain):
-        raise ParameterError(f"domain must be a Domain, found {type(domain).__name__}")
-    found = Source(str.__str__(text), domain, exact.text(table=table))
+    for each in tables:
+        if not isinstance(each.domain, Domain):
+            raise ParameterError(f"domain must be a Domain, found {type(each.domain).__name__}")
+        exact.text(table=each.name)
+    found = Source(str.__str__(text), tables)
     if len(found.text) > MAX_LENGTH:
         reason = f"the question has {len(found.text):,} characters; at most {MAX_LENGTH:,} are read"
         raise found.refused(MAX_LENGTH, reason, "Ask shorter questions, or several.")
@@ -157,7 +304,7 @@ def source(text: object, domain: object, table: object) -> Source:
             hint = "Close it by the same mark; inside a text write the mark twice: 'it''s'."
             raise found.refused(at, f"the quotation mark {sign} is opened and never closed", hint)
         known = found.not_answered(at, sign)
-        hint = "Outside quotes a question holds letters, digits and the signs ( ) , . * = < > ! - ; only."
+        hint = "Outside quotes a question holds letters, digits and the signs ( ) , . + - * / % = < > ! : ; only."
         raise known or found.refused(at, f"the character {character(sign)} is not read outside quotes", hint)
     return found
 
@@ -169,7 +316,7 @@ def folded(name: str) -> str:
 
 def is_word(name: str) -> bool:
     """Whether SQL has this word: a name like it is better written in quotes."""
-    return name.upper() in KEYWORDS or name.upper() in CALLS or name.upper() in _REASONS
+    return name.upper() in RESERVED or name.upper() in AGGREGATES | FUNCTIONS or name.upper() in _REASONS
 
 
 def shown(part: str) -> str:

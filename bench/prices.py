@@ -1,0 +1,56 @@
+"""What GROUP BY costs: beside one count of the same bound, as many counts, and plain noise on the histogram."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+
+import discreet as dp
+from discreet.answering import Calibration, SessionTerms
+from discreet.answering.transcript import SEVERAL
+from discreet.mechanisms import NOISES
+from discreet.query import Count, Equals, Histogram
+
+PERSONS = 32_561
+GROUPS = (2, 5, 20, 100)
+ALPHA = Fraction(1, 250)
+BETA = Fraction(1, 20)
+
+
+def section() -> list[str]:
+    """The section of bench/RESULTS.md."""
+    return [
+        "",
+        "## What GROUP BY costs",
+        "",
+        f"The first question of a ledger of (1, 1e-6), {PERSONS:,} persons, every number within "
+        f"{float(ALPHA) * PERSONS:.0f} persons with the bounds of a session (beta 0.05). Prices are in percent of the "
+        "budget; plain noise is Gaussian on the histogram with the same part of beta and a union over the groups.",
+        "",
+        "| relation | groups | one count | GROUP BY | times one count | as many counts | plain noise |",
+        "|---|---|---|---|---|---|---|",
+        *(row for relation in ("replace-one", "add-remove") for row in _rows(relation)),
+    ]
+
+
+def _rows(relation: str) -> Iterator[str]:
+    domain = dp.Domain({f"g{k}": dp.Category(*map(str, range(k))) for k in GROUPS})
+    rows = {f"g{k}": np.arange(PERSONS) % k for k in GROUPS}
+    table = dp.Table(
+        {name: codes.astype(str) for name, codes in rows.items()}, domain, neighbours=relation, size=PERSONS
+    )
+    ledger = dp.Ledger.in_memory(dp.Budget(1, 1e-6), table)
+    shop = Calibration(table.facts, ledger, SessionTerms(ALPHA, BETA))
+    for k in GROUPS:
+        one = shop.price(shop.alone(Count(Equals(f"g{k}", "0")), 1))
+        grouped = shop.price(shop.alone(Histogram(f"g{k}"), 1))
+        counts = sum(shop.price(shop.alone(Count(Equals(f"g{k}", "0")), 1 + place)) for place in range(k))
+        reach = math.floor(float(ALPHA) * PERSONS - 0.5)
+        noise = NOISES["gaussian"].scale_for(reach, shop.failure(1, SEVERAL) / k)
+        plain = shop.price(dp.Gaussian(Histogram(f"g{k}"), Fraction(noise).limit_denominator(2**20)))
+        prices = (f"{100 * price / shop.cap:.3g}" for price in (one, grouped))
+        rest = (f"{100 * price / shop.cap:.3g}" for price in (counts, plain))
+        yield f"| {relation} | {k} | {' | '.join(prices)} | {grouped / one:.2f} | {' | '.join(rest)} |"

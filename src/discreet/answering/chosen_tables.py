@@ -1,0 +1,255 @@
+"""Choosing what to measure: every column, a tree of pairs and a few triples, chosen privately and then measured.
+
+For synthetic rows of many columns there are more tables than a budget can measure. Which columns depend on each other
+is itself private, so it is asked for: the exponential mechanism prefers tables that what is known so far gets wrong,
+by more than their own noise would. One mechanism, one charge:
+
+    1.  the table of every column alone
+    2.  pairs, one after the other, that join columns not yet connected: a tree. What is expected of a pair is the
+        product of its columns, so the scores of all pairs are found once
+    3.  triples a, b, c of which a, b and b, c were measured: what is expected is pair times pair over the column b
+
+The tables fit together without tangling, so that the hypothesis (`hypothesis.max_entropy`) follows all of them. The
+idea is that of MST and AIM; scores and noise are integers, and the price is a theorem about them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.answering.averaged_weights import Together
+from discreet.answering.measurement import Measured
+from discreet.answering.residual_marginals import public_rows, sizes_of
+from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, checked_rate, exact
+from discreet.data import MAX_ROWS, Dataset, Facts, Floats, IntArray
+from discreet.hypothesis import Scope, listed_sizes, tree_cells
+from discreet.mechanisms import NOISES, Gaussian, Laplace, calibrate
+from discreet.query import Histogram
+
+LIMIT = 2**16
+"""Cells of the largest table, and of the hypothesis's junction tree: as many as a fit takes."""
+
+_TRIPLES = 20  # at most; twice as many as columns was best among 0, 1/2, 1 and 2 times on made-up mixtures of 8 and 10
+_AT_ONCE = 2**20  # cells of candidates that are held at once
+_RATES = {
+    "gaussian": Fraction(1, 2),
+    "laplace": Fraction(1, 8),
+}  # over the scale: a selection costs a quarter of a table
+
+Slot = tuple[Scope, IntArray] | None
+
+Allowed = Callable[[Sequence[Scope], Iterable[Scope]], list[Scope]]
+"""Which of the candidates may be chosen next, after some were: a function of what is public or released."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ChosenTables:
+    """Release the noisy table of every column, of pairs that connect them all, and of some triples, chosen privately.
+
+    A round lists its candidates R, a function of what was released before. The score of R is the whole number
+    |x_R - e_R|_1 - p_R, where x_R is the table, e_R what is expected of it, rounded, and p_R the expected sum of the
+    noise; one is chosen with probability proportional to exp(rate * score).
+
+    Theorem.   A person moves x_R by at most D1 in the L1 norm, so every score by at most D1, up or down: the scores'
+               differences span at most 2 D1, and a round has bounded range 2 D1 rate. The release is the composition of
+               one noisy histogram for each column and for each round, and of the rounds: with c columns and c - 1 +
+               `more` rounds, c + rounds times the guarantee of `Gaussian` or `Laplace` noise of this scale, and rounds
+               times the bounded range 2 D1 rate.
+    Accuracy.  Every table has the noise of `Gaussian` or `Laplace`. With m candidates the chosen score is below the
+               best by more than ln(m / beta) / rate with probability at most beta.
+    Edges.     Where a round has no candidate (one column, tables of more than LIMIT cells, nothing left) nothing is
+               released in its place; its price is paid. Which table a place has is part of what is released.
+    Reference. [MMS21] (MST), [MMSM22] (AIM); docs/proofs/residual_marginals.md, "Choosing what to measure".
+    """
+
+    NAME: ClassVar[str] = "chosen-tables/1"
+    columns: tuple[str, ...]
+    scale: Fraction
+    rate: Fraction
+    more: int
+    kind: str
+
+    def __init__(self, columns: Iterable[str], scale: Exact, rate: Exact, more: int, kind: str = "gaussian") -> None:
+        if kind not in NOISES:
+            raise ParameterError(f'kind must be "gaussian" or "laplace", found {kind!r}')
+        exact.freeze(self, columns=Histogram(columns).columns, scale=exact.positive(scale=scale), kind=kind)
+        exact.freeze(self, rate=exact.positive(rate=rate), more=exact.whole(0, more=more))
+
+    @property
+    def rounds(self) -> int:
+        return len(self.columns) - 1 + self.more
+
+    def guarantee(self, facts: Facts) -> Guarantee:
+        moved, *_ = [Histogram(name).sensitivity(facts) for name in self.columns]  # the same for every histogram
+        noise = NOISES[self.kind](self.scale)
+        table = noise.guarantee(moved, unit=Fraction(1), dimension=1, neighbours=facts.neighbours)
+        choice = Guarantee.of_bounded_range(2 * moved.l1 * checked_rate(self.rate), neighbours=facts.neighbours)
+        return table * (len(self.columns) + self.rounds) + choice * self.rounds
+
+    def numbers(self, facts: Facts) -> int:
+        largest = max(Histogram(name).shape(facts.domain)[0] for name in self.columns)
+        return sum(Histogram(name).shape(facts.domain)[0] for name in self.columns) + max(largest, _AT_ONCE)
+
+    def run(self, data: Dataset, rng: Rng) -> tuple[Slot, ...]:
+        sizes, rows = sizes_of([self.columns], data.facts.domain), public_rows(data.facts)
+        tables = self._measured([(name,) for name in self.columns], data, rng)
+        if rows is None:
+            sums = [float(table.sum()) for table in tables.values()]
+            rows = round(min(max(sum(sums) / len(sums), 1.0), MAX_ROWS))
+        known = {scope: shares_of(table) for scope, table in tables.items()}
+        pairs = self._chosen(joining(self.columns), self._scored(data, known, rows, pairs_of(sizes)), rng)
+        tables |= self._measured(pairs, data, rng)
+        known |= {scope: shares_of(tables[scope]) for scope in pairs}
+        places = triples_of(pairs, self.columns, sizes)
+        triples = self._chosen(untangled(pairs, sizes, self.more), self._scored(data, known, rows, places), rng)
+        tables |= self._measured(triples, data, rng)
+        slots = [*self.columns, *_padded(pairs, len(self.columns) - 1), *_padded(triples, self.more)]
+        scopes = [(slot,) if isinstance(slot, str) else slot for slot in slots]
+        return tuple(None if scope is None else (scope, tables[scope]) for scope in scopes)
+
+    def _measured(self, scopes: Sequence[Scope], data: Dataset, rng: Rng) -> dict[Scope, IntArray]:
+        """The tables with their noise, in one pass."""
+        noise, found = NOISES[self.kind](self.scale), {}
+        for scope, table in exact_tables(scopes, data):
+            found[scope] = table + noise.draw(table.shape, unit=Fraction(1), rng=rng)
+        return found
+
+    def _scored(
+        self, data: Dataset, known: Mapping[Scope, Floats], rows: int, candidates: Sequence[Scope]
+    ) -> dict[Scope, int]:
+        """The score of every candidate."""
+        each = float(self.scale) * (math.sqrt(2 / math.pi) if self.kind == "gaussian" else 1.0)
+        scores = {}
+        for scope, table in exact_tables(candidates, data):
+            expected = np.rint(rows * expected_shares(scope, known)).astype(np.int64)
+            scores[scope] = int(np.abs(table - expected).sum()) - round(min(each * table.size, 2.0**60))
+        return scores
+
+    def _chosen(self, allowed: Allowed, scores: Mapping[Scope, int], rng: Rng) -> list[Scope]:
+        """Candidates, one after the other, while some are allowed."""
+        chosen: list[Scope] = []
+        while left := allowed(chosen, scores):
+            chosen.append(left[rng.select(np.array([scores[scope] for scope in left]), self.rate)])
+        return chosen
+
+    @property
+    def chosen_parts(self) -> list[ChosenPart]:
+        """The places of a release, one by one."""
+        return [ChosenPart(Histogram(self.columns), self)] * (len(self.columns) + self.rounds)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPart:
+    """One place of a release. Which table it has is known when it is released; it holds while all columns do."""
+
+    query: Histogram
+    mechanism: ChosenTables
+
+    def measured(self, value: Any, facts: Facts, **where: Any) -> Measured | None:
+        """The table of this place, if it has one."""
+        if value is None:
+            return None
+        noisy = Gaussian if self.mechanism.kind == "gaussian" else Laplace
+        return Measured.of(noisy(Histogram(value[0]), self.mechanism.scale), value[1], facts, **where)
+
+
+def exact_tables(scopes: Sequence[Scope], data: Dataset) -> Iterator[tuple[Scope, IntArray]]:
+    """The exact tables over these scopes, a part of them in each pass."""
+    held: list[Histogram] = []
+    shapes = {scope: Histogram(scope).shape(data.facts.domain) for scope in scopes}
+    for place, scope in enumerate(scopes):
+        held.append(Histogram(scope))
+        cells = sum(math.prod(shapes[query.columns]) for query in held)
+        if place == len(scopes) - 1 or cells + math.prod(shapes[scopes[place + 1]]) > _AT_ONCE:
+            sums, start = data.exact_sum(Together(tuple(held)).partial), 0
+            for query in held:
+                stop = start + math.prod(shapes[query.columns])
+                yield query.columns, sums[start:stop].reshape(shapes[query.columns])
+                start = stop
+            held = []
+
+
+def shares_of(table: Any) -> Floats:
+    """A noisy table as shares of its cells: no count is negative. Evenly, if nothing is left."""
+    counts = np.maximum(np.asarray(table, dtype=np.float64), 0.0)
+    return counts / counts.sum() if counts.sum() > 0 else np.full(counts.shape, 1 / counts.size)
+
+
+def expected_shares(scope: Scope, known: Mapping[Scope, Floats]) -> Floats:
+    """What smaller tables lead one to expect: for a pair the product of its columns; for a triple the two pairs that
+    were measured, independent given the column that they share."""
+    if len(scope) == 2:
+        return np.multiply.outer(known[scope[:1]], known[scope[1:]])
+    pairs = [pair for pair in itertools.combinations(scope, 2) if pair in known][:2]
+    (middle,) = set(pairs[0]) & set(pairs[1])
+    axis = {name: place for place, name in enumerate(scope)}
+    laid = [
+        known[pair].reshape([known[pair].shape[pair.index(n)] if n in pair else 1 for n in scope]) for pair in pairs
+    ]
+    others = tuple(axis[name] for name in scope if name != middle)
+    given = laid[1] / np.maximum(laid[1].sum(axis=others, keepdims=True), 1e-300)
+    return np.asarray(laid[0] * given)
+
+
+# Candidates.
+
+
+def pairs_of(sizes: Mapping[str, int]) -> list[Scope]:
+    return [pair for pair in itertools.combinations(sizes, 2) if sizes[pair[0]] * sizes[pair[1]] <= LIMIT]
+
+
+def triples_of(pairs: Sequence[Scope], columns: Sequence[str], sizes: Mapping[str, int]) -> list[Scope]:
+    """Two pairs with a column in common, each triple once."""
+    found = {
+        tuple(name for name in columns if name in one or name in other): None
+        for one, other in itertools.combinations(pairs, 2)
+        if set(one) & set(other)
+    }
+    return [triple for triple in found if math.prod(sizes[name] for name in triple) <= LIMIT]
+
+
+def joining(columns: Sequence[str]) -> Allowed:
+    """Pairs of columns that the chosen pairs do not connect."""
+
+    def allowed(chosen: Sequence[Scope], candidates: Iterable[Scope]) -> list[Scope]:
+        group = {name: name for name in columns}
+        for one, other in chosen:
+            first, second = group[one], group[other]
+            group = {name: first if root == second else root for name, root in group.items()}
+        return [pair for pair in candidates if group[pair[0]] != group[pair[1]]]
+
+    return allowed
+
+
+def untangled(pairs: Sequence[Scope], sizes: Mapping[str, int], most: int) -> Allowed:
+    """At most so many triples, each once, with which the junction tree of all tables stays small."""
+
+    def allowed(chosen: Sequence[Scope], candidates: Iterable[Scope]) -> list[Scope]:
+        if len(chosen) == most:
+            return []
+        rest = (triple for triple in candidates if triple not in chosen)
+        return [triple for triple in rest if tree_cells(dict(sizes), [*pairs, *chosen, triple]) <= LIMIT]
+
+    return allowed
+
+
+def _padded(scopes: Sequence[Scope], length: int) -> list[Scope | None]:
+    return [*scopes, *[None] * (length - len(scopes))]
+
+
+def chosen_tables(facts: Facts, *, funds: Funds, kind: str) -> ChosenTables:
+    """The release for all columns that can be listed, with the least noise that is admitted."""
+    columns = [name for name, size in listed_sizes(facts.domain).items() if 1 < size <= LIMIT]
+    if not columns:
+        raise ParameterError("no column has several values that can be listed: there is nothing to measure for rows")
+    more = min(2 * len(columns), _TRIPLES) if len(columns) > 2 else 0
+    return calibrate(
+        lambda noise: ChosenTables(columns, noise, _RATES[kind] / noise, more, kind), funds=funds, facts=facts
+    )

@@ -1,0 +1,388 @@
+"""Functions of one row, as data and never as functions: in which group a row is (keys), and how much it adds (values).
+
+Keys. A group is a number 0 .. size - 1, found from declared columns alone, so that every group is public:
+
+    a column's name     one group for each code, the missing one included
+    Bins(column, ...)   ranges of the codes of one column: decades, months, levels joined
+    Cases(conditions)   the first condition that holds; one more group where none does
+
+Values. An exact number of a row, bounded by the declaration, a whole multiple of a public unit:
+
+    Of(column)          a Number                    Fixed(number)
+    Plus(parts)  Times(parts)  Power(base, exponent)
+    Choose(conditions, values, otherwise)           the value beside the first condition that holds
+
+A row in which a needed column is missing, or for which Choose has no value, adds nothing: `known` is the predicate of
+the other rows.
+
+    bounds(domain)      the least and the largest value over all rows of the domain: interval arithmetic, exact unless a
+                        column stands in several parts
+    unit(domain)        of which every value is a whole multiple
+    reach(domain)       no number on the way to a value is larger, in absolute value
+    steps(batch)        the values in units, as integers; whatever where `known` does not hold
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.core import ParameterError, exact
+from discreet.data import Batch, Codes, Domain, Ints, common_unit
+from discreet.predicate import EVERYTHING, And, Missing, Not, Or, Predicate, predicates
+
+MAX_STEPS = 2**62
+"""No value may have more units than this: rows hold them as 64-bit integers."""
+
+MAX_POWER = 4
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Bins:
+    """Ranges of the codes of a column: those from starts[i] to the next start are in group groups[i]."""
+
+    NAME: ClassVar[str] = "bins/1"
+    column: str
+    starts: tuple[int, ...]
+    groups: tuple[int, ...]
+
+    def __init__(self, column: str, starts: Iterable[int], groups: Iterable[int]) -> None:
+        cuts, numbers = tuple(starts), tuple(groups)
+        exact.freeze(self, column=exact.text(column=column), starts=cuts, groups=numbers)
+        if not cuts or len(cuts) != len(numbers) or cuts[0] != 0 or any(a >= b for a, b in pairwise(cuts)):
+            raise ParameterError("starts must increase from 0, with one group for each")
+        if sorted(set(numbers)) != list(range(max(numbers) + 1)):
+            raise ParameterError("groups must be the numbers 0, 1, ... without a gap")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def atoms(self) -> int:
+        return 1
+
+    def size(self, domain: Domain) -> int:
+        return max(self.groups) + 1
+
+    def check(self, domain: Domain) -> None:
+        column = domain.column(self.column)
+        if not column.coded or self.starts[-1] >= column.size:
+            raise ParameterError(f"column {self.column!r} is declared {column!r}: it has no such ranges of codes")
+
+    def numbers(self, batch: Batch) -> Codes:
+        place = np.searchsorted(np.array(self.starts), batch[self.column], side="right") - 1
+        return np.array(self.groups, dtype=np.int64)[place]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Cases:
+    """The number of the first condition that holds, or the number after the last."""
+
+    NAME: ClassVar[str] = "cases/1"
+    conditions: tuple[Predicate, ...]
+
+    def __init__(self, conditions: Iterable[Predicate]) -> None:
+        exact.freeze(self, conditions=predicates(tuple(conditions)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(sorted({name for each in self.conditions for name in each.columns}))
+
+    @property
+    def atoms(self) -> int:
+        return 1 + sum(each.atoms for each in self.conditions)
+
+    def size(self, domain: Domain) -> int:
+        return len(self.conditions) + 1
+
+    def check(self, domain: Domain) -> None:
+        for each in self.conditions:
+            each.check(domain)
+
+    def numbers(self, batch: Batch) -> Codes:
+        return first_true(self.conditions, batch)
+
+
+Key = str | Bins | Cases
+
+
+def first_true(conditions: Sequence[Predicate], batch: Batch) -> Codes:
+    """For each row the number of the first condition that holds, or how many there are."""
+    found = np.full(batch.rows, len(conditions), dtype=np.int64)
+    for place in reversed(range(len(conditions))):
+        found[conditions[place].mask(batch)] = place
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Of:
+    """The value of a Number."""
+
+    NAME: ClassVar[str] = "of/1"
+    column: str
+
+    def __post_init__(self) -> None:
+        exact.text(column=self.column)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def known(self, domain: Domain) -> Predicate:
+        return EVERYTHING if domain.column(self.column).missing_code is None else Not(Missing(self.column))
+
+    def bounds(self, domain: Domain) -> tuple[Fraction, Fraction]:
+        column = domain.column(self.column)
+        if not column.bounded:
+            advice = "; declare its bounds: Number(low, high, step)" if column.ordered and column.coded else ""
+            raise ParameterError(f"column {self.column!r} is declared {column!r}: it has no bounded sum{advice}")
+        return column.low, column.high
+
+    def unit(self, domain: Domain) -> Fraction:
+        low, _ = self.bounds(domain)
+        column: Any = domain.column(self.column)
+        return common_unit((low, column.step))
+
+    def reach(self, domain: Domain) -> Fraction:
+        return max(map(abs, self.bounds(domain)))
+
+    def steps(self, batch: Batch) -> Ints:
+        column: Any = batch.domain.column(self.column)
+        unit = self.unit(batch.domain)
+        codes = np.minimum(batch[self.column], column.steps)  # the missing code is beyond
+        return np.asarray(int(column.low / unit) + codes * int(column.step / unit))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Fixed:
+    """The same number for every row."""
+
+    NAME: ClassVar[str] = "fixed/1"
+    number: Fraction
+
+    def __init__(self, number: exact.Exact) -> None:
+        exact.freeze(self, number=exact.number(number=number))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ()
+
+    def known(self, domain: Domain) -> Predicate:
+        return EVERYTHING
+
+    def bounds(self, domain: Domain) -> tuple[Fraction, Fraction]:
+        return self.number, self.number
+
+    def unit(self, domain: Domain) -> Fraction:
+        return abs(self.number) or Fraction(1)
+
+    def reach(self, domain: Domain) -> Fraction:
+        return abs(self.number)
+
+    def steps(self, batch: Batch) -> Ints:
+        return np.full(batch.rows, (self.number > 0) - (self.number < 0), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class _SeveralValues:
+    """A value made of several."""
+
+    parts: tuple[Value, ...]
+
+    def __init__(self, *given: Value, parts: Iterable[Value] = ()) -> None:
+        exact.freeze(self, parts=values((*given, *parts)))
+        if not self.parts:
+            raise ParameterError("a value is made of at least one part, found none")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return _columns(self.parts)
+
+    def known(self, domain: Domain) -> Predicate:
+        return joined(part.known(domain) for part in self.parts)
+
+
+class Plus(_SeveralValues):
+    """The sum of the parts."""
+
+    __slots__ = ()
+    NAME: ClassVar[str] = "plus/1"
+
+    def bounds(self, domain: Domain) -> tuple[Fraction, Fraction]:
+        ends = [part.bounds(domain) for part in self.parts]
+        return sum((low for low, _ in ends), Fraction(0)), sum((high for _, high in ends), Fraction(0))
+
+    def unit(self, domain: Domain) -> Fraction:
+        return _common(self.parts, domain)
+
+    def reach(self, domain: Domain) -> Fraction:
+        return sum((part.reach(domain) for part in self.parts), Fraction(0))
+
+    def steps(self, batch: Batch) -> Ints:
+        unit = self.unit(batch.domain)
+        return np.asarray(sum((_in_units(part, batch, unit) for part in self.parts), _zeros(batch)))
+
+
+class Times(_SeveralValues):
+    """The product of the parts."""
+
+    __slots__ = ()
+    NAME: ClassVar[str] = "times/1"
+
+    def bounds(self, domain: Domain) -> tuple[Fraction, Fraction]:
+        low = high = Fraction(1)
+        for part in self.parts:
+            corners = [one * other for one in (low, high) for other in part.bounds(domain)]
+            low, high = min(corners), max(corners)
+        return low, high
+
+    def unit(self, domain: Domain) -> Fraction:
+        return math.prod((part.unit(domain) for part in self.parts), start=Fraction(1))
+
+    def reach(self, domain: Domain) -> Fraction:
+        return math.prod((part.reach(domain) for part in self.parts), start=Fraction(1))
+
+    def steps(self, batch: Batch) -> Ints:
+        return np.asarray(math.prod((part.steps(batch) for part in self.parts), start=np.ones(batch.rows, np.int64)))
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """A value multiplied with itself: exponent 2 is its square."""
+
+    NAME: ClassVar[str] = "power/1"
+    base: Value
+    exponent: int
+
+    def __post_init__(self) -> None:
+        values((self.base,))
+        if exact.whole(exponent=self.exponent) > MAX_POWER:
+            raise ParameterError(f"exponent must be at most {MAX_POWER}, found {self.exponent}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.base.columns
+
+    def known(self, domain: Domain) -> Predicate:
+        return self.base.known(domain)
+
+    def bounds(self, domain: Domain) -> tuple[Fraction, Fraction]:
+        low, high = self.base.bounds(domain)
+        ends = (low**self.exponent, high**self.exponent)
+        through = self.exponent % 2 == 0 and low < 0 < high
+        return Fraction(0) if through else min(ends), max(ends)
+
+    def unit(self, domain: Domain) -> Fraction:
+        return self.base.unit(domain) ** self.exponent
+
+    def reach(self, domain: Domain) -> Fraction:
+        return self.base.reach(domain) ** self.exponent
+
+    def steps(self, batch: Batch) -> Ints:
+        return np.asarray(self.base.steps(batch) ** self.exponent)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Choose:
+    """The value beside the first condition that holds; `otherwise` where none does, or nothing."""
+
+    NAME: ClassVar[str] = "choose/1"
+    conditions: tuple[Predicate, ...]
+    values: tuple[Value | None, ...]
+    otherwise: Value | None
+
+    def __init__(
+        self, conditions: Iterable[Predicate], values: Iterable[Value | None], otherwise: Value | None = None
+    ) -> None:
+        found, chosen = tuple(conditions), tuple(values)
+        exact.freeze(self, conditions=predicates(found), values=chosen, otherwise=otherwise)
+        _checked(each for each in (*chosen, otherwise) if each is not None)
+        if not found or len(found) != len(chosen) or not self._given:
+            raise ParameterError("Choose needs a value for each of its conditions, and at least one of each")
+
+    @property
+    def _given(self) -> tuple[Value, ...]:
+        return tuple(each for each in (*self.values, self.otherwise) if each is not None)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(sorted({*_columns(self._given), *(name for each in self.conditions for name in each.columns)}))
+
+    def known(self, domain: Domain) -> Predicate:
+        ways, before = list[Predicate](), list[Predicate]()
+        for condition, value in zip((*self.conditions, EVERYTHING), (*self.values, self.otherwise), strict=True):
+            if value is not None:
+                ways.append(joined([*before, condition, value.known(domain)]))
+            before.append(Not(condition))
+        full = self.otherwise is not None and None not in self.values
+        return EVERYTHING if full and all(each.known(domain) == EVERYTHING for each in self._given) else Or(*ways)
+
+    def bounds(self, domain: Domain) -> tuple[Fraction, Fraction]:
+        ends = [each.bounds(domain) for each in self._given]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    def unit(self, domain: Domain) -> Fraction:
+        return _common(self._given, domain)
+
+    def reach(self, domain: Domain) -> Fraction:
+        return max(each.reach(domain) for each in self._given)
+
+    def steps(self, batch: Batch) -> Ints:
+        unit, place, found = self.unit(batch.domain), first_true(self.conditions, batch), _zeros(batch)
+        for number, each in enumerate((*self.values, self.otherwise)):
+            if each is not None:
+                found = np.where(place == number, _in_units(each, batch, unit), found)
+        return found
+
+
+Value = Of | Fixed | Plus | Times | Power | Choose
+_VALUES = (Of, Fixed, Plus, Times, Power, Choose)
+
+
+def values(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The parts, if all of them are values."""
+    _checked(parts)
+    return parts
+
+
+def check_value(value: Value, domain: Domain) -> None:
+    """Refuse a value whose integers could be too large."""
+    if value.reach(domain) >= MAX_STEPS * value.unit(domain):
+        raise ParameterError("this value has too many steps to be summed exactly: declare larger steps")
+
+
+def _checked(parts: Iterable[object]) -> None:
+    for part in parts:
+        if not isinstance(part, _VALUES):
+            raise ParameterError(f"what is summed must be a value, such as Of or Times, found {part!r}")
+
+
+def _common(parts: Iterable[Value], domain: Domain) -> Fraction:
+    units = [part.unit(domain) for part in parts if part != Fixed(0)]
+    return common_unit(units) if units else Fraction(1)
+
+
+def _in_units(part: Value, batch: Batch, unit: Fraction) -> Ints:
+    return _zeros(batch) if part == Fixed(0) else part.steps(batch) * int(part.unit(batch.domain) / unit)
+
+
+def _zeros(batch: Batch) -> Ints:
+    return np.zeros(batch.rows, dtype=np.int64)
+
+
+def _columns(parts: Iterable[Value]) -> tuple[str, ...]:
+    return tuple(sorted({name for part in parts for name in part.columns}))
+
+
+def joined(parts: Iterable[Predicate]) -> Predicate:
+    """All of the parts, each once."""
+    flat = [inner for part in parts for inner in (part.inner if type(part) is And else (part,))]
+    kept = tuple(dict.fromkeys(flat))
+    return kept[0] if len(kept) == 1 else And(*kept)

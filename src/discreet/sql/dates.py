@@ -1,0 +1,98 @@
+"""Dates in questions: literals, parts of a date, and the day on which a week, a month or a year begins."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from discreet.sql.grammar import Node
+from discreet.sql.scope import Scope
+from discreet.sql.source import shown
+
+PARTS: dict[str, Callable[[datetime.date], int | str]] = {
+    "YEAR": lambda day: day.year,
+    "QUARTER": lambda day: (day.month + 2) // 3,
+    "MONTH": lambda day: day.month,
+    "WEEK": lambda day: day.isocalendar().week,
+    "WEEKOFYEAR": lambda day: day.isocalendar().week,
+    "DAY": lambda day: day.day,
+    "DAYOFMONTH": lambda day: day.day,
+    "DAYOFWEEK": lambda day: day.isoweekday() % 7,
+    "WEEKDAY": lambda day: day.isoweekday() % 7,
+    "ISODOW": lambda day: day.isoweekday(),
+    "DAYOFYEAR": lambda day: day.timetuple().tm_yday,
+    "MONTHNAME": lambda day: calendar.month_name[day.month],
+    "DAYNAME": lambda day: calendar.day_name[day.weekday()],
+    "HOUR": lambda day: getattr(day, "hour", 0),
+    "MINUTE": lambda day: getattr(day, "minute", 0),
+}
+_SAME = {"DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR", "YEARS": "YEAR", "MONTHS": "MONTH", "DAYS": "DAY"}
+
+
+def read_moment(text: str) -> datetime.date:
+    """A date, or a date and a time of day."""
+    return datetime.date.fromisoformat(text) if len(text) <= 10 else datetime.datetime.fromisoformat(text)
+
+
+def read_date(scope: Scope, node: Node) -> datetime.date:
+    """A date as it is written: 2024-01-31, or with a time of day."""
+    try:
+        return read_moment(node.value)
+    except ValueError:
+        scope.refuse(node, f"{shown(node.value)} is not a date", "Dates look like '2024-01-31'.")
+
+
+def as_date(scope: Scope, node: Node, value: Any) -> datetime.date:
+    if type(value) is str:
+        return read_date(scope, Node("date", node.start, (), value))
+    if not isinstance(value, datetime.date):
+        scope.refuse(node, "a date is expected here", "Name a column that is declared as a date.")
+    return value
+
+
+def date_part(scope: Scope, node: Node, unit: str, value: Any) -> Any:
+    found = PARTS.get(_SAME.get(unit, unit))
+    if found is None:
+        scope.refuse(node, f"the part {shown(unit)} of a date is not answered", f"Parts: {', '.join(PARTS)}.")
+    part = found(as_date(scope, node, value))
+    return Fraction(part) if isinstance(part, int) else part
+
+
+def date_trunc(scope: Scope, node: Node, unit: Any, value: Any) -> Any:
+    """The first moment of the year, quarter, month, week, day, hour or minute."""
+    moment = as_date(scope, node, value)
+    day = moment.date() if isinstance(moment, datetime.datetime) else moment
+    match str(unit).upper():
+        case "YEAR":
+            return day.replace(month=1, day=1)
+        case "QUARTER":
+            return day.replace(month=3 * ((day.month - 1) // 3) + 1, day=1)
+        case "MONTH":
+            return day.replace(day=1)
+        case "WEEK":
+            return day - datetime.timedelta(days=day.weekday())
+        case "DAY":
+            return day
+        case "HOUR" | "MINUTE" as small if isinstance(moment, datetime.datetime):
+            return moment.replace(minute=0 if small == "HOUR" else moment.minute, second=0, microsecond=0)
+    scope.refuse(node, f"DATE_TRUNC of {shown(str(unit))} is not answered", "Units: year, quarter, month, week, day.")
+
+
+def shifted(scope: Scope, node: Node, day: datetime.date, by: Any) -> datetime.date:
+    """A date moved by whole days, or by an interval."""
+    count, unit = by if type(by) is tuple else (by, "DAY")
+    if count != int(count) or unit not in ("DAY", "WEEK", "MONTH", "YEAR", "HOUR", "MINUTE"):
+        scope.refuse(node, "a date is moved by whole days, weeks, months or years", "For example + INTERVAL 7 DAY.")
+    steps = int(count) if node.kind == "+" else -int(count)
+    try:
+        if unit in ("MONTH", "YEAR"):
+            months = day.year * 12 + day.month - 1 + steps * (12 if unit == "YEAR" else 1)
+            year, month = divmod(months, 12)
+            last = calendar.monthrange(year, month + 1)[1]
+            return day.replace(year=year, month=month + 1, day=min(day.day, last))
+        return day + datetime.timedelta(**{f"{unit.lower()}s": steps})
+    except (OverflowError, ValueError):
+        scope.refuse(node, "this date is beyond the calendar", "Dates lie between the years 1 and 9999.")

@@ -1,0 +1,437 @@
+"""What is made of released numbers, group by group: after the noise, free, each with an interval.
+
+On the session's good event every number that was released is within its stated error of the truth. An `Estimated` is a
+value with an interval in which the true value lies on that event; the rules below carry intervals through arithmetic
+and through the aggregates that are made of sums:
+
+    AVG    c + S / N                   S the sum of x - c, N the number of rows, c the middle of the declared interval
+    VAR    Q / N - (S / N)^2           Q the sum of (x - c)^2; times N / (N - 1) for a sample
+    COVAR  P / N - S T / N^2           P the sum of (x - c)(y - d); CORR is this over the roots of the two VARs
+
+What is known besides cuts an interval: an average lies in the declared interval [a, b] of what is averaged, a variance
+in [0, (b - a)^2 / 4] (Popoviciu), or twice that for a sample, a correlation in [-1, 1]. If N may be 0, that is all that
+is known, and that is the interval; the estimate then divides by no less than the error of N, which moves it towards c.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+from discreet.query import Predicate, Question
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """A value and where the true one lies; without ends for what is no number."""
+
+    value: Any
+    low: float | None = None
+    high: float | None = None
+
+    @staticmethod
+    def exactly(value: Any) -> Estimated:
+        number = isinstance(value, (int, float, Fraction)) and not isinstance(value, bool)
+        return Estimated(value, float(value), float(value)) if number else Estimated(value)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval; everything if nothing is known."""
+        return (-math.inf if self.low is None else self.low, math.inf if self.high is None else self.high)
+
+
+class Group(Protocol):
+    """One group of an answer: its labels, and what was released about it."""
+
+    @property
+    def labels(self) -> tuple[Any, ...]: ...
+    def reading(self, question: Question) -> tuple[float, float]: ...
+    def drawn(self, quantile: QuantileOf) -> Estimated: ...
+
+
+class Expression:
+    """Something that has an estimate in every group."""
+
+    __slots__ = ()
+    aggregate: ClassVar[bool] = False
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return ()
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        """The linear queries that it is made of, without those of its parts."""
+        return ()
+
+    def of(self, group: Group) -> Estimated:
+        raise NotImplementedError
+
+    def walk(self) -> Iterator[Expression]:
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly(Expression):
+    """A literal."""
+
+    value: Any
+
+    def of(self, group: Group) -> Estimated:
+        return Estimated.exactly(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOf(Expression):
+    """What a group is grouped by."""
+
+    place: int
+
+    def of(self, group: Group) -> Estimated:
+        return Estimated.exactly(group.labels[self.place])
+
+
+@dataclass(frozen=True, slots=True)
+class Total(Expression):
+    """A count or a sum, as it was released."""
+
+    aggregate: ClassVar[bool] = True
+    question: Question
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return (self.question,)
+
+    def of(self, group: Group) -> Estimated:
+        value, error = group.reading(self.question)
+        low, high = value - error, value + error
+        if self.question.counting:
+            return Estimated(round(value), max(0.0, low), high)
+        return Estimated(value, low, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """The count, the centred sums of one or two values, their squares and their product, of the same rows.
+
+    low, high  between which the values lie, and centre, which was taken off before they were summed
+    """
+
+    count: Question
+    total: Question
+    centre: Fraction
+    low: Fraction
+    high: Fraction
+    square: Question | None = None
+
+    def people(self, group: Group) -> tuple[float, float, float]:
+        """The number of rows: estimate, least, most."""
+        value, error = group.reading(self.count)
+        return value, max(0.0, value - error), value + error
+
+    def mean(self, group: Group) -> Estimated:
+        """Of the values less their centre."""
+        ends = float(self.low - self.centre), float(self.high - self.centre)
+        return _quotient(group, self.total, self.people(group), ends)
+
+    def spread(self, group: Group) -> Estimated:
+        """The variance of the values, of a population."""
+        assert self.square is not None
+        mean = self.mean(group)
+        most = max(float(self.low - self.centre) ** 2, float(self.high - self.centre) ** 2)
+        squares = _quotient(group, self.square, self.people(group), (0.0, most))
+        if mean.value is None or squares.value is None:
+            return Estimated(None)
+        least, largest = _squared(mean.ends)
+        cap = float(self.high - self.low) ** 2 / 4
+        low, high = squares.ends[0] - largest, squares.ends[1] - least
+        return _within(squares.value - mean.value**2, low, high, (0.0, cap))
+
+
+def _quotient(
+    group: Group, question: Question, people: tuple[float, float, float], ends: tuple[float, float]
+) -> Estimated:
+    """A sum over the number of rows, between the ends of what is summed."""
+    total, error = group.reading(question)
+    count, least, most = people
+    if most <= 0:
+        return Estimated(None)  # nobody is there, for certain
+    value = total / max(count, most - count, 1e-9)
+    if least < 1:
+        return _within(value, *ends, ends)
+    corners = [(total + side * error) / number for side in (-1, 1) for number in (least, most)]
+    return _within(value, min(corners), max(corners), ends)
+
+
+def _within(value: float, low: float, high: float, ends: tuple[float, float]) -> Estimated:
+    """A value and an interval cut to what is possible; outside the good event they may miss it, and an end is left."""
+    low, high = (min(max(each, ends[0]), ends[1]) for each in (low, high))
+    return Estimated(min(max(value, low), high), low, high)
+
+
+def _squared(ends: tuple[float, float]) -> tuple[float, float]:
+    squares = (ends[0] ** 2, ends[1] ** 2)
+    return (0.0 if ends[0] < 0 < ends[1] else min(squares)), max(squares)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanOf(Expression):
+    """AVG."""
+
+    aggregate: ClassVar[bool] = True
+    moments: Moments
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return (self.moments.count, self.moments.total)
+
+    def of(self, group: Group) -> Estimated:
+        return _moved(self.moments.mean(group), float(self.moments.centre))
+
+
+def _moved(found: Estimated, by: float) -> Estimated:
+    if found.value is None:
+        return found
+    return Estimated(found.value + by, found.ends[0] + by, found.ends[1] + by)
+
+
+@dataclass(frozen=True, slots=True)
+class SumFromMean(Expression):
+    """SUM, where the centred sum and the count are needed for something else anyway."""
+
+    aggregate: ClassVar[bool] = True
+    moments: Moments
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return (self.moments.count, self.moments.total)
+
+    def of(self, group: Group) -> Estimated:
+        total, error = group.reading(self.moments.total)
+        count, least, most = self.moments.people(group)
+        centre = float(self.moments.centre)
+        ends = sorted((centre * least, centre * most))
+        return Estimated(total + centre * count, total - error + ends[0], total + error + ends[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Expression):
+    """VAR_POP, VAR_SAMP and their roots."""
+
+    aggregate: ClassVar[bool] = True
+    moments: Moments
+    sample: bool
+    root: bool
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        assert self.moments.square is not None
+        return (self.moments.count, self.moments.total, self.moments.square)
+
+    def of(self, group: Group) -> Estimated:
+        found = self.moments.spread(group)
+        if self.sample:
+            cap = float(self.moments.high - self.moments.low) ** 2 / 2
+            found = _of_sample(found, self.moments.people(group), (0.0, cap))
+        if not self.root or found.value is None:
+            return found
+        return Estimated(math.sqrt(found.value), *map(math.sqrt, found.ends))
+
+
+def _of_sample(found: Estimated, people: tuple[float, float, float], ends: tuple[float, float]) -> Estimated:
+    """A moment of a population as that of a sample: times N / (N - 1)."""
+    count, least, most = people
+    if found.value is None or most < 2:
+        return Estimated(None)
+    value = found.value * max(count, 2.0) / (max(count, 2.0) - 1)
+    if least < 2:
+        return _within(value, *ends, ends)
+    corners = [end * number / (number - 1) for end in found.ends for number in (least, most)]
+    return _within(value, min(corners), max(corners), ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Comoment(Expression):
+    """COVAR_POP, COVAR_SAMP and CORR of two values over the rows that have both."""
+
+    aggregate: ClassVar[bool] = True
+    one: Moments
+    other: Moments
+    product: Question
+    kind: str
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        sums = (self.one.count, self.one.total, self.other.total, self.product)
+        squares = tuple(each.square for each in (self.one, self.other) if each.square is not None)
+        return (*sums, *squares) if self.kind == "CORR" else sums
+
+    def of(self, group: Group) -> Estimated:
+        people, found = self.one.people(group), self._covariance(group)
+        if found.value is None or self.kind == "COVAR_POP":
+            return found
+        if self.kind == "COVAR_SAMP":
+            cap = 2 * self._cap
+            return _of_sample(found, people, (-cap, cap))
+        spreads = [each.spread(group) for each in (self.one, self.other)]
+        roots = [math.sqrt(max(0.0, each.value or 0.0)) for each in spreads]
+        if not math.prod(roots):
+            return Estimated(None) if not all(each.ends[1] for each in spreads) else Estimated(0.0, -1.0, 1.0)
+        value = found.value / math.prod(roots)
+        least = math.prod(math.sqrt(each.ends[0]) for each in spreads)
+        most = math.prod(math.sqrt(each.ends[1]) for each in spreads)
+        if least <= 0:
+            return _within(value, -1.0, 1.0, (-1.0, 1.0))
+        corners = [end / root for end in found.ends for root in (least, most)]
+        return _within(value, min(corners), max(corners), (-1.0, 1.0))
+
+    @property
+    def _cap(self) -> float:
+        return float((self.one.high - self.one.low) * (self.other.high - self.other.low)) / 4
+
+    def _covariance(self, group: Group) -> Estimated:
+        one, other = self.one.mean(group), self.other.mean(group)
+        sides = [[float(end - each.centre) for end in (each.low, each.high)] for each in (self.one, self.other)]
+        corners = [left * right for left in sides[0] for right in sides[1]]
+        products = _quotient(group, self.product, self.one.people(group), (min(corners), max(corners)))
+        if None in (one.value, other.value, products.value):
+            return Estimated(None)
+        means = [left * right for left in one.ends for right in other.ends]
+        low, high = products.ends[0] - max(means), products.ends[1] - min(means)
+        return _within(products.value - one.value * other.value, low, high, (-self._cap, self._cap))
+
+
+@dataclass(frozen=True, slots=True)
+class QuantileOf(Expression):
+    """A quantile of a column in every group, of the rows that satisfy a predicate."""
+
+    aggregate: ClassVar[bool] = True
+    column: str
+    probability: Fraction
+    where: Predicate
+
+    def of(self, group: Group) -> Estimated:
+        return group.drawn(self)
+
+
+# Arithmetic and conditions of estimates.
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Expression):
+    """left sign right; a part over its whole is between 0 and `most`, whatever the noise."""
+
+    sign: str
+    left: Expression
+    right: Expression
+    most: Fraction | None = None
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.left, self.right)
+
+    def of(self, group: Group) -> Estimated:
+        left, right = self.left.of(group), self.right.of(group)
+        if left.value is None or right.value is None:
+            return Estimated(None)
+        if self.sign in ("/", "//", "%") and right.value == 0:
+            return Estimated(None)
+        value = _SIGNS[self.sign](left.value, right.value)
+        low, high = _ends(self.sign, left.ends, right.ends)
+        if self.most is not None:
+            ends = sorted((0.0, float(self.most)))
+            return _within(float(value), low, high, (ends[0], ends[1]))
+        return Estimated(value, low, high)
+
+
+def _exact_quotient(left: Any, right: Any) -> Any:
+    exact = isinstance(left, (int, Fraction)) and isinstance(right, (int, Fraction))
+    return Fraction(left) / Fraction(right) if exact else float(left) / float(right)
+
+
+def _float_or(left: Any, right: Any, operate: Callable[[Any, Any], Any]) -> Any:
+    if isinstance(left, float) or isinstance(right, float):
+        return operate(float(left), float(right))
+    return operate(left, right)
+
+
+_SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": lambda left, right: _float_or(left, right, lambda a, b: a + b),
+    "-": lambda left, right: _float_or(left, right, lambda a, b: a - b),
+    "*": lambda left, right: _float_or(left, right, lambda a, b: a * b),
+    "/": _exact_quotient,
+    "//": lambda left, right: math.trunc(_exact_quotient(left, right)),
+    "%": lambda left, right: left - right * math.trunc(_exact_quotient(left, right)),
+}
+
+
+def _ends(sign: str, left: tuple[float, float], right: tuple[float, float]) -> tuple[float, float]:
+    if sign == "+":
+        return left[0] + right[0], left[1] + right[1]
+    if sign == "-":
+        return left[0] - right[1], left[1] - right[0]
+    if sign == "*":
+        corners = [_times(one, other) for one in left for other in right]
+        return min(corners), max(corners)
+    if sign == "/" and not right[0] <= 0 <= right[1]:
+        corners = [_times(one, 1 / other) for one in left for other in right]
+        return min(corners), max(corners)
+    return -math.inf, math.inf
+
+
+def _times(one: float, other: float) -> float:
+    return 0.0 if 0.0 in (one, other) else one * other
+
+
+@dataclass(frozen=True, slots=True)
+class Rising(Expression):
+    """A function that never falls: its interval is that of its ends."""
+
+    function: Callable[[Any], Any]
+    inner: Expression
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.inner,)
+
+    def of(self, group: Group) -> Estimated:
+        found = self.inner.of(group)
+        if found.value is None:
+            return found
+        ends = [each if math.isinf(each) else float(self.function(each)) for each in found.ends]
+        return Estimated(self.function(found.value), ends[0], ends[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Made(Expression):
+    """A function of several estimates; its interval is one of theirs, or all of theirs together."""
+
+    function: Callable[..., Any]
+    given: tuple[Expression, ...]
+    results: tuple[Expression, ...] = ()
+    truth: bool = False
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.given
+
+    def of(self, group: Group) -> Estimated:
+        value = self.function(*(part.of(group).value for part in self.given))
+        found = [part.of(group) for part in self.results]
+        found = [each for each in found if each.value is not None]
+        if self.truth or value is None or not found or any(each.low is None for each in found):
+            return Estimated(value) if self.truth or value is None else Estimated.exactly(value)
+        return Estimated(value, min(each.ends[0] for each in found), max(each.ends[1] for each in found))
+
+
+def sort_key(value: Any) -> tuple[int, Any]:
+    """Values in an order: numbers, then dates, then texts."""
+    if isinstance(value, datetime.date):
+        return 1, value.isoformat()
+    return (0, value) if isinstance(value, (bool, int, float, Fraction)) else (2, str(value))

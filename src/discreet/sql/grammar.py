@@ -1,0 +1,616 @@
+"""From a question's words to one syntax tree, by a grammar that has no other sentences than those that are understood.
+
+    question    [WITH name AS (select), ...] select
+    select      SELECT item, ... FROM table [WHERE condition] [GROUP BY ...] [HAVING condition] [ORDER BY ...]
+                [LIMIT n] [OFFSET n]
+    table       name [[AS] name] | (select) [AS] name | table JOIN table USING (column) | table JOIN table ON a = b
+    expression  OR < AND < NOT < comparison, IS, IN, BETWEEN, LIKE < + - < * / // % < minus < :: < value
+    value       literal | [table.]name | call | CASE ... END | (expression) | DATE 'text' | INTERVAL ...
+
+Every word of the text is part of the tree or the question is refused; nothing is skipped and nothing is filled in.
+What the tree means is decided elsewhere, again over a list. Nothing here, or there, executes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from discreet.sql.source import JOINS, RESERVED, Source, is_word, shown
+from discreet.sql.tokens import MAX_DEPTH, Piece, pieces
+
+MAX_CHAIN = 64
+"""Operators of arithmetic in one row: a tree of them is as deep as they are many."""
+
+_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
+_TRUTHS = ("NULL", "TRUE", "FALSE")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A part of a question: its kind, where it begins, its parts, and what else it says.
+
+    name (qualifier, name)  number  text  boolean  null  date  star  interval (count, unit)
+    call (NAME, distinct)   filter: the call and its condition   within: the call and the column, value DESC
+    case (operand?, else?): [operand,] condition, value, ... [, else]     cast: type
+    = <> < <= > >= + - * / // %   minus  not  and  or
+    between (not)  in (not)  like (not, ignoring case)  is (not, NULL | TRUE | FALSE)
+    """
+
+    kind: str
+    start: int
+    parts: tuple[Node, ...] = ()
+    value: Any = None
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something selected, and the name that it is given."""
+
+    node: Node
+    alias: str | None
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ordering:
+    """Something to sort by: downwards, and whether missing values come first (None: as usual, last)."""
+
+    node: Node
+    descending: bool
+    nulls_first: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """A table, a question in brackets, or a join of two of them on equal columns."""
+
+    start: int
+    name: str | None = None
+    query: SelectQuery | None = None
+    alias: str | None = None
+    joined: tuple[From, From] | None = None
+    using: tuple[str, ...] = ()
+    on: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SelectQuery:
+    """One SELECT."""
+
+    start: int
+    items: tuple[Item, ...]
+    source: From
+    where: Node | None = None
+    group: tuple[Node, ...] | None = None
+    having: Node | None = None
+    order: tuple[Ordering, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    named: dict[str, SelectQuery] = field(default_factory=dict)
+
+
+def tree(asked: Source) -> SelectQuery:
+    """The one SELECT that the text is."""
+    reader = _Reader(asked, pieces(asked))
+    if not (reader.at("SELECT") or reader.at("WITH")):
+        known = asked.not_answered(reader.here.start, reader.here.text) if reader.here.word else None
+        hint = asked.example
+        raise known or asked.refused(0, "a question begins with SELECT", hint)
+    found = reader.question()
+    if reader.here.kind != "end":
+        reader.wrong()
+    return found
+
+
+class _Reader:
+    """Reads the pieces from left to right."""
+
+    def __init__(self, asked: Source, found: list[Piece]) -> None:
+        self.asked, self.pieces, self.place, self.depth = asked, found, 0, 0
+
+    # One piece.
+
+    @property
+    def here(self) -> Piece:
+        return self.pieces[self.place]
+
+    def next_is(self, *kinds: str, ahead: int = 1) -> bool:
+        piece = self.pieces[min(self.place + ahead, len(self.pieces) - 1)]
+        return piece.kind in kinds or piece.word in kinds
+
+    def at(self, *kinds: str) -> bool:
+        """Whether this word or sign is here."""
+        return bool(kinds) and (self.here.kind in kinds or (self.here.kind == "word" and self.here.word in kinds))
+
+    def take(self, *kinds: str) -> Piece | None:
+        """This word or sign, if it is here."""
+        if not self.at(*kinds):
+            return None
+        self.place += 1
+        return self.pieces[self.place - 1]
+
+    def need(self, kind: str, reason: str = "", hint: str = "") -> Piece:
+        found = self.take(kind)
+        if found is None:
+            self.wrong(reason, hint)
+        return found
+
+    def wrong(self, reason: str = "", hint: str = "") -> NoReturn:
+        """The question goes wrong here; what is known of the word or the sign here is said first."""
+        piece = self.here
+        if piece.kind not in ("name", "text", "number", "end") and (piece.word or not reason):
+            known = self.asked.not_answered(piece.start, piece.text)
+            if known is not None:
+                raise known
+        said = reason or "the question breaks off or goes wrong here"
+        raise self.asked.refused(piece.start, said, hint or self.asked.example)
+
+    def deeper(self, start: int) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise self.asked.too_deep(start, MAX_DEPTH)
+
+    # Statements.
+
+    def question(self) -> SelectQuery:
+        named: dict[str, SelectQuery] = {}
+        if self.take("WITH"):
+            if self.at("RECURSIVE"):
+                self.wrong()
+            while True:
+                start = self.here.start
+                name = self.name("a name is expected after WITH")
+                self.need("AS")
+                self.need("(")
+                if name.lower() in map(str.lower, named):
+                    raise self.asked.refused(start, f"{shown(name)} is defined twice", "Choose another name.")
+                named[name] = self.inner(start)
+                if not self.take(","):
+                    break
+        found = self.select()
+        return SelectQuery(
+            *(found.start, found.items, found.source, found.where, found.group, found.having, found.order),
+            *(found.limit, found.offset, named),
+        )
+
+    def inner(self, start: int) -> SelectQuery:
+        """A SELECT in brackets, of which the first was read."""
+        self.deeper(start)
+        if not self.at("SELECT"):
+            self.wrong()
+        found = self.select()
+        self.need(")")
+        self.depth -= 1
+        return found
+
+    def select(self) -> SelectQuery:
+        start = self.need("SELECT").start
+        if self.at("DISTINCT") and not self.next_is(",", "."):
+            raise self.asked.refused(
+                self.here.start,
+                "SELECT DISTINCT is not answered: rows are not shown",
+                "Count instead, for example SELECT a, COUNT(*) FROM t GROUP BY a.",
+            )
+        items = [self.item()]
+        while self.take(","):
+            items.append(self.item())
+        if not self.at("FROM"):
+            self.wrong(
+                "the question names no table" if self.here.kind == "end" else "", f"Write FROM {self.asked.table}."
+            )
+        self.take("FROM")
+        source = self.source()
+        where = self.expression() if self.take("WHERE") else None
+        group = self.groups() if self.at("GROUP") else None
+        having = self.expression() if self.take("HAVING") else None
+        order = self.orderings() if self.at("ORDER") else ()
+        limit = self.whole("LIMIT") if self.take("LIMIT") else None
+        offset = self.whole("OFFSET") if self.take("OFFSET") else 0
+        late = {"FROM", "WHERE", "GROUP", "HAVING"} & {self.here.word}
+        if late:
+            hint = "The order is SELECT, FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, each once."
+            raise self.asked.refused(self.here.start, f"a second or late {self.here.word} is not answered", hint)
+        return SelectQuery(start, tuple(items), source, where, group, having, tuple(order), limit, offset)
+
+    def item(self) -> Item:
+        start = self.here.start
+        if self.at("*"):
+            self.place += 1
+            return Item(Node("star", start), None, start)
+        node = self.expression()
+        return Item(node, self.alias(), start)
+
+    def alias(self) -> str | None:
+        """[AS] name, if it is there."""
+        if self.take("AS"):
+            if self.here.kind == "word" and self.here.word in RESERVED and not self.asked.declared(self.here.text):
+                raise self.asked.refused(
+                    self.here.start,
+                    f"{shown(self.here.text)} is a word of SQL",
+                    "Write the new name in double quotes.",
+                )
+            return self.name(
+                "AS stands before a new name", 'For example COUNT(*) AS total; odd names are quoted: "a b".'
+            )
+        if self.here.kind == "name" or (self.here.kind == "word" and not is_word(self.here.text)):
+            return self.name("")
+        return None
+
+    def name(self, reason: str, hint: str = "") -> str:
+        if self.here.kind not in ("name", "word"):
+            self.wrong(reason, hint)
+        self.place += 1
+        return self.pieces[self.place - 1].text
+
+    def whole(self, word: str) -> int:
+        found = self.need("number", f"{word} stands before a whole number", f"For example {word} 5.")
+        if Fraction(found.text).denominator != 1:
+            raise self.asked.refused(found.start, f"{word} stands before a whole number", f"For example {word} 5.")
+        return int(Fraction(found.text))
+
+    def source(self) -> From:
+        found = self.table()
+        while self.at("JOIN", "INNER") or (self.at(",") and self.asked.several):
+            start = self.here.start
+            if self.take(","):
+                self.wrong("tables are joined by JOIN ... USING (column)", JOINS)
+            self.take("INNER")
+            self.need("JOIN")
+            right, using, on = self.table(), tuple[str, ...](), None
+            if self.take("USING"):
+                self.need("(")
+                using = (self.name("USING names a column"),)
+                while self.take(","):
+                    using = (*using, self.name("USING names a column"))
+                self.need(")")
+            elif self.take("ON"):
+                on = self.expression()
+            else:
+                self.wrong("a join needs USING (column), or ON a.column = b.column", JOINS)
+            found = From(start, joined=(found, right), using=using, on=on)
+        if self.at(","):
+            self.wrong("a second table is not answered", self.asked.one_table)
+        return found
+
+    def table(self) -> From:
+        start = self.here.start
+        if self.take("("):
+            query = self.inner(start)
+            return From(start, query=query, alias=self.alias())
+        if self.here.kind not in ("name", "word") or (
+            self.here.word in RESERVED and self.asked.tabled(self.here.text) is None
+        ):
+            self.wrong("one table is expected after FROM", f"The table is {shown(self.asked.table)}.")
+        name = self.name("one table is expected after FROM")
+        if self.at("."):
+            raise self.asked.refused(start, "a schema before the table's name is not answered", self.asked.example)
+        return From(start, name=name, alias=self.alias())
+
+    def groups(self) -> tuple[Node, ...]:
+        start = self.need("GROUP").start
+        self.need("BY", "GROUP needs BY after it", "Write GROUP BY column.")
+        if self.here.kind in ("end", ")"):
+            raise self.asked.refused(start, "GROUP BY names no column", "Write GROUP BY column, or leave it out.")
+        if self.at("ALL") and not self.asked.declared("all"):
+            self.place += 1
+            return ()
+        found = [self.expression()]
+        while self.take(","):
+            found.append(self.expression())
+        return tuple(found)
+
+    def orderings(self) -> list[Ordering]:
+        self.need("ORDER")
+        self.need("BY", "ORDER needs BY after it", "Write ORDER BY column.")
+        found = [self.ordering()]
+        while self.take(","):
+            found.append(self.ordering())
+        return found
+
+    def ordering(self) -> Ordering:
+        node, nulls = self.expression(), None
+        descending = self.take("DESC") is not None
+        if not descending:
+            self.take("ASC")
+        if self.take("NULLS"):
+            if not self.at("FIRST", "LAST"):
+                self.wrong("NULLS stands before FIRST or LAST", "For example ORDER BY n DESC NULLS LAST.")
+            nulls = self.take("FIRST") is not None
+            if not nulls:
+                self.take("LAST")
+        return Ordering(node, descending, nulls)
+
+    # Expressions, from the weakest binding to the strongest.
+
+    def expression(self) -> Node:
+        return self.chained("OR", lambda: self.chained("AND", self.negated))
+
+    def chained(self, word: str, part: Callable[[], Node]) -> Node:
+        found = [part()]
+        while self.take(word):
+            found.append(part())
+        return found[0] if len(found) == 1 else Node(word.lower(), found[0].start, tuple(found))
+
+    def negated(self) -> Node:
+        if not self.at("NOT"):
+            return self.compared()
+        start = self.here.start
+        self.place += 1
+        self.deeper(start)
+        found = Node("not", start, (self.negated(),))
+        self.depth -= 1
+        return found
+
+    def compared(self) -> Node:
+        found = self.added()
+        while True:
+            if self.at(*_COMPARISONS):
+                sign = self.here.kind
+                self.place += 1
+                found = Node(sign, found.start, (found, self.added()))
+                if self.at(*_COMPARISONS):
+                    self.wrong("comparisons in a row are not answered", "Join them by AND.")
+                continue
+            if self.at("IS"):
+                self.place += 1
+                against = self.take("NOT") is not None
+                if not self.at(*_TRUTHS):
+                    self.wrong("IS is answered before NULL, TRUE and FALSE only", "Write column IS NULL.")
+                found = Node("is", found.start, (found,), (against, self.here.word))
+                self.place += 1
+                continue
+            against = self.at("NOT") and self.next_is("IN", "BETWEEN", "LIKE", "ILIKE")
+            if self.at("NOT") and not against:
+                hint = "Write column IS NOT NULL, column NOT IN (...), or NOT before a whole condition."
+                raise self.asked.refused(self.here.start, "NOT is in the wrong place", hint)
+            self.place += against
+            if self.take("BETWEEN"):
+                if self.at("SYMMETRIC", "ASYMMETRIC") and not self.asked.declared(self.here.text):
+                    self.wrong()
+                low = self.added()
+                self.need("AND", "BETWEEN needs two values with AND between them", "For example age BETWEEN 1 AND 3.")
+                found = Node("between", found.start, (found, low, self.added()), against)
+            elif self.take("IN"):
+                found = self.listed(found, against)
+            elif self.at("LIKE", "ILIKE"):
+                loose = self.here.word == "ILIKE"
+                self.place += 1
+                found = Node("like", found.start, (found, self.added()), (against, loose))
+            else:
+                return found
+
+    def listed(self, found: Node, against: bool) -> Node:
+        self.need("(", "IN needs a list of values in brackets", "For example age IN (1, 2, 3).")
+        if self.at("SELECT"):
+            self.wrong(*_SUBQUERY)
+        if self.at(")"):
+            raise self.asked.refused(found.start, "an empty list after IN is not answered", "Name at least one value.")
+        values = [self.added()]
+        while self.take(","):
+            values.append(self.added())
+        self.need(")")
+        return Node("in", found.start, (found, *values), against)
+
+    def added(self) -> Node:
+        return self.row_of(("+", "-"), lambda: self.row_of(("*", "/", "//", "%"), self.signed))
+
+    def row_of(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:
+        found, many = part(), 0
+        while self.at(*signs):
+            sign, start = self.here.kind, self.here.start
+            self.place += 1
+            many += 1
+            if many > MAX_CHAIN:
+                raise self.asked.refused(
+                    start, f"more than {MAX_CHAIN} operators in a row are not read", "Ask for less."
+                )
+            found = Node(sign, found.start, (found, part()))
+        return found
+
+    def signed(self) -> Node:
+        minus = self.take("-")
+        if minus is None:
+            if self.next_is("number"):
+                self.take("+")
+            return self.cast()
+        self.deeper(minus.start)
+        found = Node("minus", minus.start, (self.signed(),))
+        self.depth -= 1
+        return found
+
+    def cast(self) -> Node:
+        found = self.value()
+        while self.take("::"):
+            found = Node("cast", found.start, (found,), self.type_name())
+        return found
+
+    def type_name(self) -> str:
+        found = self.need("word", "a type is expected here", "For example DOUBLE or DATE.")
+        if self.take("("):
+            self.need("number")
+            if self.take(","):
+                self.need("number")
+            self.need(")")
+        return found.word
+
+    def value(self) -> Node:
+        piece = self.here
+        if piece.kind in ("number", "text"):
+            self.place += 1
+            return Node(piece.kind, piece.start, (), Fraction(piece.text) if piece.kind == "number" else piece.text)
+        if piece.kind == "(":
+            return self.bracketed()
+        if piece.kind == "name" or (piece.kind == "word" and not self.special(piece)):
+            return self.named()
+        self.place += 1
+        match piece.word:
+            case "NULL":
+                return Node("null", piece.start)
+            case "TRUE" | "FALSE":
+                return Node("boolean", piece.start, (), piece.word == "TRUE")
+            case "CASE":
+                return self.case(piece.start)
+            case "DATE" | "TIMESTAMP":
+                return Node("date", piece.start, (), self.need("text").text)
+            case "INTERVAL":
+                return self.interval(piece.start)
+        self.place -= 1
+        if piece.kind == ".":
+            self.wrong("a point stands in numbers and in table.column only", "Write 0.5, not .5")
+        if piece.kind == "*":
+            known = self.asked.not_answered(piece.start, "*")
+            raise known or self.asked.refused(piece.start, "* is not read here", self.asked.example)
+        self.wrong()
+
+    def special(self, piece: Piece) -> bool:
+        """Whether a word is not a name here: it is one of SQL's own, or begins a literal."""
+        if piece.word in ("DATE", "TIMESTAMP"):
+            return self.next_is("text")
+        if piece.word == "INTERVAL":
+            return self.next_is("text", "number")
+        if piece.word in ("CASE", "NULL", "TRUE", "FALSE", "SELECT", "FROM", "AND", "OR", "NOT", "IN", "IS", "AS"):
+            return True
+        if self.next_is("(", "."):
+            return False
+        return piece.word in RESERVED and not self.asked.declared(piece.text)
+
+    def bracketed(self) -> Node:
+        start = self.need("(").start
+        if self.at("SELECT", "WITH"):
+            self.wrong(*_SUBQUERY)
+        self.deeper(start)
+        found = self.expression()
+        if self.at(","):
+            self.wrong("a list is not answered here", "A list of values stands after IN.")
+        self.need(")")
+        self.depth -= 1
+        return Node(found.kind, start, found.parts, found.value) if found.kind != "name" else found
+
+    def named(self) -> Node:
+        piece = self.here
+        self.place += 1
+        if self.at("(") and piece.kind == "name":
+            raise self.asked.no_call(piece.start, piece.text)
+        if self.at("("):
+            return self.call(piece)
+        if not self.take("."):
+            return Node("name", piece.start, (), (None, piece.text))
+        if self.at("*"):
+            raise self.asked.refused(
+                self.here.start, "SELECT * is not answered", "Rows are never shown: ask SELECT COUNT(*)."
+            )
+        inner = self.name("a point stands in numbers and in table.column only", "Write 0.5, not .5")
+        if self.at("."):
+            raise self.asked.refused(
+                piece.start, "a schema before the column's name is not answered", self.asked.example
+            )
+        return Node("name", piece.start, (), (piece.text, inner))
+
+    def call(self, piece: Piece) -> Node:
+        name = piece.word
+        self.asked.check_call(piece.start, piece.text, name)
+        self.need("(")
+        self.deeper(piece.start)
+        if name in ("CAST", "EXTRACT"):
+            found = self.cast_call(piece.start) if name == "CAST" else self.extract(piece.start)
+            self.depth -= 1
+            return found
+        distinct, parts = self.take("DISTINCT") is not None, list[Node]()
+        if self.at("ALL") and not self.asked.declared("all"):
+            self.wrong()
+        if self.at("*") and self.next_is(")"):
+            parts.append(Node("star", self.here.start))
+            self.place += 1
+        elif not self.at(")"):
+            parts.append(self.expression())
+            while self.take(","):
+                parts.append(self.expression())
+        self.need(")")
+        self.depth -= 1
+        found = Node("call", piece.start, tuple(parts), (name, distinct))
+        if self.at("WITHIN"):
+            found = self.within(found)
+        if self.at("FILTER") and self.next_is("("):
+            self.place += 2
+            self.take("WHERE")
+            self.deeper(piece.start)
+            found = Node("filter", piece.start, (found, self.expression()))
+            self.depth -= 1
+            self.need(")")
+        if self.at("OVER", "IGNORE", "RESPECT"):
+            self.wrong()
+        return found
+
+    def cast_call(self, start: int) -> Node:
+        inner = self.expression()
+        self.need("AS", "CAST looks like CAST(value AS DOUBLE)", "For example CAST(x AS DOUBLE).")
+        found = Node("cast", start, (inner,), self.type_name())
+        self.need(")")
+        return found
+
+    def extract(self, start: int) -> Node:
+        unit = self.take("word", "text")
+        if unit is None:
+            self.wrong("EXTRACT looks like EXTRACT(YEAR FROM day)", "Name a part of a date.")
+        self.need("FROM", "EXTRACT looks like EXTRACT(YEAR FROM day)", "Name a part of a date.")
+        inner = self.expression()
+        self.need(")")
+        return Node("call", start, (Node("text", unit.start, (), unit.text), inner), ("DATE_PART", False))
+
+    def within(self, call: Node) -> Node:
+        self.place += 1
+        self.need("GROUP", "WITHIN needs GROUP after it", "WITHIN GROUP (ORDER BY column).")
+        self.need("(")
+        self.need("ORDER")
+        self.need("BY")
+        target = self.expression()
+        descending = self.take("DESC") is not None
+        if not descending:
+            self.take("ASC")
+        self.need(")")
+        return Node("within", call.start, (call, target), descending)
+
+    def case(self, start: int) -> Node:
+        self.deeper(start)
+        parts = [] if self.at("WHEN") else [self.expression()]
+        operand = bool(parts)
+        if not self.at("WHEN"):
+            self.wrong("CASE looks like CASE WHEN condition THEN value ELSE value END", "Begin with WHEN.")
+        while self.take("WHEN"):
+            parts.append(self.expression())
+            self.need("THEN", "WHEN needs THEN after its condition", "CASE WHEN condition THEN value ELSE value END.")
+            parts.append(self.expression())
+        otherwise = self.take("ELSE") is not None
+        if otherwise:
+            parts.append(self.expression())
+        self.need("END", "CASE is closed by END", "CASE WHEN condition THEN value ELSE value END.")
+        self.depth -= 1
+        return Node("case", start, tuple(parts), (operand, otherwise))
+
+    def interval(self, start: int) -> Node:
+        piece = self.take("text", "number")
+        assert piece is not None  # looked at before
+        words = piece.text.split()
+        unit = words[1] if len(words) == 2 else self.name("INTERVAL needs a unit", "For example INTERVAL '7' DAY.")
+        try:
+            count = Fraction(words[0]) if words else Fraction(-1)
+        except ValueError:
+            count = Fraction(1, 2)
+        if count.denominator != 1:
+            raise self.asked.refused(start, "an interval is a whole number of days, months or years", "INTERVAL 7 DAY.")
+        return Node("interval", start, (), (int(count), unit.upper().removesuffix("S")))
+
+
+_SUBQUERY = (
+    "a subquery is not answered here: its exact result would be seen",
+    "A question in brackets may stand after FROM only.",
+)

@@ -1,0 +1,462 @@
+"""What an expression says about one row: its value in every cell of the declared columns that it names.
+
+Arithmetic is exact, on the values of the grid. What a function makes of a row is tabulated over the public domain, cell
+by cell, and becomes a predicate, a key of groups or a value to sum. No row is looked at.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import math
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.data import Column
+from discreet.predicate import Among, And, Between, Equals, Missing, Or, Predicate
+from discreet.sql.dates import PARTS, date_part, date_trunc, read_date, read_moment, shifted
+from discreet.sql.grammar import Node
+from discreet.sql.scope import Scope
+from discreet.sql.source import shown
+
+MAX_TABLE = 2**15
+"""Cells of several columns that are tabulated."""
+
+MAX_LINE = 2**17
+"""Codes of one column that are tabulated."""
+
+_TYPES = {bool: "a truth value", Fraction: "a number", str: "a text", datetime.date: "a date"}
+
+
+def columns_of(scope: Scope, *nodes: Node) -> tuple[str, ...]:
+    """The declared columns below these nodes, in the domain's order."""
+    found: set[str] = set()
+    for node in nodes:
+        scope.columns_of(node, found.add)
+    return tuple(name for name in scope.domain.names if name in found)
+
+
+def plain_value(column: Column, code: int) -> Any:
+    """What a code stands for in an expression: a level, an exact number, a date, or None."""
+    if code == column.missing_code:
+        return None
+    if column.calendar:
+        return read_moment(str(column.label(code)))
+    value: Any = column.value(code)  # type: ignore[union-attr]
+    return Fraction(value) if type(value) is int else value
+
+
+class CellValues:
+    """The values of an expression over the cells of its columns, in the order of the codes."""
+
+    def __init__(self, scope: Scope, node: Node) -> None:
+        self.scope, self.node, self.columns = scope, node, columns_of(scope, node)
+        declared = [scope.domain.column(name) for name in self.columns]
+        for name, column in zip(self.columns, declared, strict=True):
+            if not column.listed:
+                hint = "Declare its bounds: Number(low, high, step)." if column.ordered else "Leave it out."
+                scope.refuse(node, f"column {name!r} is declared {column!r}: its values cannot be listed", hint)
+        self.shape = tuple(column.size for column in declared)
+        if math.prod(self.shape) > (MAX_LINE if len(self.shape) == 1 else MAX_TABLE):
+            reason = f"this looks at {math.prod(self.shape):,} combinations of values, which are too many"
+            scope.refuse(node, reason, "Use columns with fewer values, or compare one column with a plain value.")
+        lists = [[plain_value(column, code) for code in range(column.size)] for column in declared]
+        run = compiled(scope, node)
+        self.values = [run(dict(zip(self.columns, cell, strict=True))) for cell in itertools.product(*lists)]
+
+    def where(self, wanted: Callable[[Any], bool]) -> Predicate:
+        """The predicate of the cells whose value is wanted."""
+        chosen = np.array([wanted(value) for value in self.values], dtype=bool).reshape(self.shape)
+        return _predicate(self.scope, self.columns, chosen)
+
+
+def _predicate(scope: Scope, columns: Sequence[str], chosen: np.ndarray[Any, Any]) -> Predicate:
+    """The predicate that holds in these cells: column by column, codes that lead to the same cells together."""
+    if chosen.all():
+        return And()
+    if not chosen.any():
+        return Or()
+    name, rest = columns[0], columns[1:]
+    alike: dict[bytes, list[int]] = {}
+    for code in range(chosen.shape[0]):
+        alike.setdefault(np.ascontiguousarray(chosen[code]).tobytes(), []).append(code)
+    ways = [
+        combined(And, [of_codes(name, scope.domain.column(name), codes), _predicate(scope, rest, chosen[codes[0]])])
+        for codes in alike.values()
+        if chosen[codes[0]].any()
+    ]
+    return combined(Or, ways)
+
+
+def combined(word: type[And] | type[Or], parts: Sequence[Predicate]) -> Predicate:
+    """The parts joined by And or Or, without repetition, and by nothing when there is one part."""
+    other = Or if word is And else And
+    flat = [inner for part in parts for inner in (part.inner if type(part) is word else (part,))]
+    if other() in flat:
+        return other()
+    kept = tuple(dict.fromkeys(flat))
+    return kept[0] if len(kept) == 1 else word(*kept)
+
+
+def of_codes(name: str, column: Column, codes: Sequence[int]) -> Predicate:
+    """The column has one of these codes, which are in order."""
+    if len(codes) == column.size:
+        return And()
+    present = [code for code in codes if code != column.missing_code]
+    ways: list[Predicate] = [Missing(name)] if len(present) < len(codes) else []
+    if column.categorical:
+        values: list[Any] = [column.value(code) for code in present]
+        ways += [] if not values else [Equals(name, values[0]) if len(values) == 1 else Among(name, values)]
+        return combined(Or, ways)
+    runs = np.split(np.array(present), np.flatnonzero(np.diff(present) > 1) + 1) if present else []
+    if len(runs) > 2 and len(present) <= 4 * len(runs):
+        return combined(Or, [*ways, Among(name, [own_value(column, code) for code in present])])
+    return combined(Or, [*ways, *(span(name, column, int(run[0]), int(run[-1])) for run in runs)])
+
+
+def own_value(column: Any, code: int) -> Any:
+    """What predicates call a code: a level, a number, a date as text."""
+    return column.label(code) if column.calendar else column.value(code)
+
+
+def span(name: str, column: Any, first: int, last: int) -> Predicate:
+    """The column has one of the codes first .. last."""
+    if first > last:
+        return Or()
+    low, high = own_value(column, first), own_value(column, last)
+    return Equals(name, low) if first == last else Between(name, low, high)
+
+
+# Evaluation.
+
+Run = Callable[[dict[str, Any]], Any]
+
+
+def compiled(scope: Scope, node: Node) -> Run:
+    """The expression as a function of the values of a row's columns."""
+    scope, node = scope.through(node)
+    if node.kind == "name":
+        name = str(scope.meaning(node))
+        return lambda row: row[name]
+    if node.kind in ("number", "text", "boolean", "null"):
+        literal = node.value
+        return lambda row: literal
+    if node.kind == "date":
+        day = read_date(scope, node)
+        return lambda row: day
+    maker = _MAKERS.get(node.kind)
+    if maker is None:
+        scope.refuse(
+            node, "this is not answered about a row", "Write arithmetic, conditions or CASE of declared columns."
+        )
+    return maker(scope, node)
+
+
+def _of_parts(make: Callable[..., Any]) -> Callable[[Scope, Node], Run]:
+    """NULL if a part is; otherwise what `make` makes of the parts."""
+
+    def maker(scope: Scope, node: Node) -> Run:
+        parts = [compiled(scope, part) for part in node.parts]
+
+        def run(row: dict[str, Any]) -> Any:
+            values = [part(row) for part in parts]
+            return None if None in values else make(scope, node, *values)
+
+        return run
+
+    return maker
+
+
+def as_number(scope: Scope, node: Node, value: Any) -> Fraction:
+    if type(value) is not Fraction:
+        scope.refuse(node, f"a number is expected here, found {kind_of(value)}", "Arithmetic is of numbers.")
+    return value
+
+
+def kind_of(value: Any) -> str:
+    return _TYPES.get(type(value), "a date" if isinstance(value, datetime.date) else "something else")
+
+
+def arithmetic(scope: Scope, node: Node, left: Any, right: Any) -> Any:
+    if isinstance(left, datetime.date) and node.kind in "+-" and type(right) in (Fraction, tuple):
+        return shifted(scope, node, left, right)
+    if isinstance(left, datetime.date) and isinstance(right, datetime.date) and node.kind == "-":
+        return Fraction((left - right).days)
+    one, other = (as_number(scope, node, each) for each in (left, right))
+    if node.kind in ("/", "//", "%"):
+        if other == 0:
+            scope.refuse(
+                node, "this divides by zero in some rows of the declared domain", "Leave those rows out by CASE."
+            )
+        if node.kind == "/":
+            return one / other
+        if node.kind == "//" and (one.denominator != 1 or other.denominator != 1):
+            scope.refuse(node, "// is answered for whole numbers", "Write FLOOR(x / w).")
+        quotient = Fraction(math.trunc(one / other))
+        return quotient if node.kind == "//" else one - quotient * other
+    return one + other if node.kind == "+" else one - other if node.kind == "-" else one * other
+
+
+def compare(scope: Scope, node: Node, left: Any, right: Any) -> bool:
+    left, right = (_dated(scope, node, one, other) for one, other in ((left, right), (right, left)))
+    kinds = {kind_of(left), kind_of(right)}
+    if len(kinds) > 1 and kinds != {"a truth value", "a number"}:
+        scope.refuse(node, f"{' and '.join(sorted(kinds))} are not compared", "Compare values of one kind.")
+    match node.kind:
+        case "=":
+            return bool(left == right)
+        case "<>":
+            return bool(left != right)
+        case "<" | "<=":
+            return bool(left < right) or (node.kind == "<=" and left == right)
+    return bool(left > right) or (node.kind == ">=" and left == right)
+
+
+def _dated(scope: Scope, node: Node, one: Any, other: Any) -> Any:
+    """A text beside a date is a date."""
+    if type(one) is str and isinstance(other, datetime.date):
+        return read_date(scope, Node("date", node.start, (), one))
+    return one
+
+
+def _negated(scope: Scope, node: Node) -> Run:
+    part = compiled(scope, node.parts[0])
+
+    def run(row: dict[str, Any]) -> Any:
+        value = part(row)
+        return None if value is None else not as_truth(scope, node, value)
+
+    return run
+
+
+def as_truth(scope: Scope, node: Node, value: Any) -> bool:
+    if type(value) is not bool:
+        scope.refuse(node, f"a condition is expected here, found {kind_of(value)}", "For example age >= 65.")
+    return value
+
+
+def _joined(scope: Scope, node: Node) -> Run:
+    parts, ends = [compiled(scope, part) for part in node.parts], node.kind == "or"
+
+    def run(row: dict[str, Any]) -> Any:
+        values = [part(row) for part in parts]
+        truths = [None if value is None else as_truth(scope, node, value) for value in values]
+        return ends if ends in truths else None if None in truths else not ends
+
+    return run
+
+
+def _between(scope: Scope, node: Node) -> Run:
+    value, low, high = node.parts
+    above, below = Node(">=", node.start, (value, low)), Node("<=", node.start, (value, high))
+    inside = Node("and", node.start, (above, below))
+    return compiled(scope, Node("not", node.start, (inside,)) if node.value else inside)
+
+
+def _among(scope: Scope, node: Node) -> Run:
+    value, *others = node.parts
+    equal = Node("or", node.start, tuple(Node("=", node.start, (value, other)) for other in others))
+    return compiled(scope, Node("not", node.start, (equal,)) if node.value else equal)
+
+
+def like(scope: Scope, node: Node, value: Any, pattern: Any) -> bool:
+    for each in (value, pattern):
+        if type(each) is not str:
+            scope.refuse(node, f"LIKE is answered for texts, found {kind_of(each)}", "For example name LIKE 'A%'.")
+    against, loose = (bool(each) for each in node.value)
+    sign = {"%": ".*", "_": "."}
+    shape = "".join(sign.get(each) or re.escape(each) for each in pattern)
+    shape = re.sub(r"(\.\*)+", ".*", shape)
+    found = re.compile(shape, re.DOTALL | (re.IGNORECASE if loose else 0)).fullmatch(value) is not None
+    return found != against
+
+
+def _is(scope: Scope, node: Node) -> Run:
+    part, (against, what) = compiled(scope, node.parts[0]), node.value
+
+    def run(row: dict[str, Any]) -> bool:
+        value = part(row)
+        if what == "NULL":
+            return (value is None) is not bool(against)
+        if value is not None:
+            as_truth(scope, node, value)
+        return (value is (what == "TRUE")) is not bool(against)
+
+    return run
+
+
+def cases(node: Node) -> tuple[list[tuple[Node, Node]], Node]:
+    """The conditions and values of a CASE, and what is otherwise: NULL if that is not said."""
+    (operand, ended), parts = node.value, list(node.parts)
+    first = parts.pop(0) if operand else None
+    otherwise = parts.pop() if ended else Node("null", node.start)
+    pairs = [(parts[place], parts[place + 1]) for place in range(0, len(parts), 2)]
+    if first is not None:
+        pairs = [(Node("=", condition.start, (first, condition)), value) for condition, value in pairs]
+    return pairs, otherwise
+
+
+def _case(scope: Scope, node: Node) -> Run:
+    pairs, otherwise = cases(node)
+    ways = [(compiled(scope, condition), compiled(scope, value)) for condition, value in pairs]
+    last = compiled(scope, otherwise)
+
+    def run(row: dict[str, Any]) -> Any:
+        for condition, value in ways:
+            found = condition(row)
+            if found is not None and as_truth(scope, node, found):
+                return value(row)
+        return last(row)
+
+    return run
+
+
+def _cast(scope: Scope, node: Node) -> Run:
+    part = compiled(scope, node.parts[0])
+    if node.value in ("DATE", "TIMESTAMP"):
+        return lambda row: _dated(scope, node, value, datetime.date.min) if (value := part(row)) is not None else None
+    if node.value not in NUMERIC:
+        hint = "Casts are to DOUBLE, DECIMAL, INTEGER and DATE."
+        scope.refuse(node, f"a cast to {shown(node.value)} is not answered", hint)
+
+    def run(row: dict[str, Any]) -> Any:
+        value = part(row)
+        if value is None:
+            return None
+        number = Fraction(value) if type(value) is bool else as_number(scope, node, value)
+        if node.value in WHOLE and number.denominator != 1:
+            scope.refuse(
+                node, "a cast to whole numbers of a value that is none is not answered", "Write FLOOR or ROUND."
+            )
+        return number
+
+    return run
+
+
+NUMERIC = frozenset(["DOUBLE", "FLOAT", "REAL", "DECIMAL", "NUMERIC", "INTEGER", "INT", "BIGINT", "SMALLINT"])
+WHOLE = frozenset(["INTEGER", "INT", "BIGINT", "SMALLINT"])
+
+
+def minus(scope: Scope, node: Node, value: Any) -> Any:
+    if type(value) is tuple:
+        return -value[0], value[1]
+    return -as_number(scope, node, value)
+
+
+def _call(scope: Scope, node: Node) -> Run:
+    name, distinct = node.value
+    if distinct or name not in CALLS:
+        scope.refuse(node, f"{name} is not answered about a single row", "It stands in the select list.")
+    least, most, function = CALLS[name]
+    if not least <= len(node.parts) <= most or any(part.kind == "star" for part in node.parts):
+        scope.refuse(node, f"{name} takes {least if least == most else f'{least} to {most}'} arguments", "Count them.")
+    if name in ("COALESCE", "LEAST", "GREATEST", "IF", "NULLIF"):
+        parts = [compiled(scope, part) for part in node.parts]
+        return lambda row: function(scope, node, *(part(row) for part in parts))
+    return _of_parts(function)(scope, node)
+
+
+def rounded(scope: Scope, node: Node, value: Any, digits: Any = Fraction(0)) -> Fraction:
+    """Half away from zero, as duckdb rounds decimals."""
+    ten = Fraction(10) ** int(as_number(scope, node, digits))
+    scaled = as_number(scope, node, value) * ten
+    return Fraction(math.floor(abs(scaled) + Fraction(1, 2)) * (1 if scaled >= 0 else -1)) / ten
+
+
+def _power(scope: Scope, node: Node, base: Any, exponent: Any) -> Fraction:
+    power = as_number(scope, node, exponent)
+    if power.denominator != 1 or not 0 <= power <= 16:
+        scope.refuse(node, "a power is a whole number from 0 to 16", "For example POWER(x, 2).")
+    return as_number(scope, node, base) ** int(power)
+
+
+def bucket(scope: Scope, node: Node, *given: Any) -> Fraction:
+    """WIDTH_BUCKET(x, low, high, n): 0 below low, n + 1 from high on, 1 .. n between."""
+    value, low, high, many = (as_number(scope, node, each) for each in given)
+    if low >= high or many.denominator != 1 or many < 1:
+        scope.refuse(
+            node, "WIDTH_BUCKET(x, low, high, n) needs low < high and whole n", "For example (age, 0, 100, 10)."
+        )
+    return Fraction(min(max(math.floor((value - low) * many / (high - low)) + 1, 0), int(many) + 1))
+
+
+def _least(sign: int) -> Callable[..., Any]:
+    def run(scope: Scope, node: Node, *values: Any) -> Any:
+        there = [as_number(scope, node, each) for each in values if each is not None]
+        return None if not there else sign * max(sign * each for each in there)
+
+    return run
+
+
+def _if(scope: Scope, node: Node, condition: Any, one: Any, other: Any) -> Any:
+    return one if condition is not None and as_truth(scope, node, condition) else other
+
+
+def _null_if(scope: Scope, node: Node, one: Any, other: Any) -> Any:
+    return None if None not in (one, other) and compare(scope, Node("=", node.start), one, other) else one
+
+
+def _texted(change: Callable[[str], str]) -> Callable[..., str]:
+    def run(scope: Scope, node: Node, value: Any) -> str:
+        if type(value) is not str:
+            scope.refuse(node, f"a text is expected here, found {kind_of(value)}", "For example LOWER(name) = 'x'.")
+        return change(value)
+
+    return run
+
+
+def _numeric(function: Callable[[Fraction], Any]) -> Callable[..., Fraction]:
+    return lambda scope, node, value: Fraction(function(as_number(scope, node, value)))
+
+
+def _part(unit: str) -> Callable[..., Any]:
+    return lambda scope, node, value: date_part(scope, node, unit, value)
+
+
+def _named_part(scope: Scope, node: Node, unit: Any, value: Any) -> Any:
+    return date_part(scope, node, str(unit).upper(), value)
+
+
+CALLS: dict[str, tuple[int, int, Callable[..., Any]]] = {
+    "FLOOR": (1, 1, _numeric(math.floor)),
+    "CEIL": (1, 1, _numeric(math.ceil)),
+    "CEILING": (1, 1, _numeric(math.ceil)),
+    "ROUND": (1, 2, rounded),
+    "ABS": (1, 1, _numeric(abs)),
+    "POWER": (2, 2, _power),
+    "POW": (2, 2, _power),
+    "MOD": (2, 2, lambda scope, node, one, other: arithmetic(scope, Node("%", node.start), one, other)),
+    "WIDTH_BUCKET": (4, 4, bucket),
+    "COALESCE": (1, 8, lambda scope, node, *values: next((each for each in values if each is not None), None)),
+    "LEAST": (1, 8, _least(-1)),
+    "GREATEST": (1, 8, _least(1)),
+    "IF": (3, 3, _if),
+    "NULLIF": (2, 2, _null_if),
+    "LOWER": (1, 1, _texted(str.lower)),
+    "UPPER": (1, 1, _texted(str.upper)),
+    "DATE_TRUNC": (2, 2, date_trunc),
+    "DATE_PART": (2, 2, _named_part),
+    "DATEPART": (2, 2, _named_part),
+    **{name: (1, 1, _part(name)) for name in PARTS},
+}
+
+_MAKERS: dict[str, Callable[[Scope, Node], Run]] = {
+    **dict.fromkeys(("+", "-", "*", "/", "//", "%"), _of_parts(arithmetic)),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _of_parts(compare)),
+    "minus": _of_parts(minus),
+    "interval": lambda scope, node: lambda row: node.value,
+    "not": _negated,
+    "and": _joined,
+    "or": _joined,
+    "between": _between,
+    "in": _among,
+    "like": _of_parts(like),
+    "is": _is,
+    "case": _case,
+    "cast": _cast,
+    "call": _call,
+}

@@ -1,0 +1,142 @@
+"""Dates and timestamps against duckdb: every part and every period of every day of five centuries, and random times."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.data import Date, Domain, Table, Timestamp, calendar
+from discreet.errors import ParameterError
+from discreet.query import Between, Count, Equals
+
+LOW, HIGH = dt.date(1583, 1, 1), dt.date(2099, 12, 31)
+PERIODS = ("day", "week", "month", "quarter", "year", "decade")
+DAILY = ("decade", "year", "isoyear", "quarter", "month", "week", "day", "dayofweek", "isodow", "dayofyear")
+
+
+def column_of(parts):
+    """The label of every code."""
+    return [parts.labels[group] for group in parts.groups.tolist()]
+
+
+@pytest.fixture(scope="module")
+def days():
+    return duckdb.sql(
+        f"SELECT unnest(generate_series(DATE '{LOW}', DATE '{HIGH}', INTERVAL 1 DAY))::DATE AS day"
+    ).to_arrow_table()
+
+
+@pytest.mark.parametrize("name", DAILY)
+def test_every_part_of_every_day_is_duckdb_s(days, name):
+    found = duckdb.sql(f"SELECT date_part('{name}', day)::BIGINT AS part FROM days ORDER BY day").fetchall()
+    assert column_of(Date(LOW, HIGH).part(name)) == [part for (part,) in found]
+
+
+@pytest.mark.parametrize("unit", PERIODS)
+def test_every_period_of_every_day_is_duckdb_s(days, unit):
+    found = duckdb.sql(f"SELECT date_trunc('{unit}', day)::DATE::VARCHAR AS first FROM days ORDER BY day").fetchall()
+    assert column_of(Date(LOW, HIGH).trunc(unit)) == [first for (first,) in found]
+
+
+@pytest.mark.parametrize("step", ["week", "month", "year"])
+def test_a_day_is_rounded_down_to_its_period_as_duckdb_truncates_it(days, step):
+    column = Date(LOW, HIGH, step=step)
+    seconds = np.arange(LOW.toordinal(), HIGH.toordinal() + 1) - dt.date(1970, 1, 1).toordinal()
+    codes = column.encoded(seconds * calendar.DAY)
+    found = duckdb.sql(f"SELECT date_trunc('{step}', day)::DATE::VARCHAR AS first FROM days ORDER BY day").fetchall()
+    labels = column.labels()
+    assert [labels[code] for code in codes.tolist()] == [first for (first,) in found]
+
+
+MOMENTS = st.datetimes(dt.datetime(1600, 1, 1), dt.datetime(2400, 1, 1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(MOMENTS, min_size=1, max_size=20), st.sampled_from(["second", "minute", "hour", "day", "week", "month"])
+)
+def test_times_are_cut_as_duckdb_cuts_them(moments, step):
+    column = Timestamp("1600-01-01", "2400-01-01", step=step)
+    codes = column.encoded(np.array([calendar.seconds_of(each) for each in moments]))
+    cut = [
+        duckdb.execute("SELECT date_trunc(?, ?::TIMESTAMP)::TIMESTAMP", [step, each]).fetchone()[0] for each in moments
+    ]
+    assert [column.label(int(code)) for code in codes] == [each.isoformat(sep=" ") for each in cut]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dates(dt.date(1950, 1, 1), dt.date(2050, 1, 1)),
+    st.integers(2, 4000),
+    st.sampled_from(["day", "week", "month", "year"]),
+    st.dates(dt.date(1940, 1, 1), dt.date(2070, 1, 1)),
+)
+def test_the_codes_at_least_and_after_a_date_are_those_that_compare_so(low, width, step, date):
+    try:
+        column = Date(low, low + dt.timedelta(days=width), step=step)
+    except ParameterError:  # all in one period
+        return
+    labels = column.labels()
+    assert column.at_least(date) == sum(label < date.isoformat() for label in labels)
+    assert column.after(date) == sum(label <= date.isoformat() for label in labels)
+    codes = {label: code for code, label in enumerate(labels)}
+    assert column.codes([date]) == [codes.get(date.isoformat())]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.dates(dt.date(1960, 1, 1), dt.date(1990, 1, 1)), min_size=1, max_size=30),
+    st.sampled_from(["day", "week", "month", "year"]),
+    st.integers(0, 10),
+    st.integers(0, 10),
+)
+def test_conditions_on_dates_count_the_clipped_and_rounded_rows(dates, step, first, second):
+    column = Date("1970-01-01", "1980-12-31", step=step)
+    table = Table({"d": dates}, Domain(d=column))
+    low, high = sorted((first * column.steps // 10, second * column.steps // 10))
+    inside = Between("d", column.label(low), column.label(high))
+    rounded = [str(column.label(int(code))) for code in table._codes["d"]]
+    assert table.exact_sum(Count(inside).partial) == sum(
+        column.label(low) <= each <= column.label(high) for each in rounded
+    )
+    assert table.exact_sum(Count(Equals("d", column.label(low))).partial) == rounded.count(column.label(low))
+    clipped = [min(max(each, dt.date(1970, 1, 1)), dt.date(1980, 12, 31)) for each in dates]
+    truncated = [duckdb.execute("SELECT date_trunc(?, ?::DATE)::DATE", [step, each]).fetchone()[0] for each in clipped]
+    assert rounded == [each.isoformat() for each in truncated]
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Date("1974-01-01", "1973-01-01"), "low must be <= high"),
+        (lambda: Date("1974-01-01", "1974-01-01"), "different days"),
+        (lambda: Date("1974-01-01", "1974-12-31", step="year"), "different years"),
+        (lambda: Date("1974-01-01", "1975-12-31", step="hour"), "step must be one of day, week, month, year"),
+        (lambda: Date("Jan 1974", "1975-12-31"), "low must be a date"),
+        (lambda: Date(1974, 1975), "low must be a date"),
+        (lambda: Date("1974-13-01", "1975-12-31"), "low must be a date"),
+        (lambda: Date("1974-01-01", "1975-12-31").part("fortnight"), "is no part of a date"),
+        (lambda: Date("1974-01-01", "1975-12-31").part("hour"), "steps of a day: its hour is not known"),
+        (lambda: Date("1974-01-01", "1975-12-31", step="month").part("dayofweek"), "steps of a month"),
+        (lambda: Date("1974-01-01", "1975-12-31", step="month").trunc("week"), "steps of a month"),
+        (lambda: Date("1974-01-01", "1975-12-31").trunc("era"), "is no period"),
+        (lambda: Timestamp("1970-01-01", "2030-01-01").part("hour"), "declare a coarser step"),
+        (lambda: Date("1974-01-01", "1975-12-31", step="month").code("1974-01-02"), "does not begin a month"),
+    ],
+)
+def test_what_is_wrong_with_a_date_is_said(make, says):
+    with pytest.raises(ParameterError, match=says):
+        make()
+
+
+def test_parts_of_missing_dates_are_a_group_of_their_own():
+    column = Date("1974-01-01", "1974-12-31", missing=True)
+    parts = column.part("month")
+    assert (parts.labels[-1], parts.groups[column.missing_code]) == (None, 12)
+    assert parts.labels[:-1] == tuple(range(1, 13))
+    assert len(parts.groups) == column.size

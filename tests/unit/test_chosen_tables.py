@@ -1,0 +1,212 @@
+"""Choosing what to measure: what is chosen, what it costs, and what sessions make of it."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet as dp
+from discreet.answering import chosen_tables as module
+from discreet.answering.chosen_tables import ChosenTables, chosen_tables, expected_shares, shares_of
+from discreet.errors import ParameterError
+from discreet.funds import Funds
+from discreet.guarantee import Budget, Guarantee
+from discreet.ledger import Ledger
+from discreet.mechanisms import Gaussian
+from discreet.query import Histogram
+from discreet.rng import SeededRng
+
+SIZES = {"a": 3, "b": 3, "c": 2, "d": 4, "e": 2}
+DOMAIN = dp.Domain({name: dp.Category(levels=range(size)) for name, size in SIZES.items()})
+BOTH = ["add-remove", "replace-one"]
+
+
+def a_table(rows=4000, neighbours="add-remove", seed=1, **more):
+    """b follows a, d follows a and c together; e is alone."""
+    rng = np.random.default_rng(seed)
+    a, c, e = (rng.integers(0, SIZES[name], rows) for name in "ace")
+    columns = {"a": a, "b": np.where(rng.random(rows) < 0.9, a, 0), "c": c}
+    columns |= {"d": np.where(rng.random(rows) < 0.95, (a == 0) + 2 * (c == 1), 0), "e": e}
+    size = {"size": rows} if neighbours == "add-remove" else {}
+    return dp.Table(columns, DOMAIN, neighbours=neighbours, **size, **more)
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_columns_that_depend_on_each_other_are_found(neighbours, kind):
+    mechanism = ChosenTables(DOMAIN.names, 8, "1/10", 2, kind)
+    released = mechanism.run(a_table(neighbours=neighbours), SeededRng(3))
+    scopes = [slot[0] for slot in released]
+    assert scopes[:5] == [(name,) for name in SIZES]
+    pairs, triples = set(scopes[5:9]), set(scopes[9:])
+    assert {("a", "b"), ("a", "d"), ("c", "d")} <= pairs
+    assert ("a", "c", "d") in triples
+    assert all(slot[1].shape == tuple(SIZES[name] for name in slot[0]) for slot in released)
+
+
+def test_the_price_is_that_of_the_tables_and_of_the_choices():
+    for neighbours, most in (("add-remove", 1), ("replace-one", 2)):
+        facts = a_table(neighbours=neighbours).facts
+        found = ChosenTables(DOMAIN.names, 8, "1/10", 3).guarantee(facts)
+        tables = Gaussian(Histogram("a"), 8).guarantee(facts) * (5 + 4 + 3)
+        choices = Guarantee.of_bounded_range(2 * most * Fraction(1, 10), neighbours=facts.neighbours) * 7
+        assert found.renyi == pytest.approx((tables + choices).renyi, rel=1e-9)
+    pure = ChosenTables(DOMAIN.names, 8, "1/10", 3, "laplace").guarantee(a_table().facts)
+    assert pure.pure == Fraction(12, 8) + 7 * Fraction(2, 10)
+
+
+@pytest.mark.parametrize("neighbours", BOTH)
+def test_no_person_moves_scores_further_apart_than_is_priced(neighbours):
+    """Rows at random and one more, or one replaced: scores by the same expectations, all candidates."""
+    rng, rows, widest = np.random.default_rng(7), 30, 0
+    names, mechanism = tuple(SIZES), ChosenTables(DOMAIN.names, 1, 1, 0)
+    candidates = list(itertools.combinations(names, 2))
+    for _ in range(150):
+        first = {name: rng.integers(0, SIZES[name], rows) for name in names}
+        cut = slice(None) if neighbours == "replace-one" else slice(1, None)
+        second = {name: np.append(rng.integers(0, SIZES[name], 1), column[1:])[cut] for name, column in first.items()}
+        known = {(name,): shares_of(rng.random(SIZES[name])) for name in names}
+        scores = []
+        for columns in (first, second):
+            table = dp.Table(columns, DOMAIN, neighbours="add-remove", size=rows)
+            scores.append(mechanism._scored(table, known, rows, candidates))
+        moved = [scores[0][scope] - scores[1][scope] for scope in candidates]
+        widest = max(widest, max(moved) - min(moved))
+    assert widest == (2 if neighbours == "add-remove" else 4)
+
+
+def test_what_is_expected_of_a_triple_is_what_its_two_pairs_say():
+    rng = np.random.default_rng(1)
+    joint = rng.random((3, 2, 4))
+    joint /= joint.sum()
+    for scope, middle in ((("a", "c", "d"), 0), (("a", "c", "d"), 1), (("a", "c", "d"), 2)):
+        pairs = [pair for pair in itertools.combinations(scope, 2) if scope[middle] in pair]
+        axes = [tuple(i for i, name in enumerate(scope) if name not in pair) for pair in pairs]
+        known = {pair: joint.sum(axis=axis) for pair, axis in zip(pairs, axes, strict=True)}
+        found = expected_shares(scope, known)
+        assert all(found.sum(axis=axis) == pytest.approx(known[pair]) for pair, axis in zip(pairs, axes, strict=True))
+    assert shares_of(np.array([-3, -1])).tolist() == [0.5, 0.5]
+
+
+def test_tables_that_are_too_large_are_no_candidates(monkeypatch):
+    monkeypatch.setattr(module, "LIMIT", 6)
+    released = ChosenTables(DOMAIN.names, 8, "1/10", 2).run(a_table(), SeededRng(3))
+    scopes = [slot[0] for slot in released if slot is not None]
+    assert all(np.prod([SIZES[name] for name in scope]) <= 6 for scope in scopes)
+    assert released[-1] is None
+
+
+def test_candidates_are_looked_at_in_parts_with_the_same_result(monkeypatch):
+    mechanism, table = ChosenTables(DOMAIN.names, 8, "1/10", 2), a_table()
+    whole = mechanism.run(table, SeededRng(3))
+    monkeypatch.setattr(module, "_AT_ONCE", 10)
+    parts = mechanism.run(table, SeededRng(3))
+    assert [slot[0] for slot in whole] == [slot[0] for slot in parts]
+    assert all((one[1] == other[1]).all() for one, other in zip(whole, parts, strict=True))
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_few_rows_and_few_columns_are_no_trouble(rows):
+    for columns in (("a",), ("a", "b"), tuple(SIZES)):
+        table = dp.Table({name: [0] * rows for name in SIZES}, DOMAIN, neighbours="add-remove", size=1)
+        assert len(ChosenTables(columns, 100, "1/200", 1).run(table, SeededRng(1))) == 2 * len(columns)
+
+
+def test_the_least_noise_that_fits_is_taken_in_both_books():
+    facts = a_table().facts
+    for budget, kind in ((Budget(1, "1e-6"), "gaussian"), (Budget(1), "laplace")):
+        mechanism = chosen_tables(facts, funds=Funds.of(budget), kind=kind)
+        assert mechanism.guarantee(facts).within(budget)
+        assert mechanism.columns == DOMAIN.names
+    wide = dp.Table({"x": [1]}, dp.Domain(x=dp.Number(0, 10**9, step=1)), neighbours="add-remove", size=1)
+    with pytest.raises(ParameterError, match="no column"):
+        chosen_tables(wide.facts, funds=Funds.of(Budget(1)), kind="laplace")
+
+
+# Sessions.
+
+
+@pytest.mark.parametrize("budget", [Budget(2, "1e-6"), Budget(2)])
+@pytest.mark.parametrize("neighbours", BOTH)
+def test_rows_of_a_new_ledger_cost_a_tenth_of_it_and_then_nothing(neighbours, budget):
+    table = a_table(neighbours=neighbours)
+    session = dp.Session(table, Ledger.in_memory(budget, table), alpha=0.02)
+    frame = session.synthetic(500, seed=1)
+    left, cap = session.budget()
+    assert 0.89 * cap <= left <= 0.91 * cap
+    assert frame.columns.tolist() == list(DOMAIN.names)
+    assert session.synthetic(500, seed=1).equals(frame)
+    assert session.budget() == (left, cap)
+    assert any(len(scope) > 1 for scope in session.known()[0])
+    session.synthetic(5, share="1/2")
+    assert session.budget()[0] <= 0.51 * left
+    after = session.budget()
+    session.synthetic(5, share="1/2")
+    assert session.budget() == after
+
+
+def test_what_was_chosen_answers_later_questions_with_true_bounds():
+    table = a_table()
+    session = dp.Session(table, Ledger.in_memory(Budget(20, "1e-6"), table), alpha="0.05")
+    session.synthetic(5)
+    paid = session.budget()
+    answer = session.ask("SELECT a, COUNT(*) FROM table GROUP BY a")
+    assert session.budget() == paid
+    truth = table.exact_sum(Histogram("a").partial)
+    assert max(abs(answer.value[level] - truth[level]) for level in range(3)) <= answer.error_bound
+
+
+def test_another_session_on_the_ledger_draws_the_same_rows_for_nothing(tmp_path):
+    table = a_table()
+    ledger = Ledger.create(tmp_path / "people.ledger", Budget(2, "1e-6"), table)
+    rows = dp.Session(table, ledger, alpha=0.02).synthetic(50, seed=4)
+    other = Ledger.open(tmp_path / "people.ledger")
+    assert dp.Session(table, other, alpha=0.02).synthetic(50, seed=4).equals(rows)
+    assert len([body for body in other.entries() if body["kind"] == "charge"]) == 1
+
+
+def test_a_process_that_died_after_the_charge_has_paid_once(tmp_path, monkeypatch):
+    table = a_table()
+    ledger = Ledger.create(tmp_path / "people.ledger", Budget(2, "1e-6"), table)
+    session = dp.Session(table, ledger, alpha=0.02)
+    with monkeypatch.context() as patch:
+        patch.setattr("discreet.answering.adaptive.AdaptiveAnswers.hypothesis", lambda self: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            session.synthetic(5, share="1/4")
+    again = dp.Session(table, Ledger.open(tmp_path / "people.ledger"), alpha=0.02)
+    before = again.budget()
+    assert before[0] < before[1]  # it was charged before it died
+    assert len(again.synthetic(5, share="1/4")) == 5
+    assert again.budget() == before
+
+
+def test_a_wrong_share_is_refused_and_costs_nothing():
+    table = a_table()
+    session = dp.Session(table, Ledger.in_memory(Budget(1, "1e-6"), table), alpha=0.02)
+    for share in (2, 0, -1):
+        with pytest.raises(ParameterError, match="share"):
+            session.synthetic(5, share=share)
+    left, cap = session.budget()
+    assert left == cap
+
+
+def test_what_was_measured_is_told_in_words():
+    from discreet.answering.residual_marginals import ResidualMarginals
+    from discreet.core import record
+    from discreet.describe import asked
+
+    residuals = ResidualMarginals([("a", "b"), ("b", "c"), ("a", "c")], [8] * 7, 32)
+    assert asked(record(residuals)).startswith("how many rows for each a, b; how many rows for each b, c")
+    assert asked(record(ChosenTables(("a", "b"), 8, 1, 0))) == "about a, b"
+
+
+def test_a_column_of_one_value_is_not_measured():
+    domain = dp.Domain({**DOMAIN, "one": dp.Category("only")})
+    table = dp.Table(
+        {**{name: [0, 1] for name in DOMAIN}, "one": ["only"] * 2}, domain, neighbours="add-remove", size=2
+    )
+    found = chosen_tables(table.facts, funds=Funds.of(Budget(1, "1e-6")), kind="gaussian")
+    assert found.columns == DOMAIN.names
