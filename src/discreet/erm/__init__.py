@@ -13,7 +13,10 @@
 
     exponential mechanism  exponential/    LineExponential for one number, GridExponential for up to five
 
-    output perturbation    output_perturbation   the minimiser plus noise
+    perturbation           objective_perturbation   the minimiser of the objective plus a random linear term
+                           output_perturbation      the minimiser plus noise
+
+    moments                noisy_moments   linear regression from noisy sums of products
 
     without noise          nonprivate      the minimiser itself, for public rows: what solutions are measured against
 
