@@ -741,6 +741,13 @@ def listed(query: object) -> Query:
     return query
 
 
+def contribution(query: Question, facts: Facts) -> int:
+    """By how many of its integers one row moves a question at most: 1 for counts."""
+    if query.counting:
+        return 1
+    return max(1, query.sensitivity(facts).linf // facts.neighbours.rows)
+
+
 def numbers(query: Query, facts: Facts) -> int:
     """How many numbers the sum of a query has; no array is made to find out where the query knows its shape."""
     shape = getattr(query, "shape", None)

@@ -119,6 +119,80 @@ def test_any_family_of_mechanisms_is_calibrated_to_a_price():
     assert calibration.price(made) == pytest.approx(calibration.question_price, rel=1e-4)
 
 
+# Averages.
+
+
+AVERAGE = "SELECT g5, AVG(hours) FROM people GROUP BY g5"
+BOTH_BUDGETS = pytest.mark.parametrize("budget", [dp.Budget(1, 1e-6), dp.Budget(1)], ids=["renyi", "pure"])
+
+
+@BOTH_BUDGETS
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_an_average_shares_its_price_so_that_its_bound_is_least_a_quarter_off_the_centre(relation, budget):
+    """49 is half of the declared length. No other split of the same price does better there."""
+    session = opened(relation, budget)
+    assert session.ask(AVERAGE).price.percent == pytest.approx(1, rel=1e-3)
+    (charge,) = charges(session)
+    names = [query["name"] for query in charge["mechanism"]["queries"]]
+    assert names == ["histogram/1", "group-sum/1"]
+    count, total = (float(Fraction(scale)) for scale in charge["mechanism"]["scales"])
+    pure, moved = budget.delta == 0, relation == "replace-one"
+    sensitivities = ((2, 98), (1, 49)) if pure else ((2, 98**2), (1, 49**2))
+    power, (of_count, of_sum) = (1 if pure else 2), sensitivities[0 if moved else 1]
+
+    def bound(factor):
+        """With this much more noise on the count, for the same price."""
+        one, other = count * factor, total
+        cost = (of_count / one**power + of_sum / other**power) ** (1 / power)
+        return cost * (other + 49 / 4 * one)
+
+    assert bound(1) <= 1.0001 * min(map(bound, (0.25, 0.5, 0.9, 1.1, 2, 4)))
+    assert bound(1) < 0.99 * min(bound(0.5), bound(2))
+
+
+def test_a_count_that_is_shown_beside_an_average_is_as_important_as_it_is():
+    alone, both = (opened() for _ in range(2))
+    alone.ask(AVERAGE)
+    both.ask("SELECT g5, COUNT(*), AVG(hours) FROM people GROUP BY g5")
+    (first,), (second,) = (charges(session) for session in (alone, both))
+    shares = [
+        Fraction(one["mechanism"]["scales"][0]) / Fraction(one["mechanism"]["scales"][1]) for one in (first, second)
+    ]
+    assert shares[1] < shares[0]
+
+
+def test_what_is_made_of_more_than_sums_and_counts_shares_its_price_evenly():
+    session = opened()
+    session.ask("SELECT g5, AVG(hours), STDDEV(hours) FROM people GROUP BY g5")
+    (charge,) = charges(session)
+    count, total, square = map(Fraction, charge["mechanism"]["scales"])
+    assert (total / count, square / count) == (98, 49**2), "the largest contributions of a row"
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("value", [50, 99], ids=["centre", "end"])
+def test_intervals_of_averages_hold_the_truth_wherever_it_is(relation, value):
+    held = {**ROWS, "hours": np.where(ROWS["kind"] == "a", value, ROWS["hours"])}
+    table = dp.Table(held, DOMAIN, name="people", neighbours=relation)
+    true = {level: np.mean(held["hours"][held["g5"] == level]) for level in DOMAIN["g5"].labels()}
+    failed = 0
+    for seed in range(40):
+        answer = opened(on=table, seed=seed).ask(AVERAGE)
+        ends = {row[0]: cells[1] for row, cells in zip(answer.rows, answer.intervals, strict=True)}
+        assert all(high - low < 40 for low, high in ends.values())
+        failed += any(not ends[level][0] <= true[level] <= ends[level][1] for level in true)
+    assert binom.sf(failed - 1, 40, 0.05) > 1e-6
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_averages_are_free_again_and_cost_what_was_said(relation):
+    session = opened(relation)
+    told = session.price(AVERAGE)
+    assert session.ask(AVERAGE).price == told > 0
+    assert session.ask(AVERAGE).price == session.price(AVERAGE) == 0
+    assert dp.Session(session.table, session.ledger).ask(AVERAGE).price == 0
+
+
 # By groups.
 
 
@@ -422,6 +496,7 @@ def test_a_price_is_a_number_and_words():
         "percent_of_budget": cost.percent,
         "epsilon": cost.epsilon,
         "delta": 1e-6,
+        "failure": 0.0,
     }
     assert cost.epsilon == dp.Gaussian(
         Count(), session._answers.calibration.alone(Count(Equals("kind", "a")), 1).scale

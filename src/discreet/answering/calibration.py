@@ -40,7 +40,7 @@ from discreet.mechanisms import (
     Mechanism,
     calibrate,
 )
-from discreet.query import MAX_CELLS, Count, Equals, GroupCount, Histogram, Missing, Persons, Question
+from discreet.query import MAX_CELLS, Count, Equals, GroupCount, Histogram, Missing, Persons, Question, contribution
 
 LARGEST_MARGINAL = 2**20
 _GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesis to be wrong by
@@ -149,10 +149,7 @@ class Calibration:
             raise ParameterError("floats cannot hold this sum: declare the column in other units") from None
 
     def worth(self, question: Question) -> int:
-        """By how many of its integers one row moves a question at most: 1 for counts."""
-        if question.counting:
-            return 1
-        return max(1, question.sensitivity(self.facts).linf // self.facts.neighbours.rows)
+        return contribution(question, self.facts)
 
     def failure(self, order: int, taken: int = 1) -> float:
         """With what probability a charge with these places may be further off than its bounds."""
