@@ -1,4 +1,5 @@
-"""What GROUP BY costs: beside one count of the same bound, as many counts, and plain noise on the histogram."""
+"""What GROUP BY costs, with and without WHERE: beside one count of the same bound, as many counts, and plain noise on
+the histogram."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import discreet as dp
 from discreet.answering import Calibration, SessionTerms
 from discreet.answering.transcript import SEVERAL
 from discreet.mechanisms import NOISES
-from discreet.query import Count, Equals, Histogram
+from discreet.query import EVERYTHING, Count, Equals, Histogram
 
 PERSONS = 32_561
 GROUPS = (2, 5, 20, 100)
@@ -30,15 +31,18 @@ def section() -> list[str]:
         f"{float(ALPHA) * PERSONS:.0f} persons with the bounds of a session (beta 0.05). Prices are in percent of the "
         "budget; plain noise is Gaussian on the histogram with the same part of beta and a union over the groups.",
         "",
-        "| relation | groups | one count | GROUP BY | times one count | as many counts | plain noise |",
-        "|---|---|---|---|---|---|---|",
-        *(row for relation in ("replace-one", "add-remove") for row in _rows(relation)),
+        "| relation | WHERE | groups | one count | GROUP BY | times one count | as many counts | plain noise |",
+        "|---|---|---|---|---|---|---|---|",
+        *(row for relation in ("replace-one", "add-remove") for some in (False, True) for row in _rows(relation, some)),
     ]
 
 
-def _rows(relation: str) -> Iterator[str]:
-    domain = dp.Domain({f"g{k}": dp.Category(*map(str, range(k))) for k in GROUPS})
-    rows = {f"g{k}": np.arange(PERSONS) % k for k in GROUPS}
+def _rows(relation: str, some: bool) -> Iterator[str]:
+    """some: of the rows that a condition on another column chooses."""
+    columns = {**{f"g{k}": k for k in GROUPS}, "kind": 3}
+    domain = dp.Domain({name: dp.Category(*map(str, range(k))) for name, k in columns.items()})
+    rows = {name: np.arange(PERSONS) % k for name, k in columns.items()}
+    where = Equals("kind", "0") if some else EVERYTHING
     table = dp.Table(
         {name: codes.astype(str) for name, codes in rows.items()}, domain, neighbours=relation, size=PERSONS
     )
@@ -46,11 +50,12 @@ def _rows(relation: str) -> Iterator[str]:
     shop = Calibration(table.facts, ledger, SessionTerms(ALPHA, BETA))
     for k in GROUPS:
         one = shop.price(shop.alone(Count(Equals(f"g{k}", "0")), 1))
-        grouped = shop.price(shop.alone(Histogram(f"g{k}"), 1))
+        grouped = shop.price(shop.alone(Histogram(f"g{k}", where), 1))
         counts = sum(shop.price(shop.alone(Count(Equals(f"g{k}", "0")), 1 + place)) for place in range(k))
         reach = math.floor(float(ALPHA) * PERSONS - 0.5)
         noise = NOISES["gaussian"].scale_for(reach, shop.failure(1, SEVERAL) / k)
-        plain = shop.price(dp.Gaussian(Histogram(f"g{k}"), Fraction(noise).limit_denominator(2**20)))
+        plain = shop.price(dp.Gaussian(Histogram(f"g{k}", where), Fraction(noise).limit_denominator(2**20)))
         prices = (f"{100 * price / shop.cap:.3g}" for price in (one, grouped))
         rest = (f"{100 * price / shop.cap:.3g}" for price in (counts, plain))
-        yield f"| {relation} | {k} | {' | '.join(prices)} | {grouped / one:.2f} | {' | '.join(rest)} |"
+        setting = f"{relation} | {'yes' if some else 'no'} | {k}"
+        yield f"| {setting} | {' | '.join(prices)} | {grouped / one:.2f} | {' | '.join(rest)} |"

@@ -72,6 +72,7 @@ SUITES = (
     Suite("pmw_cells", "bench.pmw_cells"),
     Suite("pmw_speed", "bench.pmw_speed"),
     Suite("prices", "bench.prices"),
+    Suite("averages", "bench.averages"),
     Suite("session_day", "bench.session_day", ("day",)),
     Suite("session_many", "bench.session_day", ("many",)),
 )

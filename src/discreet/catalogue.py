@@ -132,6 +132,7 @@ CATALOGUE: dict[str, type] = {
     "weighed-greedy/1": pac.WeighedGreedy,
     "where-rule/1": pac.Where,
     "whole/1": data.Whole,
+    "with-rest/1": query.WithRest,
 }
 
 

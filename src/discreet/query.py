@@ -79,8 +79,14 @@ from discreet.row_functions import (
     Power,
     Times,
     Value,
+    WithRest,
+    check_keys,
     check_value,
     joined,
+    key_atoms,
+    key_cells,
+    key_columns,
+    key_sizes,
     values,
 )
 from discreet.row_functions import Key as GroupKey
@@ -476,12 +482,11 @@ class _InGroups:
 
     @property
     def scope(self) -> frozenset[str]:
-        named = (column for key in self.keys for column in ((key,) if isinstance(key, str) else key.columns))
-        return frozenset((*named, *self.where.columns))
+        return frozenset((*key_columns(self.keys), *self.where.columns))
 
     @property
     def atoms(self) -> int:
-        return self.where.atoms + sum(1 if isinstance(key, str) else key.atoms for key in self.keys)
+        return self.where.atoms + key_atoms(self.keys)
 
     def rows(self, domain: Domain) -> Predicate:
         """The rows that are counted or summed."""
@@ -491,27 +496,17 @@ class _InGroups:
         return self
 
     def shape(self, domain: Domain) -> tuple[int, ...]:
-        for key in self.keys:
-            if not isinstance(key, str):
-                key.check(domain)
-            elif not domain.column(key).coded:
-                raise ParameterError(f"column {key!r} is declared {domain.column(key)!r}: it has no groups")
-        shape = tuple(domain.column(key).size if isinstance(key, str) else key.size(domain) for key in self.keys)
+        shape = key_sizes(self.keys, domain)
         if math.prod(shape) > _PRICED:
             raise ParameterError(f"these groups have {math.prod(shape)} cells, more than 2**26; take coarser groups")
         return shape
 
     def places(self, batch: Batch) -> Codes:
         """For each row the number of its group in the flattened result."""
-        cell = np.zeros(batch.rows, dtype=np.int64)
-        for key, size in zip(self.keys, self.shape(batch.domain), strict=True):
-            cell = cell * size + (batch[key] if isinstance(key, str) else key.numbers(batch))
-        return cell
+        return key_cells(self.keys, batch)
 
     def _check(self) -> None:
-        for key in self.keys:
-            if not isinstance(key, (str, Bins, Cases)):
-                raise ParameterError(f"a group is made by a column's name, Bins or Cases, found {key!r}")
+        check_keys(self.keys)
         predicates((self.where,))
 
     def _chosen(self, batch: Batch, counts: Codes | None) -> tuple[Codes, Mask, Codes | None]:
@@ -744,6 +739,13 @@ def listed(query: object) -> Query:
     if not isinstance(query, Query):
         raise ParameterError(f"expected a query such as Count or Histogram, found {query!r}")
     return query
+
+
+def contribution(query: Question, facts: Facts) -> int:
+    """By how many of its integers one row moves a question at most: 1 for counts."""
+    if query.counting:
+        return 1
+    return max(1, query.sensitivity(facts).linf // facts.neighbours.rows)
 
 
 def numbers(query: Query, facts: Facts) -> int:

@@ -5,6 +5,7 @@ Keys. A group is a number 0 .. size - 1, found from declared columns alone, so t
     a column's name     one group for each code, the missing one included
     Bins(column, ...)   ranges of the codes of one column: decades, months, levels joined
     Cases(conditions)   the first condition that holds; one more group where none does
+    WithRest(keys, where)    the groups of several keys in a row, and one more for the rows that a condition refuses
 
 Values. An exact number of a row, bounded by the declaration, a whole multiple of a public unit:
 
@@ -110,7 +111,81 @@ class Cases:
         return first_true(self.conditions, batch)
 
 
-Key = str | Bins | Cases
+@dataclass(frozen=True, slots=True, init=False)
+class WithRest:
+    """The groups of all keys together, among the rows that satisfy a predicate; the others are one more group, the last
+    one. Without a predicate there is no rest. So every row is in one group: the sizes add up to the number of rows."""
+
+    NAME: ClassVar[str] = "with-rest/1"
+    keys: tuple[Key, ...]
+    where: Predicate
+
+    def __init__(self, keys: Iterable[Key], where: Predicate = EVERYTHING) -> None:
+        exact.freeze(self, keys=check_keys(tuple(keys)), where=predicates((where,))[0])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(sorted({*key_columns(self.keys), *self.where.columns}))
+
+    @property
+    def atoms(self) -> int:
+        return self.where.atoms + key_atoms(self.keys)
+
+    def size(self, domain: Domain) -> int:
+        return math.prod(key_sizes(self.keys, domain)) + (self.where != EVERYTHING)
+
+    def check(self, domain: Domain) -> None:
+        self.where.check(domain)
+        key_sizes(self.keys, domain)
+
+    def numbers(self, batch: Batch) -> Codes:
+        cells = key_cells(self.keys, batch)
+        if self.where == EVERYTHING:
+            return cells
+        return np.where(self.where.mask(batch), cells, self.size(batch.domain) - 1)
+
+
+Key = str | Bins | Cases | WithRest
+
+
+def check_keys(keys: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The keys, if all of them are such."""
+    for key in keys:
+        if not isinstance(key, (str, Bins, Cases, WithRest)):
+            raise ParameterError(f"a group is made by a column's name, Bins or Cases, found {key!r}")
+    return keys
+
+
+def key_columns(keys: Iterable[Key]) -> Iterable[str]:
+    """The columns that the keys look at."""
+    return (column for key in keys for column in ((key,) if isinstance(key, str) else key.columns))
+
+
+def key_atoms(keys: Iterable[Key]) -> int:
+    """The comparisons of a row that its group takes."""
+    return sum(1 if isinstance(key, str) else key.atoms for key in keys)
+
+
+def key_sizes(keys: Iterable[Key], domain: Domain) -> tuple[int, ...]:
+    """How many groups each key makes, if it fits the domain."""
+    sizes = []
+    for key in keys:
+        if isinstance(key, str):
+            if not domain.column(key).coded:
+                raise ParameterError(f"column {key!r} is declared {domain.column(key)!r}: it has no groups")
+            sizes.append(domain.column(key).size)
+        else:
+            key.check(domain)
+            sizes.append(key.size(domain))
+    return tuple(sizes)
+
+
+def key_cells(keys: Sequence[Key], batch: Batch) -> Codes:
+    """For each row the number of its group, the last key counting fastest."""
+    cell = np.zeros(batch.rows, dtype=np.int64)
+    for key, size in zip(keys, key_sizes(keys, batch.domain), strict=True):
+        cell = cell * size + (batch[key] if isinstance(key, str) else key.numbers(batch))
+    return cell
 
 
 def first_true(conditions: Sequence[Predicate], batch: Batch) -> Codes:

@@ -227,14 +227,15 @@ class Session(Shown):
         if asked.unlisted is not None:
             return self._unlisted(asked, asked.unlisted, most)
         answering, ranked = self._answering(), self._ranked(asked)
-        known = answering.remembered(asked.questions) if asked.questions else []
+        weights = asked.weights(pure=self.ledger.budget.delta == 0)
+        known = answering.remembered(asked.questions, weights) if asked.questions else []
         draws = drawn(self._adaptive("quantiles are answered"), ranked, buy=False) if ranked else []
         if known is not None and None not in draws:  # nobody has to wait for what was answered before
             return self._finished(asked.answer(known, draws))
         with answering.transcript.alone():
             cost = self._cost(self._bill(asked))
             self._refuse_above(most, cost, () if ranked else asked.questions)
-            parts = answering.answer_parts(asked.questions) if asked.questions else []
+            parts = answering.answer_parts(asked.questions, weights) if asked.questions else []
             draws = drawn(self._adaptive("quantiles are answered"), ranked) if ranked else []
             return self._finished(asked.answer(parts, draws), cost)
 
@@ -321,7 +322,7 @@ class Session(Shown):
 
         ranked, bill = self._ranked(asked), list[Priced]()
         if asked.questions:
-            bill += self._answering().bill(asked.questions)
+            bill += self._answering().bill(asked.questions, asked.weights(pure=self.ledger.budget.delta == 0))
         return [*bill, *(needed_draws(self._adaptive("quantiles are answered"), ranked) if ranked else ())]
 
     def _cost(self, bill: Sequence[Priced]) -> Cost:

@@ -35,6 +35,7 @@ from discreet.query import (
     Sum,
     Times,
     VectorSum,
+    WithRest,
 )
 
 DOMAIN = Domain(
@@ -70,6 +71,8 @@ QUERIES = [
     VectorSum("c"),
     GroupCount(["k", Bins("a", (0, 1), (1, 0))], Between("a", 3, 3)),
     GroupCount([Cases([U, Missing("b")])]),
+    GroupCount([WithRest(["k", Bins("a", (0, 1), (1, 0))], Between("a", 3, 3))]),
+    GroupCount([WithRest(["k"])]),
     GroupCount([]),
     GroupSum(["k"], Of("a")),
     GroupSum(["k"], Of("b"), Between("a", 3, 3)),

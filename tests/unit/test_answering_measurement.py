@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from discreet.answering.linear_query import linear
-from discreet.answering.measurement import Measured, interval, noise_bound, read_off
+from discreet.answering.measurement import SETS, Measured, interval, noise_bound, read_off
 from discreet.data import Category, Domain, Number
 from discreet.query import Among, And, Count, Equals, Histogram, Or, Sum
 from discreet.rng import SeededRng
@@ -189,8 +189,8 @@ def test_with_a_public_total_a_large_set_is_as_sharp_as_its_complement(kind):
 def test_an_interval_is_the_sharper_of_the_own_number_and_the_set():
     measured = Measured(Histogram("b"), "gaussian", 3.0, 1.0, np.array([5.0, 1.0, 2.0]))
     low, high = interval(measured, Histogram("b"), PLACES, failure=0.1, total=None)
-    own = noise_bound("gaussian", 3.0, copies=1, log_sets=math.log(3), failure=0.05)
-    sets = read_off(measured, linear(Histogram("b"), PLACES), PLACES, failure=0.05, total=None)[1]
+    own = noise_bound("gaussian", 3.0, copies=1, log_sets=math.log(3), failure=0.1 * (1 - SETS))
+    sets = read_off(measured, linear(Histogram("b"), PLACES), PLACES, failure=0.1 * SETS, total=None)[1]
     np.testing.assert_allclose(high - low, 2 * np.minimum(own, sets))
     assert interval(measured, Count(Equals("a", "p")), PLACES, failure=0.1, total=None) is None
 

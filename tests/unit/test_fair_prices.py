@@ -12,7 +12,7 @@ from scipy.stats import binom, norm
 
 import discreet as dp
 from discreet.answering.measurement import levelled_bound, own_error
-from discreet.query import Count, Equals, Histogram, Sum
+from discreet.query import Between, Bins, Cases, Count, Equals, GroupCount, Histogram, Not, Sum, WithRest
 from discreet.rng import SeededRng
 
 N = 32_561
@@ -119,6 +119,80 @@ def test_any_family_of_mechanisms_is_calibrated_to_a_price():
     assert calibration.price(made) == pytest.approx(calibration.question_price, rel=1e-4)
 
 
+# Averages.
+
+
+AVERAGE = "SELECT g5, AVG(hours) FROM people GROUP BY g5"
+BOTH_BUDGETS = pytest.mark.parametrize("budget", [dp.Budget(1, 1e-6), dp.Budget(1)], ids=["renyi", "pure"])
+
+
+@BOTH_BUDGETS
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_an_average_shares_its_price_so_that_its_bound_is_least_a_quarter_off_the_centre(relation, budget):
+    """49 is half of the declared length. No other split of the same price does better there."""
+    session = opened(relation, budget)
+    assert session.ask(AVERAGE).price.percent == pytest.approx(1, rel=1e-3)
+    (charge,) = charges(session)
+    names = [query["name"] for query in charge["mechanism"]["queries"]]
+    assert names == ["histogram/1", "group-sum/1"]
+    count, total = (float(Fraction(scale)) for scale in charge["mechanism"]["scales"])
+    pure, moved = budget.delta == 0, relation == "replace-one"
+    sensitivities = ((2, 98), (1, 49)) if pure else ((2, 98**2), (1, 49**2))
+    power, (of_count, of_sum) = (1 if pure else 2), sensitivities[0 if moved else 1]
+
+    def bound(factor):
+        """With this much more noise on the count, for the same price."""
+        one, other = count * factor, total
+        cost = (of_count / one**power + of_sum / other**power) ** (1 / power)
+        return cost * (other + 49 / 4 * one)
+
+    assert bound(1) <= 1.0001 * min(map(bound, (0.25, 0.5, 0.9, 1.1, 2, 4)))
+    assert bound(1) < 0.99 * min(bound(0.5), bound(2))
+
+
+def test_a_count_that_is_shown_beside_an_average_is_as_important_as_it_is():
+    alone, both = (opened() for _ in range(2))
+    alone.ask(AVERAGE)
+    both.ask("SELECT g5, COUNT(*), AVG(hours) FROM people GROUP BY g5")
+    (first,), (second,) = (charges(session) for session in (alone, both))
+    shares = [
+        Fraction(one["mechanism"]["scales"][0]) / Fraction(one["mechanism"]["scales"][1]) for one in (first, second)
+    ]
+    assert shares[1] < shares[0]
+
+
+def test_what_is_made_of_more_than_sums_and_counts_shares_its_price_evenly():
+    session = opened()
+    session.ask("SELECT g5, AVG(hours), STDDEV(hours) FROM people GROUP BY g5")
+    (charge,) = charges(session)
+    count, total, square = map(Fraction, charge["mechanism"]["scales"])
+    assert (total / count, square / count) == (98, 49**2), "the largest contributions of a row"
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("value", [50, 99], ids=["centre", "end"])
+def test_intervals_of_averages_hold_the_truth_wherever_it_is(relation, value):
+    held = {**ROWS, "hours": np.where(ROWS["kind"] == "a", value, ROWS["hours"])}
+    table = dp.Table(held, DOMAIN, name="people", neighbours=relation)
+    true = {level: np.mean(held["hours"][held["g5"] == level]) for level in DOMAIN["g5"].labels()}
+    failed = 0
+    for seed in range(40):
+        answer = opened(on=table, seed=seed).ask(AVERAGE)
+        ends = {row[0]: cells[1] for row, cells in zip(answer.rows, answer.intervals, strict=True)}
+        assert all(high - low < 40 for low, high in ends.values())
+        failed += any(not ends[level][0] <= true[level] <= ends[level][1] for level in true)
+    assert binom.sf(failed - 1, 40, 0.05) > 1e-6
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_averages_are_free_again_and_cost_what_was_said(relation):
+    session = opened(relation)
+    told = session.price(AVERAGE)
+    assert session.ask(AVERAGE).price == told > 0
+    assert session.ask(AVERAGE).price == session.price(AVERAGE) == 0
+    assert dp.Session(session.table, session.ledger).ask(AVERAGE).price == 0
+
+
 # By groups.
 
 
@@ -137,6 +211,91 @@ def ratio(k, relation, alpha, budget=None):
 def test_groups_cost_little_more_than_one_count_of_the_same_bound(k, relation, most, budget):
     for alpha in ("0.02", "0.004"):
         assert 1 <= ratio(k, relation, alpha, budget) <= most
+
+
+SOME = Equals("kind", "a")
+CASES = {
+    2: [Cases([Between("age", 17, 40)])],
+    20: [Cases([Between("age", 17, 40)]), Bins("hours", range(0, 90, 9), range(10))],
+}
+
+
+@pytest.mark.parametrize("alpha", ["0.02", "0.004"])
+@pytest.mark.parametrize("where", [SOME, Not(SOME)], ids=["where", "not"])
+@pytest.mark.parametrize("keys", [{2: ["g2"], 20: ["g20"]}, CASES], ids=["columns", "cases"])
+@pytest.mark.parametrize(
+    ("k", "relation", "most"),
+    [(2, "replace-one", 1.5), (2, "add-remove", 1.5), (20, "replace-one", 3.5), (20, "add-remove", 2)],
+)
+def test_groups_of_some_rows_cost_little_more_than_one_count_of_the_same_bound(k, relation, most, keys, where, alpha):
+    session = opened(on=people(relation, size=N) if relation == "add-remove" else None, alpha=alpha)
+    question = GroupCount(keys[k], where)
+    assert 1 <= session.price(question) / session.price(Count(SOME)) <= most
+    assert opened(relation).price(question).percent == pytest.approx(1, rel=1e-3)
+
+
+@pytest.mark.parametrize("k", [2, 20])
+def test_groups_that_keys_make_of_all_rows_cost_what_those_of_a_column_do(k):
+    session = opened(alpha="0.004")
+    one = session.price(Count(SOME))
+    assert session.price(GroupCount(CASES[k])) / one <= {2: 1.06, 20: 3.5}[k]
+
+
+def test_for_a_price_the_groups_of_some_rows_have_the_bound_that_the_ratio_says():
+    for k, most in ((2, 1.5), (20, 3.5)):
+        bound, one = (opened().ask(question).error_bound for question in (Histogram(f"g{k}", SOME), Count(SOME)))
+        assert (bound - 0.5) ** 2 <= most * (one + 1) ** 2
+
+
+def true_groups(name, where):
+    return np.array([np.sum((ROWS[name] == level) & where) for level in DOMAIN[name].labels()])
+
+
+@pytest.mark.parametrize("terms", [{}, {"alpha": "0.004"}], ids=["price", "alpha"])
+def test_a_rest_is_measured_and_not_shown_and_what_is_shown_is_free_from_then_on(terms):
+    session, inside = opened(seed=5, **terms), ROWS["kind"] == "a"
+    answer = session.ask("SELECT g5, COUNT(*) FROM people WHERE kind = 'a' GROUP BY g5")
+    measured = charges(session)[0]["mechanism"]["query"]
+    assert measured["keys"][0]["name"] == "with-rest/1"
+    assert list(answer.value) == list(DOMAIN["g5"].labels())
+    assert np.all(np.abs(list(answer.value.values()) - true_groups("g5", inside)) <= answer.error_bound)
+    one = session.ask(Count(SOME & Equals("g5", "1")))
+    assert (one.price, session.ask(Histogram("g5", SOME)).price) == (0, 0)
+    assert abs(one.value - np.sum(inside & (ROWS["g5"] == "1"))) <= one.error_bound
+    for question, truth in ((Count(Not(SOME)), np.sum(~inside)), (Count(SOME), np.sum(inside))):
+        low, high = session._answering().knowledge.interval(question)
+        assert 0 < low <= truth <= high < N
+    later = dp.Session(session.table, session.ledger, **terms, rng=SeededRng(6))
+    assert later.ask("SELECT g5, COUNT(*) FROM people WHERE kind = 'a' GROUP BY g5").price == 0
+
+
+@pytest.mark.parametrize("budget", [dp.Budget(1, 1e-6), dp.Budget(10)], ids=["renyi", "pure"])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_a_rest_that_is_asked_about_is_a_number_like_the_others(relation, budget):
+    session, inside = opened(relation, budget, seed=2), ROWS["kind"] == "a"
+    answer = session.ask(GroupCount([WithRest(["g5"], SOME)]))
+    true = [*true_groups("g5", inside), np.sum(~inside)]
+    assert len(answer.value) == 6
+    assert np.all(np.abs(np.array(list(answer.value.values())) - true) <= answer.error_bound)
+    session.ask(Histogram("g5", SOME))
+    assert session.ask(GroupCount([WithRest(["g5"], SOME)])).price == 0
+
+
+@pytest.mark.parametrize(("relation", "rows"), [("add-remove", 1), ("replace-one", 3)])
+def test_without_a_public_number_of_rows_nothing_but_the_groups_is_measured(relation, rows):
+    held = {**{name: column[:3000] for name, column in ROWS.items()}, "who": np.arange(3000) % 1000}
+    table = dp.Table(held, DOMAIN, name="people", neighbours=relation, unit="who", rows_per_unit=rows)
+    session = opened(on=table)
+    session.ask(Histogram("g5", SOME))
+    assert charges(session)[0]["mechanism"]["query"]["name"] == "histogram/1"
+
+
+def test_averages_of_some_rows_by_group_are_one_charge_with_a_rest_for_the_count():
+    session = opened()
+    answer = session.ask("SELECT g2, AVG(hours), COUNT(*) FROM people WHERE kind = 'a' GROUP BY g2")
+    (charge,) = charges(session)
+    assert sorted(query["name"] for query in charge["mechanism"]["queries"]) == ["group-count/1", "group-sum/1"]
+    assert answer.price.percent == pytest.approx(1, rel=1e-3)
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
@@ -266,6 +425,25 @@ def test_the_bounds_of_a_table_fail_no_more_often_than_its_part_of_beta():
     assert binom.sf(nearly - 1, runs, allowed) < 1e-6
 
 
+def test_the_bounds_of_groups_of_some_rows_fail_no_more_often_than_their_part_of_beta():
+    """The same with a rest: for the groups and, by what is kept for sets, for the rest."""
+    runs, failed, nearly, rest, beta = 250, 0, 0, 0, 0.9
+    table, inside = people(), ROWS["kind"] == "a"
+    true = true_groups("g3", inside)
+    for seed in range(runs):
+        session = opened(on=table, seed=seed, beta=beta)
+        answer = session.ask(Histogram("g3", SOME))
+        off = np.max(np.abs(np.array(list(answer.value.values())) - true))
+        failed += off > answer.error_bound
+        nearly += off > 0.6 * answer.error_bound
+        low, high = session._answering().knowledge.interval(Count(Not(SOME)))
+        rest += not low <= np.sum(~inside) <= high
+    allowed = beta * (1 - 1 / (1 + 0.75 * math.log(9)))
+    assert binom.sf(failed - 1, runs, allowed * 31 / 32) > 1e-6
+    assert binom.sf(nearly - 1, runs, allowed * 31 / 32) < 1e-6
+    assert binom.sf(rest - 1, runs, allowed / 32) > 1e-6
+
+
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_a_public_number_of_rows_makes_a_table_sharper_and_never_a_count(kind):
     for query, numbers in ((Count(Equals("kind", "a")), 1), (Histogram("kind"), 3), (Histogram("g20"), 20)):
@@ -318,6 +496,7 @@ def test_a_price_is_a_number_and_words():
         "percent_of_budget": cost.percent,
         "epsilon": cost.epsilon,
         "delta": 1e-6,
+        "failure": 0.0,
     }
     assert cost.epsilon == dp.Gaussian(
         Count(), session._answers.calibration.alone(Count(Equals("kind", "a")), 1).scale

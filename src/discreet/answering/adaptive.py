@@ -294,7 +294,7 @@ class Knowledge:
         """Take in one more measurement."""
         scope = scope_of(measured.query, self.domain)
         self.columns.update(scope)
-        self._by_meaning[meaning(measured.query, self.domain)].append(measured)
+        self._by_meaning[meaning(measured.shown, self.domain)].append(measured)
         if measured.marginal:
             self.marginals.append((frozenset(scope), measured))
         elif measured.query.groups:

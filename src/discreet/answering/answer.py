@@ -19,8 +19,28 @@ from discreet.data import Facts
 from discreet.display import Sheet, Shown
 from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.predicate import EVERYTHING
-from discreet.query import Count, GroupCount, KeyCount, Question, numbers, require_numbers, require_shallow
-from discreet.sql import Estimated, GroupedBy, KeyOf, OutputColumn, QuantileOf, Statement, Total, key_order, sort_key
+from discreet.query import (
+    Count,
+    GroupCount,
+    KeyCount,
+    Question,
+    contribution,
+    numbers,
+    require_numbers,
+    require_shallow,
+)
+from discreet.sql import (
+    Estimated,
+    GroupedBy,
+    KeyOf,
+    MeanOf,
+    OutputColumn,
+    QuantileOf,
+    Statement,
+    Total,
+    key_order,
+    sort_key,
+)
 
 Cell = tuple[float, float] | None
 
@@ -134,6 +154,43 @@ class Assembly:
     def keys(self) -> tuple[Any, ...]:
         """What the rows are grouped by, in the order of the queries."""
         return tuple(self.statement.keys[place].key for place in self.order)
+
+    def weights(self, *, pure: bool) -> list[Fraction] | None:
+        """How accurate the questions shall be relative to each other, in contributions of a row, where there are
+        averages; None: evenly.
+
+        Theorem.   Let a_q be what an error of question q counts (`Expression.stakes`), D_q its squared l2 sensitivity
+                   and L_q its l1 sensitivity, in its units. Among all noises of one price the sum of a_q s_q, to which
+                   the bound of the averages is proportional, is least for s_q in proportion to (D_q / a_q)^(1/3) if
+                   the noise is Gaussian, and to (L_q / a_q)^(1/2) if it is Laplace.
+        Proof.     The price is in proportion to the sum of D_q / s_q^2, or of L_q / s_q; Lagrange.
+        """
+        found = self._stakes()
+        if found is None:
+            return None
+        units = {query: query.unit(self.facts) for query in self.questions}
+        moved = {query: query.sensitivity(self.facts) for query in self.questions}
+        accurate = []
+        for query, unit in units.items():
+            stake = float(found[query] * unit)
+            scale = (moved[query].l1 / stake) ** (1 / 2) if pure else (moved[query].l2_squared / stake) ** (1 / 3)
+            accurate.append(contribution(query, self.facts) / scale)
+        return [Fraction(each / min(accurate)).limit_denominator(10**6) for each in accurate]
+
+    def _stakes(self) -> dict[Question, Fraction] | None:
+        """What an error of each question counts, in its units; None if there are no averages, or other things too that
+        are made of several questions."""
+        found = dict.fromkeys(self.questions, Fraction(0))
+        made = list(dict.fromkeys(each for each in self.statement.expressions if each.questions))
+        if self.unlisted is not None or not any(isinstance(each, MeanOf) for each in made):
+            return None
+        for each in made:
+            stakes = each.stakes(lambda query: contribution(query, self.facts) * query.unit(self.facts))
+            if stakes is None:
+                return None
+            for query, stake in stakes.items():
+                found[query] += stake
+        return found
 
     def _check_possible(self, where: Any) -> None:
         if constant(Count(where), self.facts.domain) is not False:

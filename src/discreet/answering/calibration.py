@@ -24,8 +24,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.answering.linear_query import constant, linear
-from discreet.answering.measurement import BetaPlace, Measured, interval, noise_bound, own_error
+from discreet.answering.linear_query import constant, linear, meaning
+from discreet.answering.measurement import BetaPlace, Measured, interval, noise_bound, own_error, shown, with_rest
 from discreet.answering.transcript import SEVERAL
 from discreet.answering.workload import Marginals
 from discreet.core import Books, Caps, Exact, Funds, ParameterError, Price, exact
@@ -40,7 +40,7 @@ from discreet.mechanisms import (
     Mechanism,
     calibrate,
 )
-from discreet.query import Count, Equals, Histogram, Missing, Persons, Question
+from discreet.query import MAX_CELLS, Count, Equals, GroupCount, Histogram, Missing, Persons, Question, contribution
 
 LARGEST_MARGINAL = 2**20
 _GAP = Fraction(1, 3)  # the part of A that a threshold leaves for the hypothesis to be wrong by
@@ -149,10 +149,7 @@ class Calibration:
             raise ParameterError("floats cannot hold this sum: declare the column in other units") from None
 
     def worth(self, question: Question) -> int:
-        """By how many of its integers one row moves a question at most: 1 for counts."""
-        if question.counting:
-            return 1
-        return max(1, question.sensitivity(self.facts).linf // self.facts.neighbours.rows)
+        return contribution(question, self.facts)
 
     def failure(self, order: int, taken: int = 1) -> float:
         """With what probability a charge with these places may be further off than its bounds."""
@@ -191,7 +188,13 @@ class Calibration:
         return self.purchase([question], order).of([question])  # type: ignore[return-value]  # of one part
 
     def counted(self, question: Question) -> Question:
-        """What is measured for a question: of two groups that make up all rows, whose number is public, the first."""
+        """What is measured for a question, if the number of rows is public: of two groups that make up all rows the
+        first; of groups that do not, or are not columns, the rest too, so that Gaussian noise can be levelled."""
+        if not isinstance(question, Histogram | GroupCount) or not question.groups:
+            return question
+        levelled = self.total is not None and not self.pure and not question.marginal
+        if levelled or shown(question) is not question:  # a rest that is asked about is one of the numbers
+            return self._with_rest(question)
         if self.total is None or not question.marginal or question.shape(self.facts.domain) != (2,):
             return question
         (name,) = question.groups
@@ -199,6 +202,12 @@ class Calibration:
             return question
         label = self.facts.domain.column(name).labels()[0]
         return Count(Missing(name) if label is None else Equals(name, label))
+
+    def _with_rest(self, question: Histogram | GroupCount) -> Question:
+        """The question with a cell for the rest, if that is not one number too many and can be told apart."""
+        made, domain = with_rest(question), self.facts.domain
+        small = math.prod(made.shape(domain)) <= MAX_CELLS
+        return made if small and meaning(shown(made), domain) == meaning(question, domain) else question
 
     def _error(self, question: Question, scale: float, place: BetaPlace) -> float:
         """How far off the numbers of a question are that is measured with this noise, at the most."""

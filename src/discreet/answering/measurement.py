@@ -42,7 +42,7 @@ from discreet.answering.linear_query import linear, meaning, scope_of
 from discreet.data import Codes, Domain, Facts, Floats, IntArray, Mask
 from discreet.hypothesis import Linear
 from discreet.mechanisms import LAWS, Gaussian, Laplace
-from discreet.query import Question, is_question
+from discreet.query import EVERYTHING, GroupCount, Histogram, Question, WithRest, is_question
 
 SETS = 1 / 32  # the part of a histogram's failure that is kept for sums of its numbers
 _NORMAL = 1e-12  # below such a probability the normal tail is not taken: its remainder would count
@@ -102,11 +102,17 @@ class Measured:
         """Whether it is the histogram of all rows over some columns: then it proves something about other questions."""
         return self.query.marginal
 
+    @property
+    def shown(self) -> Question:
+        """The question whose numbers are its own."""
+        return shown(self.query)
+
     def form(self, domain: Domain) -> Linear | None:
         return linear(self.query, domain)
 
     def levelled(self, total: float | None) -> Measured:
-        """The same with a sum that is the public number of rows, if that helps: docs/proofs/answering.md."""
+        """The same with a sum that is the public number of rows, if that helps: docs/proofs/answering.md, "Levelled
+        noise"."""
         if total is None or not projects(self.query, self.kind, self.scale, self.value.size):
             return self
         return replace(self, value=self.value - (self.value.sum() - total) / self.value.size)
@@ -122,26 +128,48 @@ class Measured:
         return np.asarray(self.table(domain).sum(axis=tuple(dropped)))
 
 
-def projects(query: Question, kind: str, scale: float, numbers: int) -> bool:
-    """Whether the cells of a marginal with this noise are moved so that they add up to the public number of rows: the
-    theorem on levelled noise is about Gaussian noise that is not small beside the number of cells."""
-    return query.marginal and kind == "gaussian" and numbers >= 2 and scale * scale >= 2 * numbers
+def with_rest(query: Histogram | GroupCount) -> GroupCount:
+    """The same groups in a row, and the rows that belong to none of them as one more: these make up all rows."""
+    return GroupCount([WithRest(query.columns if isinstance(query, Histogram) else query.keys, query.where)])
+
+
+def shown(query: Question) -> Question:
+    """The question that a query was made from by `with_rest`; any other query is shown itself."""
+    keys = query.keys if isinstance(query, GroupCount) and query.where == EVERYTHING else ()
+    if len(keys) != 1 or not isinstance(keys[0], WithRest):
+        return query
+    inner = keys[0]
+    names = [key for key in inner.keys if isinstance(key, str)]
+    return GroupCount(inner.keys, inner.where) if len(names) < len(inner.keys) else Histogram(names, inner.where)
+
+
+def projects(query: Question, kind: str, scale: float, cells: int) -> bool:
+    """Whether the cells of a query with this noise, which make up all rows, are moved so that they add up to the public
+    number of rows: the theorem on levelled noise is about Gaussian noise that is not small beside their number."""
+    whole = query.marginal or shown(query) is not query
+    return whole and kind == "gaussian" and cells >= 2 and scale * scale >= 2 * cells
 
 
 def own_error(
-    query: Question, kind: str, scale: float, unit: float, numbers: int, *, failure: float, levelled: bool
+    query: Question, kind: str, scale: float, unit: float, cells: int, *, failure: float, levelled: bool
 ) -> float:
     """With probability 1 - failure (of a histogram: with the part of it that is not kept for sets) none of a
-    measurement's own numbers is further off than this, in the query's units; levelled: the number of rows is public."""
+    measurement's own numbers is further off than this, in the query's units.
+
+    cells  all numbers that are measured: its own, and the rest, if there is one, which is bounded as a set of one cell
+    levelled  the number of rows is public
+    """
     own = failure * (1 - SETS) if query.groups else failure
+    numbers = cells - (shown(query).where != query.where)
     plain = noise_bound(kind, scale / unit, copies=1, log_sets=math.log(numbers), failure=own) * unit
-    if not levelled or not projects(query, kind, scale, numbers):
+    if not levelled or not projects(query, kind, scale, cells):
         return plain
-    return levelled_bound(scale, numbers, own)
+    return levelled_bound(scale, cells, own, numbers)
 
 
-def levelled_bound(scale: float, cells: int, failure: float) -> float:
-    """With probability 1 - failure none of K = cells noises, less the mean of all, exceeds this in absolute value.
+def levelled_bound(scale: float, cells: int, failure: float, numbers: int | None = None) -> float:
+    """With probability 1 - failure none of these numbers, or of all K = cells, exceeds this in absolute value: of K
+    noises, each less the mean of all.
 
     Theorem.   X_1, ..., X_K discrete Gaussian of scale s, s^2 >= 2 K: P[X_1 - mean >= t] is at most
                (1 + 1e-12) P[N(0, s^2 (1 - 1/K)) >= t - 1/K] + 1e-15, and at most exp(-t^2 / (2 s^2 (1 - 1/K))).
@@ -149,7 +177,7 @@ def levelled_bound(scale: float, cells: int, failure: float) -> float:
     """
     from scipy.special import ndtri
 
-    each, deviation = failure / (2 * cells), scale * math.sqrt(1 - 1 / cells)
+    each, deviation = failure / (2 * (numbers or cells)), scale * math.sqrt(1 - 1 / cells)
     chernoff = deviation * math.sqrt(2 * math.log(1 / each))
     if each < _NORMAL:
         return chernoff
@@ -166,14 +194,16 @@ def interval(
            sets.
     """
     ends, form, level = [], linear(question, domain), measured.levelled(total)
-    numbers, sets = measured.value.size, failure * SETS
+    numbers, sets, levelled = measured.value.size, failure * SETS, level is not measured
     own = own_error(
         *(measured.query, measured.kind, measured.scale, measured.unit, numbers),
         failure=failure,
-        levelled=level is not measured,
+        levelled=levelled,
     )
-    if meaning(measured.query, domain) == meaning(question, domain):
-        ends.append((level.value - own, level.value + own))
+    if meaning(measured.shown, domain) == meaning(question, domain):
+        shape = measured.shown.shape(domain)
+        value = level.value.ravel()[: math.prod(shape)].reshape(shape)
+        ends.append((value - own, value + own))
     elif measured.marginal and form is not None and set(form.scope) <= set(scope_of(measured.query, domain)):
         value, errors = read_off(measured, form, domain, failure=sets, total=total)
         if form.cells == numbers:  # a cell of the marginal itself is known as well as that
@@ -181,9 +211,10 @@ def interval(
         ends.append((value - errors, value + errors))
     elif form is not None and (cells := group_cells(measured, form, domain)) is not None:
         # The theorem for the groups themselves as cells, none of them summed over others: s = 0 columns to leave out.
-        of_sets = SetErrors(measured, cells=numbers, columns=0, failure=sets)
-        count, width = measured.value.ravel()[cells].sum(), of_sets.of(np.array([len(cells)]))[0]
-        width = min(width, own) if len(cells) == 1 else width
+        of_sets = SetErrors(measured, cells=numbers, columns=0, failure=sets, levelled=levelled)
+        count, width = level.value.ravel()[cells].sum(), of_sets.of(np.array([len(cells)]))[0]
+        own_number = len(cells) == 1 and cells[0] < math.prod(measured.shown.shape(domain))
+        width = min(width, own) if own_number else width
         ends.append((np.array(count - width), np.array(count + width)))
     if not ends:
         return None
@@ -218,7 +249,7 @@ def covers(measured: object, question: Question, domain: Domain) -> bool:
     """Whether an additive release of the first says something about the second: what `interval` looks for first."""
     if not is_question(measured):
         return False
-    if meaning(measured, domain) == meaning(question, domain):
+    if meaning(shown(measured), domain) == meaning(question, domain):
         return True
     form = linear(question, domain)
     return measured.marginal and form is not None and set(form.scope) <= set(scope_of(measured, domain))

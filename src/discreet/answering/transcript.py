@@ -70,6 +70,7 @@ from discreet.query import (
     Power,
     Question,
     Times,
+    WithRest,
     is_question,
 )
 
@@ -81,7 +82,7 @@ _READ: dict[str, type] = {
         GroupQuantiles,
         *get_args(Question),
         *(Among, And, Between, Equals, Missing, Not, Or),
-        *(Bins, Cases, Choose, Fixed, Of, Plus, Power, Times),
+        *(Bins, Cases, Choose, Fixed, Of, Plus, Power, Times, WithRest),
     )
 }
 _QUESTIONS = {kind.NAME for kind in get_args(Question)}

@@ -21,11 +21,11 @@ anything is charged and looks at public things only.
     select.py      the statement
 """
 
-from discreet.sql.expressions import Estimated, Expression, Group, KeyOf, QuantileOf, Total, sort_key
+from discreet.sql.expressions import Estimated, Expression, Group, KeyOf, MeanOf, QuantileOf, Total, sort_key
 from discreet.sql.render import name_text, where_text
 from discreet.sql.select import OutputColumn, Statement, key_order, parse
 from discreet.sql.source import Known
 from discreet.sql.values import GroupedBy
 
-__all__ = ["Estimated", "Expression", "Group", "GroupedBy", "KeyOf", "Known", "OutputColumn", "QuantileOf", "Statement"]
-__all__ += ["Total", "key_order", "name_text", "parse", "sort_key", "where_text"]
+__all__ = ["Estimated", "Expression", "Group", "GroupedBy", "KeyOf", "Known", "MeanOf", "OutputColumn", "QuantileOf"]
+__all__ += ["Statement", "Total", "key_order", "name_text", "parse", "sort_key", "where_text"]

@@ -24,6 +24,12 @@ from typing import Any, ClassVar, Protocol
 
 from discreet.query import Predicate, Question
 
+OFF_CENTRE = Fraction(1, 4)
+"""How far from the middle of its declared interval an average is taken to be, in halves of its length, when the price
+is split between the sum and the count: what is declared is wider than what occurs, and an average lies well inside what
+occurs. Only the split depends on it, no bound: with an average at the very end of the interval it is at most an
+eighth larger than if both had the same noise in contributions of a row."""
+
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
@@ -68,6 +74,11 @@ class Expression:
         """The linear queries that it is made of, without those of its parts."""
         return ()
 
+    def stakes(self, largest: Callable[[Question], Fraction]) -> Mapping[Question, Fraction] | None:
+        """How much an error of each of its questions counts, in units of the question, where that is known; largest:
+        what a row adds to a question at most."""
+        return None if self.questions else {}
+
     def of(self, group: Group) -> Estimated:
         raise NotImplementedError
 
@@ -107,6 +118,9 @@ class Total(Expression):
     @property
     def questions(self) -> tuple[Question, ...]:
         return (self.question,)
+
+    def stakes(self, largest: Callable[[Question], Fraction]) -> Mapping[Question, Fraction]:
+        return {self.question: 1 / largest(self.question)}
 
     def of(self, group: Group) -> Estimated:
         value, error = group.reading(self.question)
@@ -190,6 +204,11 @@ class MeanOf(Expression):
     @property
     def questions(self) -> tuple[Question, ...]:
         return (self.moments.count, self.moments.total)
+
+    def stakes(self, largest: Callable[[Question], Fraction]) -> Mapping[Question, Fraction] | None:
+        """Off by (error of S + |S / N| error of N) / N: see OFF_CENTRE."""
+        half = (self.moments.high - self.moments.low) / 2
+        return {self.moments.count: OFF_CENTRE, self.moments.total: 1 / half} if half else None
 
     def of(self, group: Group) -> Estimated:
         return _moved(self.moments.mean(group), float(self.moments.centre))
