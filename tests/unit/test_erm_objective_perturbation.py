@@ -101,6 +101,52 @@ def test_the_slow_descent_arrives_where_newton_does():
     assert math.dist(map(float, quick), map(float, slow)) <= 2 / 1000
 
 
+@pytest.mark.parametrize("order", ["mixed", "sorted"])
+@pytest.mark.parametrize("loss", [Logistic("1/2"), Huber("1/2")], ids=str)
+def test_a_guess_from_few_rows_leads_to_the_same_point_as_all_rows(loss, order, monkeypatch):
+    """Also where the first rows are unlike the others and the guess is of no use."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(1000, 3)) / 2
+    y = np.clip(x @ [3.0, -1.0, 0.5] + rng.normal(size=1000) / 4, -1, 1)
+    y = (y > 0).astype(int) if loss.form == "margin" else y
+    places = np.argsort(y) if order == "sorted" else np.arange(1000)
+    target = dp.Category(0, 1) if loss.form == "margin" else dp.Number(-1, 1, step=Fraction(1, 100))
+    data = dp.Matrix(x[places], y[places], features=dp.Vector(3, norm=1), target=target)
+    mechanism = proposed(data, loss)
+    known = op._PublicNumbers(mechanism.risk, mechanism.ridge, data.facts)
+    objective = op._Objective(known, data, [Fraction(2), Fraction(-1), Fraction(5), Fraction(0)], mechanism.tolerance)
+    passes = counted(objective, monkeypatch)
+    whole = objective.solve()
+    monkeypatch.setattr(op, "_FEW", (8, 32))
+    few = objective.solve()
+    assert math.dist(map(float, whole), map(float, few)) <= 2 * float(mechanism.tolerance)
+    assert objective._short(objective.gradient([round(each / objective.grain) for each in few]))
+    assert {None, 8, 32} <= set(passes)
+
+
+def counted(objective, monkeypatch):
+    """Of how many rows of a batch each rough look is."""
+    seen, look = [], objective._rough
+    monkeypatch.setattr(objective, "_rough", lambda w, most: (seen.append(most), look(w, most))[1])
+    return seen
+
+
+def test_secants_find_the_inverse_of_a_curvature():
+    """Of a quadratic in d dimensions the corrected steps end after about d gradients, whatever the first guess is."""
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(6, 6))
+    curve, point = root @ root.T + np.eye(6), rng.normal(size=6)
+    secants = op._Secants(lambda vector: vector / np.linalg.norm(curve, 2))
+    for _ in range(60):
+        point = point - secants.step(curve @ point)
+    assert np.linalg.norm(curve @ point) < 1e-9
+    blunt = rng.normal(size=6)
+    start = np.linalg.norm(curve @ blunt)
+    for _ in range(60):
+        blunt = blunt - curve @ blunt / np.linalg.norm(curve, 2)
+    assert np.linalg.norm(curve @ blunt) > 1e-9 * start
+
+
 @pytest.mark.parametrize("size", [2**20, 10**9, 10**15])
 def test_a_huge_linear_term_is_solved_as_exactly(size):
     """The iterate then needs more limbs; where all slopes are constant the minimiser is known in closed form."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from discreet.data import Batch, Category, Domain, Matrix, Number, ParquetTable, Slice, Table, Vector
+from discreet.data import Batch, Category, Domain, Matrix, Number, ParquetTable, Slice, Table, Vector, encoding
 from discreet.errors import DiscreetError, LedgerMismatch, ParameterError, SchemaError
 from discreet.guarantee import Neighbours
 from discreet.query import Count, Equals, Histogram, KeyCount, Sum, VectorSum
@@ -351,6 +351,22 @@ def test_features_inside_the_ball_are_cut_towards_zero():
 def test_features_outside_the_ball_are_projected():
     vector = Vector(2, norm=5, step=1)
     assert units([[30, 40], [-3e300, 4e300], [0, 1e-320], [7, 0]], vector).tolist() == [[3, 4], [-3, 4], [0, 0], [5, 0]]
+
+
+@pytest.mark.parametrize("step", [None, "0.001", 1])
+@pytest.mark.parametrize("norm", [1, "1e-150", "3.7"])
+def test_a_row_has_the_same_integers_however_many_are_put_on_the_grid_together(norm, step, monkeypatch):
+    vector = Vector(7, norm=norm, step=None if step is None else Fraction(step) * Fraction(norm))
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(200, 7)) * float(vector.norm) * 10.0 ** rng.uniform(-4, 4, size=(200, 1))
+    rows[:50] *= float(vector.norm) / np.linalg.norm(rows[:50], axis=1)[:, None]
+    rows[50:60], rows[60:70] = 0, np.rint(rows[60:70] / float(vector.step)) * float(vector.step)
+    whole = units(rows, vector)
+    assert max(sum(int(entry) ** 2 for entry in row) for row in whole) <= vector.bound_squared
+    for cached in (1, 7 * 3, 7 * 64):
+        monkeypatch.setattr(encoding, "_CACHED", cached)
+        assert np.array_equal(units(rows, vector), whole)
+    assert np.array_equal(np.concatenate([units(row[None, :], vector) for row in rows]), whole)
 
 
 def test_a_row_that_rounding_made_too_long_loses_units_of_its_largest_coordinate():

@@ -14,7 +14,8 @@ whole number, it is that number (so 0.3 with step 0.1 has code 3); otherwise it 
 Rows of features are projected to the declared norm, divided by the step, and cut towards zero.
 
 Theorem.   Every row becomes integers m with sum m_i^2 <= bound_squared = floor((norm / step)^2), whatever the floats
-           do: the last step tests this in exact integers and shrinks the largest coordinate by units until it holds.
+           do: the last step tests this in exact integers, of every row that is not shorter by 2^-20 of its squares,
+           and shrinks the largest coordinate by units until it holds.
            And m is a function of that row alone: every float operation is elementwise, over columns in a fixed order,
            never a reduction or a matrix product, whose rounding may depend on how many rows are computed together.
 Accuracy.  A row within the norm moves by less than one step in each coordinate, towards zero.
@@ -22,6 +23,7 @@ Accuracy.  A row within the norm moves by less than one step in each coordinate,
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
@@ -29,7 +31,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -60,6 +62,7 @@ KIND_WORDS = {
     "moment": "dates",
 }
 _INT64 = np.iinfo(np.int64)
+_CACHED = 2**16  # entries of features that are put on the grid together: half a megabyte
 _SPELLED_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\Z")
 _SPELLED_INFINITY = re.compile(r"([+-]?)inf(inity)?\Z", re.IGNORECASE)
 
@@ -442,8 +445,8 @@ def _spelled_number(text: str) -> Decimal | None:
 # From rows of features to integer vectors.
 
 
-def float_rows(source: Any, *, dimension: int, block: int) -> Iterator[Floats]:
-    """The rows of a numeric matrix or frame as floats, at most `block` of them at a time."""
+def float_rows(source: Any, *, dimension: int, block: int) -> tuple[int, Iterator[Floats]]:
+    """How many rows a numeric matrix or frame has, and they as floats, at most `block` of them at a time."""
     complaint = "the features cannot be read as numbers"
     frame = nw.from_native(source, eager_only=True, pass_through=True)
     is_frame = isinstance(frame, nw.DataFrame)
@@ -455,41 +458,66 @@ def float_rows(source: Any, *, dimension: int, block: int) -> Iterator[Floats]:
 
     def floats(part: Any) -> Floats:
         if not is_frame:
-            return np.asarray(part.astype(np.float64))
+            return np.asarray(part, dtype=np.float64)
         for name, dtype in part.schema.items():
             if not (dtype.is_numeric() or dtype == nw.Boolean):
                 raise SchemaError(f"the features must be numbers, and column {str(name)!r} is not")
         columns = [part.get_column(name).cast(nw.Float64).fill_null(math.nan).to_numpy() for name in part.columns]
         return np.column_stack(columns).astype(np.float64)
 
-    for start in range(0, rows.shape[0], block):
-        part = rows[start : start + block]
-        yield quietly(lambda part=part: floats(part), complaint)  # type: ignore[misc]
+    parts = (rows[start : start + block] for start in range(0, rows.shape[0], block))
+    return rows.shape[0], (quietly(functools.partial(floats, part), complaint) for part in parts)
 
 
 def grid_rows(features: Floats, vector: Vector) -> Ints:
     """Rows of floats as rows of integers of bounded length; NaN and infinities are refused."""
-    if np.isnan(features).any():
-        advice = "fill or drop missing values first, by a rule that looks at one row only"
-        raise SchemaError(f"the features hold NaN; {advice}")
-    if np.isinf(features).any():
-        raise SchemaError("the features hold infinite numbers")
+    units = np.empty(features.shape, dtype=np.int64)
+    fill_grid(features, vector, units)
+    return units
+
+
+def fill_grid(features: Floats, vector: Vector, out: npt.NDArray[Any]) -> None:
+    """The same, written into an array whose integers may be narrower."""
+    step = max(1, _CACHED // vector.dimension)
+    for start in range(0, len(features), step):
+        part = slice(start, start + step)
+        _grid_block(np.ascontiguousarray(features[part].T), vector, out[part])
+
+
+def _grid_block(columns: Floats, vector: Vector, out: npt.NDArray[Any]) -> None:
+    """So few rows that all steps find them in the cache, as columns. A row's squares are added one column after the
+    other, so that its integers do not depend on the rows beside it."""
+    scaled = np.abs(columns)
+    largest = scaled.max(axis=0)
+    if not np.isfinite(largest).all():
+        _refuse_not_finite(largest)
     # Rows longer than norm are scaled to about norm. Dividing by the largest entry first avoids overflow.
-    norm, largest, squares = float(vector.norm), np.zeros(len(features)), np.zeros(len(features))
-    for column in features.T:
-        largest = np.maximum(largest, np.abs(column))
-    largest = np.where(largest > 0, largest, 1.0)
-    scaled = features / largest[:, None]
-    for column in scaled.T:
-        squares = squares + column * column
+    norm, squares = float(vector.norm), np.zeros(columns.shape[1])
+    largest[largest == 0] = 1.0
+    np.divide(columns, largest, out=scaled)
+    for squared in scaled * scaled:
+        squares += squared
     root = np.sqrt(squares)
     with np.errstate(over="ignore"):  # a row of tiny numbers: infinity is the right answer
         too_long = root > norm / largest
-    factor = norm / np.where(too_long, root, 1.0)
-    projected = np.where(too_long[:, None], scaled * factor[:, None], features)
+    scaled *= norm / np.where(too_long, root, 1.0)
+    np.copyto(scaled, columns, where=~too_long)
     limit = math.isqrt(vector.bound_squared)
-    units = np.trunc(projected / float(vector.step))
-    return shrunk(np.clip(units, -limit, limit).astype(np.int64), vector.bound_squared)
+    scaled /= float(vector.step)
+    np.clip(np.trunc(scaled, out=scaled), -limit, limit, out=scaled)
+    out[:] = scaled.T
+    # A sum of squares in floats is off by less than 2^-20 of itself, so all rows that are too long are among those that
+    # are tested in exact integers.
+    near = np.flatnonzero(np.einsum("ij,ij->j", scaled, scaled) > vector.bound_squared * (1 - 2.0**-20))
+    if len(near):
+        out[near] = shrunk(out[near].astype(np.int64), vector.bound_squared)
+
+
+def _refuse_not_finite(values: Floats) -> NoReturn:
+    if np.isnan(values).any():
+        advice = "fill or drop missing values first, by a rule that looks at one row only"
+        raise SchemaError(f"the features hold NaN; {advice}")
+    raise SchemaError("the features hold infinite numbers")
 
 
 def shrunk(units: Ints, bound_squared: int) -> Ints:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from discreet.core import WORD, Codes, Neighbours, ParameterError, SchemaError, Words, packed
 from discreet.data.domain import Bits, Category, Domain, Number, Vector, Whole
-from discreet.data.encoding import encode, float_rows, grid_rows, objects, read
+from discreet.data.encoding import encode, fill_grid, float_rows, objects, read
 from discreet.data.ingest import PrivateRows, batches_of, checked_rows, facts_of, identity_of, stored_type
 from discreet.data.rows import Batch, Filter, Slice
 
@@ -68,12 +68,14 @@ class Matrix(_Labelled):
         if (y is None) != (target is None):
             raise ParameterError("y and target belong together: give both or neither")
         # All rows on the grid, some at a time so that the floats of the whole matrix are never copied.
-        blocks = float_rows(X, dimension=features.dimension, block=_rows_at_once(features.dimension))
-        width = np.min_scalar_type(-math.isqrt(features.bound_squared) - 1)
-        units = [features.empty().astype(width), *(grid_rows(block, features).astype(width) for block in blocks)]
-        rows = checked_rows(sum(map(len, units)))
+        count, blocks = float_rows(X, dimension=features.dimension, block=_rows_at_once(features.dimension))
+        width, start = np.min_scalar_type(-math.isqrt(features.bound_squared) - 1), 0
+        units = np.empty((checked_rows(count), features.dimension), dtype=width)
+        for block in blocks:
+            fill_grid(block, features, units[start : start + len(block)])
+            start += len(block)
         self.identity = identity_of(name, neighbours)
-        self._hold(np.concatenate(units), rows, features, y, target, size)
+        self._hold(units, count, features, y, target, size)
 
     def _batches(self, reading: Callable[[Batch], object]) -> Iterator[Batch]:
         codes = {"x": self._features, **({"y": self._labels} if "y" in self.facts.domain else {})}
@@ -137,7 +139,7 @@ def _boolean_rows(rows: Any, dimension: int, block: int) -> Iterator[npt.NDArray
     if type(rows) is np.ndarray and rows.dtype == np.bool_:
         yield from (rows[start : start + block] for start in range(0, len(rows), block))
         return
-    for floats in float_rows(rows, dimension=dimension, block=block):
+    for floats in float_rows(rows, dimension=dimension, block=block)[1]:
         ones = floats == 1
         if not (ones | (floats == 0)).all():
             raise SchemaError("the features must be booleans, or numbers that are 0 or 1; found another value")

@@ -27,7 +27,8 @@ from discreet.core import Exact, ParameterError, exact
 from discreet.data import Batch, Category, Domain, Floats, Number, Vector, shrunk
 
 STEPS = 2**15  # integer units in the norm
-_BLOCK = 2**16  # entries of the rows' vectors in a block: half a megabyte of floats
+_BLOCK = 2**17  # entries of the rows' vectors in a block: a megabyte of floats
+_ROWS = 2**16  # rows in a block
 
 
 @runtime_checkable
@@ -229,7 +230,7 @@ class Declared(Features):
             yield name, column, column.size if column.categorical else 1 + column.missing
 
 
-def blocks(features: Features, batch: Batch, most: int = _BLOCK) -> Iterator[tuple[Floats, slice]]:
+def blocks(features: Features, batch: Batch, most: int = _ROWS) -> Iterator[tuple[Floats, slice]]:
     """The rows' vectors as exact floats, at most `most` rows at a time in one buffer, with the part of the batch.
 
     At least one block, maybe empty: files are read for the columns that are touched.

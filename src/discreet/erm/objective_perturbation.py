@@ -14,6 +14,7 @@ distance, for which a second noise pays, the blur (docs/proofs/objective_perturb
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable
@@ -41,9 +42,10 @@ _DOUBT = Fraction(1, 2**45)  # of the steepest slope: how far off one row's slop
 _SMALL = Fraction(1, 2**200)  # products of a few of these are floats
 _MOST_PASSES = 10**7  # of the slow solver, for each factor of e
 _NEWTON, _FAST = 40, 400  # passes of the fast solvers
-_FEW = 2**12  # rows of a batch that a first guess is made from
-_GAIN = 2.0**-6  # of the sum of the losses: Newton's method goes on in exact arithmetic then
+_FEW = (2**9, 2**12)  # rows of a batch that a first guess is made from, and a second
+_GAIN = 2.0**-6  # of the sum of the losses: what follows goes on in exact arithmetic
 _BLUR = 64  # the blur costs this part of the price
+Linear = Callable[[Floats], Floats]
 _STRENGTHS = tuple(Fraction(2) ** power * quarter / 4 for power in range(-12, 21) for quarter in (4, 6))
 
 
@@ -129,14 +131,14 @@ class ObjectivePerturbation:
 def promise(mechanism: ObjectivePerturbation, facts: Facts) -> Promise:
     """The excess risk that is promised in expectation over both noises."""
     theorem = f"objective perturbation, {type(mechanism.noise).__name__}"
-    excess, trivial = _excess(mechanism, facts), mechanism.risk.centre_excess(facts)
+    known = _PublicNumbers(mechanism.risk, mechanism.ridge, facts)
+    excess, trivial = _excess(mechanism, known), mechanism.risk.centre_excess(facts)
     if excess >= trivial:
         return Promise(None, theorem, f"the theorem's {excess:.3g} is no better than the centre's {trivial:.3g}")
     return Promise(excess, theorem).about(facts)
 
 
-def _excess(mechanism: ObjectivePerturbation, facts: Facts) -> float:
-    known = _PublicNumbers(mechanism.risk, mechanism.ridge, facts)
+def _excess(mechanism: ObjectivePerturbation, known: _PublicNumbers) -> float:
     d, n, strength = known.dimension, known.size, float(known.strength)
     far = float(mechanism.tolerance) + float(mechanism.step) * math.sqrt(d) / 2
     error = (n * known.smoothness + strength) * far
@@ -153,7 +155,8 @@ def signal(risk: Risk, facts: Facts, funds: Funds) -> float:
     if facts.size is None:
         return 0.0
     known = _PublicNumbers(risk, Fraction(2**20), facts)
-    scales = [(law, known.rough_scale(law, funds)) for law in (GaussianNoise, ProductLaplaceNoise)]
+    laws = (GaussianNoise, ProductLaplaceNoise)
+    scales = [(law, known.rough_scale(_is_pure(law, facts), funds)) for law in laws]
     noises = [math.sqrt(known.dimension * law(scale).variance()) for law, scale in scales if scale is not None]
     people = known.size * facts.neighbours.rows * float(known.slope * known.norm)
     return people / min(noises) if noises else 0.0
@@ -164,38 +167,44 @@ def propose(risk: Risk, *, facts: Facts, funds: Funds) -> ObjectivePerturbation:
     made, refused = [], []
     for law in (GaussianNoise, ProductLaplaceNoise):
         try:
-            made.append(_with_law(risk, law, facts, funds))
+            made.append(_with_law(_PublicNumbers(risk, Fraction(1), facts), law, funds))
         except ParameterError as error:
             refused.append(error)
     if not made:
         raise refused[-1]
-    return min(made, key=lambda each: _excess(each, facts))
+    return min(made, key=lambda each: _excess(each, _PublicNumbers(risk, each.ridge, facts)))
 
 
-def _with_law(risk: Risk, law: type[Noise], facts: Facts, funds: Funds) -> ObjectivePerturbation:
+def _with_law(known: _PublicNumbers, law: type[Noise], funds: Funds) -> ObjectivePerturbation:
     """The best added ridge, of a grid of strengths around the curvature of one row, with about the noise it needs."""
-    unit = short_up(_PublicNumbers(risk, Fraction(1), facts).turn / public_size(facts))
+    risk, facts, pure = known.risk, known.facts, _is_pure(law, known.facts)
+    unit = short_up(known.turn / public_size(facts))
     tried = [unit * strength for strength in _STRENGTHS]
     made = []
     for ridge in tried if risk.penalty.ridge == 0 else [Fraction(0), *tried]:
-        scale = _PublicNumbers(risk, ridge, facts).rough_scale(law, funds)
+        ridged = known.with_ridge(ridge)
+        scale = ridged.rough_scale(pure, funds)
         if scale is not None:
-            made.append(_with_noise(risk, law, facts, ridge, scale))
+            made.append((_with_noise(ridged, law, pure, scale), ridged))
     if not made:
         raise NothingFits("no amount of noise fits: nothing is left of the budget, or it is too small for this problem")
-    best = min(made, key=lambda each: _excess(each, facts))
-    make = functools.partial(_with_noise, risk, law, facts, best.ridge)
+    best, ridged = min(made, key=lambda each: _excess(*each))
+    make = functools.partial(_with_noise, ridged, law, pure)
     return best if funds.admits(best.guarantee(facts)) else calibrate(make, funds=funds, facts=facts)
 
 
-def _with_noise(risk: Risk, law: type[Noise], facts: Facts, ridge: Fraction, scale: Fraction) -> ObjectivePerturbation:
+def _is_pure(law: type[Noise], facts: Facts) -> bool:
+    """Whether this noise alone has a pure price."""
+    price = law(1).guarantee(lengths(1, 1), unit=Fraction(1), dimension=1, neighbours=facts.neighbours)
+    return price.pure is not None
+
+
+def _with_noise(known: _PublicNumbers, law: type[Noise], pure: bool, scale: Fraction) -> ObjectivePerturbation:
     """Grids and tolerance so fine that they hardly show, and a blur that costs a small part of the price."""
-    known = _PublicNumbers(risk, ridge, facts)
-    root = exact.root_up(Fraction(known.dimension))
+    risk, ridge, root = known.risk, known.ridge, exact.root_up(Fraction(known.dimension))
     grid = Fraction(2) ** (math.floor(math.log2(known.pull() / root)) - 24)
     tolerance = short_up(max(known.least_tolerance(), known.pull() / known.strength / 2**16))
     step = Fraction(2) ** math.floor(math.log2(tolerance / root))
-    pure = law(1).guarantee(lengths(1, 1), unit=Fraction(1), dimension=1, neighbours=facts.neighbours).pure is not None
     sensed = ObjectivePerturbation(risk, ridge, law(scale), grid, tolerance, step, law(1)).apart(known)
     # Laplace: prices are L1 lengths over scales. Gaussian: squares of L2 lengths over scales.
     moved, factor = (sensed.l1, _BLUR) if pure else (exact.ceil_sqrt(Fraction(sensed.l2_squared)), math.isqrt(_BLUR))
@@ -222,10 +231,8 @@ class _PublicNumbers:
             raise ParameterError(f"objective perturbation takes up to {_DIMENSION} coordinates, found {self.dimension}")
         if features.bound_squared(domain) >= 2**31:
             raise ParameterError("the grid of the features is too fine: norm / step must be below 2**15.5")
-        self.strength = self.size * (ridge + risk.penalty.ridge)
-        if self.strength == 0:
-            raise ParameterError("ridge must be > 0 unless the risk has a Ridge of its own, found 0")
-        self.ridge, self.curve, self.unit = ridge, Fraction(curve), features.unit(domain)
+        self._set_ridge(ridge)
+        self.curve, self.unit = Fraction(curve), features.unit(domain)
         self.slope, self.target = loss.steepest(loss.slope_bound), risk.target_bound(domain)
         if 2 * self.target > 15 * loss.slope_bound:
             raise ParameterError("the loss is a line for nearly all targets: give it a larger threshold")
@@ -233,6 +240,17 @@ class _PublicNumbers:
         self.norm_l1 = features.bound_l1(domain) * self.unit
         self.rows = facts.neighbours.rows * (2 if facts.neighbours.replace_one else 1)
         self.turn = self.curve * self.norm**2  # the curvature of one row
+
+    def _set_ridge(self, ridge: Fraction) -> None:
+        self.ridge, self.strength = ridge, self.size * (ridge + self.risk.penalty.ridge)
+        if self.strength == 0:
+            raise ParameterError("ridge must be > 0 unless the risk has a Ridge of its own, found 0")
+
+    def with_ridge(self, ridge: Fraction) -> _PublicNumbers:
+        """The same problem with another added ridge."""
+        other = copy.copy(self)
+        other._set_ridge(ridge)
+        return other
 
     @property
     def smoothness(self) -> float:
@@ -276,11 +294,10 @@ class _PublicNumbers:
 
         return Guarantee.of_curve(curve, neighbours=neighbours)
 
-    def rough_scale(self, law: type[Noise], funds: Funds) -> Fraction | None:
+    def rough_scale(self, pure: bool, funds: Funds) -> Fraction | None:
         """About the scale of the noise that is within the funds, with its blur; None if there is none."""
         room, jacobian = 1 - 1.2 / _BLUR, float(self.turned())
-        pure = law(1).guarantee(lengths(1, 1), unit=Fraction(1), dimension=1, neighbours=self.facts.neighbours).pure
-        if pure is not None:
+        if pure:
             left = funds.caps.pure / NANO - jacobian
             return None if left <= 1e-9 else Fraction(f"{float(self.pull_l1()) / (left * room):.9g}")
         if not funds.caps.renyi or funds.order is None:
@@ -336,18 +353,29 @@ class _Objective:
         self.enough = max(Fraction(0), tolerance * known.strength - known.doubt(self.rows))
 
     def solve(self) -> list[Fraction]:
-        """The point: by Newton's method as far as it goes, else by the descent that always arrives."""
-        point, inverse = self._guess()
+        """The point: by Newton's method as far as it goes, from what some rows or all say; else by the descent that
+        always arrives."""
+        some = self.known.classes == 1 and self.rows > 4 * _FEW[-1]
+        for guess in (self._from_few, self._from_all) if some else (self._from_all,):
+            units, found = self._approached(*self._guess(guess))
+            if found:
+                return [each * self.grain for each in units]
+        return self._descended(units)
+
+    def _approached(self, point: Floats, inverse: Linear) -> tuple[list[int], bool]:
+        """Steps by about the inverse of the curvature, which every step corrects, while gradients become shorter."""
         units = _rounded([Fraction(each) / self.grain for each in point.tolist()])
+        secants, length = _Secants(inverse), math.inf
         for _ in range(_NEWTON):
             gradient = self.gradient(units)
             if self._short(gradient):
-                return [each * self.grain for each in units]
-            step = inverse(np.array([float(each) for each in gradient]))
-            if not bool(np.isfinite(step).all()):
+                return units, True
+            slope = np.array([float(each) for each in gradient])
+            step, last, length = secants.step(slope), length, float(np.linalg.norm(slope))
+            if not (length < last and bool(np.isfinite(step).all())):
                 break
             units = [each - move for each, move in zip(units, self._in_grains(step), strict=True)]
-        return self._descended(units)
+        return units, False
 
     def _descended(self, units: list[int]) -> list[Fraction]:
         """Gradient descent with the step 1/L: its distance from the minimum is known after any number of steps."""
@@ -380,49 +408,58 @@ class _Objective:
 
     def _slopes_at(self, units: list[int]) -> Callable[[Batch], IntArray]:
         known, risk = self.known, self.known.risk
-        limbs = [np.ascontiguousarray(limb.reshape(-1, known.width).T) for limb in _limbs(units)]
+        limbs = np.concatenate([limb.reshape(-1, known.width) for limb in _limbs(units)]).T.copy()
         worth, slope_unit = float(self.grain * known.unit), float(self.slope_unit)
 
         def summed(batch: Batch) -> IntArray:
             total = np.zeros(known.dimension, dtype=object)
             for rows, part in blocks(risk.features, batch, _ROWS):
-                margins = _margins(rows, limbs) * worth
+                margins = _margins(rows, limbs, known.classes) * worth
                 y = risk.loss.target_values(known.facts.domain, risk.target, batch.stored(risk.target)[part])
                 slopes = np.rint(risk.loss.row_slopes(margins, y) / slope_unit)
                 top = np.floor(slopes / _LIMB)
-                for digits, each in ((top, _LIMB), (slopes - top * _LIMB, 1)):
-                    total += (digits.T @ rows).astype(np.int64).ravel().astype(object) * each
+                digits = np.concatenate([top, slopes - top * _LIMB], axis=1)
+                high, low = (digits.T @ rows).astype(np.int64).reshape(2, -1).astype(object)
+                total += high * _LIMB + low
             return total
 
         return summed
 
     # A search in floats, of which nothing is assumed.
 
-    def _guess(self) -> tuple[Floats, Callable[[Floats], Floats]]:
-        """What the search finds; the origin where its floats overflow or a decomposition does not converge."""
+    def _guess(self, search: Callable[[], tuple[Floats, Linear]]) -> tuple[Floats, Linear]:
+        """What a search finds; the origin where its floats overflow or a decomposition does not converge."""
         try:
-            found, inverse = self._searched()
+            found, inverse = search()
         except np.linalg.LinAlgError:
             found = np.array([np.nan])
         if bool(np.isfinite(found).all()):
             return found, inverse
         return np.zeros(self.known.dimension), lambda vector: vector / float(self.steepest)
 
-    def _searched(self) -> tuple[Floats, Callable[[Floats], Floats]]:
+    def _from_few(self) -> tuple[Floats, Linear]:
+        """One step from the minimum for some of the rows, and about the inverse of the curvature there."""
+        point = np.zeros(self.known.dimension)
+        for few in _FEW:
+            point, _ = self._newton(point, few, self.known.dimension)
+        return self._newton(point, None, math.inf)
+
+    def _from_all(self) -> tuple[Floats, Linear]:
         """About the minimum, and about the inverse of the curvature there."""
         start = np.zeros(self.known.dimension)
-        if self.known.classes > 1:
-            return self._accelerated(start)
-        point = start
-        if self.rows > 4 * _FEW:
-            point, _ = self._newton(start, most=_FEW)
-        return self._newton(point, most=None)
+        return self._newton(start, None, _GAIN) if self.known.classes == 1 else self._accelerated(start)
 
-    def _newton(self, w: Floats, most: int | None) -> tuple[Floats, Callable[[Floats], Floats]]:
-        """Newton's method with halved steps; `most` rows of every batch, if given, stand for all."""
+    def _newton(self, w: Floats, most: int | None, enough: float) -> tuple[Floats, Linear]:
+        """Newton's method with halved steps; `most` rows of every batch, if given, stand for all.
+
+        A step that promises to gain no more than `enough` is the last, and nothing is looked at after it.
+        """
         value, slope, curve = self._rough(w, most)
         for _ in range(_NEWTON):
             step, *_ = np.linalg.lstsq(curve, slope, rcond=None)
+            if not float(step @ slope) > enough:
+                w = w - step
+                break
             size = 1.0
             while True:
                 ahead = w - size * step
@@ -430,10 +467,7 @@ class _Objective:
                 if found[0] <= value + 2.0**-8 + 1e-13 * abs(value) or size < 2.0**-12:
                     break
                 size /= 2
-            gained = float(step @ slope)
             w, (value, slope, curve) = ahead, found
-            if not gained > _GAIN or (most is not None and gained < 1):
-                break
         inverse = np.linalg.pinv(curve, hermitian=True)
         return w, lambda vector: np.asarray(inverse @ vector)
 
@@ -452,7 +486,8 @@ class _Objective:
                 margins = (rows @ (w * unit))[:, None]
                 slopes = risk.loss.row_slopes(margins, y)
                 bends = np.maximum(0.0, (risk.loss.row_slopes(margins + near, y) - slopes) / near)
-                total[:width, :width] += (rows * bends).T @ rows
+                bent = rows * np.sqrt(bends)
+                total[:width, :width] += bent.T @ bent  # a product with itself: BLAS computes half of it
                 total[width, :width] += slopes[:, 0] @ rows
                 total[-1, :2] += risk.loss.row_values(margins, y).sum(), len(rows)
                 seen += len(rows)
@@ -467,7 +502,7 @@ class _Objective:
         slope = times * unit * sums[width, :width] + strength * w + pull
         return value, slope, times * unit**2 * sums[:width, :width] + strength * np.eye(width)
 
-    def _accelerated(self, start: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+    def _accelerated(self, start: Floats) -> tuple[Floats, Linear]:
         """For several margins: accelerated descent in the metric of the rows' second moments, which bound the curve."""
         known, risk = self.known, self.known.risk
         curve, unit, pull = float(known.curve), float(known.unit), np.array([float(each) for each in self.pull])
@@ -507,6 +542,33 @@ class _Objective:
         return found, turned
 
 
+class _Secants:
+    """About the inverse of a curvature, corrected by what gradients were found (the two loops of limited-memory BFGS).
+
+    inverse  the first: linear, symmetric and positive
+    """
+
+    def __init__(self, inverse: Linear) -> None:
+        self.inverse, self.pairs = inverse, list[tuple[Floats, Floats]]()
+        self.before: tuple[Floats, Floats] | None = None
+
+    def step(self, slope: Floats) -> Floats:
+        """What to go back by from a point with this gradient; the next gradient is that of the point it leads to."""
+        if self.before is not None:
+            moved, turned = -self.before[0], slope - self.before[1]
+            if float(moved @ turned) > 0:
+                self.pairs.append((moved, turned))
+        step, shares = slope, list[float]()
+        for moved, turned in reversed(self.pairs):
+            shares.append(float(moved @ step) / float(moved @ turned))
+            step = step - shares[-1] * turned
+        step = self.inverse(step)
+        for (moved, turned), share in zip(self.pairs, reversed(shares), strict=True):
+            step = step + (share - float(turned @ step) / float(moved @ turned)) * moved
+        self.before = step, slope
+        return step
+
+
 def _count(batch: Batch) -> IntArray:
     return np.array(batch.rows, dtype=np.int64)
 
@@ -529,9 +591,10 @@ def _limbs(units: list[int]) -> list[Floats]:
     return [*limbs, left.astype(np.float64)]
 
 
-def _margins(rows: Floats, limbs: list[Floats]) -> Floats:
+def _margins(rows: Floats, limbs: Floats, classes: int) -> Floats:
     """Integer margins, rounded once for two limbs; of several classes, their distance from the largest."""
-    parts = [rows @ limb for limb in limbs]
+    products = rows @ limbs
+    parts = [products[:, start : start + classes] for start in range(0, products.shape[1], classes)]
     if parts[0].shape[1] > 1:
         largest = _joined(parts).argmax(axis=1)[:, None]
         parts = [part - np.take_along_axis(part, largest, axis=1) for part in parts]
