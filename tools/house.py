@@ -51,8 +51,9 @@ The package itself, `discreet`, is the public face: it imports from everywhere b
 on upwards is it imported."""
 
 CODE = 32_500
-"""The most lines of code: 24,000 for counts, models, rules and the ledger, and 8,500 for SQL by groups, dates and several
-tables, prices, display, models in files, PostgreSQL, residual marginals, chosen tables and objective perturbation."""
+"""The most lines of code: 24,000 for counts, models, rules and the ledger, and 8,500 for SQL by groups, dates and
+several tables, prices, display, models in files, PostgreSQL, residual marginals, chosen tables, objective
+perturbation."""
 
 FACE = "discreet"
 FACE_USERS = "audit"
