@@ -159,3 +159,13 @@ def test_a_refusal_is_free_and_says_where_and_why(session, text):
 def test_nothing_else_is_in_the_file():
     assert len(questions("answered")) == 54 + 13
     assert {*REFUSED} == {*questions("refused")}
+
+
+def test_several_quantiles_and_averages_share_one_price(session):
+    text = "SELECT limited, MEDIAN(income), QUANTILE(income, 0.9), AVG(diseases), COUNT(*) FROM people GROUP BY limited"
+    said = session.price(text)
+    answer = session.ask(text)
+    assert 0 < answer.price <= said
+    assert said.percent <= 1
+    assert session.ask(text).price == 0
+    assert session.ask(text).rows == answer.rows
