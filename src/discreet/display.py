@@ -102,10 +102,10 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True)
 class CellTable:
-    """Rows in columns. A cell that does not fit the width is wrapped, never cut; numbers stand to the right.
+    """Rows in columns. A cell that does not fit the width is wrapped, never cut; numbers stand to the right, unbroken.
 
     numeric  the columns of numbers that are given as texts
-    narrow   on a screen of fewer columns every row is a list below its first cell
+    narrow   on a screen of fewer columns, or of fewer than the numbers need, every row is a list below its first cell
     """
 
     titles: Sequence[str]
@@ -125,16 +125,32 @@ class CellTable:
     def _more(self) -> str:
         return f"... and {len(self.rows) - _MOST:,} rows more" if len(self.rows) > _MOST else ""
 
+    def _widths(self, room: int) -> list[int] | None:
+        """How wide the columns are: the widest are folded until all fit, but a number is never broken."""
+        shown = [self.titles, *self.rows[:_MOST]]
+        wanted = [min(room, max(width_of(cell(row[place])) for row in shown)) for place in range(len(self.titles))]
+        least = [
+            max((width_of(cell(row[place])) for row in shown[1:]), default=1) if right else 1
+            for place, right in enumerate(self._to_the_right())
+        ]
+        if sum(least) > room:
+            return None
+        while sum(wanted) > room:
+            widest = max((width, place) for place, width in enumerate(wanted) if width > least[place])
+            wanted[widest[1]] -= 1
+        return wanted
+
     def write(self, console: Console) -> None:
-        if console.width < self.narrow:
+        widths = None if console.width < self.narrow else self._widths(console.width - 3 * len(self.titles))
+        if widths is None:
             self._stack(console)
             return
         from rich import box
         from rich.table import Table
 
         shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for title, right in zip(self.titles, self._to_the_right(), strict=True):
-            shown.add_column(one_line(title), overflow="fold", justify="right" if right else "left")
+        for title, right, width in zip(self.titles, self._to_the_right(), widths, strict=True):
+            shown.add_column(one_line(title), overflow="fold", justify="right" if right else "left", width=width)
         for row in self.rows[:_MOST]:
             shown.add_row(*map(cell, row))
         console.print(shown)

@@ -393,9 +393,11 @@ class Choose:
     def known(self, domain: Domain) -> Predicate:
         ways, before = list[Predicate](), list[Predicate]()
         for condition, value in zip((*self.conditions, EVERYTHING), (*self.values, self.otherwise), strict=True):
-            if value is not None:
-                ways.append(joined([*before, condition, value.known(domain)]))
-            before.append(Not(condition))
+            known = None if value is None else value.known(domain)
+            if known is not None:
+                ways.append(joined([*before, condition, known]))
+            if known != EVERYTHING:  # rows of other conditions have a value, by whichever of them they are counted
+                before.append(Not(condition))
         full = self.otherwise is not None and None not in self.values
         return EVERYTHING if full and all(each.known(domain) == EVERYTHING for each in self._given) else Or(*ways)
 

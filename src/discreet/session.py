@@ -13,6 +13,7 @@ are about the edition of the rows that the table declares.
 
 from __future__ import annotations
 
+import copy
 import functools
 import operator
 from collections.abc import Iterable, Sequence
@@ -226,17 +227,17 @@ class Session(Shown):
         asked, most = self._assembly(question), self._max(max_price)
         if asked.unlisted is not None:
             return self._unlisted(asked, asked.unlisted, most)
-        answering, ranked = self._answering(), self._ranked(asked)
-        weights = asked.weights(pure=self.ledger.budget.delta == 0)
+        shared, ranked = self._sharing(asked), self._ranked(asked)
+        answering, weights = shared._answering(), asked.weights(pure=self.ledger.budget.delta == 0)
         known = answering.remembered(asked.questions, weights) if asked.questions else []
-        draws = drawn(self._adaptive("quantiles are answered"), ranked, buy=False) if ranked else []
+        draws = drawn(shared._adaptive("quantiles are answered"), ranked, buy=False) if ranked else []
         if known is not None and None not in draws:  # nobody has to wait for what was answered before
             return self._finished(asked.answer(known, draws))
         with answering.transcript.alone():
-            cost = self._cost(self._bill(asked))
+            cost = self._cost(shared._bill(asked))
             self._refuse_above(most, cost, () if ranked else asked.questions)
             parts = answering.answer_parts(asked.questions, weights) if asked.questions else []
-            draws = drawn(self._adaptive("quantiles are answered"), ranked) if ranked else []
+            draws = drawn(shared._adaptive("quantiles are answered"), ranked) if ranked else []
             return self._finished(asked.answer(parts, draws), cost)
 
     def answer_all(
@@ -296,7 +297,7 @@ class Session(Shown):
         asked = self._assembly(question)
         if asked.unlisted is not None:
             return self._keys_cost(asked.unlisted)[1]
-        return self._cost(self._bill(asked))
+        return self._cost(self._sharing(asked)._bill(asked))
 
     def _keys_cost(self, keys: KeyCount) -> tuple[Fraction, Cost]:
         """What part of the budget keys that nobody listed are shown for, and what that is now."""
@@ -315,6 +316,16 @@ class Session(Shown):
         self._refuse_above(most, cost)
         found = unknown_keys(self._adaptive("keys that nobody listed are shown"), keys, part=part)
         return replace(self._finished(asked.shown_keys(found), cost), note=found.note)
+
+    def _sharing(self, asked: Assembly) -> Session:
+        """The session whose price is what each quantile of a question may cost, and its counts and sums together: they
+        are charged one after another, and no question costs more than the price."""
+        many = len(asked.quantiles) + bool(asked.questions)
+        if self._terms.price is None or many < 2:
+            return self
+        shared = copy.copy(self)
+        shared._terms, shared._answers = replace(self._terms, price=self._terms.price / many), None
+        return shared
 
     def _bill(self, asked: Assembly) -> list[Priced]:
         """What would be bought to answer a question."""

@@ -307,3 +307,13 @@ def test_no_line_is_wider_than_the_screen(public, width):
 
 def test_pairs_of_nothing_are_nothing():
     assert Sheet.of(Pairs([])).text() == ""
+
+
+def test_numbers_are_never_broken_on_a_narrow_screen():
+    titles = ["sex", *(f"{name}(income, 0.{place})" for place in (25, 5, 75) for name in ("QUANTILE", "FROM", "TO"))]
+    row = ["F", "5,000", "0", "19,500", "7,000", "12,500", "12,500", "10,000", "16,000", "30,000"]
+    table = Sheet.of(CellTable(titles, [row], numeric=range(1, 10)))
+    for width in (200, 120, 90, 80, 79, 60, 30):
+        text = table.text(width)
+        assert all(number in text.replace("\n", " ").split() for number in row)
+        assert max(map(len, text.splitlines())) <= width

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from discreet.answering.linear_query import all_cells
@@ -463,3 +465,20 @@ def test_a_domain_in_which_no_condition_fails_cannot_spell_one():
         where_text(Or(), only)
     categories = Domain(x=Category("a", "b", missing="a"))
     assert where_text(Or(), categories) == "x = 'b' AND x <> 'b'"
+
+
+def test_a_choice_has_a_value_where_the_first_condition_that_holds_has_one():
+    cells = all_cells(("age", "visits"), DOMAIN)
+    old, often, rare = Between("age", 60, 120), Between("visits", 1, 5), Between("visits", -5, 2)
+    for values in itertools.product((None, Fixed(1), Of("visits")), repeat=4):
+        if any(values):
+            choice = Choose([old, often, rare], values[:3], values[3])
+            place = np.select([each.mask(cells) for each in (old, often, rare)], [0, 1, 2], 3)
+            there = [np.zeros(cells.rows, bool) if each is None else each.known(DOMAIN).mask(cells) for each in values]
+            assert (choice.known(DOMAIN).mask(cells) == np.choose(place, there)).all()
+
+
+def test_the_condition_of_a_quotient_grows_with_its_values_and_not_with_their_square():
+    domain = Domain(pay=Number(0, 30_000, step=500), family=Number(1, 15, step=1))
+    (quotient,) = parts("SELECT SUM(pay / family) FROM people", domain)
+    assert len(repr(quotient.where)) < 10 * len(repr(quotient.value))

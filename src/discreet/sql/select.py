@@ -638,6 +638,11 @@ class _Outputs(_Sentences):
         """The expression has a value."""
         scope = self.scope
         found = scope.column(node)
+        if found is not None and found[1].free:
+            hint = "Count rows: COUNT(*); or those of each common text: SELECT a, COUNT(*) FROM t GROUP BY a."
+            scope.refuse(
+                node, f"column {found[0]!r} holds texts that nobody listed: only groups of it are counted", hint
+            )
         if found is not None and not found[1].coded:
             scope.refuse(node, f"column {found[0]!r} is declared {found[1]!r}: SQL cannot ask about it", SHAPES)
         if found is not None and found[1].missing_code is None:
