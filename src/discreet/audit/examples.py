@@ -86,7 +86,6 @@ def _primitives() -> tuple[Attack, ...]:
         _replace(_LETTERS, sparse, ("aaaaabbbb", "aaaabbbbb"), mutants.halved_noise),
         _replace(_TEXTS, sparse, ("aaaaabbbb", "aaaabbbbb"), mutants.add_remove_price),
         _add(_LETTERS, sparse, ("a", ""), free_threshold),
-        _replace(_LETTERS, c.Laplace(c.Persons("v"), _HALF), pair, mutants.add_remove_price),
         _add(_LETTERS, c.StableMode(stable), ("abbbbaaa", "bbbbaaa"), mutants.first_seen_ties),
     )
 
