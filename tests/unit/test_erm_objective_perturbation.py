@@ -206,6 +206,23 @@ def test_a_row_of_a_table_is_as_long_in_l1_as_it_has_columns():
     assert features.bound_l1(domain) < math.isqrt(53 * 2**30)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_l1_length_of_a_vector_is_bounded_apart_from_its_intercept(intercept):
+    x = np.array([[0.5] * 4, [-0.5] * 4, [1, 0, 0, 0], [0.9] * 4])
+    data = dp.Matrix(x, np.array([0, 1, 0, 1]), features=dp.Vector(4, norm=1), target=dp.Category(0, 1))
+    domain, features = data.facts.domain, VectorColumn("x", intercept)
+    longest = []
+
+    def look(batch):
+        out = np.empty((batch.rows, features.dimension(domain)))
+        features.fill(batch, slice(0, batch.rows), out)
+        longest.append(np.abs(out).sum(axis=1).max())
+        return 0
+
+    data.exact_sum(look)
+    assert 0.999 * features.bound_l1(domain) <= max(longest) <= features.bound_l1(domain)
+
+
 def test_losses_that_it_cannot_take_are_refused_before_anything_is_spent():
     data = rows()
     for loss, words in ((Squared(), "bounded slope"), (Absolute(), "corners")):

@@ -136,7 +136,11 @@ def test_a_network_is_private_and_no_bound_is_proved():
     assert "no bound" in row.refusal
     assert "steps" in row.refusal
     assert row.mechanism.guarantee(facts(dp.Domain(x=dp.Vector(10, norm=1), y=dp.Category(0, 1)))).within(BUDGET)
-    assert "No method" not in str(dp.plan("network", budget=BUDGET, d=10))
+    without_size = dp.plan("network", budget=BUDGET, d=10)
+    assert not without_size.promising
+    _, said, *why = without_size.sheet().text(120).splitlines()
+    assert said == "No method promises anything here."
+    assert why == ["descent: no bound on the risk of a network is proved, for it is not convex; its privacy is"]
 
 
 # What is planned for declared columns is what is fitted.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import discreet as dp
 from discreet.data import Facts
-from discreet.erm import descent, network, output_perturbation, solvers
+from discreet.erm import descent, network, objective_perturbation, output_perturbation, solvers
 from discreet.erm.descent import Accelerated, Average, Last
 from discreet.erm.exponential import bounds
 from discreet.erm.feasible_sets import Ball, Box, interval
@@ -120,7 +121,7 @@ def test_steps_are_short_enough_for_k_rows_and_under_add_remove_for_four_times_a
 
 # --- promises ---------------------------------------------------------------------------------------------------------
 
-SOLVERS = [each for each in solvers.SOLVERS if each not in ("strongly-convex", "exponential", "moments")]
+SOLVERS = [each for each in solvers.SOLVERS if each not in ("strongly-convex", "exponential", "moments", "objective")]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -133,6 +134,21 @@ def test_in_rows_that_count_k_times_a_promise_is_k_times_that_of_one_row(solver)
         found.append(solvers.methods(risk_of(Huber("1/2")), given, funds, steps=60).named(solver).promise(given.size))
     assert found[1].bound == pytest.approx(10 * found[0].bound, rel=0.02)
     assert [each.per for each in found] == ["row", "person"]
+
+
+def test_an_objective_promises_k_times_as_much_for_k_rows_and_costs_what_their_jacobian_does():
+    """A person's k rows turn the minimiser in up to k directions, one row with k times the loss in one: k ln(1 + x / k)
+    is paid instead of ln(1 + x). With noise and ridge of one k-th the promise for one row is exactly a k-th."""
+    k, funds, risk, single = 10, dp.Funds.of(BUDGET), risk_of(Huber("1/2")), facts(1, size=5000)
+    one, many = (solvers.methods(risk, facts(n, size=5000), funds).named("objective").offer(5000) for n in (1, k))
+    made = many.mechanism
+    less = replace(made, ridge=made.ridge / k, noise=type(made.noise)(made.noise.scale / k), grid=made.grid / k)
+    assert objective_perturbation.promise(less, single).bound == pytest.approx(many.promise.bound / k)
+    x = 2 * 2**2 / float(5000 * less.ridge)  # the curvature of Huber("1/2") times the squared norm 2 of a row
+    dearer = float(made.guarantee(facts(k, size=5000)).pure - less.guarantee(single).pure)
+    assert dearer == pytest.approx(k * math.log1p(x / k) - math.log1p(x), rel=1e-4)
+    assert 1 <= many.promise.bound / (k * one.promise.bound) < 1.05  # ridges are tried in steps of a third and a half
+    assert [one.promise.per, many.promise.per] == ["row", "person"]
 
 
 def test_the_exponential_mechanism_promises_k_times_as_much_for_k_rows():

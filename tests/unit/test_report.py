@@ -146,9 +146,9 @@ def test_a_wrong_argument_is_said(wrong):
 
 def test_the_risk_is_what_the_plan_promises_and_measured_points_are_drawn():
     found = report.risk("logistic", d=3, epsilons=(1,), sizes=(20_000,), measured=[(1, 5_000, 0.01), (1, 9, -1.0)])
-    rows = plan("logistic", budget=Budget(1, 1e-6), size=20_000, d=3).rows
-    accelerated = next(each.error for each in rows if each.method == "accelerated")
-    assert found.rows[0] == (1.0, 20_000, accelerated, None)
+    taken = plan("logistic", budget=Budget(1, 1e-6), size=20_000, d=3).taken
+    assert taken.method == "objective"
+    assert found.rows[0] == (1.0, 20_000, taken.error, None)
     assert found.rows[1:] == ((1.0, 5_000, None, 0.01), (1.0, 9, None, -1.0))
     assert "Measured: between -1 and 0.01" in found.alt
     assert "measured" in texts(found)

@@ -99,6 +99,11 @@ class VectorColumn(Features):
     def bound_squared(self, domain: Domain) -> int:
         return self._vector(domain).bound_squared + self.constant(domain) ** 2
 
+    def bound_l1(self, domain: Domain) -> int:
+        """The intercept is the same in every row: only the others may be spread over all coordinates."""
+        vector = self._vector(domain)
+        return math.isqrt(vector.dimension * vector.bound_squared) + self.constant(domain)
+
     def unit(self, domain: Domain) -> Fraction:
         return self._vector(domain).step
 
