@@ -494,7 +494,6 @@ def test_a_price_is_a_number_and_words():
     assert cost.record() == {
         "nano": cost.nano,
         "percent_of_budget": cost.percent,
-        "failure": 0.0,
         "epsilon": cost.epsilon,
         "delta": 1e-6,
         "failure": 0.0,
