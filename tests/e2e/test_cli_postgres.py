@@ -48,7 +48,7 @@ def test_every_command_works_with_an_address(run, schema, address):
     question = "SELECT COUNT(*) FROM people WHERE health = 'poor'"
     first = json.loads(run("ask", schema, question, "--json")[1])
     again = json.loads(run("ask", schema, question, "--json")[1])
-    assert (again["value"], again["price_nano"]) == (first["value"], 0)
+    assert (again["value"], again["source"], again["price"]["nano"]) == (first["value"], "cache", 0)
     assert run("fit", schema, "mean", "--target", "visits", "--epsilon", "0.05")[0] == 0
     assert (
         "free: this is the stored release" in run("fit", schema, "mean", "--target", "visits", "--epsilon", "0.05")[1]
@@ -76,7 +76,7 @@ def test_an_address_may_stand_for_a_file_in_every_command(run, schema, address):
     arguments = ("--epsilon", "1", "--name", "people", "--neighbours", "replace-one")
     assert run("ledger", "create", other, *arguments)[0] == 0
     assert run("fit", schema, "mean", "--target", "visits", "--epsilon", "0.05", "--ledger", other)[0] == 0
-    assert "5 % used" in run("ledger", "show", other)[1]
+    assert "] 5 % of the budget is used" in run("ledger", "show", other)[1]
 
 
 def test_a_ledger_that_was_set_back_is_refused_and_reconciled(run, charged, address):

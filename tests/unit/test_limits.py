@@ -153,7 +153,7 @@ def test_a_condition_of_many_clauses_over_many_cells_is_not_listed_but_priced_an
     session = opened(domain, {name: [5] * 100 for name in "abc"})
     clauses = [f"(a >= {each % 90} AND b <> {each % 60} AND c <= {100 - each % 70})" for each in range(120)]
     text = "SELECT COUNT(*) FROM people WHERE " + " OR ".join(clauses)
-    where = session._read(text).where
+    where = session._statement(text).where
     assert where.atoms * 121**3 > MAX_WORK
     assert linear(dp.Count(where), domain) is None
     with alarm():

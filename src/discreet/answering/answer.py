@@ -134,6 +134,7 @@ class Assembly:
 
     def __init__(self, statement: Statement, facts: Facts, text: str = "") -> None:
         self.statement, self.facts, self.text = statement, facts, text
+        require_shallow(statement.where)  # before anything hashes it, which recurses
         questions, self.quantiles, self.order = statement.questions, statement.quantiles, statement.axes
         unlisted: list[Any] = [each for each in questions if isinstance(each, KeyCount)]
         self.unlisted: KeyCount | None = unlisted[0] if unlisted else None
