@@ -124,7 +124,7 @@ def test_a_pure_claim_is_shown_first_and_one_without_it_at_the_worst_delta():
 
 def test_the_bound_from_runs_is_below_the_claim_and_catches_a_tenth_of_the_noise():
     """False alarms have probability 1e-6; in forty trials the twin's bound was 3.19 to 3.21, and 2 is claimed."""
-    one_step = next(each for each in examples() if each.look)
+    one_step = next(each for each in examples() if each.look and each.name == "Descent")
     honest, broken = one_step.finding(), one_step.finding(one_step.mistake)
     assert not honest.violates
     assert honest.claimed == broken.claimed == 2
