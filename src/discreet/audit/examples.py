@@ -129,20 +129,20 @@ def residuals_without_rows(honest: Any, facts: Facts) -> Any:
     return dataclasses.replace(honest, scales=(10**6, *honest.scales[1:])).guarantee(facts)
 
 
-def first_count(released: Any) -> float:
-    """Of the table of two columns: how many rows are in its first cell."""
-    return float(released[2][1].ravel()[0])
+def first_counts(released: Any) -> float:
+    """How many rows are in the first cell of each table, added up."""
+    return float(sum(counts.ravel()[0] for _, counts in released))
 
 
 def _workloads() -> tuple[Attack, ...]:
     tables = c.Marginals([c.Histogram("v"), c.Count(c.Equals("v", "a"))], [_HALF, 1], "laplace")
-    chosen = c.ChosenTables(("v", "w"), 3, 1, 0, "laplace")
+    chosen = c.ChosenTables(("v", "w"), 6, Fraction(1, 20), 0, "laplace")
     weights = c.AveragedWeights([c.Histogram("v")], 3, 2, Fraction(1, 4), 4)
     return (
         _replace(_LETTERS, tables, ("ab", "bb"), first_table_price, reach=8),
         _replace(_LETTERS, weights, ("aabb", "abbb"), one_round_price, reach=8),
         _add(_LETTERS, c.ResidualMarginals(["v"], [_HALF, 2], 1), ("ab", "b"), residuals_without_rows, reach=11),
-        _replace(_PAIRS, chosen, (("ac", "ac"), ("bd", "ac")), tenth_of_the_noise, look=first_count),
+        _replace(_PAIRS, chosen, (("ac", "ac"), ("bd", "ac")), tenth_of_the_noise, look=first_counts),
     )
 
 
@@ -211,7 +211,7 @@ def _models() -> tuple[Attack, ...]:
     )
     line = c.LineExponential(c.Risk(c.Absolute(), c.Constant(), "value", c.Box(-1, 1)), _HALF)
     median, bounds = c.RankQuantile("value", _HALF, 1), c.RankBounds("value", Fraction(1, 10), 1)
-    groups = c.GroupQuantiles("x", _HALF, 2, 1, 1, ("v",))
+    groups = c.GroupQuantiles("x", _HALF, 2, 4, 1, ("v",))
     grid = c.GridExponential(c.Risk(c.Absolute(), c.Declared(("a",), 1, False), "y", c.Ball(1)), 5, 1)
     pulled = [[1, -4]] * 12  # to one end of the ball; one more person pulls to the other
     most, other = [[-1], [-1], [-1], [1]], [[-1]] * 4
