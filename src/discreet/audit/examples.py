@@ -142,7 +142,7 @@ def _workloads() -> tuple[Attack, ...]:
         _replace(_LETTERS, tables, ("ab", "bb"), first_table_price, reach=8),
         _replace(_LETTERS, weights, ("aabb", "abbb"), one_round_price, reach=8),
         _add(_LETTERS, c.ResidualMarginals(["v"], [_HALF, 2], 1), ("ab", "b"), residuals_without_rows, reach=11),
-        _replace(_PAIRS, chosen, (("ac", "ac"), ("bd", "ac")), tenth_of_the_noise, look=first_counts),
+        _replace(_PAIRS, chosen, (("ac", "ac"), ("bd", "ac")), tenth_of_the_noise, look=first_counts, runs=2000),
     )
 
 
