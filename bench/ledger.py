@@ -84,7 +84,7 @@ def rows(times: int = 300) -> list[Row]:
         purchase = Purchase(record(mechanism), mechanism.guarantee(table.facts), table, "release")
         descriptors = [os.open(place / name, os.O_RDWR | os.O_CREAT, 0o600) for name in ("bare", "log", "small")]
         try:
-            floors = (_same_durability(*descriptors[1:]), _bare_write(descriptors[0]))
+            floors = (_same_durability(*descriptors[1:]), bare_write(descriptors[0]))
             return [
                 _compared("one durable charge", lambda: charge(ledger, purchase), floors, times),
                 _compared("one release", lambda: dp.release(mechanism, table, ledger=ledger), floors, times),
@@ -95,7 +95,7 @@ def rows(times: int = 300) -> list[Row]:
             ledger.close()
 
 
-def _bare_write(descriptor: int) -> Callable[[], None]:
+def bare_write(descriptor: int) -> Callable[[], None]:
     block = os.urandom(4096)
 
     def write() -> None:
@@ -192,13 +192,13 @@ def _write(where: str, state: Path, gate: Any, wait: float, releases: int) -> No
 
 def postgres(times: int = 200) -> list[Row]:
     """(what, milliseconds in PostgreSQL, in SQLite, of PostgreSQL's own commit), medians in turn."""
-    with _server() as server, folder() as place:
+    with server() as address, folder() as place:
         table, budget = people(), dp.Budget(1, "1e-6")
         mechanism = dp.Laplace(dp.Count(), Fraction(10**6))
         purchase = Purchase(record(mechanism), mechanism.guarantee(table.facts), table, "release")
-        far = dp.Ledger.create(f"{server}&ledger=people", budget, table, state_dir=place / "far")
+        far = dp.Ledger.create(f"{address}&ledger=people", budget, table, state_dir=place / "far")
         near = ledger_in(place, table, budget)
-        with _bare_commit(server) as commit:
+        with bare_commit(address) as commit:
             return [
                 _compared(
                     "one durable charge",
@@ -216,7 +216,7 @@ def postgres(times: int = 200) -> list[Row]:
 
 
 @contextmanager
-def _server() -> Iterator[str]:
+def server() -> Iterator[str]:
     from tests.postgres import Cluster
 
     cluster = Cluster()
@@ -227,11 +227,11 @@ def _server() -> Iterator[str]:
 
 
 @contextmanager
-def _bare_commit(server: str) -> Iterator[Callable[[], None]]:
+def bare_commit(address: str) -> Iterator[Callable[[], None]]:
     """What PostgreSQL takes for one durable transaction with one row of a charge's size."""
     import psycopg
 
-    with psycopg.connect(server, autocommit=True) as connection:
+    with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("CREATE TABLE bare(number bigint PRIMARY KEY, body text)")
         numbers, body = itertools.count(), "x" * 700
 
@@ -243,12 +243,12 @@ def _bare_commit(server: str) -> Iterator[Callable[[], None]]:
 
 def postgres_writers(rounds: int = 3) -> list[tuple[str, float, float]]:
     """(store, releases a second by one process, by eight), medians of rounds in turn."""
-    with _server() as server:
+    with server() as address:
         numbers = itertools.count()
         taken: dict[tuple[str, int], list[float]] = {}
         for _ in range(rounds):
             for count in (1, WRITERS):
-                for store, where in (("PostgreSQL", f"{server}&ledger={next(numbers)}"), ("SQLite", None)):
+                for store, where in (("PostgreSQL", f"{address}&ledger={next(numbers)}"), ("SQLite", None)):
                     taken.setdefault((store, count), []).append(_rate(count, 0.0, where=where))
     rate = {key: statistics.median(each) for key, each in taken.items()}
     return [(store, rate[store, 1], rate[store, WRITERS]) for store in ("PostgreSQL", "SQLite")]

@@ -71,10 +71,11 @@ def workload(columns: list[str], widths: tuple[int, ...]) -> list[tuple[str, ...
 
 
 def retried(path: str, job: dict, scopes: list[tuple[str, ...]]):
-    """MST refuses some budgets, since its parts add up to more than the whole by one rounding: then a little more."""
+    """MST refuses some budgets, since its parts add up to more than the whole by a rounding: then a little more, in its
+    favour."""
     for more in range(20):
         try:
-            return fitted(path, job | {"rho": job["rho"] * (1 + more * 1e-9)}, scopes)
+            return fitted(path, job | {"rho": job["rho"] * (1 + (2**more - 1) * 1e-9)}, scopes)
         except Exception as error:
             if "insufficient budget" not in str(error):
                 raise

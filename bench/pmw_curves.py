@@ -173,7 +173,7 @@ def cache(table: dp.Table, asked: Sequence[Count]) -> Drawn:
         if key not in said and not refused:
             try:
                 got = dp.release(dp.Gaussian(question, scale), rows, ledger=ledger)
-                worst = max(worst, abs(float(got.value) - int(rows.exact_sum(question.partial))) / reach)
+                worst = max(worst, abs(float(got.value) - int(rows.exact_sum(question))) / reach)
             except BudgetExceeded:
                 refused = 1
         elif key not in said:
@@ -220,7 +220,7 @@ def _held_against_the_truth(
         start = time.perf_counter()
         try:
             found = answer(question)
-            worst = max(worst, abs(found - int(rows.exact_sum(question.partial))) / float(ALPHA * PERSONS))
+            worst = max(worst, abs(found - int(rows.exact_sum(question))) / float(ALPHA * PERSONS))
         except (BudgetExceeded, ConversationOver):
             refused += 1
         seconds += time.perf_counter() - start

@@ -8,8 +8,11 @@ and, beside it, for replacing one. AIM's second fit in one process shows what co
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
+import resource
+import signal
 import subprocess
 import tempfile
 import time
@@ -91,7 +94,7 @@ def table_of(codes: Codes, relation: str) -> dp.Table:
 def our_row(codes: Codes, relation: str) -> Row:
     table = table_of(codes, relation)
     questions = [Histogram(scope) for width in (2, 3) for scope in itertools.combinations(SIZES, width)]
-    truth = [table.exact_sum(question.partial) for question in questions]
+    truth = [table.exact_sum(question) for question in questions]
     found, seconds, way = [], [], ""
     for _ in range(REPEATS):
         ledger = dp.Ledger.in_memory(BUDGET, table, failure_share=0)
@@ -123,7 +126,8 @@ def zcdp() -> float:
     return cap / order
 
 
-def ask_aim(codes: Codes, jobs: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
+def ask_aim(codes: Codes, jobs: Sequence[dict[str, Any]], cpu: int | None = None) -> list[dict[str, Any]]:
+    """One answer for each job; TimeoutError if all of them take more than so many seconds of CPU."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "codes.csv"
         np.savetxt(path, np.stack(list(codes.values()), axis=1), "%d", ",", header=",".join(codes), comments="")
@@ -133,10 +137,13 @@ def ask_aim(codes: Codes, jobs: Sequence[dict[str, Any]]) -> list[dict[str, floa
             capture_output=True,
             text=True,
             check=False,
+            preexec_fn=None if cpu is None else functools.partial(resource.setrlimit, resource.RLIMIT_CPU, (cpu, cpu)),
         )
+    if done.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
+        raise TimeoutError(f"ended after {cpu} s of CPU")
     if done.returncode != 0:
         raise RuntimeError(f"AIM failed:\n{done.stderr[-2000:]}")
-    answers: list[dict[str, float]] = json.loads(done.stdout.splitlines()[-1])
+    answers: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
     return answers
 
 

@@ -60,7 +60,7 @@ def _cells(table: dp.Table) -> list[str]:
             break
     spent = (time.process_time() - start) / max(1, len(answers))
     for question, answer in zip(asked, answers, strict=False):
-        true = np.ravel(table.exact_sum(question.partial))
+        true = np.ravel(table.exact_sum(question))
         found = np.array(list(answer.value.values()) if answer.groups else [answer.value])
         off.append(float(np.abs(found - true).max()))
     pairs = list(zip(asked, answers, strict=False))

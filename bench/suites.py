@@ -38,6 +38,8 @@ SEEN = {
     "numbers": ("food", "wage", "tests", "panel"),
 }
 """The tables that our defaults (radius, steps, which method) were settled with: their figures prove nothing."""
+LOOKED_AT = ("adult", "census")
+"""Tables whose figures were in view when two rules were settled, and which no constant was fitted to."""
 SUITES = (
     Suite("noise", "bench.noise", peers=("opendp",)),
     Suite("ledger", "bench.ledger"),
@@ -45,7 +47,12 @@ SUITES = (
     Suite("ledger_postgres", "bench.ledger", ("postgres",)),
     Suite("ledger_postgres_writers", "bench.ledger", ("postgres_writers",)),
     Suite("ledger_growth", "bench.ledger", ("growth",)),
+    Suite("service", "bench.service"),
     Suite("tables", "bench.tables"),
+    Suite("pushdown", "bench.pushdown"),
+    Suite("far_places", "bench.far", ("places",)),
+    Suite("far_growth", "bench.far", ("growth",)),
+    Suite("far_fit", "bench.far", ("fit",)),
     Suite("memory", "bench.memory", peers=(*_BOTH, "opendp", "aim")),
     Suite("erm_speed", "bench.erm_speed", peers=_BOTH),
     Suite("erm_growth", "bench.erm_growth"),
@@ -56,6 +63,7 @@ SUITES = (
     Suite("erm_numbers", "bench.erm_accuracy", ("numbers",), ("diffprivlib", "opendp")),
     *(Suite(f"unseen_{name}", "bench.unseen", (name,), _BOTH) for name in UNSEEN["classes"]),
     *(Suite(f"unseen_{name}", "bench.unseen", (name,), ("diffprivlib",)) for name in UNSEEN["numbers"]),
+    *(Suite(f"looked_{name}", "bench.unseen", (name,), _BOTH) for name in LOOKED_AT),
     *(Suite(f"seen_{name}", "bench.unseen", (name,), _BOTH) for name in SEEN["classes"]),
     *(Suite(f"seen_{name}", "bench.unseen", (name,), ("diffprivlib",)) for name in SEEN["numbers"]),
     Suite("pac_accuracy", "bench.pac", ("accuracy",), ("diffprivlib",)),

@@ -73,11 +73,11 @@ def _shown(name: str, command: click.Command) -> list[str]:
 # The public face.
 
 GROUPS = {
-    "Tables": "Domain Number Category Vector Table ParquetTable Matrix Schema",
+    "Tables": "Domain Number Category Vector Table ParquetTable GrowingTable Matrix Schema",
     "Budgets and ledgers": "Budget Share Funds Neighbours Guarantee Ledger BudgetExceeded DiscreetError",
     "Queries": "Count Sum Histogram And Or Not Equals Among Between Missing",
     "Releases": "release converse reopen Released Laplace Gaussian Exponential calibrate plan certificate Certificate",
-    "Sessions": "Session Answer",
+    "Sessions": "Session Answer Running ContinualCounter",
 }
 """Names by what they are for; an estimator, a module or a new name is put into its group by what it is."""
 

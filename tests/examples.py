@@ -209,9 +209,14 @@ CONVERSATIONS: tuple[Any, ...] = (
     dp.mechanisms.AboveThreshold(10, 20),
     dp.mechanisms.AboveThresholdLaplace(10, 20, sensitivity=2),
 )
+STEPWISE: tuple[Any, ...] = (
+    dp.mechanisms.ContinualCounter(dp.Count(dp.Equals("sex", "F")), "age", 2, 6, scale=4),
+    dp.mechanisms.ContinualCounter(dp.Sum("pay"), "age", 0, 10, scale="2.5", resolution=64),
+    dp.mechanisms.ContinualCounter(dp.Sum("wealth"), "age", 0, 3, scale=10**9),
+)
 
 MECHANISMS = (*ADDITIVE, *SELECTIONS, *STABLE, *MODELS, *WORKLOADS, *LEARNERS)
-MANY = [Case(each, DOMAIN, columns()) for each in (*MECHANISMS, *CONVERSATIONS)]
+MANY = [Case(each, DOMAIN, columns()) for each in (*MECHANISMS, *CONVERSATIONS, *STEPWISE)]
 FEW = [
     Case(
         each.honest,

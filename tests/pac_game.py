@@ -28,7 +28,7 @@ FALSE_ALARM = 1e-6
 
 def mistakes(rule: Rule, data: Dataset, labels: Labels) -> int:
     """How many rows the rule labels wrong."""
-    return int(data.exact_sum(Mistakes(rule, labels).partial))
+    return int(data.exact_sum(Mistakes(rule, labels)))
 
 
 def rows_of(data: Dataset) -> int:

@@ -34,15 +34,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("mechanisms", "describe"),
     ("ledger",),
     ("release",),
-    ("method",),
+    ("method", "running"),
     ("erm", "pac", "sql", "hypothesis"),
     ("answering",),
     ("catalogue",),
     ("certificate",),
     ("schema",),
     ("estimators", "session"),
-    ("plan",),
-    ("audit", "report", "example"),
+    ("plan", "remote"),
+    ("audit", "report", "example", "modelling", "rule_words"),
+    ("serve",),
     ("cli",),
     ("__main__",),
 )
@@ -50,21 +51,30 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 The package itself, `discreet`, is the public face: it imports from everywhere below `FACE_USERS`, and only from there
 on upwards is it imported."""
 
-CODE = 32_500
-"""The most lines of code: 24,000 for counts, models, rules and the ledger, and 8,500 for SQL by groups, dates and
-several tables, prices, display, models in files, PostgreSQL, residual marginals, chosen tables, objective
-perturbation."""
+CODE = 40_600
+"""The most lines of code: 24,000 for counts, models, rules and the ledger; 9,200 for SQL by groups, dates, dialects and
+several tables, prices, display, models in files, PostgreSQL, residual marginals, chosen tables, objective perturbation;
+3,700 for the service, its keys, page and client; 2,700 for rows elsewhere: files, Spark, databases; 1,000 for tables
+that grow."""
 
 FACE = "discreet"
 FACE_USERS = "audit"
 
 ONE_FILE: dict[str, tuple[str, ...]] = {
-    "duckdb": ("data.files",),
+    "duckdb": ("data.files", "data.sql_engines"),
+    "sqlglot": ("data.sql_text",),
     "pyarrow": ("data.files",),
+    "cloudpickle": ("data.engines",),
+    "pyspark": ("data.spark",),
     "sklearn": ("estimators",),
     "matplotlib": ("drawing", "report.plot"),
     "sqlite3": ("ledger.sqlite",),
-    "psycopg": ("ledger.postgres",),
+    "psycopg": ("ledger.postgres", "data.sql_engines"),
+    "fastapi": ("serve",),
+    "starlette": ("serve",),
+    "pydantic": ("serve",),
+    "jinja2": ("serve",),
+    "uvicorn": ("cli.serve",),
     "click": ("cli",),
     "rich": ("cli", "display"),
 }
@@ -269,7 +279,7 @@ def figures(house: House) -> list[Figure]:
             "22",
             tuple(f"{each.module}.{each.name} ({each.lines})" for each in once),
         ),
-        Figure("import edges a module", round(edges, 2), 5.2, "7.2"),
+        Figure("import edges a module", round(edges, 2), 5.3, "7.2"),
         Figure("isinstance in 1,000 lines", round(1000 * house.isinstances() / house.code(), 1), 10.5, "22.6"),
         Figure(
             "class names used twice",

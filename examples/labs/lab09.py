@@ -31,44 +31,22 @@ from discreet.erm.risk import Risk
 from discreet.funds import Funds
 from discreet.guarantee import Neighbours
 
-from .kit import (
-    BOUND,
-    DOTS,
-    FAINT,
-    LINE,
-    SERIES,
-    Check,
-    Checked,
-    Lab,
-    Panel,
-    Scale,
-    Section,
-    Series,
-    Shown,
-    number,
-    over,
-    plot,
-    released,
-    setting,
-)
+from . import kit
+from .kit import BOUND, DOTS, LINE, SERIES, Check, Scale, Section, Series, Shown, both, number, over, plot, released
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Settings(Checked):
+class Settings(kit.Checked):
     """The numbers of lab 9."""
 
-    n: int = setting(1_000, "invented persons", least=20, most=100_000)
-    d: int = setting(3, "largest number of coordinates of a model", least=1, most=4)
-    epsilon: float = setting(1.0, "privacy: the largest log-ratio of probabilities", least=0.01, most=20)
-    beta: float = setting(0.05, "the probability that a bound fails", least=1e-6, most=0.5)
-    runs: int = setting(200, "independent releases behind each measured number", least=20, most=20_000)
-    seed: int = setting(9, "randomness of the invented rows and of the runs", least=0)
-
-    @property
-    def budget(self) -> dp.Budget:
-        return dp.Budget(str(self.epsilon))
+    n: int = kit.setting(1_000, "invented persons", least=20, most=100_000)
+    d: int = kit.setting(3, "largest number of coordinates of a model", least=1, most=4)
+    epsilon: float = kit.epsilon_setting()
+    beta: float = kit.setting(0.05, "the probability that a bound fails", least=1e-6, most=0.5)
+    runs: int = kit.setting(200, "independent releases behind each measured number", least=20, most=20_000)
+    seed: int = kit.seed_setting(9)
 
 
 STEP = Fraction(1, 2**10)
@@ -111,55 +89,64 @@ def proposed(risk: Risk, facts: Any, epsilon: float) -> LineExponential | GridEx
 LINES = report.Grid(
     ("line", "lecture", "discreet"),
     [
-        (
-            "given",
-            "a table S, a loss in [0, Delta], a set C",
-            "the same, all declared: bounds, C and the loss are public",
-        ),
-        ("score", "L(w; S), the mean loss", "the sum of the losses, each rounded to an exact integer"),
+        ("given", "a table S, a loss in [0, Delta], a set C", "the same; the loss, its bounds and C are public"),
+        ("score", "L(w; S), the mean loss", "the sum of the losses, each rounded to a whole number of small units"),
         (
             "draw",
-            "w in C with density proportional to exp(-epsilon n L(w; S) / (2 Delta))",
-            "a point of a public grid on C, exactly by that law: rejection from a partition that refines itself",
+            "w from C with density proportional to exp(-epsilon n L(w; S) / (2 Delta))",
+            "a point of a public grid on C with exactly these probabilities, without floating-point numbers",
         ),
         (
             "price",
             "epsilon, because one row moves L by at most Delta / n",
-            "rate times the largest range of one row's effect, computed for the loss, C and the relation",
+            "rate times the range of one row's effect, computed for this loss, this C and this kind of neighbour",
         ),
         (
-            "cost in time",
+            "time",
             "not efficient in general",
-            "one dimension: milliseconds; up to five: seconds for convex losses",
+            "milliseconds in one dimension, seconds in up to five (convex losses)",
         ),
     ],
-    "The lecture's algorithm, line by line, and ours beside it: erm.exponential.",
+    "The lecture's algorithm, line by line, and ours beside it (discreet.erm.exponential).",
 )
 
-THEOREMS = report.Grid(
-    ("statement", "says", "needs"),
-    [
-        ("problem 1", "the mean minimises the mean of (w - x_i)^2", "nothing"),
-        ("problem 2", "the median minimises the mean of |w - x_i|", "nothing"),
-        ("problem 3", "least squares minimises the mean of (y_i - <w, x_i>)^2", "nothing"),
-        ("definition 1", "L(w; S) = mean of l(w; x_i), plus a regularizer of w", "a loss of one row at a time"),
-        ("definition 2", "replacing one row moves L(w; S) by at most Delta / n", "l in [0, Delta]"),
-        ("definition 3", "|l(v; x) - l(w; x)| <= G |v - w|", "G-Lipschitz: |w - x| has G = 1"),
-        ("theorem: privacy", "the draw is epsilon-DP", "l in [0, Delta], rate epsilon / (2 Delta)"),
-        (
-            "theorem: accuracy",
-            "with probability 1 - beta: excess <= (a d / n)(1 + ln(n G D / (a d))) + (a / n) ln(1/beta), a = "
-            "1/rate, D the "
-            "diameter of C; that is O(d G R / (epsilon n) log(epsilon n / (d beta)))",
-            "G-Lipschitz, n G D >= a d",
-        ),
-        (
-            "the same for convex losses",
-            "rate n excess is dominated by a Gamma(d, 1) variable: expected excess a d / n, no logarithm",
-            "convex loss, convex C",
-        ),
-    ],
-    "Every statement of the lecture, with its constants.",
+THEOREMS = kit.theorems(
+    ("problem 1", "the mean is the w with the least mean of (w - x_i)^2", "nothing"),
+    ("problem 2", "a median is a w with the least mean of |w - x_i|", "nothing"),
+    ("problem 3", "linear regression: the w with the least mean of (y_i - <w, x_i>)^2", "nothing"),
+    ("neural networks", "training minimises the same kind of mean; it is not convex", "nothing is promised"),
+    ("definition 1", "L(w; S) is the mean of l(w; x_i), plus a regulariser, a term of w alone", "one loss per row"),
+    (
+        "definition 2",
+        "l is Delta-bounded; then replacing one row moves L(w; S) by at most Delta / n",
+        "l in [0, Delta]",
+    ),
+    ("definition 3", "l is G-Lipschitz: |l(v; x) - l(w; x)| <= G |v - w|", "a bound on the slope of l"),
+    ("its examples", "|w - x| has G = 1; (w - x)^2 has G = the largest |v + w - 2 x|", "C and the rows bounded"),
+    ("theorem: privacy", "the draw is epsilon-private", "l in [0, Delta], rate epsilon / (2 Delta)"),
+    (
+        "theorem: accuracy",
+        "with probability 1 - beta the excess is at most r + t, r = 2 d / (epsilon n), t = (2 / (epsilon n)) "
+        "(d ln(2 / r) + ln(1 / beta)); that is O(d G R / (epsilon n) log(epsilon n / (d beta)))",
+        "G = R = Delta = 1 here; n >= d / epsilon (slip 2)",
+    ),
+    (
+        "the same, general",
+        "(a d / n)(1 + ln(n G D / (a d))) + (a / n) ln(1 / beta), a = 1 / rate, D the diameter of C",
+        "G-Lipschitz, n G D >= a d",
+    ),
+    (
+        "lemma: GOOD",
+        "GOOD, the points of C with excess at most r, contains a ball of radius r / 2",
+        "1-Lipschitz, r <= 2 R",
+    ),
+    ("lemma: BAD", "P[BAD] <= beta, BAD the points of C with excess at least r + t", "as above"),
+    (
+        "ours, convex losses",
+        "rate n excess is no larger than a Gamma(d, 1) variable: the expected excess is at most a d / n, without a "
+        "logarithm",
+        "convex loss, convex C",
+    ),
 )
 
 
@@ -182,8 +169,7 @@ def four_problems(here: Settings) -> Shown:
         drawn = released(mechanism, table, runs=40, seed=here.seed)
         excess = [risk_value(loss, ones, values, np.array([w])) - best.value for w in drawn]
         colour = {"color": SERIES[place]}
-        curve = [(float(w), risk_value(loss, ones, values, np.array([w]))) for w in at]
-        spots = [(float(w), risk_value(loss, ones, values, np.array([w]))) for w in drawn]
+        curve, spots = ([(float(w), risk_value(loss, ones, values, np.array([w]))) for w in ws] for ws in (at, drawn))
         lines += [
             Series(f"{name}: L(w)", curve, {**LINE, **colour}),
             Series(f"{name}: 40 private draws", spots, {**DOTS, **colour, "markersize": 4}),
@@ -204,7 +190,7 @@ def four_problems(here: Settings) -> Shown:
         f"release at epsilon {here.epsilon:g}.",
         ("problem", "exact", "one private draw", "promised expected excess"),
         found,
-        Panel(Scale("w", (0, 1)), Scale("L(w)", log=False), lines),
+        kit.Panel(Scale("w", (0, 1)), Scale("L(w)", log=False), lines),
     )
     return Shown([picture], checks)
 
@@ -233,7 +219,9 @@ def _network(here: Settings) -> Check:
     shapes = network.layout(features, "y", (8,), data.facts.domain)
     rows_ = np.column_stack([x, np.ones(len(x))])
     wrong = float(np.mean(network.predict_scores(np.asarray(weights), rows_, shapes).argmax(axis=1) != y))
-    return Check("a network of 8 units on an XOR pattern: share of mistakes, against guessing (no theorem)", wrong, 0.5)
+    return Check(
+        "a network of 8 units on an XOR pattern: share of mistakes, against guessing (there is no theorem)", wrong, 0.5
+    )
 
 
 # --- the density ------------------------------------------------------------------------------------------------------
@@ -255,19 +243,9 @@ def density(here: Settings) -> Shown:
         seen = np.histogram(drawn, bins)[0] / here.runs
         stated = np.histogram(np.arange(2**10 + 1) * float(STEP), bins, weights=mass)[0]
         middles = (bins[1:] + bins[:-1]) / 2
-        colour = {"color": SERIES[place]}
-        lines += [
-            Series(
-                f"epsilon {number(here.epsilon * part)}: law",
-                list(zip(middles.tolist(), stated.tolist(), strict=True)),
-                {**LINE, **colour},
-            ),
-            Series(
-                f"{here.runs} draws",
-                list(zip(middles.tolist(), seen.tolist(), strict=True)),
-                {**DOTS, **colour, "markersize": 3.5},
-            ),
-        ]
+        name, drawn_name = f"epsilon {number(here.epsilon * part)}", f"{here.runs} draws"
+        law, spots = kit.points(middles, stated), kit.points(middles, seen)
+        lines += both(name, place, law, spots, says="exact law", found=drawn_name, size=3.5)
         far = float(np.abs(np.cumsum(seen) - np.cumsum(stated)).max())
         checks.append(
             Check(
@@ -279,9 +257,9 @@ def density(here: Settings) -> Shown:
     picture = over(
         "The density of the exponential mechanism over C",
         "A smaller epsilon spreads the draw over C; a larger one gathers it at the median.",
-        f"The median of {table.facts.size} numbers. Lines: the exact law, summed over 32 bins; points: draws "
-        "through a ledger. The bound on "
-        "their distance holds with probability 1 - 1e-6 (Dvoretzky-Kiefer-Wolfowitz).",
+        f"The median of {table.facts.size} numbers. Lines: the exact probabilities of 32 bins. Points: the "
+        "frequencies of the draws. The bound on the distance of the two distribution functions holds with "
+        "probability 1 - 1e-6 (Dvoretzky-Kiefer-Wolfowitz inequality).",
         Scale("w", (0, 1)),
         Scale("probability of a bin", log=False),
         lines,
@@ -294,35 +272,27 @@ def _plane_density(here: Settings) -> list[Any]:
     data, x, y = points(min(here.n, 100), 2, here.seed)
     mechanism = proposed(plane_risk(), data.facts, here.epsilon)
     drawn = [(float(a), float(b)) for a, b in released(mechanism, data, runs=60, seed=here.seed)]
-    grid, rate = np.linspace(-1, 1, 25), float(mechanism.rate)
+    grid, rate = np.linspace(-1, 1, 41), float(mechanism.rate)
     value = np.array([[risk_value(Squared(), x, y, np.array([a, b])) for a in grid] for b in grid]) * len(x)
     inside = grid[None, :] ** 2 + grid[:, None] ** 2 <= 1
-    law = np.where(inside, np.exp(-rate * (value - value[inside].min())), 0)
+    law = np.where(inside, np.exp(-rate * (value - value[inside].min())), np.nan)
     best = minimiser(Squared(), x, y, Ball(1))
 
     def paint(axes: Any) -> None:
         axes.pcolormesh(grid, grid, law, cmap="Blues", shading="nearest")
-        turn = np.linspace(0, 2 * np.pi, 200)
-        axes.plot(np.cos(turn), np.sin(turn), color=FAINT, linewidth=1.4, label="the edge of C")
-        axes.plot(*best.w, marker="*", markersize=12, linestyle="", color=SERIES[2], label="the minimum")
-        axes.set_aspect("equal")
+        kit.disc(axes, best.w, "the minimum")
 
     lines = [Series("60 private draws", drawn, {**DOTS, "color": SERIES[1], "markersize": 3.5})]
     apart = float(np.mean([np.linalg.norm(np.array(w) - best.w) for w in drawn]))
     finding = f"Sixty private regressions of {len(x)} persons are on average {number(apart)} from the best one."
-    panel = Panel(
-        Scale("w, first coordinate", (-1.08, 1.08)),
-        Scale("w, second coordinate", (-1.08, 1.08)),
-        lines,
-        5.0,
-        paint=paint,
-    )
+    ends = (-1.08, 1.08)
+    panel = kit.Panel(Scale("w, first coordinate", ends), Scale("w, second coordinate", ends), lines, 5.0, paint=paint)
     rows_ = [(place + 1, *w) for place, w in enumerate(drawn)]
     return [
         plot(
             "The density in the plane",
             finding,
-            "Darker is more probable; C is the unit disc.",
+            f"Darker points are more probable at epsilon {here.epsilon:g}. C is the unit disc.",
             ("draw", "first", "second"),
             rows_,
             panel,
@@ -353,10 +323,10 @@ def over_n(here: Settings) -> Shown:
     checks = []
     for name, stated in (("the lecture's bound", lecture), ("the bound for convex losses", convex)):
         beyond = [float(np.mean(each > y)) for (_, each), (_, y) in zip(measured, stated, strict=True) if y is not None]
-        allowed = here.beta + 4 * math.sqrt(here.beta / runs)
+        allowed = kit.frequency_bound(here.beta, runs)
         checks.append(Check(f"share of the draws above {name}, at most", max(beyond, default=0.0), allowed))
     lines = [
-        Series("the lecture, with its logarithm", lecture, {**BOUND, "color": FAINT}),
+        Series("the lecture, with its logarithm", lecture, {**BOUND, "color": kit.FAINT}),
         Series("convex losses, no logarithm", convex, BOUND),
         Series(f"measured, {100 * (1 - here.beta):g} % quantile", quantiles, DOTS),
     ]
@@ -389,18 +359,9 @@ def over_d(here: Settings) -> Shown:
             drawn = released(mechanism, data, runs=min(40, here.runs), seed=here.seed + n)
             seen.append((n, float(np.mean([risk_value(Squared(), x, y, np.array(w)) for w in drawn])) - best))
             stated.append((n, convex_tail(d).excess(float(mechanism.rate), n, None) + 1e-9))
-        colour = {"color": SERIES[d - 1]}
-        lines += [
-            Series(f"d = {d}: a d / n", stated, {**LINE, **colour}),
-            Series(f"d = {d}: measured", seen, {**DOTS, **colour}),
-        ]
-        checks.append(
-            Check(
-                f"d = {d}: mean excess over a d / n, at most",
-                max(y / z for (_, y), (_, z) in zip(seen, stated, strict=True)),
-                1.1,
-            )
-        )
+        lines += both(f"d = {d}", d - 1, stated, seen, says="a d / n", found="measured")
+        worst = kit.largest_ratio(seen, stated)
+        checks.append(Check(f"d = {d}: mean excess over a d / n, at most", worst, 1.1))
     picture = over(
         "Excess risk of a regression over n and d",
         "Every measured mean is below its bound, and both grow with d and fall like 1/n.",
@@ -438,15 +399,14 @@ def gamma_tail(here: Settings) -> Shown:
     lines.append(Series("exp(-x), the Gamma(1, 1) tail", [(float(s), math.exp(-float(s))) for s in grid], BOUND))
     picture = over(
         "Convex losses need no logarithm",
-        "No table has a heavier tail than exp(-x), and people who all stand at one end attain it.",
-        "P[rate n excess > x] for the median of nine numbers, by the exact law on 4,097 points. In d dimensions "
-        "the bound is the tail of a "
-        "Gamma(d, 1) variable.",
+        "No table has a heavier tail than exp(-x). A table whose values are all at one end attains it.",
+        "P[rate n excess > x] for the median of nine numbers, by the exact law on 4,097 points. The curve of the "
+        "table at one end lies under the bound. In d dimensions the bound is the tail of a Gamma(d, 1) variable.",
         Scale("x = rate n excess", (0, 8)),
         Scale("probability", log=True, ends=(1e-4, 1.2)),
         lines,
     )
-    return Shown([picture], [Check("exact tail over exp(-x), with the width of a cell, at most", worst, 1)])
+    return Shown([picture], [Check("slip 4: exact tail over exp(-x), with the width of a cell, at most", worst, 1)])
 
 
 # --- what breaks ------------------------------------------------------------------------------------------------------
@@ -464,22 +424,16 @@ def one_row(here: Settings) -> Shown:
     kept, wild = np.r_[values[1:], 1.0], np.r_[values[1:], far]
     base = risk(values)
     moved, blown = float(np.abs(risk(kept) - base).max()), float(np.abs(risk(wild) - base).max())
-    lines = [
-        Series("L(w; S)", list(zip(at.tolist(), base.tolist(), strict=True)), LINE),
-        Series("one row replaced by 1", list(zip(at.tolist(), risk(kept).tolist(), strict=True)), LINE),
-        Series(
-            f"one row replaced by {far:g}",
-            list(zip(at.tolist(), (risk(wild) - float(risk(wild).min()) + float(base.min())).tolist(), strict=True)),
-            LINE,
-        ),
-    ]
+    lowered = risk(wild) - float(risk(wild).min()) + float(base.min())
+    curves = {"L(w; S)": base, "one row replaced by 1": risk(kept), f"one row replaced by {far:g}": lowered}
+    lines = [Series(name, kit.points(at, curve), LINE) for name, curve in curves.items()]
     picture = over(
         "The influence of one row must be bounded",
         f"A row in [0, 1] moves L by at most {number(moved)} of the allowed Delta/n = {number(1 / n)}; a row at "
         f"{far:g} moves it by {number(blown)}.",
-        f"The squared loss of {n} numbers. The third curve is shifted down to fit: its minimum is at the mean of "
-        "the wild table, "
-        f"{number(float(wild.mean()))}. discreet cuts every value to its declared bounds when it is read.",
+        f"The squared loss of {n} numbers. The third curve is shifted down to fit: its minimum is at the mean of the "
+        f"table with the outlier, {number(float(wild.mean()))}. discreet moves every value into its declared bounds "
+        "when the table is read.",
         Scale("w", (0, 1)),
         Scale("L(w)", log=False),
         lines,
@@ -495,38 +449,115 @@ def one_row(here: Settings) -> Shown:
 
 def radius(here: Settings) -> Shown:
     """Slip 1: Delta <= G R does not follow; the exact epsilon of a ball that is charged by its radius."""
-    found = _by_name("GridExponential")
-    honest, broken = found.finding(), found.finding(found.mistake)
-    w = np.linspace(-1, 1, 201)
-    swing = float((np.abs(w - 4)).max() - (np.abs(w - 4)).min())
-    grid = report.Grid(
-        ("", "claimed epsilon", "certain epsilon"),
-        [
-            ("charged by 2 G R, the diameter", honest.claimed, honest.found),
-            ("charged by G R, the radius", broken.claimed, broken.found),
-        ],
-        "The exponential mechanism over the ball of radius 1, absolute loss (G = 1); the exact law on two "
-        "neighbouring tables of 12 and 13 persons.",
+    w = np.linspace(-1, 1, 2_001)
+    rest = 12 * np.abs(w + 4)  # twelve persons far to the left, so that the draw is near the left end
+    claims = (0.25, 0.5, 1.0, 1.5, 2.0)
+    found: dict[str, list[tuple[float, float]]] = {"2 G R, the diameter": [], "G R, the radius": []}
+    for claimed in claims:
+        for into, bound in zip(found.values(), (2.0, 1.0), strict=True):
+            rate = claimed / (2 * bound)
+            logs = [-rate * (rest + np.abs(w - x)) for x in (-4, 4)]  # the thirteenth person is replaced
+            laws = [each - np.logaddexp.reduce(each) for each in logs]
+            into.append((claimed, float(np.abs(laws[0] - laws[1]).max())))
+    lines = [
+        *(Series(f"Delta = {name}", values) for name, values in found.items()),
+        Series("the claimed epsilon", [(claimed, claimed) for claimed in claims], BOUND),
+    ]
+    right, wrong = (max(y / x for x, y in values) for values in found.values())
+    swing = float(np.ptp(np.abs(w - 4)))
+    picture = over(
+        "Delta is G times the diameter",
+        f"A draw that is charged with Delta = G R has up to {number(wrong)} times the epsilon that it claims.",
+        "The exact law on two neighbouring tables of thirteen persons, absolute loss (G = 1), C the ball [-1, 1] of "
+        "radius R = 1. One person moves from the far left to the far right.",
+        Scale("claimed epsilon", (0, 2.1)),
+        Scale("exact epsilon", log=False),
+        lines,
     )
+    slip = "slip 1: a G-Lipschitz loss varies by up to 2 G R on a ball of radius R"
     return Shown(
-        [grid],
+        [picture],
         [
-            Check("how far |w - 4| varies over the ball of radius R = 1, against 2 G R", swing, 2),
-            Check(
-                "the same, against G R",
-                swing,
-                1,
-                "slip 1: a G-Lipschitz loss varies by up to 2 G R on a ball of radius R",
-            ),
-            Check("certain epsilon, charged by the diameter", honest.found, honest.claimed),
-            Check(
-                "certain epsilon, charged by the radius",
-                broken.found,
-                broken.claimed,
-                f"a twin that {found.mistake.label}",
-            ),
+            Check("how far |w - 4| varies over C, against 2 G R", swing, 2),
+            Check("how far |w - 4| varies over C, against G R", swing, 1, slip),
+            Check("Delta = 2 G R: exact over claimed epsilon, at most", right, 1),
+            Check("Delta = G R: exact over claimed epsilon, at most", wrong, 1, slip),
         ],
     )
+
+
+def good_and_bad(here: Settings) -> Shown:
+    """The two sets of the proof, by the exact law on a fine grid: the size of GOOD and the probability of BAD."""
+    rng, lines, checks, sizes = np.random.default_rng(here.seed), [], [], []
+    side = np.linspace(-1, 1, 121)
+    for place, d in enumerate((1, 2)):
+        grid = np.stack(np.meshgrid(*[side] * d), axis=-1).reshape(-1, d)
+        grid = grid[np.linalg.norm(grid, axis=1) <= 1]
+        good, bad = [], []
+        for n in (5, 10, 20, 50, 100, 200):
+            r = 2 * d / (n * here.epsilon)
+            if r > 2:
+                continue
+            rows_ = rng.normal(0.6, 0.25, (n, d))
+            rows_ /= np.maximum(1, np.linalg.norm(rows_, axis=1))[:, None]
+            excess = np.mean([np.linalg.norm(grid - row, axis=1) for row in rows_], axis=0)
+            excess -= excess.min()
+            weight = np.exp(-here.epsilon * n / 2 * excess)
+            t = 2 / (here.epsilon * n) * (d * math.log(2 / r) + math.log(1 / here.beta))
+            good.append((n, float(np.mean(excess <= r)) / (r / 2) ** d))
+            bad.append((n, float(weight[excess >= r + t].sum() / weight.sum())))
+        lines.append(Series(f"d = {d}", [(n, y if y > 1e-9 else None) for n, y in bad], {"color": SERIES[place]}))
+        sizes.append(Series(f"d = {d}", good, {"color": SERIES[place]}))
+        checks.append(Check(f"d = {d}: P[BAD], against beta", max((y for _, y in bad), default=0.0), here.beta))
+        least = min((y for _, y in good), default=1.0)
+        checks.append(Check(f"d = {d}: share of a ball of radius r / 2 in C over the share of GOOD", 1 / least, 1))
+    ends = (5.0, 200.0)
+    lines.append(kit.level("beta", here.beta, ends))
+    sizes.append(kit.level("1, what the proof uses", 1, ends))
+    picture = plot(
+        "Inside the proof: GOOD and BAD",
+        "GOOD is larger than the ball that the proof puts into it, and BAD is less likely than beta.",
+        "The loss is the distance |w - x| in the unit ball, so G = R = 1. Above: the exact probability of BAD, the "
+        "points with excess at least r + t (left out where it is 0). Below: the volume of GOOD, the "
+        "points with excess at most r, over that of a ball of radius r / 2. Points where r > 2 are left out: there "
+        "is no such ball (slip 2).",
+        ("d", "n", "P[BAD]", "volume of GOOD over that of the ball"),
+        [
+            (place + 1, n, y, z)
+            for place in (0, 1)
+            for (n, y), (_, z) in zip(lines[place].points, sizes[place].points, strict=True)
+        ],
+        kit.Panel(Scale("n, persons"), Scale("P[BAD]"), lines, 2.7, columns=3),
+        kit.Panel(Scale("n, persons"), Scale("volume ratio"), sizes, 2.5, columns=3),
+    )
+    return Shown([picture], checks)
+
+
+def over_epsilon(here: Settings) -> Shown:
+    """What epsilon buys: the excess of the median over epsilon, and the odds that the same epsilon concedes."""
+    epsilons, runs = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0], min(here.runs, 40)
+    table, values = numbers(here.n, here.seed, Fraction(1, 2**20))
+    ones = np.ones((here.n, 1))
+    best, seen, stated = minimiser(Absolute(), ones, values, Box(0, 1)).value, [], []
+    for epsilon in epsilons:
+        mechanism = proposed(line_risk(Absolute()), table.facts, epsilon)
+        drawn = released(mechanism, table, runs=runs, seed=here.seed)
+        seen.append(
+            (epsilon, float(np.mean([risk_value(Absolute(), ones, values, np.array([w])) for w in drawn])) - best)
+        )
+        stated.append((epsilon, float(promised(mechanism, table.facts))))
+    lines = both("median", 0, stated, seen, says="promised mean excess", found=f"mean of {runs} draws")
+    low, high = stated[0], stated[-1]
+    picture = kit.bargain(
+        f"The promised excess falls from {number(low[1])} at epsilon {low[0]:g} to {number(high[1])} at epsilon "
+        f"{high[0]:g}.",
+        f"for the median of {here.n:,} numbers in [0, 1] a hundred times the epsilon buys a hundredth of the excess, "
+        "until the excess is as large as it can be.",
+        "excess risk",
+        epsilons,
+        lines,
+    )
+    return Shown([picture], [Check("mean excess over its promise, at most", kit.largest_ratio(seen, stated), 1)])
 
 
 def few_people(here: Settings) -> Shown:
@@ -552,17 +583,17 @@ def few_people(here: Settings) -> Shown:
     lowest = min(y for _, y in formula)
     lines = [
         Series("the formula r + t, wherever it leads", formula, {"color": SERIES[3], "markersize": 4}),
-        Series("lecture_tail, where the proof holds", ours, {**BOUND, "marker": "o", "markersize": 4}),
+        Series("general bound for C = [0, 1], n >= 2 d / epsilon", ours, {**BOUND, "marker": "o", "markersize": 4}),
         Series("measured median of the excess", seen, {**DOTS, "color": SERIES[0]}),
     ]
     picture = over(
         "Few people: the theorem needs n >= d / epsilon",
         f"Below n = d / epsilon the formula falls to {number(lowest)}: less than any excess can be.",
-        "The median of a few numbers at epsilon 0.001, beta = 1/2. The proof takes a ball of radius r = "
-        "2d/(epsilon n) inside of C and needs r <= 2 R. "
-        "discreet's lecture_tail says None where that fails.",
+        "The median of a few numbers at epsilon 0.001, beta = 1/2. The proof puts a ball of radius r / 2, r = 2 d / "
+        "(epsilon n), into C, so it needs r <= 2 R: n >= d / epsilon if R = 1, as in the formula. C = [0, 1] has R = "
+        "1/2, so the general bound needs n >= 2 d / epsilon. discreet promises nothing below that.",
         Scale("n epsilon / d"),
-        Scale("excess risk", (max(-60.0, lowest * 1.1), 4), log=False),
+        Scale("excess risk", (max(-60.0, lowest * 1.1), 9), log=False),
         lines,
         columns=1,
     )
@@ -572,7 +603,7 @@ def few_people(here: Settings) -> Shown:
         [picture],
         [
             Check("measured excess minus the formula, at most 0", worst, 0, "slip 2: the proof needs n >= d / epsilon"),
-            Check("measured excess over lecture_tail where it says something", max(good, default=0.0), 1),
+            Check("measured excess over the general bound, where n >= 2 d / epsilon", max(good, default=0.0), 1),
         ],
     )
 
@@ -615,75 +646,44 @@ def twenty_four(here: Settings) -> Shown:
         [picture],
         [
             Check("rate epsilon / (2 Delta): exact epsilon", max(y for _, y in right), 1),
-            Check("rate epsilon / 24: exact epsilon", worst, 1, "slip 3: 24 stands where 2 Delta belongs"),
+            Check("rate epsilon / 24: exact epsilon", worst, 1, "slip 3: 24 is printed where 2 Delta belongs"),
         ],
     )
 
 
-def _by_name(name: str) -> Attack:
-    return next(each for each in examples() if each.name == name)
-
-
 def attack(here: Settings) -> Shown:
     """Three mechanisms of this lecture and a broken twin of each: exact epsilons."""
-    bars, checks, rows_ = [], [], []
-    for name in ("LineExponential", "RankQuantile", "GridExponential"):
-        each = _by_name(name)
-        honest, broken = each.finding(), each.finding(each.mistake)
-        bars.append((broken.claimed, broken.found, honest.found, honest.claimed))
-        rows_.append((name, honest.claimed, honest.found, each.mistake.label, broken.claimed, broken.found))
-        checks.append(Check(f"{name}: certain epsilon", honest.found, honest.claimed))
-        checks.append(
-            Check(f"{name}, twin: certain epsilon", broken.found, broken.claimed, f"a twin that {each.mistake.label}")
-        )
-
-    def paint(axes: Any) -> None:
-        for place, (claimed, found, _, _) in enumerate(bars):
-            first = place == 0
-            axes.barh(place, found, color=SERIES[1], height=0.5, label="certain" if first else None)
-            axes.plot(
-                [claimed] * 2,
-                [place - 0.35, place + 0.35],
-                color=SERIES[0],
-                linewidth=2.5,
-                label="claimed" if first else None,
-            )
-        axes.set_yticks(range(len(bars)), [row[0] for row in rows_])
-
-    picture = plot(
-        "Watch epsilon be exceeded",
-        "Each twin's certain epsilon is above its claim.",
-        "The exact law of each twin on two neighbouring tables. Each charges for a person less than that person "
-        "can change.",
-        ("mechanism", "honest: claimed", "honest: certain", "the twin", "twin: claimed", "twin: certain"),
-        rows_,
-        Panel(
-            Scale("epsilon", (0, 1.1 * max(found for _, found, _, _ in bars))),
-            Scale("", (-0.6, 2.6)),
-            (),
-            2.4,
-            paint=paint,
-        ),
+    names = ("LineExponential", "RankQuantile", "GridExponential")
+    return kit.twins(
+        (each for each in examples() if each.name in names),
+        "The certain epsilon of each twin is above the epsilon that it claims.",
+        "LineExponential draws in one dimension, GridExponential in several, RankQuantile draws a quantile. Each twin "
+        "charges less than one person can change; the exact probabilities on two neighbouring tables prove it.",
+        {},
+        by_mistake=False,
     )
-    return Shown([picture], checks)
 
 
-LAB = Lab(
+LAB = kit.Lab(
     9,
     "Lab 9: private empirical risk minimisation",
-    "Mean, median, regression and networks are one problem: find the point with the least mean loss. Draw it at "
-    "random, good points with "
-    "higher probability, and the draw is private.",
+    "Means, medians, regressions and networks are all solutions of one problem: find the point with the least mean "
+    "loss. A random draw that prefers good points solves it privately.",
     Settings(),
     [
         Section(
             "One problem with many names",
-            "A loss l(w; x) says how badly a point w fits a row x. The empirical risk L(w; S) is its mean over "
-            "the table S, and the excess risk of w is "
-            "L(w; S) minus the least value over a set C of allowed points.\n\n"
-            "The exponential mechanism draws w from C with probability proportional to exp(-rate n L(w; S)). One "
-            "person changes n L by "
-            "at most the range of one loss, so the probability of every outcome changes by at most a bounded factor.",
+            "A loss l(w; x) says how badly a point w fits a row x. The empirical risk L(w; S) is the mean loss over "
+            "the n rows of the table S. Solutions come from a set C of allowed points, and the excess risk of w is "
+            "L(w; S) minus the least value on C.\n\n"
+            "The exponential mechanism draws w from C with density proportional to exp(-rate n L(w; S)): good points "
+            "are likely, and the number called rate says how much likelier. One person changes n L by at most the "
+            "range of one loss. So the probability of each outcome changes by at most a bounded factor, and that is "
+            "what epsilon measures.\n\n"
+            "With losses in [0, Delta] the rate is epsilon / (2 Delta). A replaced row changes exp(-rate n L(w; S)) by "
+            "a factor of at most e^(rate Delta) at every w. The normalising constant, the integral of this function "
+            "over C, changes by at most the same factor. Their ratio, the density, changes by at most e^(2 rate "
+            "Delta): that is where the 2 comes from.",
             statements,
         ),
         Section(
@@ -695,52 +695,78 @@ LAB = Lab(
         ),
         Section(
             "The density over C",
-            "The law of a draw is known exactly, so draws can be compared with it.",
+            "The probability of each point is known exactly, so the draws can be compared with it. Epsilon decides "
+            "how narrow the density is.",
             density,
         ),
         Section(
             "The theorem: excess risk over n",
-            "The lecture's bound has a logarithm. It comes from a union bound over all of C, and convex losses "
-            "do not need it.",
+            "The lecture's bound has a logarithm. It comes from comparing the volume of all of C with that of a "
+            "small ball around the minimum. Convex losses do not need it.",
             over_n,
         ),
         Section(
+            "Inside the proof",
+            "The proof compares two sets: GOOD, where the excess is at most r, and BAD, where it is at least r + t. "
+            "GOOD is large enough that the draw misses BAD.",
+            good_and_bad,
+        ),
+        Section(
             "d G R / (epsilon n)",
-            "In d dimensions a draw must hit a ball around the minimum, whose volume falls like a power d. The "
-            "price is a factor d.",
+            "In d dimensions the draw has to hit a small ball around the minimum, and the volume of a ball of radius "
+            "r falls like r^d. The excess therefore grows in proportion to d.",
             over_d,
         ),
         Section(
             "No logarithm for convex losses",
-            "Slip 4, or rather a gift: the excess times the rate has a tail that no convex problem exceeds.",
+            "Slip 4 is a gift: for convex losses the probability that rate n excess is above x is at most exp(-x) in "
+            "one dimension, so the lecture's logarithm can be dropped.",
             gamma_tail,
         ),
         Section(
             "Without a bound on one row",
-            "Definition 2 asks for a bounded loss. Without it one person decides where the minimum lies.",
+            "Definition 2 asks for a bounded loss. Without a bound one person decides where the minimum is.",
             one_row,
         ),
         Section(
             "Radius or diameter",
-            "The lecture takes Delta <= G R for a G-Lipschitz loss on a ball of radius R. Two points of that "
-            "ball are up to 2 R apart.",
+            "The lecture takes Delta <= G R for a G-Lipschitz loss on a ball of radius R. But two points of that "
+            "ball can be 2 R apart, so the loss can vary by 2 G R.",
             radius,
         ),
         Section(
             "Too few people",
-            "The proof needs a small ball around the minimum to fit into C.",
+            "The proof needs a ball of radius r / 2 that fits into C. With few people r is larger than C.",
             few_people,
         ),
         Section(
             "A misprinted constant",
-            "One copy of the notes has the density exp(-epsilon n L / 24).",
+            "One copy of the notes prints the density exp(-epsilon n L / 24) where exp(-epsilon n L / (2 Delta)) "
+            "belongs.",
             twenty_four,
         ),
         Section(
+            "What epsilon buys",
+            "Epsilon is paid in odds about single persons and buys accuracy. Both sides of the bargain in one picture:",
+            over_epsilon,
+        ),
+        Section(
             "Attacks on broken twins",
-            "Each twin draws by the right law and charges too little. Two neighbouring tables and the exact law "
-            "of the draws show it.",
+            "Each twin draws with the right probabilities and charges too little. Two neighbouring tables and the "
+            "exact probabilities of the draws prove it.",
             attack,
         ),
     ],
+    words=(
+        ("<w, x>", "the inner product w_1 x_1 + ... + w_d x_d; |w| is the length of a vector"),
+        (
+            "Delta",
+            "the bound on the loss of one row: l in [0, Delta]. It is a size, and no relation of the probability delta",
+        ),
+        ("convex", "shaped like a bowl: no point between two others lies above the line that joins them"),
+        ("Lipschitz", "G-Lipschitz: nowhere steeper than G"),
+        ("R, D", "the radius and the diameter of C: D = 2 R for a ball"),
+        ("rate, a", "the factor in the exponent of the density, and a = 1 / rate"),
+        ("promise", "a bound that a theorem gives in advance, from public numbers alone"),
+    ),
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import NUMBERS, lab
-from .kit import READING, Lab
+from .kit import READING, WORDS, Lab
 
 HERE = Path(__file__).parent
 
@@ -22,7 +22,8 @@ def notebook(chosen: Lab) -> str:
     module = f"lab{chosen.number:02d}"
     settled = f"here = {module}.LAB.settle()  # or settle(epsilon=0.5, seed=1), ..."
     first = f"from discreet_labs import {module}\n\n{settled}\nhere"
-    cells = [_words(f"# {chosen.title}\n\n{chosen.lead}\n\n{READING}"), _code(first)]
+    meanings = "\n".join(f"- **{word}**: {meaning}" for word, meaning in (*WORDS, *chosen.words))
+    cells = [_words(f"# {chosen.title}\n\n{chosen.lead}\n\n{READING}\n\n{meanings}"), _code(first)]
     for section in chosen.sections:
         cells.append(_words(f"## {section.title}\n\n{section.words}"))
         if section.show is not None:

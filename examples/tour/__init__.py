@@ -102,7 +102,7 @@ def _people(screen: Screen, where: Path) -> dp.Schema:
         "experiment of the 1970s; years.parquet and years.toml, all their years.\n\nThese are real people, and their "
         "rows have been public for decades. That is why the tour may show the true error of each answer. It computes "
         "it itself from its file: no function of the library returns an exact answer. One column is invented: a "
-        "programme to which everybody of some ages who saw a doctor often enough is invited."
+        "programme that invites everyone in a range of ages who saw a doctor often enough."
     )
     screen.heading("What is protected")
     screen.say(schema.protects())
@@ -110,7 +110,7 @@ def _people(screen: Screen, where: Path) -> dp.Schema:
 
 
 def _opened(screen: Screen, schema: dp.Schema) -> tuple[Desk, Truth]:
-    assert schema.data is not None
+    assert isinstance(schema.data, Path)
     assert schema.ledger is not None
     with screen.working("reading the people"):
         table = schema.table()
@@ -175,7 +175,7 @@ def _questions(screen: Screen, desk: Desk, truth: Truth) -> Answered:
     )
     screen.results(found.lines)
     screen.say(
-        f"{len(found.asked)} questions, {free(found.asked)} of them free: what earlier answers prove costs nothing. "
+        f"{len(found.asked)} questions, {free(found.asked)} of them free: they follow from earlier answers. "
         f"{within(found.asked)} answers are within the bound they came with."
     )
     return found
@@ -190,8 +190,8 @@ def _synthetic(screen: Screen, answered: Answered, truth: Truth, where: Path) ->
         csv.write_csv(rows, where / "synthetic.csv")
     screen.heading("Synthetic rows")
     screen.say(
-        f"synthetic.csv: {truth.size:,} rows drawn from what was released, free. What was asked about is alike in them "
-        "and in the people, what was not is spread evenly. So many of them would have to move to agree exactly:"
+        f"synthetic.csv: {truth.size:,} rows drawn from what was released, free. They agree with the people in what "
+        "was asked about; the rest is spread evenly. To agree exactly, this share of them would have to move:"
     )
     asked = [(names, "asked about") for names in (("health", "limited"), questions.DRILLS[0])]
     for names, known in (*asked, (("age",), "asked where its middle is"), (("family",), "never asked about")):
@@ -227,11 +227,11 @@ def _several_rows(screen: Screen, where: Path) -> None:
     alone, together = (float(question.guarantee(each).pure or 0) for each in facts)
     screen.heading("The same people with all their years")
     screen.say(
-        f"years.parquet has up to {rows} rows a person, so years.toml says unit = {years.unit!r}, the column that "
-        f"tells whose a row is, and rows_per_unit = {rows}. Then all rows of a person are protected together, and a "
-        f"count with the same noise costs epsilon {together:g} instead of {alone:g}. The tour asks nothing of it: "
-        "these are the same people, so what years.ledger would spend adds to what people.ledger has spent, and "
-        "neither knows of the other. Two tables about the same people belong in one schema, with one ledger "
+        f"years.parquet has up to {rows} rows per person, so years.toml says unit = {years.unit!r}, the column that "
+        f"names the person, and rows_per_unit = {rows}. Then all rows of a person are protected together, and a "
+        f"count with the same noise costs epsilon {together:g} instead of {alone:g}. The tour asks nothing about it: "
+        "these are the same people, so the spending of years.ledger would add to that of people.ledger, and "
+        "neither ledger knows of the other. Two tables about the same people belong in one schema, with one ledger "
         "(docs/tables.md): then one budget counts for both, and questions may join them by the person."
     )
 

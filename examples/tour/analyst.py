@@ -119,7 +119,7 @@ class Interview:
         except StopIteration as done:
             return str(done.value)
         investigation.close()
-        return "stopped: what is left is kept for you"
+        return "stopped: the rest of the budget is kept for you"
 
     def _answered(self, conditions: Conditions) -> Asked:
         got = self.session.ask(sql(conditions))

@@ -14,9 +14,14 @@ from discreet.data import (
     Database,
     Date,
     Domain,
+    FilesTable,
+    GrowingTable,
     Matrix,
     Number,
     ParquetTable,
+    Processes,
+    Spark,
+    SparkTable,
     Table,
     Text,
     Timestamp,
@@ -26,15 +31,17 @@ from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.funds import Funds
 from discreet.guarantee import Budget, Guarantee, Neighbours, Share
 from discreet.ledger import Ledger
-from discreet.mechanisms import Exponential, Gaussian, Laplace, calibrate
+from discreet.mechanisms import ContinualCounter, Exponential, Gaussian, Laplace, calibrate
 from discreet.plan import plan
 from discreet.query import Among, And, Between, Count, Equals, Histogram, Missing, Not, Or, Persons, Sum
 from discreet.release import Released, converse, release, reopen
+from discreet.running import Running
 from discreet.schema import DatabaseSchema, Schema
 from discreet.session import Session
 
 if TYPE_CHECKING:
     from discreet.answering import Answer
+    from discreet.data.sql_table import SqlTable
     from discreet.estimators import (
         PCA,
         BoxClassifier,
@@ -54,6 +61,7 @@ if TYPE_CHECKING:
         select_model,
         suggest_bounds,
     )
+    from discreet.remote import connect
 
 __version__ = "0.2.0"
 
@@ -62,6 +70,7 @@ _ESTIMATORS = (
     "BoxClassifier",
     "ConjunctionClassifier",
     "DeclaredScaler",
+    "FilesTable",
     "FiniteClassClassifier",
     "LinearRegression",
     "LogisticRegression",
@@ -76,7 +85,12 @@ _ESTIMATORS = (
     "select_model",
     "suggest_bounds",
 )
-_LATER = {"Answer": "discreet.answering", **dict.fromkeys(_ESTIMATORS, "discreet.estimators")}
+_LATER = {
+    "Answer": "discreet.answering",
+    "SqlTable": "discreet.data.sql_table",
+    "connect": "discreet.remote",
+    **dict.fromkeys(_ESTIMATORS, "discreet.estimators"),
+}
 
 __all__ = [
     "PCA",
@@ -90,6 +104,7 @@ __all__ = [
     "Category",
     "Certificate",
     "ConjunctionClassifier",
+    "ContinualCounter",
     "Count",
     "Database",
     "DatabaseSchema",
@@ -99,9 +114,11 @@ __all__ = [
     "Domain",
     "Equals",
     "Exponential",
+    "FilesTable",
     "FiniteClassClassifier",
     "Funds",
     "Gaussian",
+    "GrowingTable",
     "Guarantee",
     "Histogram",
     "Laplace",
@@ -119,12 +136,17 @@ __all__ = [
     "Or",
     "ParquetTable",
     "Persons",
+    "Processes",
     "Quantile",
     "Released",
     "RuleClassifier",
+    "Running",
     "Schema",
     "Session",
     "Share",
+    "Spark",
+    "SparkTable",
+    "SqlTable",
     "StandardScaler",
     "Sum",
     "Table",
@@ -134,6 +156,7 @@ __all__ = [
     "calibrate",
     "certificate",
     "composition",
+    "connect",
     "converse",
     "data",
     "errors",

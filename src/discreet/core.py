@@ -10,23 +10,35 @@ A module that needs several of these imports them from here.
 
 from discreet import exact
 from discreet.arrays import WORD, Codes, Floats, IntArray, Ints, Mask, Words, packed, unpacked
-from discreet.display import EMPTY, WIDE, Block, CellTable, Pairs, Paragraph, Sentence, Sheet, Shown, one_line
+from discreet.display import EMPTY, WIDE, Block, CellTable, Pairs, Paragraph, Sentence, Sheet, Shown, one_line, round_up
 from discreet.errors import (
     AboveMaxPrice,
     BudgetExceeded,
+    Cancelled,
     ConversationOver,
     DiscreetError,
+    KeyRefused,
     LedgerCorrupt,
     LedgerMismatch,
     LedgerRolledBack,
     LedgerUnavailable,
+    NotFound,
     NothingFits,
+    NotOffered,
+    NotPermitted,
     NotPrivate,
     OutOfRange,
     ParameterError,
+    RequestConflict,
     SchemaError,
+    ServiceError,
+    ServiceFailed,
+    SourceUnavailable,
+    TooBusy,
+    TooLarge,
     UndeclaredLevels,
     Unproven,
+    Unreachable,
     UnsupportedQuery,
 )
 from discreet.exact import Exact, percent, whole

@@ -45,6 +45,8 @@ def _words(stored: dict[str, Any]) -> str:
     if name in _QUERIES:
         condition = revive(stored["where"], _PREDICATES).in_words()
         return _QUERIES[name](stored) + ("" if condition == "always" else f" where {condition}")
+    if name == "reply/1":
+        return f"{stored['analyst']} asked: {stored['what']}"
     if "query" in stored:
         return asked(stored["query"])
     if isinstance(stored.get("queries"), list):

@@ -4,16 +4,28 @@
     |- ParameterError(ValueError)   a public argument is wrong: what was found and what was expected; argument names it
     |  |- OutOfRange                more or less noise than the samplers draw
     |  |- NothingFits               no amount of noise is within what may be spent
-    |  `- Unproven                  no theorem covers this case, so it is not offered
+    |  |- Unproven                  no theorem covers this case, so it is not offered
+    |  `- NotOffered                this table cannot do what is needed: it only counts, or its rows are too far away
     |- SchemaError                  a column or a level is not declared; names column and kind, never a value
     |- UnsupportedQuery             text, position, reason, hint: never a guess at what was meant
     |- BudgetExceeded               asked, remaining and what would fit, as fields
     |- ConversationOver             what ended it
     |- LedgerMismatch               this ledger is not this table's
+    |- SourceUnavailable            the database that holds the rows does not answer now
     |- LedgerUnavailable            the ledger cannot be written now (disk full, locked, read-only)
     |- LedgerCorrupt                entry, expected, found
     |  `- LedgerRolledBack          the file is older than the mark left by its last charge
-    `- NotPrivate                   test randomness or a planted mutant on a real ledger
+    |- NotPrivate                   test randomness or a planted mutant on a real ledger
+    `- ServiceError                 a service refuses a request, whatever it is about; nothing was spent
+       |- KeyRefused                there is no such key, or it was revoked, or it has expired
+       |- NotPermitted              the key is good, and not for this
+       |- NotFound                  there is nothing there for this key
+       |- RequestConflict           the request id was used for something else
+       |- TooLarge                  the request, or its answer, is larger than the service allows
+       |- TooBusy                   later: the queue is full, or this key asked too much
+       |- Cancelled                 the job was cancelled before anything was charged
+       |- Unreachable               the service did not answer
+       `- ServiceFailed             something went wrong inside; a charge that was made stays
 
 An error is raised before anything is spent, or it does not depend on the rows. No message quotes a value of a row.
 Errors that a program may want to act on keep their numbers as fields.
@@ -50,6 +62,10 @@ class NothingFits(ParameterError):
 
 class Unproven(ParameterError):
     """No theorem covers this case, so it is refused rather than guessed."""
+
+
+class NotOffered(ParameterError):
+    """The dataset cannot do what the mechanism needs. Nothing was spent and nothing was read."""
 
 
 class SchemaError(DiscreetError):
@@ -117,6 +133,10 @@ class LedgerMismatch(DiscreetError):
     """This ledger was opened for another table, relation or unit."""
 
 
+class SourceUnavailable(DiscreetError):
+    """The database that holds the rows does not answer, or not as it did when the table was made."""
+
+
 class LedgerUnavailable(DiscreetError):
     """The ledger cannot be written now. Nothing was released."""
 
@@ -146,3 +166,47 @@ class LedgerRolledBack(LedgerCorrupt):
 
 class NotPrivate(DiscreetError):
     """Test randomness, or a mechanism planted to be broken, was brought to a real ledger."""
+
+
+class ServiceError(DiscreetError):
+    """A service refuses a request, or could not be asked."""
+
+
+class KeyRefused(ServiceError):
+    """There is no such key, or it was revoked, or it has expired: a service does not say which."""
+
+
+class NotPermitted(ServiceError):
+    """The key is good, and not for this."""
+
+
+class NotFound(ServiceError):
+    """There is nothing there for this key."""
+
+
+class RequestConflict(ServiceError):
+    """The request id was used for something else, or what it was used for was charged and never finished."""
+
+
+class TooLarge(ServiceError):
+    """The request, or its answer, is larger than the service allows."""
+
+
+class TooBusy(ServiceError):
+    """The queue is full, or this key asked too much in a short time; retry_after is in seconds."""
+
+    def __init__(self, message: str = "", *, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Cancelled(ServiceError):
+    """The job was cancelled before anything was charged."""
+
+
+class Unreachable(ServiceError):
+    """The service did not answer: the address is wrong, or it does not run, or the connection was lost."""
+
+
+class ServiceFailed(ServiceError):
+    """Something went wrong inside the service; a charge that was made stays."""

@@ -103,6 +103,14 @@ class Budget:
     def __str__(self) -> str:
         return f"(epsilon {exact.shown(self.epsilon)}, delta {exact.shown(self.delta)})"
 
+    def odds(self) -> str:
+        """What it means to an attacker who knows all other rows: from even odds to at most e^epsilon : 1."""
+        rest = 0.0 if self.epsilon > 30 else 100 / (1 + math.exp(self.epsilon))
+        places = 0 if rest >= 5 else next((each for each in range(1, 12) if rest * 10**each >= 1), 12)
+        sure = f"{100 - rest:.{places}f} : {rest:.{places}f}" if rest else "as good as sure"
+        who = "an attacker who knows all other rows and thinks 50 : 50 about a person"
+        return f"after all releases, {who} may come to think {sure}."
+
     def __repr__(self) -> str:
         return f"Budget({exact.shown(self.epsilon)}, {exact.shown(self.delta)})"
 

@@ -17,6 +17,7 @@ What a predicate answers about itself:
     atoms        the number of comparisons of a row that `mask` takes
     check        raises if it does not fit a domain: it looks at public things only
     in_words     the condition as a person reads it: 50 <= age <= 100 and (town = north or not visits = 0)
+    coded        the condition as ranges of codes, for a dataset that groups and adds (`data.tally`)
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from discreet.core import ParameterError, exact
-from discreet.data import Batch, Domain, Mask, iso_text, spell
+from discreet.data import Batch, Condition, Domain, Every, Mask, Other, Some, Within, iso_text, spell
 
 MAX_DEPTH = 200
 TOO_DEEP = (
@@ -98,7 +99,11 @@ class _OfValues(_OfColumn):
         raise NotImplementedError
 
     def check(self, domain: Domain) -> None:
-        _codes(domain, self.column, self._among)
+        column = domain.column(self.column)
+        if not column.free:
+            _codes(domain, self.column, self._among)
+        elif any(type(each) is not str or len(each) > column.length for each in self._among):
+            raise ParameterError(f"column {self.column!r} holds texts of at most {column.length} characters")
 
     def __eq__(self, other: object) -> bool:
         if self is other or type(other) is not type(self):
@@ -126,7 +131,12 @@ class Equals(_OfValues):
         return (self.value,)
 
     def mask(self, batch: Batch) -> Mask:
+        if batch.domain.column(self.column).free:
+            return _mask_of_texts(batch, self.column, self._among)
         return np.asarray(batch[self.column] == _code(batch.domain, self.column, self.value))
+
+    def coded(self, domain: Domain) -> Condition:
+        return Within.among(self.column, [_code(domain, self.column, self.value)])
 
     def in_words(self) -> str:
         return f"{self.column} = {_text(self.value)}"
@@ -156,10 +166,16 @@ class Between(_OfColumn):
         for end in (self.low, self.high):
             _code(domain, self.column, end)
 
+    def _ends(self, domain: Domain) -> tuple[int, int]:
+        self.check(domain)
+        return _code(domain, self.column, self.low), _code(domain, self.column, self.high)
+
     def mask(self, batch: Batch) -> Mask:
-        self.check(batch.domain)
-        low, high = (_code(batch.domain, self.column, each) for each in (self.low, self.high))
+        low, high = self._ends(batch.domain)
         return (batch[self.column] >= low) & (batch[self.column] <= high)
+
+    def coded(self, domain: Domain) -> Condition:
+        return Within(self.column, (self._ends(domain),))
 
     def in_words(self) -> str:
         return f"{_text(self.low)} <= {self.column} <= {_text(self.high)}"
@@ -186,7 +202,12 @@ class Among(_OfValues):
         return self.values
 
     def mask(self, batch: Batch) -> Mask:
+        if batch.domain.column(self.column).free:
+            return _mask_of_texts(batch, self.column, self._among)
         return np.isin(batch[self.column], _codes(batch.domain, self.column, self.values), kind="sort")
+
+    def coded(self, domain: Domain) -> Condition:
+        return Within.among(self.column, _codes(domain, self.column, self.values))
 
     def in_words(self) -> str:
         return f"{self.column} in ({', '.join(map(_text, self.values))})"
@@ -209,6 +230,10 @@ class Missing(_OfColumn):
     def mask(self, batch: Batch) -> Mask:
         code = batch.domain.column(self.column).missing_code
         return np.zeros(batch.rows, dtype=bool) if code is None else batch[self.column] == code
+
+    def coded(self, domain: Domain) -> Condition:
+        code = domain.column(self.column).missing_code
+        return Some() if code is None else Within.among(self.column, [code])
 
     def in_words(self) -> str:
         return f"{self.column} is missing"
@@ -234,6 +259,9 @@ class _Joined(Combining):
     def mask(self, batch: Batch) -> Mask:
         join = np.logical_and if self.empty else np.logical_or
         return reduce(join, (part.mask(batch) for part in self.parts), np.full(batch.rows, self.empty))
+
+    def coded(self, domain: Domain) -> Condition:
+        return (Every if self.empty else Some)(tuple(part.coded(domain) for part in self.parts))
 
     def in_words(self) -> str:
         parts = [f"({part.in_words()})" if part.joined else part.in_words() for part in self.parts]
@@ -277,6 +305,9 @@ class Not(Combining):
     def mask(self, batch: Batch) -> Mask:
         return ~self.part.mask(batch)
 
+    def coded(self, domain: Domain) -> Condition:
+        return Other(self.part.coded(domain))
+
     def in_words(self) -> str:
         inner = self.part.in_words()
         return f"not ({inner})" if self.part.joined else f"not {inner}"
@@ -317,6 +348,13 @@ def _end(**named: object) -> Fraction | str:
     return iso_text(value) or exact.number(**named)
 
 
+def _mask_of_texts(batch: Batch, name: str, wanted: Sequence[Value]) -> Mask:
+    """Of texts that nobody listed: what a code stands for is the batch's own."""
+    held = batch[name]  # before its texts: a file is read by this
+    codes = [code for code, text in enumerate(batch.texts(name)) if text is not None and text in wanted]
+    return np.isin(held, np.array(codes, dtype=np.int64), kind="sort")
+
+
 def _codes(domain: Domain, name: str, values: Sequence[Value]) -> list[int]:
     """The codes of many values at once; the first one that has none is refused as `_code` refuses it."""
     column = domain.column(name)
@@ -334,7 +372,7 @@ def _code(domain: Domain, name: str, value: Value) -> int:
     except ParameterError as error:
         raise ParameterError(f"column {name!r}: {error}") from None
     if code == column.missing_code:
-        raise ParameterError(f"column {name!r}: {value!r} stands for missing values; ask Missing({name!r})")
+        raise ParameterError(f"column {name!r}: {value!r} means a missing value; ask Missing({name!r})")
     return code
 
 

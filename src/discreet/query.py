@@ -16,6 +16,9 @@ It raises when the query does not fit the domain, before any row is read.
 Count, Histogram, Sum and VectorSum also have `weighted(batch, counts)`: what `partial` gives on a batch in which each
 row stands as often as `counts` says, to the last bit. `discreet.data.distinct` takes its sums by it.
 
+All but Persons of several rows per person also have `tallies(domain)`, the sum as data for a dataset that groups and
+adds, and `of_tallies`, the sum from what such a dataset found: the same integers (`discreet.data.tally`).
+
 What a query answers about itself, beside its sum, its sensitivity and its unit:
 
     scope        the columns that it reads
@@ -53,7 +56,27 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import Neighbours, ParameterError, exact
-from discreet.data import Batch, Codes, Domain, Facts, Floats, IntArray, Ints, Key, Mask, Number, Vector, common_unit
+from discreet.data import (
+    Batch,
+    CodeOf,
+    Codes,
+    Domain,
+    Facts,
+    Floats,
+    IntArray,
+    Ints,
+    Key,
+    Mask,
+    Number,
+    RowInteger,
+    Switch,
+    Tallied,
+    Tally,
+    TextOf,
+    Vector,
+    WholeNumber,
+    common_unit,
+)
 from discreet.predicate import (
     EVERYTHING,
     TOO_DEEP,
@@ -74,6 +97,7 @@ from discreet.row_functions import (
     Cases,
     Choose,
     Fixed,
+    Lookup,
     Of,
     Plus,
     Power,
@@ -82,6 +106,7 @@ from discreet.row_functions import (
     WithRest,
     check_keys,
     check_value,
+    coded_keys,
     joined,
     key_atoms,
     key_cells,
@@ -193,6 +218,12 @@ class Count(_Counting, _OneNumber):
     def weighted(self, batch: Batch, counts: Codes) -> IntArray:
         return np.asarray(counts[self.where.mask(batch)].sum(dtype=np.int64))
 
+    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
+        return (Tally(self.where.coded(domain)),)
+
+    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> IntArray:
+        return found[0].counted(())
+
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
         one = Sensitivity(l1=1, l2_squared=1, linf=1, range=0)
@@ -271,7 +302,7 @@ class Histogram(_OverColumns, _Counting):
         return shape
 
     def labels(self, facts: Facts) -> list[tuple[str | int | bool | float | None, ...]]:
-        """What each cell stands for, in the order of the flattened result: one level or number for each column."""
+        """The meaning of each cell, in the order of the flattened result: one level or number for each column."""
         return list(itertools.product(*(facts.domain.column(name).labels() for name in self.columns)))
 
     def partial(self, batch: Batch) -> IntArray:
@@ -285,6 +316,12 @@ class Histogram(_OverColumns, _Counting):
         # By counts the sums are floats, but exact: whole numbers up to MAX_ROWS, far below 2^53.
         sums = np.bincount(cell, weights=counts, minlength=math.prod(shape))
         return sums.astype(np.int64, copy=False).reshape(shape)
+
+    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
+        return (Tally(self.where.coded(domain), coded_keys(self.columns, domain), self.shape(domain)),)
+
+    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> IntArray:
+        return found[0].counted(self.shape(domain))
 
     def places(self, batch: Batch) -> Codes:
         """For each row the number of its cell in the flattened result."""
@@ -310,6 +347,7 @@ class KeyCount(_OverColumns, _Counting):
 
     __slots__ = ()
     NAME: ClassVar[str] = "key-count/1"
+    grouped: ClassVar[Literal[True]] = True
 
     def partial(self, batch: Batch) -> Counter[Key]:
         mask = self.where.mask(batch)
@@ -326,6 +364,13 @@ class KeyCount(_OverColumns, _Counting):
                 parts[at] = list(map(batch.texts(name).__getitem__, parts[at]))
         keys = zip(*parts, strict=True)
         return Counter(dict(zip(keys, counts.tolist(), strict=True)))
+
+    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
+        keys = tuple(TextOf(name) if domain.column(name).free else CodeOf(name) for name in self.columns)
+        return (Tally(self.where.coded(domain), keys, None),)
+
+    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> Counter[Key]:
+        return Counter(dict(zip(zip(*found[0].keys, strict=True), map(int, found[0].counts), strict=True)))
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         for name in self.columns:
@@ -385,6 +430,12 @@ class Sum(_OneNumber):
     def weighted(self, batch: Batch, counts: Codes) -> IntArray:
         return self._vector.weighted(batch, counts).reshape(())
 
+    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
+        return self._vector.tallies(domain)
+
+    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> IntArray:
+        return self._vector.of_tallies(domain, found).reshape(())
+
     def sensitivity(self, facts: Facts) -> Sensitivity:
         width = facts.domain.column(self.column).width
         if width > 1:
@@ -431,8 +482,27 @@ class VectorSum(_OverColumns):
             _number_sum(batch[name], number, unit=unit, mask=mask, counts=counts)
             for name, number in zip(self.columns, declared, strict=True)
         ]
-        small = all(number.magnitude <= _SMALL * unit for number in declared)
-        return np.array(sums, dtype=np.int64 if small else object)
+        return np.array(sums, dtype=_dtype(declared, unit))
+
+    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
+        """Of each Number how many rows have a value, and the sum of their codes."""
+        amounts: list[RowInteger] = []
+        for name, number in zip(self.columns, self._numbers(domain), strict=True):
+            for value in (WholeNumber(1), CodeOf(name)):
+                here = Missing(name).coded(domain)
+                amounts.append(Switch((here,), (WholeNumber(0),), value) if number.missing else value)
+        most = max(number.steps for number in self._numbers(domain))
+        return (Tally(self.where.coded(domain), (), (), tuple(amounts), max(1, most)),)
+
+    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> IntArray:
+        declared = self._numbers(domain)
+        unit = common_unit(number.unit for number in declared)
+        lines = [int(found[0].summed(place, (), wide=True)) for place in range(2 * len(declared))]
+        sums = [
+            rows * int(number.low / unit) + codes * int(number.step / unit)
+            for number, rows, codes in zip(declared, lines[::2], lines[1::2], strict=True)
+        ]
+        return np.array(sums, dtype=_dtype(declared, unit))
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
@@ -538,6 +608,12 @@ class GroupCount(_InGroups, _Counting):
         shape = self.shape(batch.domain)
         return np.bincount(place, times, math.prod(shape)).astype(np.int64, copy=False).reshape(shape)
 
+    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
+        return (Tally(self.where.coded(domain), coded_keys(self.keys, domain), self.shape(domain)),)
+
+    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> IntArray:
+        return found[0].counted(self.shape(domain))
+
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
         several = math.prod(self.shape(facts.domain)) > 1
@@ -585,13 +661,24 @@ class GroupSum(_InGroups):
         check_value(self.value, batch.domain)
         place, mask, times = self._chosen(batch, counts)
         steps, shape = self.value.steps(batch)[mask], self.shape(batch.domain)
-        if self.value.reach(batch.domain) <= _SMALL * self.value.unit(batch.domain):
+        if self._small(batch.domain):
             return _group_sums(place, steps, times, math.prod(shape)).reshape(shape)
         upper, lower = (
             _group_sums(place, half, times, math.prod(shape)).astype(object)
             for half in (steps >> 31, steps & (2**31 - 1))
         )
         return np.asarray((upper * 2**31 + lower).reshape(shape))
+
+    def _small(self, domain: Domain) -> bool:
+        return self.value.reach(domain) <= _SMALL * self.value.unit(domain)
+
+    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
+        check_value(self.value, domain)
+        keys, most = coded_keys(self.keys, domain), math.ceil(self.value.reach(domain) / self.value.unit(domain))
+        return (Tally(self.rows(domain).coded(domain), keys, self.shape(domain), (self.value.coded(domain),), most),)
+
+    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> IntArray:
+        return found[0].summed(0, self.shape(domain), wide=not self._small(domain))
 
     def weights(self, batch: Batch) -> Floats:
         unit = self.value.unit(batch.domain)
@@ -686,6 +773,13 @@ class Persons:
         # Persons are numbered below the number of rows, 2^31, and there are at most 2^26 groups: below 2^62.
         once = np.unique(np.unique(persons, return_inverse=True)[1] * cells + place)
         return np.bincount(once % cells, minlength=cells).astype(np.int64).reshape(shape)
+
+    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
+        """Of rows: for a dataset in which every row is a person."""
+        return self._rows.tallies(domain)
+
+    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> IntArray:
+        return self._rows.of_tallies(domain, found)
 
     def sensitivity(self, facts: Facts) -> Sensitivity:
         self.where.check(facts.domain)
@@ -797,6 +891,11 @@ def _number_sensitivities(declared: Sequence[Number], *, voidable: bool) -> tupl
     added = _boxed(farthest, spread=max((high[i] - low[j] for i, j in pairs), default=0))
     replaced = _boxed(width, spread=sum(sorted(width)[-2:]) if pairs else 0)
     return added, added.or_more(replaced) if voidable else replaced
+
+
+def _dtype(declared: Sequence[Number], unit: Fraction) -> type:
+    """Of the sums of these Numbers: int64 if every contribution is small."""
+    return np.int64 if all(number.magnitude <= _SMALL * unit for number in declared) else object
 
 
 def _boxed(sides: Sequence[int], *, spread: int) -> Sensitivity:

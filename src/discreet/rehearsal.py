@@ -12,11 +12,11 @@ common, more that are not.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discreet.core import Codes, SchemaError, SeededRng
-from discreet.data import Column, Domain, Table
+from discreet.data import Column, Domain, GrowingTable, Table
 
 PEOPLE = 10_000
 _SEED = 2026
@@ -39,6 +39,20 @@ def made_up_tables(declared: Iterable[tuple[Domain, dict[str, Any]]], *, people:
         persons = [person for person, count in enumerate(times) for _ in range(count)]
         made.append(_table(domain, persons, rng, **{**given, "size": None, "neighbours": "add-remove"}))
     return made
+
+
+def made_up_epochs(
+    domain: Domain, epochs: Sequence[str], *, column: str, unit: str | None, people: int = PEOPLE, **declared: Any
+) -> GrowingTable:
+    """A table of made-up people that grew by these epochs; `declared` is what `GrowingTable` takes besides."""
+    rng, rows = SeededRng(_SEED), max(1, people // len(epochs))
+    returning, made = declared.get("epochs_per_unit", 1) > 1, dict[str, Any]()
+    for place, epoch in enumerate(epochs):
+        made[epoch] = {name: _entries(each, rows, rng) for name, each in domain.items() if name != column}
+        if unit is not None:
+            first = place * rows
+            made[epoch][unit] = rng.integers(rows, rows).tolist() if returning else [*range(first, first + rows)]
+    return GrowingTable(made, domain, column=column, unit=unit, rehearsal=True, **declared)
 
 
 def _table(domain: Domain, persons: list[int], rng: SeededRng, *, unit: str | None, **declared: Any) -> Table:

@@ -15,6 +15,7 @@ Nothing else in the library calls `run`, `begin` or `step`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from discreet.core import (
     Guarantee,
     Json,
     LedgerMismatch,
+    NotOffered,
     NotPrivate,
     Pairs,
     ParameterError,
@@ -36,10 +38,10 @@ from discreet.core import (
     one_line,
     record,
 )
-from discreet.data import Dataset, Facts
+from discreet.data import EVERYTHING, Dataset, Facts, Needs, is_dataset, needs_of, snapshot_of
 from discreet.ledger import LONGEST_MEMO, Ledger, charging, check_table, decode, encode, storable_text
 from discreet.ledger.charging import Purchase
-from discreet.mechanisms import Conversation, Looking, Mechanism
+from discreet.mechanisms import Conversation, Looking, Mechanism, Stepwise
 from discreet.query import TOO_DEEP, require_numbers
 
 Result = TypeVar("Result")
@@ -137,7 +139,7 @@ def _run(
         receipt = charging.charge(ledger, purchase, made=made)
         if receipt.stored is not None:
             return receipt, receipt.stored
-        text, stopped = _guarded(lambda: encode(mechanism.run(data, source)))
+        text, stopped = _guarded(lambda: encode(_on_one_snapshot(data, lambda: mechanism.run(data, source))))
         if text is not None:
             charging.answer(ledger, receipt, text)
             return receipt, text
@@ -161,13 +163,15 @@ def converse(
     """Open a conversation: charged now, for everything it will ever say."""
     source = _checked(conversation, Conversation, data, ledger, rng)
     guarantee, stored = _priced(conversation, data)
-    purchase = Purchase(stored, guarantee, data, "conversation", _allowance(allowance), memo=_memo(memo))
+    lasting = data.facts.growth is not None and getattr(conversation, "lasting", False)
+    named = _allowance(allowance)
+    purchase = Purchase(stored, guarantee, data, "conversation", named, memo=_memo(memo), lasting=lasting)
     receipt = charging.charge(ledger, purchase)
-    drawn, stopped = _guarded(lambda: (_json(conversation.begin(data, source)),))
+    drawn, stopped = _guarded(lambda: (_json(_on_one_snapshot(data, lambda: conversation.begin(data, source))),))
     if drawn is None:
         charging.burn(ledger, receipt, "the conversation could not begin")
         raise DiscreetError(_FAILED) if stopped is None else stopped
-    charging.keep_secret(ledger, receipt, drawn[0])
+    charging.keep_secret(ledger, receipt, drawn[0], stepwise=isinstance(conversation, Stepwise))
     return Open(conversation, data, ledger, receipt.entry, guarantee, source)
 
 
@@ -178,7 +182,8 @@ def reopen(conversation: Conversation, data: Dataset, *, charge: int, ledger: Le
     body = charging.conversation_charge(ledger, charge)
     if body["mechanism"] != stored:
         raise ParameterError(f"entry {charge} charged another conversation")
-    if body["facts_hash"] != digest(record(data.facts)):
+    same = body["facts_hash"] == digest(record(data.facts))
+    if not same and not (body.get("lasting") and ledger.facts_with(body["facts_hash"]).lasting == data.facts.lasting):
         raise LedgerMismatch("the table's facts are not those that the conversation was charged for")
     return Open(conversation, data, ledger, charge, guarantee, source)
 
@@ -197,7 +202,8 @@ class Open:
     def ask(self, ask: Any) -> Any:
         """One answer; ConversationOver if there are no more."""
         self.conversation.check(ask, self.data.facts)
-        answer, failure = self._asked(ask)
+        _offered(needs_of(self.conversation, self.data.facts, ask), self.data)
+        answer, failure = self._stepped_to(ask) if isinstance(self.conversation, Stepwise) else self._asked(ask)
         if failure is not None:
             raise failure
         return decode(answer)
@@ -207,7 +213,7 @@ class Open:
 
         The rows are read before the turn, where the conversation can do that: the ledger is not locked meanwhile.
         """
-        looked, stopped = _guarded(lambda: (self._looked(ask),))
+        looked, stopped = _guarded(lambda: (_on_one_snapshot(self.data, lambda: self._looked(ask)),))
         stepped: tuple[Json, str] | None = None
         try:
             with charging.turn(self.ledger, self.charge) as turn:
@@ -225,11 +231,35 @@ class Open:
             return "", DiscreetError(_FAILED) if stopped is None else stopped
         return stepped[1], None
 
+    def _stepped_to(self, ask: Any) -> tuple[str, BaseException | None]:
+        """The same of a conversation that answers step by step: recorded, so that the same step is free again.
+
+        A step fails for public reasons only, and then leaves the conversation as it was.
+        """
+        conversation: Any = self.conversation
+        number = conversation.place(ask, self.data.facts)
+        known = charging.taken_step(self.ledger, self.charge, number)
+        if known is not None:
+            return known, None
+        charging.require_next(self.ledger, self.charge, number)
+        looked, stopped = _guarded(lambda: (self._looked(ask),))
+        if looked is None:
+            return "", DiscreetError(_UNREAD) if stopped is None else stopped
+        try:
+            return charging.take_step(
+                self.ledger, self.charge, number, lambda state: self._stepped(state, looked[0])
+            ), None
+        except (DiscreetError, *_INTERRUPTS) as error:
+            return "", _bare(error)
+        except Exception:
+            return "", DiscreetError(_UNREAD)
+
     def _looked(self, ask: Any) -> Any:
         return self.conversation.look(ask, self.data) if isinstance(self.conversation, Looking) else ask
 
     def _stepped(self, secret: Json, ask: Any) -> tuple[Json, str]:
-        state, answer = self.conversation.step(secret, ask, self.data, self._rng)
+        step = functools.partial(self.conversation.step, secret, ask, self.data, self._rng)
+        state, answer = _on_one_snapshot(self.data, step)
         return _json(state), encode(answer)
 
     def close(self) -> None:
@@ -250,7 +280,7 @@ def _checked(mechanism: object, kind: Any, data: Dataset, ledger: Ledger, rng: R
         raise ParameterError(f"expected a {kind.__name__.lower()}, found {type(mechanism).__name__}{hint}")
     if not isinstance(ledger, Ledger):
         raise ParameterError(f"ledger must be a Ledger, found {type(ledger).__name__}")
-    if not all(hasattr(data, name) for name in ("facts", "identity", "source", "check_source", "exact_sum")):
+    if not is_dataset(data):
         raise ParameterError(f"data must be a Table or another dataset, found {type(data).__name__}")
     source = Rng() if rng is None else rng
     if not isinstance(source, Rng):
@@ -274,6 +304,7 @@ def _priced(mechanism: Mechanism | Conversation, data: Dataset) -> tuple[Guarant
         raise ParameterError(f"a guarantee must be a Guarantee, found {type(guarantee).__name__}")
     if (numbers := getattr(mechanism, "numbers", None)) is not None:
         require_numbers(numbers(data.facts))
+    _offered(needs_of(mechanism, data.facts), data)
     try:
         stored = record(mechanism)
         canonical(stored)
@@ -284,6 +315,19 @@ def _priced(mechanism: Mechanism | Conversation, data: Dataset) -> tuple[Guarant
     except RecursionError:
         raise ParameterError(TOO_DEEP) from None
     return guarantee, stored
+
+
+def _offered(needs: Needs, data: Dataset) -> None:
+    """The dataset can do what the run needs; decided by public numbers alone."""
+    refusal = EVERYTHING.refusal if (offers := getattr(data, "offers", None)) is None else offers.refusal
+    if (reason := refusal(needs, data.facts)) is not None:
+        raise NotOffered(reason)
+
+
+def _on_one_snapshot(data: Dataset, run: Callable[[], Result]) -> Result:
+    """What a run finds when all its sums are of the same rows."""
+    with snapshot_of(data):
+        return run()
 
 
 def _allowance(allowance: object) -> str | None:
@@ -305,6 +349,7 @@ def _bare(error: BaseException) -> BaseException:
     return error.with_traceback(None)
 
 
+_UNREAD = "the step could not be taken, and nothing was released: the same step can be asked again"
 _INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 

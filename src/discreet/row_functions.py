@@ -12,6 +12,7 @@ Values. An exact number of a row, bounded by the declaration, a whole multiple o
     Of(column)          a Number                    Fixed(number)
     Plus(parts)  Times(parts)  Power(base, exponent)
     Choose(conditions, values, otherwise)           the value beside the first condition that holds
+    Lookup(columns, numbers, step, defined)         a number for each combination of codes
 
 A row in which a needed column is missing, or for which Choose has no value, adds nothing: `known` is the predicate of
 the other rows.
@@ -21,6 +22,7 @@ the other rows.
     unit(domain)        of which every value is a whole multiple
     reach(domain)       no number on the way to a value is larger, in absolute value
     steps(batch)        the values in units, as integers; whatever where `known` does not hold
+    coded(domain)       the same as data, for a dataset that groups and adds (`data.tally`); a key has it too
 """
 
 from __future__ import annotations
@@ -35,7 +37,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.core import ParameterError, exact
-from discreet.data import Batch, Codes, Domain, Ints, common_unit
+from discreet.data import (
+    Batch,
+    CodeOf,
+    Codes,
+    Condition,
+    Domain,
+    Ints,
+    RowInteger,
+    Switch,
+    WholeNumber,
+    Within,
+    added,
+    common_unit,
+    multiplied,
+)
 from discreet.predicate import EVERYTHING, And, Missing, Not, Or, Predicate, predicates
 
 MAX_STEPS = 2**62
@@ -81,6 +97,16 @@ class Bins:
         place = np.searchsorted(np.array(self.starts), batch[self.column], side="right") - 1
         return np.array(self.groups, dtype=np.int64)[place]
 
+    def coded(self, domain: Domain) -> RowInteger:
+        ends = (*(start - 1 for start in self.starts[1:]), domain.column(self.column).size - 1)
+        ranges: dict[int, list[tuple[int, int]]] = {}
+        for start, end, group in zip(self.starts, ends, self.groups, strict=True):
+            ranges.setdefault(group, []).append((start, end))
+        last = self.groups[-1]
+        others = {group: tuple(each) for group, each in ranges.items() if group != last}
+        conditions = tuple(Within(self.column, each) for each in others.values())
+        return _switch(conditions, tuple(map(WholeNumber, others)), WholeNumber(last))
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class Cases:
@@ -109,6 +135,10 @@ class Cases:
 
     def numbers(self, batch: Batch) -> Codes:
         return first_true(self.conditions, batch)
+
+    def coded(self, domain: Domain) -> RowInteger:
+        places = tuple(map(WholeNumber, range(len(self.conditions))))
+        return _switch(coded_all(self.conditions, domain), places, WholeNumber(len(self.conditions)))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -143,6 +173,14 @@ class WithRest:
         if self.where == EVERYTHING:
             return cells
         return np.where(self.where.mask(batch), cells, self.size(batch.domain) - 1)
+
+    def coded(self, domain: Domain) -> RowInteger:
+        cell: RowInteger = WholeNumber(0)
+        for axis, size in zip(coded_keys(self.keys, domain), key_sizes(self.keys, domain), strict=True):
+            cell = axis if cell == WholeNumber(0) else added(multiplied(cell, WholeNumber(size)), axis)
+        if self.where == EVERYTHING:
+            return cell
+        return _switch((self.where.coded(domain),), (cell,), WholeNumber(self.size(domain) - 1))
 
 
 Key = str | Bins | Cases | WithRest
@@ -186,6 +224,20 @@ def key_cells(keys: Sequence[Key], batch: Batch) -> Codes:
     for key, size in zip(keys, key_sizes(keys, batch.domain), strict=True):
         cell = cell * size + (batch[key] if isinstance(key, str) else key.numbers(batch))
     return cell
+
+
+def coded_keys(keys: Iterable[Key], domain: Domain) -> tuple[RowInteger, ...]:
+    """For each key the number of a row's group, as data."""
+    return tuple(CodeOf(key) if isinstance(key, str) else key.coded(domain) for key in keys)
+
+
+def coded_all(conditions: Iterable[Predicate], domain: Domain) -> tuple[Condition, ...]:
+    """The conditions as ranges of codes."""
+    return tuple(each.coded(domain) for each in conditions)
+
+
+def _switch(conditions: tuple[Condition, ...], values: tuple[RowInteger, ...], otherwise: RowInteger) -> RowInteger:
+    return Switch(conditions, values, otherwise) if conditions else otherwise
 
 
 def first_true(conditions: Sequence[Predicate], batch: Batch) -> Codes:
@@ -234,6 +286,13 @@ class Of:
         codes = np.minimum(batch[self.column], column.steps)  # the missing code is beyond
         return np.asarray(int(column.low / unit) + codes * int(column.step / unit))
 
+    def coded(self, domain: Domain) -> RowInteger:
+        column: Any = domain.column(self.column)
+        low, step = (int(each / self.unit(domain)) for each in (column.low, column.step))
+        value = added(WholeNumber(low), multiplied(CodeOf(self.column), WholeNumber(step)))
+        missing = column.missing_code
+        return value if missing is None else Switch((Within.among(self.column, [missing]),), (WholeNumber(0),), value)
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class Fixed:
@@ -262,7 +321,14 @@ class Fixed:
         return abs(self.number)
 
     def steps(self, batch: Batch) -> Ints:
-        return np.full(batch.rows, (self.number > 0) - (self.number < 0), dtype=np.int64)
+        return np.full(batch.rows, self._sign, dtype=np.int64)
+
+    def coded(self, domain: Domain) -> RowInteger:
+        return WholeNumber(self._sign)
+
+    @property
+    def _sign(self) -> int:
+        return (self.number > 0) - (self.number < 0)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -304,6 +370,9 @@ class Plus(_SeveralValues):
         unit = self.unit(batch.domain)
         return np.asarray(sum((_in_units(part, batch, unit) for part in self.parts), _zeros(batch)))
 
+    def coded(self, domain: Domain) -> RowInteger:
+        return added(*(_coded_in_units(part, domain, self.unit(domain)) for part in self.parts))
+
 
 class Times(_SeveralValues):
     """The product of the parts."""
@@ -326,6 +395,9 @@ class Times(_SeveralValues):
 
     def steps(self, batch: Batch) -> Ints:
         return np.asarray(math.prod((part.steps(batch) for part in self.parts), start=np.ones(batch.rows, np.int64)))
+
+    def coded(self, domain: Domain) -> RowInteger:
+        return multiplied(*(part.coded(domain) for part in self.parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,6 +434,9 @@ class Power:
 
     def steps(self, batch: Batch) -> Ints:
         return np.asarray(self.base.steps(batch) ** self.exponent)
+
+    def coded(self, domain: Domain) -> RowInteger:
+        return multiplied(*(self.base.coded(domain),) * self.exponent)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -418,9 +493,77 @@ class Choose:
                 found = np.where(place == number, _in_units(each, batch, unit), found)
         return found
 
+    def coded(self, domain: Domain) -> RowInteger:
+        unit = self.unit(domain)
+        chosen = [
+            WholeNumber(0) if each is None else _coded_in_units(each, domain, unit)
+            for each in (*self.values, self.otherwise)
+        ]
+        return Switch(coded_all(self.conditions, domain), tuple(chosen[:-1]), chosen[-1])
 
-Value = Of | Fixed | Plus | Times | Power | Choose
-_VALUES = (Of, Fixed, Plus, Times, Power, Choose)
+
+@dataclass(frozen=True, slots=True, init=False)
+class Lookup:
+    """A number for each combination of codes of some columns, the last one counting fastest, in steps; a row that does
+    not satisfy `defined` has no value."""
+
+    NAME: ClassVar[str] = "lookup/1"
+    columns: tuple[str, ...]
+    numbers: tuple[int, ...]
+    step: Fraction
+    defined: Predicate
+
+    def __init__(
+        self,
+        columns: Iterable[str],
+        numbers: Iterable[int],
+        step: exact.Exact = 1,
+        defined: Predicate = EVERYTHING,
+    ) -> None:
+        names, listed = tuple(exact.text(column=name) for name in columns), tuple(numbers)
+        exact.freeze(self, columns=names, numbers=listed, step=exact.positive(step=step), defined=defined)
+        predicates((defined,))
+        if not names or len(set(names)) < len(names) or not listed or any(type(each) is not int for each in listed):
+            raise ParameterError("Lookup needs columns, each once, and a whole number for each of their cells")
+
+    def known(self, domain: Domain) -> Predicate:
+        return self.defined
+
+    def bounds(self, domain: Domain) -> tuple[Fraction, Fraction]:
+        cells = math.prod(key_sizes(self.columns, domain))
+        if cells != len(self.numbers):
+            raise ParameterError(f"{', '.join(self.columns)} have {cells} cells, found {len(self.numbers)} numbers")
+        return self.step * min(self.numbers), self.step * max(self.numbers)
+
+    def unit(self, domain: Domain) -> Fraction:
+        return self.step
+
+    def reach(self, domain: Domain) -> Fraction:
+        return max(map(abs, self.bounds(domain)))
+
+    def steps(self, batch: Batch) -> Ints:
+        self.bounds(batch.domain)
+        return np.array(self.numbers, dtype=np.int64)[key_cells(self.columns, batch)]
+
+    def coded(self, domain: Domain) -> RowInteger:
+        self.bounds(domain)
+        return _listed(self.columns, self.numbers, domain)
+
+
+def _listed(columns: tuple[str, ...], numbers: tuple[int, ...], domain: Domain) -> RowInteger:
+    """The number of the cell of these columns: a choice by the code of the first, then of the others."""
+    if not columns:
+        return WholeNumber(numbers[0])
+    size = len(numbers) // domain.column(columns[0]).size
+    codes: dict[RowInteger, list[int]] = {}
+    for code, start in enumerate(range(0, len(numbers), size)):
+        codes.setdefault(_listed(columns[1:], numbers[start : start + size], domain), []).append(code)
+    *others, last = codes
+    return _switch(tuple(Within.among(columns[0], codes[each]) for each in others), tuple(others), last)
+
+
+Value = Of | Fixed | Plus | Times | Power | Choose | Lookup
+_VALUES = (Of, Fixed, Plus, Times, Power, Choose, Lookup)
 
 
 def values(parts: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -448,6 +591,12 @@ def _common(parts: Iterable[Value], domain: Domain) -> Fraction:
 
 def _in_units(part: Value, batch: Batch, unit: Fraction) -> Ints:
     return _zeros(batch) if part == Fixed(0) else part.steps(batch) * int(part.unit(batch.domain) / unit)
+
+
+def _coded_in_units(part: Value, domain: Domain, unit: Fraction) -> RowInteger:
+    if part == Fixed(0):
+        return WholeNumber(0)
+    return multiplied(part.coded(domain), WholeNumber(int(part.unit(domain) / unit)))
 
 
 def _zeros(batch: Batch) -> Ints:

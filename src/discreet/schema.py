@@ -1,7 +1,9 @@
 """What is declared about a table, in a small TOML file that its owner writes and anybody may read.
 
     name = "people"                     # what SQL calls the table, and what its ledger is bound to
-    data = "people.parquet"             # beside this file, or a path of its own
+    data = "people.parquet"             # beside this file, or a path of its own; or "postgresql://HOST/DATABASE" or
+                                        # "duckdb:FILE", with relation = "people" (and version = "people_version");
+                                        # or a folder or "visits/*.parquet", with engine = "processes" or "spark"
     ledger = "people.ledger"            # or "postgresql://HOST/DATABASE?ledger=people"
     neighbours = "replace-one"          # how many people there are is public; "add-remove" hides it
     each_row_is_a_person = true         # or unit = "person" and rows_per_unit = 5
@@ -29,14 +31,28 @@
     step = "day"                        # or "week", "month", "year"
 
     [columns.city]
-    kind = "text"                       # values that nobody can list; length = 100 characters are kept
+    kind = "text"                       # values that cannot be listed; length = 100 characters are kept
+
+A table that grows has its epochs, for example months, in a file each:
+
+    data = "months/{epoch}.parquet"     # months/2026-01.parquet, months/2026-02.parquet, ...
+
+    [epochs]
+    column = "month"                    # a declared date or number: in which epoch a row arrived
+    per_person = 1                      # epochs of a person that count; with 1, each epoch has a budget of its own
+
+    [columns.month]
+    kind = "date"
+    low = 2026-01-01
+    high = 2035-12-01
+    step = "month"
 
 Several tables about the same people have one file, one ledger and one number of persons:
 
     name = "clinic"
     ledger = "clinic.ledger"
     neighbours = "replace-one"
-    persons = "people"                  # the table with one row for each person; without it, whoever has a row anywhere
+    persons = "people"                  # the table with one row per person; without it, everyone who has a row anywhere
 
     [tables.people]
     data = "people.parquet"
@@ -56,6 +72,7 @@ FILL IN where the owner has to say what is known without looking. Decimals are e
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import tomllib
@@ -82,8 +99,11 @@ from discreet.data import (
     Category,
     Column,
     Database,
+    DatabaseRows,
     Date,
     Domain,
+    GrowingTable,
+    Identity,
     Number,
     ParquetTable,
     Scan,
@@ -92,22 +112,27 @@ from discreet.data import (
     Timestamp,
     View,
     checked_edition,
+    epoch_column,
+    epoch_label,
+    is_address,
     near_misses,
     parquet_types,
     priced_relation,
     require_columns,
 )
-from discreet.ledger import Address
-from discreet.rehearsal import PEOPLE, made_up, made_up_tables
+from discreet.ledger import Address, Ledger
+from discreet.rehearsal import PEOPLE, made_up, made_up_epochs, made_up_tables
 
 FILL_IN = "FILL IN"
 _IN_MEMORY = 2**28  # a Parquet file of more bytes is read again for every sum instead of being held in memory
 _DEEP = re.compile(r"""(?<![\w.-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){65}""")
 _LARGEST = 2**26  # bytes of a schema
 _KEYS = (
-    *("name", "data", "ledger", "edition", "neighbours", "each_row_is_a_person", "unit", "rows_per_unit", "size"),
-    "columns",
+    *("name", "data", "relation", "version", "engine", "ledger", "edition", "neighbours", "each_row_is_a_person"),
+    *("unit", "rows_per_unit", "size", "columns", "epochs"),
 )
+_EPOCH_KEYS = ("column", "per_person")
+_EPOCH = "{epoch}"  # in the name of a file
 _DATABASE_KEYS = ("name", "ledger", "neighbours", "persons", "size", "tables")
 _TABLE_KEYS = ("data", "edition", "unit", "rows_per_unit", "columns")
 _KINDS: dict[str, type] = {
@@ -126,6 +151,7 @@ _COLUMN_KEYS = {
     "any number": ("missing",),
     "text": ("length", "missing"),
 }
+_ENGINES = ("processes", "spark")
 _NEEDED = {"number": ("low", "high", "step"), "date": ("low", "high"), "timestamp": ("low", "high")}
 
 
@@ -137,7 +163,10 @@ class Schema(Shown):
     size                 the public number of persons, if it is declared; under replace-one it is checked
     data, ledger         where the rows and the ledger are, if the file says so
     edition              the label of the rows: a session answers from releases about the same edition only
+    engine               what reads many Parquet files: "processes" or "spark"
     within               the declaration of all tables, if there are several about the same people
+    epochs, per_person   of a table that grows: the column of the epoch, and how many epochs of a person count; `data`
+                         then has {epoch} in its name
     """
 
     name: str
@@ -146,10 +175,13 @@ class Schema(Shown):
     unit: str | None = None
     rows_per_unit: int | None = None
     size: int | None = None
-    data: Path | None = None
+    data: Path | DatabaseRows | None = None
     ledger: Path | Address | None = None
     edition: str = FIRST_EDITION
+    engine: str | None = None
     within: DatabaseSchema | None = field(default=None, repr=False, compare=False)
+    epochs: str | None = None
+    per_person: int = 1
 
     @staticmethod
     def read(path: str | os.PathLike[str], table: str | None = None) -> Schema:
@@ -162,28 +194,87 @@ class Schema(Shown):
             raise SchemaError(f"there is no table {name!r}: the schema is of {self.name!r} alone")
         return self
 
-    def table(self, data: str | os.PathLike[str] | None = None) -> Table | ParquetTable | View:
-        """The rows of the file, read as declared here. A large Parquet file stays on the disk.
+    def table(self, data: str | os.PathLike[str] | None = None) -> Any:
+        """The rows of the file, read as declared here. A large Parquet file stays on the disk, a database where it is.
 
-        Of several tables about the same people all are read: together they say who is a person.
+        Of several tables about the same people all are read: together they say who is a person. Of a table that grows
+        those epochs are read that its ledger has.
         """
+        if self.epochs is not None:
+            if data is not None or self.ledger is None:
+                raise ParameterError("a table that grows says in its schema where its epochs are, and its ledger")
+            return self.grown(Ledger.open(self.ledger, look=True).epochs)
         if self.within is not None:
             if data is not None:
                 raise ParameterError("of several tables the schema says where the rows are: it names the file of each")
             return self.within.with_table(self).database().view(self.name)
         return self.own_table(data)
 
-    def own_table(self, data: str | os.PathLike[str] | None = None) -> Table | ParquetTable:
-        """The rows of this file, as if there were no other table."""
-        source = self.data if data is None else Path(data)
+    def grown(self, epochs: Sequence[object]) -> GrowingTable:
+        """The rows of these epochs of a table that grows, each from its own file."""
+        if self.epochs is None:
+            raise ParameterError(f"{self.name!r} does not grow: its schema has no [epochs]")
+        if not epochs:
+            raise ParameterError("the table has no epoch yet: `discreet ledger add SCHEMA EPOCH` adds one")
+        files = {each: self._file_of(each) for each in self.epoch_labels(epochs)}
+        return GrowingTable(files, self.domain, column=self.epochs, **self._growing())
+
+    def epoch_labels(self, epochs: Sequence[object]) -> list[str]:
+        """These epochs as their column spells them."""
+        return [epoch_label(self.domain, self.epochs or "", each) for each in epochs]
+
+    def _file_of(self, label: str) -> Path:
+        """The file of an epoch: of a month 2026-01, of a year 2026."""
+        column = epoch_column(self.domain, self.epochs or "")
+        short = {"month": label[:7], "year": label[:4]}.get(column.step, label) if column.calendar else label
+        return Path(str(self.data).replace(_EPOCH, short))
+
+    def _growing(self) -> dict[str, Any]:
+        names = ("name", "neighbours", "unit", "rows_per_unit")
+        return {**{name: getattr(self, name) for name in names}, "epochs_per_unit": self.per_person}
+
+    @property
+    def growing_identity(self) -> Identity:
+        """What the ledger of a table that grows is bound to, before there is any epoch."""
+        relation = Neighbours(self.neighbours, (self.rows_per_unit or 1) * self.per_person)
+        return Identity(self.name, relation, self.unit, epochs=self.per_person)
+
+    def own_table(self, data: str | os.PathLike[str] | None = None) -> Any:
+        """The rows of this file, or of this database, as if there were no other table."""
+        source = self.data if data is None else self._place(data)
         if source is None:
             raise ParameterError('where are the rows? Add data = "people.parquet" to the schema, or name the file')
+        if isinstance(source, DatabaseRows):
+            from discreet.data.sql_table import SqlTable
+
+            return SqlTable(source.address, source.relation, self.domain, version=source.version, **self.declared())
+        if self.engine is not None or source.is_dir() or _is_pattern(source):
+            return self._files(source)
         large = source.suffix.lower() == ".parquet" and source.is_file() and source.stat().st_size > _IN_MEMORY
         kind: Callable[..., Table | ParquetTable] = ParquetTable if large else Table
         return kind(source, self.domain, **self.declared())
 
-    def rehearsal(self, people: int = PEOPLE) -> Table | View:
-        """Made-up people with this declaration (`discreet.rehearsal`)."""
+    def _files(self, source: Path) -> Any:
+        """Many files, read by the declared engine, or by two processes."""
+        from discreet.data import FilesTable, Processes, Spark, this_session
+
+        run = Spark(this_session()) if self.engine == "spark" else Processes(os.cpu_count() or 1)
+        return FilesTable(source, self.domain, run=run, **self.declared())
+
+    def _place(self, data: str | os.PathLike[str]) -> Path | DatabaseRows:
+        """Another place of the rows; of the relation in a database the schema knows the name."""
+        if not is_address(data):
+            return Path(data)
+        named = self.data if isinstance(self.data, DatabaseRows) else None
+        relation = (self.name,) if named is None else named.relation
+        return DatabaseRows.of(str(data), relation, None if named is None else named.version, Path())
+
+    def rehearsal(self, people: int = PEOPLE, epochs: Sequence[str] = ()) -> Table | View | GrowingTable:
+        """Made-up people with this declaration (`discreet.rehearsal`); of a table that grows, in these epochs."""
+        if self.epochs is not None:
+            column = epoch_column(self.domain, self.epochs)
+            some = epochs or [column.text(code) for code in range(min(3, column.size))]
+            return made_up_epochs(self.domain, some, column=self.epochs, people=people, **self._growing())
         if self.within is not None:
             return self.within.with_table(self).rehearsal(people).view(self.name)
         return made_up(self.domain, people=people, **self.declared())
@@ -196,7 +287,10 @@ class Schema(Shown):
     @property
     def sources(self) -> tuple[Path, ...]:
         """The files of rows that the schema names."""
-        return () if self.data is None else (self.data,)
+        file = self.data.file if isinstance(self.data, DatabaseRows) else self.data
+        if file is None or self.epochs is not None:
+            return ()
+        return files_of(file)
 
     @property
     def relation(self) -> Neighbours:
@@ -213,7 +307,8 @@ class Schema(Shown):
     def columns_sheet(self) -> Sheet:
         """The columns, and the files."""
         files = [(name, path.name) for name in ("data", "ledger") if (path := getattr(self, name)) is not None]
-        head = Paragraph(f"{one_line(self.name)}, edition {one_line(self.edition)}", "bold")
+        edition = f"edition {one_line(self.edition)}" if self.epochs is None else f"epochs by {one_line(self.epochs)}"
+        head = Paragraph(f"{one_line(self.name)}, {edition}", "bold")
         return Sheet.of(head, *self.domain.sheet().blocks, Pairs(files) if files else "")
 
     def sheet(self) -> Sheet:
@@ -227,9 +322,9 @@ class Schema(Shown):
         """What is protected and what is not, in words, for those whose rows these are."""
         relation = Neighbours(self.neighbours, self.rows_per_unit or 1)
         whose = (
-            "A row is a person: whoever has several rows is protected for each alone, not for all together."
+            "A row is a person: a person with several rows is protected for each row alone, not for all together."
             if self.unit is None
-            else f"A person is whoever {self.unit!r} names, with at most {relation.rows} rows that are used."
+            else f"A person is identified by {self.unit!r}, with at most {relation.rows} rows that are used."
         )
         count = (
             "Public: how many persons there are, and everything in the schema."
@@ -237,11 +332,23 @@ class Schema(Shown):
             else "Public: everything in the schema. How many persons there are is protected."
         )
         names = one_line(", ".join(self.domain.names))
+        if self.epochs is not None:
+            count += f" {_EPOCHS_IN_WORDS[self.per_person > 1].format(m=self.per_person)}"
+            if relation.replace_one:
+                count += " In which epochs a person has rows is not protected."
         return (
-            f"Protected: what the rows of a person say ({names}), against whoever sees the "
+            f"Protected: what the rows of a person say ({names}), against everyone who sees the "
             f"releases. {whose} {count} Not protected: what follows about a person from facts about everybody, and "
             "whatever is released about the same people without this ledger."
         )
+
+
+_EPOCHS_IN_WORDS = {
+    False: "The table grows: a person is in the first epoch that has rows of theirs, and the budget is the promise to "
+    "that person, however many epochs follow.",
+    True: "The table grows: the first {m} epochs of a person count, with so many rows in each, and the budget is the "
+    "promise for all of them together.",
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -249,7 +356,7 @@ class DatabaseSchema(Shown):
     """The declaration of several tables about the same people: DatabaseSchema.read("clinic.toml").database().
 
     tables   the declaration of each; their relation, size and ledger are those of all
-    persons  the name of the table that has one row for each person; None: whoever has a row in some table is one
+    persons  the name of the table that has one row for each person; None: everyone with a row in some table is one
     """
 
     name: str
@@ -303,7 +410,7 @@ class DatabaseSchema(Shown):
         """The rows of all tables, held in memory."""
         tables = []
         for each in self.tables:
-            if each.data is None:
+            if not isinstance(each.data, Path):
                 raise ParameterError(f'where are the rows? Add data = "{each.name}.parquet" to [tables.{each.name}]')
             # A table may be empty where the database is not, so the relation is that of the database alone.
             tables.append(Table(each.data, each.domain, **{**each.declared(), "neighbours": "add-remove"}))
@@ -323,11 +430,15 @@ class DatabaseSchema(Shown):
             f"{one_line(', '.join(each.domain.names))}"
             for each in self.tables
         )
-        who = f"whoever has a row in {self.persons}" if self.persons else "whoever has a row in one of the tables"
+        who = (
+            f"everyone who has a row in {self.persons}"
+            if self.persons
+            else "everyone who has a row in one of the tables"
+        )
         public = "how many persons there are, and " if self.neighbours == "replace-one" else ""
         hidden = "" if public else " How many persons there are is protected."
         return (
-            f"Protected: what all rows of a person in all tables say together ({tables}), against whoever sees the "
+            f"Protected: what all rows of a person in all tables say together ({tables}), against all who see the "
             f"releases. A person is {who}. Public: {public}everything in the schema.{hidden} Not protected: what "
             "follows about a person from facts about everybody, and whatever is released about the same people without "
             "this ledger."
@@ -386,6 +497,32 @@ def draft(*paths: str | os.PathLike[str]) -> str:
     return "\n".join([*shown, ""])
 
 
+def draft_relation(address: str, relation: Sequence[str]) -> str:
+    """The text of a schema for a relation in a database, from the names and types of its columns alone."""
+    from discreet.data.sql_table import relation_kinds
+
+    rows = DatabaseRows.of(address, relation or None, None, Path())
+    name = rows.relation[-1] if rows.relation[-1].isidentifier() else "people"
+    quoted = [_quoted(part) for part in rows.relation]
+    shown = [
+        f"# What is public about {one_line(rows.name)}. Nothing here may come from looking at the rows:",
+        *_ADVICE,
+        "",
+        f"name = {_quoted(name)}",
+        f"data = {_quoted(rows.address)}",
+        f"relation = {quoted[0] if len(quoted) == 1 else '[' + ', '.join(quoted) + ']'}",
+        '# version = "people_version"        # replace-one: a relation of one row that changes with the rows',
+        f"ledger = {_quoted(name + '.ledger')}",
+        _EDITION,
+        'neighbours = "add-remove"           # "replace-one" makes the number of people public; it needs size, version',
+        "# size = 5000                       # add-remove: a public number near theirs; replace-one: their number",
+        _WHO[0].partition(";")[0],
+    ]
+    for column, kind in relation_kinds(rows.address, rows.relation).items():
+        shown += ["", f"[columns.{_key(column)}]", *_drafted(kind)]
+    return "\n".join([*shown, ""])
+
+
 _ADVICE = (
     "# write what is known without them (a questionnaire's answers, the law, physics). Replace every FILL IN,",
     "# and remove columns that are not needed. `discreet schema FILE.toml` checks what is filled in so far.",
@@ -416,6 +553,8 @@ _WHOSE = (
 
 def _drafted_columns(source: Path, place: str) -> Iterator[str]:
     """The sections of a file's columns. A type is a key of `_drafted`, or "" if only the name is known."""
+    if source.is_dir() or _is_pattern(source):  # all of its files have the same columns: those of the first are read
+        source = next(iter(files_of(source)), source)
     scan = Scan(source)
     types = dict.fromkeys(scan.names(), "") if scan.is_csv else parquet_types(source)
     for column, kind in types.items():
@@ -503,6 +642,7 @@ def _schema(declared: dict[str, Any], folder: Path, table: str | None = None) ->
     if table is not None and unit is None:
         raise SchemaError(f"[tables.{_key(table)}] needs unit and rows_per_unit: tables share persons by that column")
     relation = Neighbours.of(declared.get("neighbours", "replace-one"))
+    grows = _epochs(declared, columns)
     return Schema(
         exact.text(name=declared.get("name")),
         Domain({name: _column(name, each, place) for name, each in columns.items()}),
@@ -510,10 +650,35 @@ def _schema(declared: dict[str, Any], folder: Path, table: str | None = None) ->
         None if unit is None else exact.text(unit=unit),
         None if rows is None else exact.whole(rows_per_unit=rows),
         None if "size" not in declared else exact.whole(size=declared["size"]),
-        None if "data" not in declared else _path(folder, "data", declared["data"]),
+        _rows(folder, declared),
         None if "ledger" not in declared else _ledger(folder, declared["ledger"]),
         checked_edition(exact.text(edition=declared.get("edition", FIRST_EDITION))) or FIRST_EDITION,
+        _engine(declared),
+        **grows,
     )
+
+
+def _epochs(declared: dict[str, Any], columns: dict[str, Any]) -> dict[str, Any]:
+    """What the schema says about epochs."""
+    found, data = declared.get("epochs"), declared.get("data")
+    pattern = isinstance(data, str) and _EPOCH in data
+    if found is None:
+        if pattern:
+            raise SchemaError(f"data has {_EPOCH} in it: add [epochs] with column = the column that holds the epoch")
+        return {}
+    if not isinstance(found, dict):
+        raise SchemaError("[epochs] is a section: column = the column that holds the epoch, and per_person")
+    _known(found, _EPOCH_KEYS, "[epochs]")
+    column, most = found.get("column"), exact.whole(per_person=found.get("per_person", 1))
+    if column not in columns:
+        raise SchemaError(f"[epochs] needs column, one of the declared ones; found {column!r}")
+    if not pattern:
+        raise SchemaError(f'of a table that grows each epoch has a file: data = "months/{_EPOCH}.parquet"')
+    if "size" in declared or "edition" in declared:
+        raise SchemaError("a table that grows has neither size nor edition: each epoch brings its own")
+    if most > 1 and "unit" not in declared:
+        raise SchemaError("persons who return need unit, the column that names a person, and rows_per_unit")
+    return {"epochs": column, "per_person": most}
 
 
 def _text_of(path: Path) -> str:
@@ -539,6 +704,40 @@ def _path(folder: Path, key: str, found: object) -> Path:
     if "\0" in name or any(len(part.encode("utf-8", "replace")) > 255 for part in Path(name).parts):
         raise SchemaError(f"{key} names no file: {name[:60]!a}")
     return folder / name
+
+
+def files_of(path: Path) -> tuple[Path, ...]:
+    """The files that a path stands for: itself, those of a folder, or those of a pattern."""
+    if path.is_dir():
+        return tuple(sorted(path.glob("*.parquet")))
+    return tuple(sorted(map(Path, glob.glob(str(path))))) if _is_pattern(path) else (path,)
+
+
+def _is_pattern(path: Path) -> bool:
+    """Whether it stands for several files; a file of this very name is that file."""
+    return any(sign in path.name for sign in "*?[") and not path.exists()
+
+
+def _engine(declared: dict[str, Any]) -> str | None:
+    """What reads the files, if the schema says so."""
+    engine = declared.get("engine")
+    if engine not in (None, *_ENGINES):
+        raise SchemaError(f'engine must be "processes" or "spark", found {engine!r}')
+    if engine is not None and is_address(declared.get("data")):
+        raise SchemaError("engine is of files: a database counts its rows itself")
+    return engine
+
+
+def _rows(folder: Path, declared: dict[str, Any]) -> Path | DatabaseRows | None:
+    """Where the rows are, if the schema says so."""
+    data, relation, version = (declared.get(key) for key in ("data", "relation", "version"))
+    if is_address(data):
+        if "unit" in declared:
+            raise SchemaError("rows in a database are persons: each_row_is_a_person = true instead of unit")
+        return DatabaseRows.of(exact.text(data=data), relation, version, folder)
+    if relation is not None or version is not None:
+        raise SchemaError('relation and version are of rows in a database: data = "postgresql://HOST/DATABASE"')
+    return None if data is None else _path(folder, "data", data)
 
 
 def _ledger(folder: Path, found: object) -> Path | Address:

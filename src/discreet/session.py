@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -35,7 +36,7 @@ from discreet.core import (
     exact,
     one_line,
 )
-from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain
+from discreet.data import JOIN, Database, Dataset, DistinctRows, Domain, is_dataset
 from discreet.data.declaration import sheet as declaration_sheet
 from discreet.ledger import Ledger, check_table
 from discreet.query import Count, Histogram, KeyCount, Question, Sum, is_question
@@ -93,13 +94,13 @@ class Session(Shown):
                probability 1 - beta - 0.05; replace-one only. A small beta makes that bound smaller
     allowance  the name under which the ledger counts these charges, those of `fit` too: its share is the limit then;
                None: the whole budget is
-    max_price  a part of the budget: what could cost more is refused, whatever it is
+    max_price  a part of the budget: any request that could cost more is refused
     rng        for testing ledgers only
     """
 
     __slots__ = (
         *("_allowance", "_answers", "_disclosures", "_known", "_most", "_rng", "_rows", "_sample", "_terms"),
-        *("_given", "_sessions", "database", "ledger", "method", "table"),
+        *("_given", "_root", "_sessions", "database", "ledger", "method", "table"),
     )
 
     def __init__(
@@ -121,6 +122,7 @@ class Session(Shown):
         from discreet.answering import SessionTerms
 
         self.database, self._sessions = None, dict[tuple[str, ...], Session]()
+        self._root: Session | None = None  # of a session for an allowance: the one it shares its reading with
         if isinstance(table, Database):
             self.database, table = table, table.view(table.persons or table.tables[0])
         self._given: dict[str, Any] = {
@@ -136,7 +138,7 @@ class Session(Shown):
         }
         if not isinstance(ledger, Ledger):
             raise ParameterError(f"ledger must be a Ledger, found a {type(ledger).__name__}")
-        if not all(hasattr(table, name) for name in ("facts", "identity", "exact_sum")):
+        if not is_dataset(table):
             raise ParameterError(f"table must be a Table or another dataset, found a {type(table).__name__}")
         if method not in METHODS:
             raise ParameterError(f"method must be one of {', '.join(METHODS)}; found {method!r}")
@@ -150,7 +152,7 @@ class Session(Shown):
             ledger.remaining(allowance=exact.text(allowance=allowance))  # refuses unknown names
         with ledger.store.reading() as state:
             check_table(state, table)
-        self.table, self.ledger, self.method = table, ledger, method
+        self.table, self.ledger, self.method = table, ledger.about(table.facts), method
         sure = exact.probability(beta=beta)
         if sure < _LEAST_BETA:  # it is split over everything ever answered: floats must not take a part of it for 0
             raise ParameterError(f"beta must be at least {exact.shown(_LEAST_BETA)}, found {exact.shown(sure)}")
@@ -184,7 +186,8 @@ class Session(Shown):
 
         if self.database is not None:
             known = self.database.catalogue.items()
-            return [Known(name, each.domain, each.key, each.rows_per_unit) for name, each in known]
+            all_of_them = self.database.persons
+            return [Known(name, each.domain, each.key, each.rows_per_unit, name == all_of_them) for name, each in known]
         facts, identity = self.table.facts, self.table.identity
         return [Known(facts.table or identity.name, facts.domain, identity.unit, facts.neighbours.rows)]
 
@@ -195,10 +198,22 @@ class Session(Shown):
         if self.database is None:
             raise ParameterError("this session is about one table; Session(database, ledger) is about several")
         view = self.database.view(tables)
-        if tables not in self._sessions:
+        if tables not in self._sessions and self._root is not None and self._allowance is not None:
+            self._sessions[tables] = self._root.on(*tables).for_allowance(self._allowance)
+        elif tables not in self._sessions:
             self._sessions[tables] = Session(view, self.ledger, **self._given)
             self._sessions[tables]._known = self._known
         return self._sessions[tables]
+
+    def for_allowance(self, name: str) -> Session:
+        """A session with the same table, ledger and terms that charges this allowance. What was read of the ledger is
+        shared: the sessions of many analysts read each entry once. They are used one at a time, like this one."""
+        self.ledger.remaining(allowance=exact.text(allowance=name))  # refuses unknown names
+        made = copy.copy(self)
+        made._allowance, made._given, made._sessions = name, {**self._given, "allowance": name}, {}
+        made._disclosures, made._root = None, self._root or self
+        made._answers = self._adaptive("an allowance is charged").for_allowance(name) if self.method == "auto" else None
+        return made
 
     def about(self, question: object) -> Session:
         """The session of the tables that a question names; without a database it is this one."""
@@ -227,12 +242,11 @@ class Session(Shown):
         asked, most = self._assembly(question), self._max(max_price)
         if asked.unlisted is not None:
             return self._unlisted(asked, asked.unlisted, most)
+        known = self._remembered(asked)
+        if known is not None:  # nobody has to wait for what was answered before
+            return known
         shared, ranked = self._sharing(asked), self._ranked(asked)
-        answering, weights = shared._answering(), asked.weights(pure=self.ledger.budget.delta == 0)
-        known = answering.remembered(asked.questions, weights) if asked.questions else []
-        draws = drawn(shared._adaptive("quantiles are answered"), ranked, buy=False) if ranked else []
-        if known is not None and None not in draws:  # nobody has to wait for what was answered before
-            return self._finished(asked.answer(known, draws))
+        answering, weights = shared._answering(), asked.weights(pure=self.ledger.spent().caps.renyi is None)
         with answering.transcript.alone():
             cost = self._cost(shared._bill(asked))
             self._refuse_above(most, cost, () if ranked else asked.questions)
@@ -240,11 +254,28 @@ class Session(Shown):
             draws = drawn(shared._adaptive("quantiles are answered"), ranked) if ranked else []
             return self._finished(asked.answer(parts, draws), cost)
 
+    def remembered(self, question: str | Count | Sum | Histogram) -> Answer | None:
+        """The answer, if the same was answered before or is public: it is free, reads no rows, writes nothing and waits
+        for nobody. None: `ask` may know it all the same, or buy it."""
+        if self.database is not None:
+            return self.about(question).remembered(question)
+        asked = self._assembly(question)
+        return None if asked.unlisted is not None else self._remembered(asked)
+
+    def _remembered(self, asked: Assembly) -> Answer | None:
+        from discreet.answering import drawn
+
+        shared, ranked = self._sharing(asked), self._ranked(asked)
+        weights = asked.weights(pure=self.ledger.spent().caps.renyi is None)
+        known = shared._answering().remembered(asked.questions, weights) if asked.questions else []
+        draws = drawn(shared._adaptive("quantiles are answered"), ranked, buy=False) if ranked else []
+        return None if known is None or None in draws else self._finished(asked.answer(known, draws))
+
     def answer_all(
         self, questions: Sequence[str | Count | Sum | Histogram], *, share: Exact | None = None, again: bool = False
     ) -> list[Answer]:
         """Answers to questions that are all known now: one release and one charge, for this share of what is left; a
-        tenth, or max_price if that is less, unless it is said.
+        tenth, or max_price if that is less, unless a share is stated.
 
         Noisy marginals, a noisy histogram of everything, the questions themselves or averaged multiplicative weights:
         whichever has the least proven bound at the public sizes. Later questions of the session profit from it too.
@@ -285,6 +316,21 @@ class Session(Shown):
         if self.database is not None:
             return self.about(question).check(question)
         self._assembly(question)
+
+    def cells(self, question: str | Count | Sum | Histogram) -> int:
+        """How many numbers are counted, drawn or shown for the answer: known before anything is priced."""
+        if self.database is not None:
+            return self.about(question).cells(question)
+        asked, domain = self._assembly(question), self.table.facts.domain
+        counted = sum(math.prod(each.shape(domain)) for each in asked.questions)
+        groups = math.prod(len(key.labels) for key in asked.statement.keys)
+        return max(counted + len(asked.quantiles) * groups, len(asked.statement.outputs) * groups)
+
+    def parts(self, question: str | Count | Sum | Histogram) -> list[Question]:
+        """The linear queries that a question is made of, each once; public, and spends nothing."""
+        if self.database is not None:
+            return self.about(question).parts(question)
+        return list(self._assembly(question).questions)
 
     def price(self, question: str | Count | Sum | Histogram) -> Cost:
         """What `ask` would charge for this question now, at most: printed, which part of the budget that is and the
@@ -333,7 +379,7 @@ class Session(Shown):
 
         ranked, bill = self._ranked(asked), list[Priced]()
         if asked.questions:
-            bill += self._answering().bill(asked.questions, asked.weights(pure=self.ledger.budget.delta == 0))
+            bill += self._answering().bill(asked.questions, asked.weights(pure=self.ledger.spent().caps.renyi is None))
         return [*bill, *(needed_draws(self._adaptive("quantiles are answered"), ranked) if ranked else ())]
 
     def _cost(self, bill: Sequence[Priced]) -> Cost:
@@ -479,14 +525,18 @@ class Session(Shown):
 
     def _answering(self) -> Strategy:
         """What answers, by the session's method; made when the first question needs it."""
-        from discreet.answering import AdaptiveAnswers, ClassicAnswers, program
+        from discreet.answering import AdaptiveAnswers, ClassicAnswers, EpochAnswers, program
 
         if self._answers is not None:
             return self._answers
         alpha, beta, rows, facts = self._terms.alpha, self._terms.beta, self._rows, self.table.facts
         if self.method == "auto":
             named = functools.partial(AdaptiveAnswers, allowance=self._allowance, most=self._most, rng=self._rng)
-            self._answers = named(rows, self.ledger, self._terms)
+            growth = facts.growth
+            if growth is None or not growth.apart or len(growth.epochs) == 1:
+                self._answers = named(rows, self.ledger, self._terms)
+            else:
+                self._answers = EpochAnswers(growth.epochs, self.ledger, lambda block: self._about(block, named))
         else:
             if alpha is None:
                 raise ParameterError(f'method="{self.method}" needs alpha=, the fraction that answers may be off by')
@@ -495,11 +545,18 @@ class Session(Shown):
             self._answers = ClassicAnswers(made, rows, self.ledger, allowance=self._allowance, rng=self._rng)
         return self._answers
 
+    def _about(self, epochs: tuple[str, ...], make: Callable[..., AdaptiveAnswers]) -> AdaptiveAnswers:
+        """What answers about a block of the table's epochs, which its persons alone pay for."""
+        table: Any = self.table
+        rows = self._rows if epochs == table.facts.growth.epochs else DistinctRows(table.over(*epochs))
+        return make(rows, self.ledger.about(rows.facts), self._terms)
+
     def _adaptive(self, what: str) -> AdaptiveAnswers:
-        """What answers, if it can do this."""
+        """What answers, if it can do this; about several epochs of a table that grows, about all of them in one."""
         if self.method != "auto":
             raise ParameterError(f'{what} by a session with method="auto"')
-        return cast("AdaptiveAnswers", self._answering())
+        found: Any = self._answering()
+        return cast("AdaptiveAnswers", getattr(found, "whole", found))
 
     def _assembly(self, question: object) -> Assembly:
         """What is asked, by a query or in SQL, as the parts that its answer is made of."""
@@ -514,10 +571,7 @@ class Session(Shown):
 
     def _statement(self, text: str) -> Statement:
         """What a question in SQL asks."""
-        from discreet.sql import parse
-
-        first, *others = self._known
-        found = parse(text, first.domain, table=first.name, unit=first.unit, others=others)
+        found = _read(text, tuple(self._known))
         mine = self.table.facts.table
         if self.database is None and mine is not None and {*mine.split(JOIN)} != {*found.tables}:
             raise ParameterError(f"this session is about {mine}, and the question about {' and '.join(found.tables)}")
@@ -540,23 +594,31 @@ class Session(Shown):
         limit = exact.percent(most)
         less = ""
         if self.method == "auto" and self._terms.scopes is None:
-            less = (
-                f' A session with price="{limit.replace(" ", "")}" answers it for that{self._bound_for(most, parts)}.'
-            )
+            near = "" if len(parts) != 1 else f", within ± {self._bound_for(most, parts):,.4g}"
+            less = f' A session with price="{limit.replace(" ", "")}" answers it for that{near}.'
         words = f"This could cost up to {cost}, more than max_price, which is {limit}: nothing was spent.{less}"
         raise AboveMaxPrice(str(cost), left.amounts(), words)
 
-    def _bound_for(self, part: Fraction, parts: Sequence[Question]) -> str:
-        """How near the numbers of a question would be for this part of the budget."""
+    def bound(self, question: str | Count | Sum | Histogram) -> dict[str, Any] | None:
+        """How near the answer would be if it were bought now, known before: ± this much, in its unit. For counts and
+        sums for a price; None for what depends on the rows, as the bound of an average or of a quantile does."""
+        if self.database is not None:
+            return self.about(question).bound(question)
+        asked = self._assembly(question)
+        unit, price = asked.plain_unit(), self._terms.price
+        if unit is None or price is None:
+            return None
+        return {"error_bound": self._bound_for(price, asked.questions), "unit": unit}
+
+    def _bound_for(self, part: Fraction, parts: Sequence[Question]) -> float:
+        """How near the numbers of a question of one part would be for this part of the budget."""
         from discreet.answering import Calibration
 
-        if len(parts) != 1:
-            return ""
         terms = replace(self._terms, alpha=None, price=min(part, Fraction(1)))
         shop = Calibration(self.table.facts, self.ledger, terms, allowance=self._allowance)
         order = self._answering().transcript.next_order
         (near,) = shop.purchase(parts, order).wanted
-        return f", within ± {near:,.4g}"
+        return near
 
     def _finished(self, answer: Answer, cost: Cost | None = None) -> Answer:
         """The answer with its cost and with the bound for the population: its own, and how far the rows may be from the
@@ -579,6 +641,14 @@ class Session(Shown):
         told = self._disclosures.at(len(answer.value) if answer.groups else 1)
         away = drift(facts, told, beta=float(self._terms.beta), failure=FAILURE, random_sample=True)
         return replace(answer, population=min(1.0, answer.error_bound / max(1, facts.size or 1) + away.fraction))
+
+
+@functools.lru_cache(maxsize=256)
+def _read(text: str, known: tuple[Known, ...]) -> Statement:
+    """What a question in SQL asks: a price, an answer and its next session read it once."""
+    from discreet.sql import parse_about
+
+    return parse_about(text, known)
 
 
 def synthetic_rows(rows: object, domain: Domain) -> int:

@@ -24,7 +24,7 @@ from discreet.rng import Rng
 def textbook_floats(honest: Any, data: Dataset, rng: Rng) -> float:
     uniform = (rng.integers(2**53) + 0.5) / 2**53 - 0.5
     noise = -float(honest.scale) * math.copysign(1.0, uniform) * math.log(1 - 2 * abs(uniform))
-    return float(int(data.exact_sum(honest.query.partial))) + noise
+    return float(int(data.exact_sum(honest.query))) + noise
 
 
 def lecture_scale(l2_squared: int, *, epsilon: float, delta: float) -> float:

@@ -81,7 +81,7 @@ def _unsigned(honest, facts):
 
 
 def _selected(honest, data, rng, updated):
-    counts = data.exact_sum(Together(honest.queries).partial)
+    counts = data.exact_sum(Together(honest.queries))
     weights, chosen = WorkloadWeights(honest, data.facts.domain), []
     for _ in range(honest.rounds):
         missed = counts - np.rint(honest.rows * weights.shares()).astype(np.int64)
@@ -137,7 +137,7 @@ def _first_alone(honest, facts):
 def _same_noise(honest, data, rng):
     """One draw for all parts: their differences are exact."""
     noise = rng.laplace(honest.scales[0], (2,))
-    sums = data.exact_sum(Together(honest.queries).partial)
+    sums = data.exact_sum(Together(honest.queries))
     return (sums[:2] + noise, int(sums[2] + noise[0]))
 
 

@@ -37,7 +37,7 @@ from discreet.pac.boxes import (
     rising,
 )
 from discreet.pac.interior import MinRank
-from discreet.pac.rules import Labels, gathered
+from discreet.pac.rules import Labels
 from discreet.rng import SeededRng
 
 LABELS = Labels("y", "+")
@@ -468,7 +468,7 @@ def _sizes_shown(honest, data, rng):
 def _unstable_ties(honest, data, rng):
     """Equal values by arrival, or backwards if the number of rows is even: as a partition may leave them."""
     names = (*honest.columns, honest.labels.column)
-    rows = gathered(data, lambda batch: np.stack([batch[name] for name in names])).T.tolist()
+    rows = data.exact_gather(lambda batch: np.stack([batch[name] for name in names])).T.tolist()
     left = [tuple(row) for row in (rows if len(rows) % 2 else rows[::-1]) if row[-1] == 1]
     slices = []
     for face, more in zip(faces(honest.columns, [0] * 2 * len(honest.columns)), _sizes(honest, rng), strict=True):

@@ -157,7 +157,7 @@ def test_the_law_of_all_conjunctions_is_the_stated_one(k):
     setting, rate = settings(TWO)[0], Fraction(2, 3)
     rows = people("111 110 011 000 000 101 101")
     table = setting.table(rows)
-    wrong = {n: int(table.exact_sum(Mistakes(Conjunction(AB, n), LABELS).partial)) for n in every_rule(k)}
+    wrong = {n: int(table.exact_sum(Mistakes(Conjunction(AB, n), LABELS))) for n in every_rule(k)}
     weights = {numbers: math.exp(-rate * count) for numbers, count in wrong.items()}
     found = law(AllConjunctions(AB, LABELS, k, rate), rows, setting)
     assert set(found.mass) == set(weights)
@@ -223,7 +223,7 @@ def test_forgetting_the_number_of_positives_is_caught():
 
 
 def _raw_gaussian(honest, data, rng):
-    counts = data.exact_sum(FalsifiedLiterals(honest.literals, honest.labels).partial)
+    counts = data.exact_sum(FalsifiedLiterals(honest.literals, honest.labels))
     noisy = counts + rng.gaussian(honest.scale**2, len(counts))
     return tuple(np.flatnonzero(noisy <= honest.threshold).tolist())
 
@@ -261,7 +261,7 @@ def test_the_rate_of_add_remove_is_caught_under_replace_one(honest):
 
 
 def _exact_counts(honest, data, rng):
-    counts = data.exact_sum(FalsifiedLiterals(honest.literals, honest.labels).partial)
+    counts = data.exact_sum(FalsifiedLiterals(honest.literals, honest.labels))
     return tuple(np.flatnonzero(counts <= honest.threshold).tolist())
 
 

@@ -122,10 +122,10 @@ class Bent:
 
     def run(self, data, rng):
         chosen, drawn = (), []
-        whole = data.exact_sum(Falsified(LITERALS, LABELS, ()).partial)
+        whole = data.exact_sum(Falsified(LITERALS, LABELS, ()))
         for threshold in self.rounds(self.honest, int(whole[:, -1].sum())):
             for _ in range(self.honest.repeats):
-                left = data.exact_sum(Falsified(LITERALS, LABELS, chosen).partial)
+                left = data.exact_sum(Falsified(LITERALS, LABELS, chosen))
                 counts = np.array([(whole if line in self.old else left)[line] for line in (0, 1)])
                 found = rng.select(self.scores(self.honest, counts, threshold), self.honest.rate / self.parts)
                 drawn.append(None if found == LITERALS.size(TOY) else found)
@@ -316,7 +316,7 @@ def test_the_rate_of_add_remove_is_caught_under_replace_one():
 
 def test_rounds_by_the_private_number_of_rows_are_caught():
     def counted(honest, data, rng):
-        rows_left = data.exact_sum(Falsified(LITERALS, LABELS, ()).partial)[:, -1].sum()
+        rows_left = data.exact_sum(Falsified(LITERALS, LABELS, ()))[:, -1].sum()
         return greedy(rounds=1 + int(rows_left) // 2).transcript(data, rng)
 
     twin = Twin(greedy(), Mistake("counts its rounds from the rows", run=counted))
@@ -340,7 +340,7 @@ def test_no_pair_beats_the_price_of_weighed_greedy(setting):
 
 def _weighed(honest: WeighedGreedy, data, rng, *, exact_counts: bool = False, divided: bool = True):
     """One round of weighed greedy, again."""
-    counts = data.exact_sum(Falsified(LITERALS, LABELS, ()).partial)
+    counts = data.exact_sum(Falsified(LITERALS, LABELS, ()))
     noisy = counts[:, -1] + (0 if exact_counts else rng.laplace(honest.scale, 2))
     weight = 3
     scores = np.append(counts[0, :-1] - weight * counts[1, :-1], 0)

@@ -37,7 +37,7 @@ from discreet.pac.interior import (
     digits_apart,
     moved,
 )
-from discreet.pac.rules import gathered, sorted_column
+from discreet.pac.rules import sorted_column
 from discreet.rng import SeededRng
 
 REPLACE, ADD = Neighbours("replace-one"), Neighbours("add-remove")
@@ -425,7 +425,7 @@ def test_an_inner_routine_priced_for_add_remove_is_caught(listed):
 def _arrived(honest, data, rng):
     """The bins in the order in which somebody of theirs came first, which wins ties."""
     routine = honest.routine
-    seen = gathered(data, lambda batch: batch.stored(honest.column)).tolist()
+    seen = data.exact_gather(lambda batch: batch.stored(honest.column)).tolist()
     bins = list(dict.fromkeys(seen))
     noisy = [seen.count(each) + rng.truncated_laplace(routine.scale, routine.bound) for each in bins]
     passed = [(n, -place) for place, n in enumerate(noisy) if n > routine.bound]

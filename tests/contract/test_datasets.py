@@ -28,6 +28,7 @@ from discreet.query import (
     Sum,
     VectorSum,
 )
+from tests.elsewhere import Elsewhere
 
 ROWS = 257
 DOMAIN = Domain(
@@ -86,6 +87,9 @@ MAKERS = {
     ),
 }
 
+MAKERS["elsewhere"] = lambda rows, folder, **more: Elsewhere(rows, DOMAIN, values=False, **more)
+MAKERS["elsewhere by 1"] = lambda rows, folder, **more: Elsewhere(rows, DOMAIN, part=1, values=False, **more)
+
 QUERIES = [
     Count(),
     Count(Between("größe", 1, 2)),
@@ -107,7 +111,7 @@ SLICES = [
 
 def transcript(data):
     """Every exact answer of a dataset, comparable with ==."""
-    sums = [data.exact_sum(query.partial) for query in QUERIES]
+    sums = [data.exact_sum(query) for query in QUERIES]
     slices = [
         data.exact_slices(each, where=where, disjoint=disjoint)
         for each in SLICES
@@ -150,10 +154,10 @@ def test_every_dataset_keeps_the_same_rows_of_a_person(kind, tmp_path):
     reference = Table(columns(), DOMAIN, unit="person", rows_per_unit=2, name="people")
     data = MAKERS[kind](ordered(columns(), order), tmp_path, unit="person", rows_per_unit=2, name="people")
     every = KeyCount(DOMAIN.names)
-    assert data.exact_sum(every.partial) == reference.exact_sum(every.partial)
+    assert data.exact_sum(every) == reference.exact_sum(every)
     assert data.facts == reference.facts
     assert data.facts.size == len(set(columns()["person"]))
-    assert data.exact_sum(Count().partial) == sum(min(2, count) for count in Counter(columns()["person"]).values())
+    assert data.exact_sum(Count()) == sum(min(2, count) for count in Counter(columns()["person"]).values())
 
 
 @pytest.mark.parametrize("kind", ["dict", "pandas", "parquet by 7", "parquet by 100"])
@@ -161,10 +165,7 @@ def test_text_and_whole_identifiers_name_the_same_persons(kind, tmp_path):
     rows = columns()
     spelled = rows | {"person": [f"person {each}" for each in rows["person"]]}
     every = KeyCount(DOMAIN.names)
-    found = [
-        MAKERS[kind](each, tmp_path, unit="person", rows_per_unit=3).exact_sum(every.partial)
-        for each in (rows, spelled)
-    ]
+    found = [MAKERS[kind](each, tmp_path, unit="person", rows_per_unit=3).exact_sum(every) for each in (rows, spelled)]
     assert found[0] == found[1]
 
 
@@ -173,7 +174,7 @@ def test_facts_and_identity_are_declared_and_not_read(kind, tmp_path):
     data = MAKERS[kind](columns(), tmp_path, neighbours="add-remove", name="people", size=1000)
     assert (data.facts.domain, data.facts.neighbours, data.facts.size) == (DOMAIN, Neighbours("add-remove"), 1000)
     assert data.identity == Identity("people", Neighbours("add-remove"), None)
-    assert (data.source is None) == (kind in ("dict", "pandas", "polars", "pyarrow"))
+    assert (data.source is None) == (kind in ("dict", "pandas", "polars", "pyarrow", "elsewhere", "elsewhere by 1"))
     assert MAKERS[kind](columns(), tmp_path).facts.size == ROWS
 
 
@@ -235,7 +236,7 @@ def matrix_transcript(rows, labels):
     data = Matrix(rows, labels, features=Vector(5, norm=2), target=Number(0, 2, step=1))
     sums = [VectorSum("x"), VectorSum("x", Equals("y", 1)), Sum("y"), Histogram("y")]
     slices = data.exact_slices([Slice("y", "high", 10), Slice("y", "low", 100)], disjoint=True)
-    return [data.exact_sum(query.partial).tolist() for query in sums], [each.tolist() for each in slices]
+    return [data.exact_sum(query).tolist() for query in sums], [each.tolist() for each in slices]
 
 
 @pytest.mark.parametrize("kind", MATRICES)
@@ -254,7 +255,7 @@ def test_dropping_a_row_of_a_matrix_changes_no_other_row_s_contribution():
         data = Matrix(
             rows[chosen], labels[chosen], features=Vector(5, norm=2), target=Category(0, 1, 2), neighbours="add-remove"
         )
-        return data.exact_sum(VectorSum("x").partial)
+        return data.exact_sum(VectorSum("x"))
 
     everything = np.arange(ROWS)
     for place in range(0, ROWS, 16):

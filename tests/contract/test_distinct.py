@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import discreet as dp
-from discreet.data import Batch, Category, DistinctRows, Domain, Matrix, Number, Slice, Vector, distinct
-from discreet.data.distinct import mixed
+from discreet.data import Batch, Category, DistinctRows, Domain, Matrix, Number, Slice, Vector, keys
+from discreet.data.keys import mixed
 from discreet.errors import BudgetExceeded, LedgerMismatch, ParameterError, SchemaError
 from discreet.query import (
     Among,
@@ -110,6 +110,7 @@ class Counting:
     def __init__(self, table):
         self.table, self.passes = table, 0
         self.facts, self.identity, self.source = table.facts, table.identity, table.source
+        self.offers = table.offers
 
     def check_source(self):
         self.table.check_source()
@@ -117,6 +118,14 @@ class Counting:
     def exact_sum(self, partial):
         self.passes += 1
         return self.table.exact_sum(partial)
+
+    def exact_distinct(self):
+        self.passes += 1
+        return self.table.exact_distinct()
+
+    def exact_gather(self, take):
+        self.passes += 1
+        return self.table.exact_gather(take)
 
     def exact_slices(self, slices, *, where=None, disjoint):
         self.passes += 1
@@ -132,8 +141,8 @@ def test_random_questions_have_the_same_answers_bit_for_bit(kind, several, tmp_p
     counted = DistinctRows(MAKERS[kind](tmp_path, **more))
     for _ in range(150):
         asked = query(rng)
-        assert same(counted.exact_sum(asked.partial), table.exact_sum(asked.partial)), asked
-    everything = table.exact_sum(KeyCount(DOMAIN.names).partial)
+        assert same(counted.exact_sum(asked), table.exact_sum(asked)), asked
+    everything = table.exact_sum(KeyCount(DOMAIN.names))
     assert held(counted) == len(everything) < sum(everything.values()) / 2
     assert (counted.facts, counted.identity) == (table.facts, table.identity)
 
@@ -142,9 +151,9 @@ def test_random_questions_have_the_same_answers_bit_for_bit(kind, several, tmp_p
 def test_everything_that_is_not_a_weighted_query_comes_from_the_table(kind, tmp_path):
     table = MAKERS[kind](tmp_path)
     counted = DistinctRows(table)
-    counted.exact_sum(Count().partial)
+    counted.exact_sum(Count())
     keys = KeyCount(("age", "sex"))
-    assert counted.exact_sum(keys.partial) == table.exact_sum(keys.partial)
+    assert counted.exact_sum(keys) == table.exact_sum(keys)
 
     def squares(batch):
         return (batch["age"] ** 2).sum()
@@ -171,7 +180,7 @@ def test_a_function_that_only_looks_like_a_query_s_partial_goes_to_the_table(tmp
             return counts.sum()
 
     counted = DistinctRows(in_memory(tmp_path))
-    assert [int(counted.exact_sum(Doubled().partial)) for _ in range(2)] == [ROWS, ROWS]
+    assert [int(counted.exact_sum(Doubled())) for _ in range(2)] == [ROWS, ROWS]
     assert [int(counted.exact_sum(Doubled().other)) for _ in range(2)] == [2 * ROWS, 2 * ROWS]
 
 
@@ -180,10 +189,10 @@ def test_the_rows_are_read_once_and_not_before_the_first_sum(tmp_path):
     counted = DistinctRows(table)
     repr(counted), counted.facts, counted.check_source()
     assert (table.passes, held(counted)) == (0, None)
-    counted.exact_sum(KeyCount("age").partial)
+    counted.exact_sum(KeyCount("age"))
     assert (table.passes, held(counted)) == (1, None)
     for _ in range(5):
-        counted.exact_sum(Histogram("sex", Between("age", 1, 3)).partial)
+        counted.exact_sum(Histogram("sex", Between("age", 1, 3)))
     assert table.passes == 2
 
 
@@ -205,25 +214,25 @@ def test_many_distinct_rows_are_not_kept(kind, tmp_path, monkeypatch):
     table = in_memory(tmp_path, rows=rows)
     counted = DistinctRows(MAKERS[kind](tmp_path, rows=rows))
     for asked in (Count(Missing("sex")), Sum("wealth"), Histogram("age")):
-        assert same(counted.exact_sum(asked.partial), table.exact_sum(asked.partial))
+        assert same(counted.exact_sum(asked), table.exact_sum(asked))
     assert held(counted) is None
-    monkeypatch.setattr(distinct, "KEPT", 1000)
-    monkeypatch.setattr(distinct, "_LEAST", 10)
+    monkeypatch.setattr(keys, "KEPT", 1000)
+    monkeypatch.setattr(keys, "_LEAST", 10)
     capped = DistinctRows(MAKERS[kind](tmp_path))
     for asked in (Count(Missing("sex")), Sum("wealth"), Histogram("age")):
-        assert same(capped.exact_sum(asked.partial), in_memory(tmp_path).exact_sum(asked.partial))
+        assert same(capped.exact_sum(asked), in_memory(tmp_path).exact_sum(asked))
     assert held(capped) is None
 
 
 @pytest.mark.parametrize("least", [1, 10, 10**9])
 def test_however_keys_are_merged_the_counts_are_the_same(least, tmp_path, monkeypatch):
-    monkeypatch.setattr(distinct, "_LEAST", least)
+    monkeypatch.setattr(keys, "_LEAST", least)
     counted = DistinctRows(on_file(tmp_path))
-    counted.exact_sum(Count().partial)
+    counted.exact_sum(Count())
     batch, counts = counted._counted
     lines = zip(*(batch[name].tolist() for name in DOMAIN.names), strict=True)
     assert Counter(dict(zip(lines, counts.tolist(), strict=True))) == in_memory(tmp_path).exact_sum(
-        KeyCount(DOMAIN.names).partial
+        KeyCount(DOMAIN.names)
     )
 
 
@@ -233,7 +242,7 @@ def test_columns_without_codes_to_mix_are_asked_of_the_table(tmp_path):
     assert mixed(UNKEYED) == DOMAIN.names
     for _ in range(2):
         for asked in (KeyCount("anything"), Count(Missing("anything")), Sum("age"), Histogram("sex")):
-            found, wanted = counted.exact_sum(asked.partial), table.exact_sum(asked.partial)
+            found, wanted = counted.exact_sum(asked), table.exact_sum(asked)
             assert found == wanted if isinstance(found, Counter) else same(found, wanted)
     assert held(counted) is not None
 
@@ -246,7 +255,7 @@ def test_the_labels_of_a_matrix_are_counted_and_its_features_asked_of_the_matrix
     counted = DistinctRows(matrix)
     for _ in range(2):
         for asked in (Histogram("y"), VectorSum("x"), VectorSum("x", Equals("y", 1)), Count(Equals("y", 2))):
-            assert same(counted.exact_sum(asked.partial), matrix.exact_sum(asked.partial))
+            assert same(counted.exact_sum(asked), matrix.exact_sum(asked))
     assert held(counted) == 3
 
 
@@ -271,7 +280,7 @@ def test_a_domain_beyond_two_to_the_62_rows_is_not_mixed(tmp_path):
         counted = DistinctRows(table)
         for _ in range(2):
             for asked in (Sum("a"), VectorSum(("a", "b")), Count(Equals("b", 7))):
-                assert same(counted.exact_sum(asked.partial), table.exact_sum(asked.partial))
+                assert same(counted.exact_sum(asked), table.exact_sum(asked))
         assert (held(counted) == 2) == (domain == wide)
 
 
@@ -295,16 +304,16 @@ def test_an_empty_table_has_the_same_sums(tmp_path):
     counted = DistinctRows(table)
     for _ in range(2):
         for asked in (Count(), Histogram("sex"), Sum("wealth")):
-            assert same(counted.exact_sum(asked.partial), table.exact_sum(asked.partial))
+            assert same(counted.exact_sum(asked), table.exact_sum(asked))
 
 
 def test_a_file_that_changed_is_refused_though_its_rows_are_kept(tmp_path):
     table = on_file(tmp_path)
     counted = DistinctRows(table)
-    counted.exact_sum(Count().partial)
+    counted.exact_sum(Count())
     assert held(counted) is not None
     table.source.write_bytes(b"something else")
-    for asked in (counted.check_source, lambda: counted.exact_sum(Count().partial)):
+    for asked in (counted.check_source, lambda: counted.exact_sum(Count())):
         with pytest.raises(LedgerMismatch):
             asked()
 
@@ -313,10 +322,10 @@ def test_wrong_questions_are_refused_as_the_table_refuses_them(tmp_path):
     counted = DistinctRows(in_memory(tmp_path))
     for _ in range(2):
         with pytest.raises(SchemaError, match="Did you mean 'age'"):
-            counted.exact_sum(Count(Between("agee", 1, 2)).partial)
+            counted.exact_sum(Count(Between("agee", 1, 2)))
         with pytest.raises(ParameterError, match="grid"):
-            counted.exact_sum(Count(Equals("age", "0.5")).partial)
-        counted.exact_sum(Count().partial)
+            counted.exact_sum(Count(Equals("age", "0.5")))
+        counted.exact_sum(Count())
     with pytest.raises(ParameterError, match="found a dict"):
         DistinctRows({})
 
@@ -327,7 +336,7 @@ def test_no_row_is_printed_pickled_or_copied(kind, tmp_path):
     rows = {"pay": [canary] * 100, "sex": ["F"] * 100}
     domain = Domain(pay=Number(0, 10**8, step=1), sex=Category("F", "M"))
     counted = DistinctRows(MAKERS[kind](tmp_path, domain, rows, name="people"))
-    assert int(counted.exact_sum(Sum("pay").partial)) == 100 * canary
+    assert int(counted.exact_sum(Sum("pay"))) == 100 * canary
     assert held(counted) == 1
     for shown in (repr(counted), str(counted), repr(counted._counted[0]), f"{counted.facts!r}{counted.identity!r}"):
         assert str(canary) not in shown

@@ -16,16 +16,19 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dp
+from discreet.answering.averaged_weights import Together
 from discreet.audit.mutants import with_noise
 from discreet.catalogue import CATALOGUE
+from discreet.data import Needs, Offers
 from discreet.erm.objective_perturbation import ObjectivePerturbation
 from discreet.erm.output_perturbation import OutputPerturbation
-from discreet.errors import OutOfRange
-from discreet.mechanisms import Conversation, Mechanism
+from discreet.errors import NotOffered, OutOfRange
+from discreet.mechanisms import Conversation, Mechanism, Stepwise
 from discreet.pac.boxes import ReorderSlice
 from discreet.pac.greedy import SelfDeleting
 from discreet.records import canonical, record, revive
 from discreet.rng import SeededRng
+from tests.elsewhere import Elsewhere
 from tests.examples import (
     ADDITIVE,
     CASES,
@@ -36,6 +39,7 @@ from tests.examples import (
     RELATIONS,
     SELECTIONS,
     STABLE,
+    STEPWISE,
     Recording,
     columns,
     facts,
@@ -53,8 +57,9 @@ CONVERSATION_KINDS = tuple(type(each) for each in CONVERSATIONS)
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 released = pytest.mark.parametrize(
-    "case", [each for each in CASES if not isinstance(each.mechanism, CONVERSATION_KINDS)], ids=lambda case: case.name
+    "case", [each for each in CASES if not isinstance(each.mechanism, Conversation)], ids=lambda case: case.name
 )
+stepwise = pytest.mark.parametrize("counter", STEPWISE, ids=lambda counter: type(counter.query).__name__)
 spoken = pytest.mark.parametrize("conversation", CONVERSATIONS, ids=name)
 related = pytest.mark.parametrize("relation", RELATIONS)
 
@@ -211,9 +216,77 @@ def test_every_backend_and_every_order_of_the_rows_gives_the_same_release(case, 
         dp.Table(held, case.domain, neighbours=relation, size=case.size),
         dp.Table(shuffled, case.domain, neighbours=relation, size=case.size),
         dp.ParquetTable(path, case.domain, neighbours=relation, size=case.size, batch_rows=77),
+        Elsewhere(shuffled, case.domain, neighbours=relation, size=case.size),
     ]
     first, *others = (drawn(mechanism, each) for each in tables)
     assert all(other == first for other in others)
+
+
+@every
+@related
+def test_a_mechanism_says_what_it_needs_and_is_refused_for_nothing_where_that_is_not_offered(case, mechanism, relation):
+    """Every door that a run goes through is among its needs; each is refused before the charge where it is closed."""
+    data = Watched(case.rows, case.domain, neighbours=relation, size=case.size)
+    needs = mechanism.needs(data.facts)
+    assert isinstance(needs, Needs)
+    if isinstance(mechanism, Stepwise):
+        steps(mechanism, data, SeededRng(3))
+    elif not isinstance(mechanism, CONVERSATION_KINDS):
+        mechanism.run(data, SeededRng(3))
+    stated = {type(query) for query in needs.queries}
+    assert needs.functions or data.summed <= stated | {type(Together(()))}
+    assert needs.slices or not data.sliced
+    assert needs.gathers or not data.gathered
+    assert not data.gathered or data.gathered <= needs.moved(data.facts) + 2**10  # a last word is not full
+    closed = Closed(case.rows, case.domain, neighbours=relation, size=case.size)
+    ledger = dp.Ledger.in_memory(dp.Budget(1000, 0.9), closed.identity, testing=True)
+    if isinstance(mechanism, CONVERSATION_KINDS):
+        with dp.converse(mechanism, closed, ledger=ledger, rng=SeededRng(1)) as talk:
+            before = list(ledger.entries())
+            with pytest.raises(NotOffered, match="answers nothing only"):
+                talk.ask(dp.mechanisms.IsAbove(dp.Count(), 5))
+            assert list(ledger.entries()) == before
+        return
+    door = dp.converse if isinstance(mechanism, Stepwise) else dp.release
+    with pytest.raises(NotOffered):
+        door(mechanism, closed, ledger=ledger, rng=SeededRng(1))
+    assert not [body for body in ledger.entries() if body["kind"] == "charge"]
+
+
+class Watched(dp.Table):
+    """A table that notes which doors are used."""
+
+    __slots__ = ("gathered", "sliced", "summed")
+
+    def __init__(self, *given, **more):
+        self.summed, self.sliced, self.gathered = set(), False, 0
+        super().__init__(*given, **more)
+
+    def exact_sum(self, query):
+        self.summed.add(type(query))
+        return super().exact_sum(query)
+
+    def exact_slices(self, slices, **more):
+        self.sliced = True
+        return super().exact_slices(slices, **more)
+
+    def exact_gather(self, take):
+        found = super().exact_gather(take)
+        self.gathered = max(
+            self.gathered, sum(len(f"{each:b}") for each in found) // 8 if found.dtype == object else found.nbytes
+        )
+        return found
+
+
+class Closed(dp.Table):
+    """A table that does nothing at all, and says so."""
+
+    offers = Offers("nothing", functions=False, slices=False, gather_limit=0)
+
+    def exact_sum(self, query):
+        raise AssertionError("the rows were read")
+
+    exact_slices = exact_gather = exact_sum
 
 
 # Conversations.
@@ -257,6 +330,75 @@ def test_what_a_conversation_draws_is_what_is_charged(conversation):
     conversation.step(state, dp.mechanisms.IsAbove(dp.Count(OLD), 9), data, rng)
     (_, threshold), (_, question) = rng.drawn  # in steps of the sensitivity
     assert conversation.guarantee(data.facts).pure == 1 / threshold + 2 / question
+
+
+# Conversations that answer step by step.
+
+
+def steps(counter, data, rng, state=None, places=None):
+    """The answers to these epochs, all of them unless said, and the state after them."""
+    state, said = counter.begin(data, rng) if state is None else state, []
+    for place in places or range(1, counter.epochs + 1):
+        state, answer = counter.step(state, counter.epoch(place, data.facts), data, rng)
+        said.append(answer)
+    return said, state
+
+
+@stepwise
+@related
+def test_a_counter_adds_up_exactly_but_for_its_noise(counter, relation):
+    """The totals minus the truth are the same whatever the rows are: post-processed noise, and nothing else."""
+    off = []
+    for rows in (columns(), {**columns(), "age": [3] * 300}):
+        data = table(relation, rows)
+        said, state = steps(counter, data, SeededRng(4))
+        assert state is None
+        assert [answer["deviation"] for answer in said] == [
+            counter.deviation(place) for place in range(1, counter.epochs + 1)
+        ]
+        truth, unit = 0, counter.query.unit(data.facts)
+        for place, answer in enumerate(said, 1):
+            where = dp.And(counter.query.where, dp.Equals("age", counter.epoch(place, data.facts)))
+            truth += int(data.exact_sum(dataclasses.replace(counter.query, where=where))) * unit
+            off.append(answer["total"] - float(truth))
+    first, second = off[: counter.epochs], off[counter.epochs :]
+    assert first == pytest.approx(second, abs=1e-6 * float(counter.scale))
+
+
+@stepwise
+@related
+def test_a_counter_answers_about_an_empty_table(counter, relation):
+    data = table(relation, nobody() if relation == "add-remove" else columns(1))
+    said, state = steps(counter, data, SeededRng(1))
+    assert state is None
+    assert len(said) == counter.epochs
+
+
+@stepwise
+def test_a_counter_takes_its_steps_in_their_order(counter):
+    data, rng = table("replace-one"), SeededRng(1)
+    assert isinstance(counter, Stepwise)
+    _, state = steps(counter, data, rng, places=[1])
+    assert json.loads(json.dumps(state)) == state
+    for wrong in (1, 3):
+        with pytest.raises(dp.errors.ParameterError, match="number 2"):
+            steps(counter, data, rng, state, [wrong])
+    for nowhere in (counter.epochs + int(counter.first), -1, "x"):
+        with pytest.raises(dp.errors.ParameterError):
+            counter.check(nowhere, data.facts)
+
+
+@stepwise
+def test_what_a_counter_draws_is_what_is_charged(counter):
+    """One Gaussian for each epoch when it opens, and none later; the price follows from it and from R's columns."""
+    data, rng = table("add-remove"), Recording()
+    steps(counter, data, rng)
+    ((kind, variance),) = rng.drawn
+    assert kind == "gaussian"
+    one = counter.query.sensitivity(data.facts).linf
+    root = dp.mechanisms.continual.root_coefficients(counter.epochs, counter.resolution)
+    moved = one * one * sum(each * each for each in root)
+    assert counter.guarantee(data.facts).renyi[3] == pytest.approx(2 * float(moved / (2 * variance)))  # order 2
 
 
 # Exact numbers.

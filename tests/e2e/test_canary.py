@@ -98,7 +98,7 @@ def test_a_mechanism_that_fails_after_the_charge_tells_nothing():
             return dp.Guarantee.of_pure(1, neighbours=facts.neighbours)
 
         def run(self, data, rng):
-            raise ValueError(f"{data.exact_sum(dp.Sum('pay').partial)} {CANARY}")
+            raise ValueError(f"{data.exact_sum(dp.Sum('pay'))} {CANARY}")
 
     table = dp.Table(rows(), DOMAIN, name="people")
     ledger = dp.Ledger.in_memory(dp.Budget(5, 1e-6), table)

@@ -21,11 +21,11 @@ from click.testing import CliRunner
 import discreet as dp
 from discreet import cli, example
 from discreet.catalogue import CATALOGUE
-from discreet.cli.rule_view import covers
 from discreet.data import Identity
 from discreet.estimators.model_words import sheet
 from discreet.funds import Price
 from discreet.mechanisms import Laplace
+from discreet.rule_words import covers
 
 PRICE = ("--epsilon", "0.3", "--delta", "1e-7")
 LOGISTIC = ("fit", "people.toml", "logistic", "--target", "limited")
@@ -303,7 +303,7 @@ def test_a_model_is_saved_with_everything_and_can_be_read_by_people(run):
     before = spent()
     code, _, err = run(*fit, "--save", "age.json")
     assert (code, spent()) == (2, before)
-    assert "age.json is there already" in err
+    assert "age.json exists already" in err
     assert Path("age.json").read_text() == text
     assert run(*fit, "--save", "age.json", "--force")[0] == 0
     assert json.loads(Path("age.json").read_text())["entry"] == saved["entry"]  # the stored one, free
@@ -418,7 +418,7 @@ def _everything():
 
 
 def _asked(learned) -> np.ndarray:
-    from discreet.cli.rule_view import sql
+    from discreet.rule_words import sql
     from discreet.sql import parse
 
     condition = sql(learned)
@@ -446,8 +446,8 @@ def test_the_condition_of_every_rule_of_two_conditions_means_the_rule():
 
 
 def test_the_condition_of_every_box_and_conjunction_means_the_rule():
-    from discreet.cli.rule_view import sentence
     from discreet.pac.rules import BoxRule, Conjunction, Literals
+    from discreet.rule_words import sentence
 
     rows = _everything()
     sides = [(low, high) for low in range(3) for high in range(3)]
@@ -463,7 +463,7 @@ def test_the_condition_of_every_box_and_conjunction_means_the_rule():
 
 
 def test_a_positive_level_becomes_the_last_of_two_classes():
-    from discreet.cli.rule_view import with_positive
+    from discreet.modelling import with_positive
 
     schema = dp.Schema("small", SMALL)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from discreet import cli, example
-from discreet.cli.ledger import odds as odds_of
 from discreet.guarantee import Budget
 from discreet.ledger import Ledger
 from discreet.mechanisms import Laplace
@@ -71,7 +70,7 @@ def test_a_schema_makes_its_ledger_and_stands_for_it(run):
     assert (code, err) == (0, "")
     said = " ".join(out.split())
     assert "Protected: what the rows of a person say" in said
-    assert "an attacker who thinks 50 : 50 about a person may come to think 88 : 12" in said
+    assert "and thinks 50 : 50 about a person may come to think 88 : 12" in said
     ledger = Ledger.open("people.ledger")
     assert ledger.facts is not None
     assert ledger.facts == Schema.read("people.toml").table().facts
@@ -138,7 +137,7 @@ def test_a_schema_without_a_ledger_or_without_rows_is_refused(run):
     [("1.5", "82 : 18"), ("2", "88 : 12"), ("5", "99.3 : 0.7"), ("10", "99.995 : 0.005"), ("50", "as good as sure")],
 )
 def test_an_epsilon_above_one_is_said_as_odds(epsilon, odds):
-    assert odds in odds_of(Budget(epsilon))
+    assert odds in Budget(epsilon).odds()
 
 
 def test_an_epsilon_of_one_needs_no_odds(run):
@@ -245,7 +244,7 @@ def test_an_export_leaves_out_what_was_asked_and_goes_to_a_new_file(run):
     assert Path("e.jsonl").read_text() == redacted
     code, _, err = run("ledger", "export", "p.ledger", "--out", "e.jsonl")
     assert code == 2
-    assert "there already" in err
+    assert "exists already" in err
 
 
 def test_a_closed_pipe_on_export_is_no_error_message():

@@ -81,7 +81,7 @@ def test_a_model_of_arrays_takes_columns_by_name_or_by_place(run):
         (["rows.csv", "rows.csv", "--out", "p.csv"], "is no model"),
         (["limited.json", "nowhere.csv", "--out", "p.csv"], "there is no file"),
         (["limited.json", "rows.csv", "--out", "p.txt"], "--out must end in .csv"),
-        (["limited.json", "rows.csv", "--out", "rows.csv"], "is there already"),
+        (["limited.json", "rows.csv", "--out", "rows.csv"], "exists already"),
         (["limited.json", "other.csv", "--out", "p.csv"], "there is no column 'age' in the data"),
         (["limited.json", "odd.csv", "--out", "p.csv"], "levels that are not declared"),
     ],

@@ -34,7 +34,7 @@ def test_a_draft_is_printed_or_written_and_never_over_somebody_s_work(run, tmp_p
     before = (tmp_path / "draft.toml").read_text()
     code, _, err = run("schema", "years.parquet", "--out", "draft.toml")
     assert code == 2
-    assert "draft.toml is there already" in err
+    assert "draft.toml exists already" in err
     assert (tmp_path / "draft.toml").read_text() == before
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import gc
 import importlib
 import importlib.util
+import os
 import re
 import shlex
 import subprocess
@@ -27,12 +28,15 @@ from pathlib import Path
 import pytest
 
 import discreet as dp
-from discreet import cli, errors, example, session
+from discreet import cli, errors, example, remote, session
+from tests.serving import House, Process
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(each for each in DOCS.rglob("*.md") if "_build" not in each.parts)]
 LONG = {"audit", "tour"}
+SERVICES: list[Process] = []
+"""The services that a page has started."""
 PRINTS = {
     "docs/learning.md": ["excess risk <="],
     "docs/models.md": ["The margin of limited = yes", "Alone it promises epsilon"],
@@ -82,7 +86,9 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     example.write(where)
     monkeypatch.chdir(where)
-    return where
+    yield where
+    while SERVICES:
+        SERVICES.pop().stop()
 
 
 @pytest.mark.parametrize("page", RUN, ids=named)
@@ -161,6 +167,8 @@ def run_line(line: str, where: str, monkeypatch) -> None:
         return
     if words[0] == "discreet" and LONG & set(words[1:2]):
         assert words[1] in cli.commands.commands
+    elif words[:2] == ["discreet", "serve"]:
+        serve(words[2:], monkeypatch)
     elif words[0] == "discreet":
         assert not {"|", ">", "&&", ";"} & set(words), f"{where}: only plain commands are run: {line}"
         refused = line.rstrip().endswith("# refused")
@@ -175,6 +183,15 @@ def run_line(line: str, where: str, monkeypatch) -> None:
         assert set(",".join(extras).split(",")) <= {"", *declared_extras()}, f"{where}: {line}"
     else:
         assert words[0] in ("git", "cd"), f"{where}: nobody checks this line: {line}"
+
+
+def serve(words: list[str], monkeypatch) -> None:
+    """A service at a port that is free, which `dp.connect` finds; with a key of ana, who was added before."""
+    made = House(Path.cwd(), [Path.cwd() / each for each in words])
+    made.state = Path(os.environ["DISCREET_STATE"])
+    monkeypatch.setenv("DISCREET_KEY", made.add("ana"))
+    SERVICES.append(Process(made, "--time-grid", "0"))
+    monkeypatch.setattr(remote, "_checked_url", lambda url: SERVICES[-1].url)
 
 
 def exit_code_of(words: list[str], monkeypatch) -> int:

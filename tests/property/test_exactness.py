@@ -87,11 +87,11 @@ def table_of(entries):
 def test_predicates_agree_with_plain_python(entries, where):
     data = table_of(entries)
     chosen = [row for row in entries if holds(where, row)]
-    assert data.exact_sum(Count(where).partial) == len(chosen)
-    assert data.exact_sum(Sum("n", where).partial) == sum(2 * row[0] for row in chosen if row[0] is not None)
-    assert data.exact_sum(Sum("h", where).partial) == sum(row[2] for row in chosen)
-    assert data.exact_sum(Histogram(("n", "c"), where).partial).sum() == len(chosen)
-    assert data.exact_sum(KeyCount(("h",), where).partial) == Counter((HUGE.code(row[2]),) for row in chosen)
+    assert data.exact_sum(Count(where)) == len(chosen)
+    assert data.exact_sum(Sum("n", where)) == sum(2 * row[0] for row in chosen if row[0] is not None)
+    assert data.exact_sum(Sum("h", where)) == sum(row[2] for row in chosen)
+    assert data.exact_sum(Histogram(("n", "c"), where)).sum() == len(chosen)
+    assert data.exact_sum(KeyCount(("h",), where)) == Counter((HUGE.code(row[2]),) for row in chosen)
     assert set(where.columns) <= {"n", "c", "h"}
 
 
@@ -170,9 +170,7 @@ def test_a_sum_does_not_depend_on_the_order_where_floats_would():
     """The classic: 2^53 and then many ones. In floats the ones vanish; here the order cannot matter."""
     column = Number(0, 2**54, step=1)
     values = [2**53] + [1] * 1000
-    sums = {
-        Table({"v": order}, Domain(v=column)).exact_sum(Sum("v").partial).item() for order in (values, values[::-1])
-    }
+    sums = {Table({"v": order}, Domain(v=column)).exact_sum(Sum("v")).item() for order in (values, values[::-1])}
     assert sums == {2**53 + 1000}
     assert float(2**53) + sum([1.0]) == float(2**53)
 
@@ -188,7 +186,7 @@ number_columns = st.builds(
 def code_of(value, column):
     """One value's code through a table of one row."""
     table = Table({"v": [value]}, Domain(v=column))
-    return next(iter(table.exact_sum(KeyCount("v").partial)))[0]
+    return next(iter(table.exact_sum(KeyCount("v"))))[0]
 
 
 @settings(deadline=None, max_examples=150)
@@ -220,7 +218,7 @@ def test_a_float_is_rounded_down_unless_it_is_next_to_a_grid_value(column, value
 )
 def test_the_code_of_a_row_does_not_depend_on_the_other_rows(values, column):
     alone = Counter((code_of(value, column),) for value in values)
-    assert Table({"v": values}, Domain(v=column)).exact_sum(KeyCount("v").partial) == alone
+    assert Table({"v": values}, Domain(v=column)).exact_sum(KeyCount("v")) == alone
 
 
 @settings(deadline=None, max_examples=100)
@@ -256,5 +254,5 @@ def test_decimals_and_texts_and_floats_agree_on_the_grid(text, tmp_path):
     column = Number(0, 200_000, step="0.001")
     path = tmp_path / "rows.csv"
     path.write_text(f"v\n{text}\n")
-    spelled = Table(path, Domain(v=column)).exact_sum(KeyCount("v").partial)
+    spelled = Table(path, Domain(v=column)).exact_sum(KeyCount("v"))
     assert spelled == Counter({(code_of(Decimal(text), column),): 1}) == Counter({(code_of(float(text), column),): 1})

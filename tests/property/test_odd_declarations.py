@@ -107,7 +107,7 @@ def truths(text, domain, table):
     if statement.quantiles or len(statement.questions) > 1:
         return None
     (query,) = statement.questions
-    found = table.exact_sum(query.partial)
+    found = table.exact_sum(query)
     if query.groups:
         return found.ravel().tolist()
     return int(found) if query.counting else float(int(found) * query.unit(table.facts))

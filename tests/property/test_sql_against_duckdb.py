@@ -10,6 +10,7 @@ no rows, ours may be 0 or nothing.
 from __future__ import annotations
 
 import datetime
+import functools
 import math
 import random
 import re
@@ -91,8 +92,14 @@ def entry(column, code):
     return datetime.date.fromisoformat(column.label(code)) if column.calendar else column.value(code)
 
 
+@functools.lru_cache(maxsize=256)
 def values_of(column):
     return [entry(column, code) for code in range(column.size) if code != column.missing_code]
+
+
+@functools.lru_cache(maxsize=256)
+def literals_of(column):
+    return [literal(value) for value in values_of(column)]
 
 
 def whole(column):
@@ -135,6 +142,9 @@ class Asker:
         self.texts = [name for name, c in domain.items() if c.categorical and isinstance(values_of(c)[0], str)]
         self.dates = [name for name, column in domain.items() if column.calendar]
 
+    def named(self, name):
+        return quoted(name)
+
     def said(self, name):
         if name in ("age", "Pay", "x1") and self.rng.random() < 0.6:
             return self.rng.choice([name, name.upper(), name.lower(), "people." + name])
@@ -149,7 +159,7 @@ class Asker:
         rng = self.rng
         name = rng.choice(self.domain.names)
         column, said = self.domain[name], self.said(name)
-        values = [literal(value) for value in values_of(column)]
+        values = literals_of(column)
         one, other = rng.choice(values), rng.choice(values)
         ways = [f"{said} = {one}", f"{said}<>{one}", f"{one} != {said}", f"({said}) = ({one})"]
         ways += [f"{said} {rng.choice(['', 'not '])}in ({', '.join(rng.choices(values, k=rng.randint(1, 3)))})"]
@@ -175,12 +185,14 @@ class Asker:
             said = self.said(rng.choice(self.texts))
             pattern = rng.choice(["%", "_", "a%", "%_%", "%'%".replace("'", "''"), "F", "%1%", "__", "A%"])
             ways += [f"{said} {rng.choice(['', 'NOT '])}{rng.choice(['LIKE', 'ILIKE'])} '{pattern}'"] * 2
+            ways += [f"STARTS_WITH({said}, 'a')", f"LENGTH({said}) {sign} 1", f"CONTAINS({said}, 'a')"]
             ways += [f"LOWER({said}) = 'f'", f"UPPER({said}) IN ('A B', 'M')", f"{said} IN ({said}, 'zzz')"]
         if self.dates:
             said = self.said(rng.choice(self.dates))
             ways += [f"MONTH({said}) = {rng.randint(1, 12)}", f"EXTRACT(YEAR FROM {said}) {sign} 1975"]
             ways += [f"{said} {sign} '1975-0{rng.randint(1, 9)}-15'", f"DAYOFWEEK({said}) {sign} {rng.randint(0, 6)}"]
             ways += [f"{said} {rng.choice(['', 'NOT '])}BETWEEN '1975-02-01' AND DATE '1975-0{rng.randint(2, 9)}-11'"]
+            ways += [f"DATE_DIFF('day', DATE '1975-03-01', {said}) {sign} {rng.randint(-50, 90)}"]
             ways += [
                 f"{said} + INTERVAL 7 DAY {sign} DATE '1975-03-01'",
                 f"DATE_TRUNC('month', {said}) = DATE '1975-03-01'",
@@ -205,13 +217,14 @@ class Asker:
         if depth == 0 or rng.random() < 0.4:
             return self.said(rng.choice(self.numbers))
         one = self.number(depth - 1)
-        ways = [f"{one} + {self.number(depth - 1)}", f"({one} - {rng.randint(0, 5)})", f"2 * {one}", f"-{one}"]
+        ways = [f"{one} + {self.number(depth - 1)}", f"({one} - {rng.randint(0, 5)})", f"2 * {one}", f"- {one}"]
         ways += [f"({one} + 1) / {rng.choice([2, 4])}", f"{one} * {self.number(0)}", f"ABS({one})", f"FLOOR({one} / 2)"]
         ways += [f"CASE WHEN {self.plain_atom()} THEN {one} ELSE {rng.randint(-2, 3)} END"]
         ways += [f"CASE WHEN {self.plain_atom()} THEN 1 WHEN {self.plain_atom()} THEN 0 END"]
         ways += [f"COALESCE({one}, {rng.randint(-1, 3)})", f"({one})", f"CAST({one} AS DOUBLE)", f"CEIL({one})"]
         ways += [f"LEAST({one}, 2)", f"GREATEST({one}, {self.number(0)})", f"NULLIF({one}, {rng.randint(0, 3)})"]
-        ways += [f"IF({self.plain_atom()}, {one}, 0)", f"POWER({one}, 2)"]
+        ways += [f"IF({self.plain_atom()}, {one}, 0)", f"POWER({one}, 2)", f"TRUNC({one} / 2)", f"SIGN({one})"]
+        ways += [f"IFNULL({one}, 1) /* said */ "]
         wholes = [name for name in self.numbers if whole(self.domain[name])]
         if wholes:
             said = self.said(rng.choice(wholes))
@@ -223,19 +236,21 @@ class Asker:
     def aggregate(self):
         rng = self.rng
         number = self.number(rng.choice([0, 0, 1, 2]))
-        ways = ["COUNT(*)", f"COUNT({quoted(rng.choice(self.domain.names))})", f"COUNT_IF({self.condition(1)})"]
+        ways = ["COUNT(*)", f"COUNT({self.named(rng.choice(self.domain.names))})", f"COUNT_IF({self.condition(1)})"]
         ways += [f"COUNT({number})", f"COUNT(CASE WHEN {self.condition(0)} THEN 1 END)"]
         ways += [
             f"{word}({number})"
             for word in ("SUM", "avg", "AVG", "VAR_POP", "VAR_SAMP", "VARIANCE", "STDDEV", "STDDEV_POP")
         ]
         ways += [f"AVG(CASE WHEN {self.condition(1)} THEN 1.0 ELSE 0 END)", f"SUM({number} * {self.number(0)})"]
-        ways += [f"{word}({self.number(0)}, {self.number(0)})" for word in ("CORR", "COVAR_POP", "COVAR_SAMP")]
+        words = ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_R2", "REGR_SLOPE", "REGR_INTERCEPT")
+        ways += [f"{word}({self.number(0)}, {self.number(0)})" for word in words]
         ways += [f"QUANTILE_DISC({self.said(rng.choice(self.numbers))}, {rng.choice(['0.5', '0.25', '0.9'])})"] * 2
+        ways += [f"QUANTILE_DISC({self.said(rng.choice(self.numbers))} / 2 + 1, {rng.choice(['0.5', '0.25'])})"]
         found = rng.choice(ways)
         return f"{found} FILTER (WHERE {self.condition(1)})" if rng.random() < 0.2 else found
 
-    def output(self):
+    def output(self, grouped=False):
         rng, one = self.rng, self.aggregate()
         ways = [one] * 6 + [f"{one} + {self.aggregate()}", f"100.0 * {one} / COUNT(*)", f"{one} / 4", f"-{one}"]
         ways += [
@@ -250,19 +265,31 @@ class Asker:
             f"SUM({self.number(0)}) / COUNT(*)",
         ]
         ways += [f"COUNT(*) FILTER (WHERE {self.condition(0)}) * 100.0 / COUNT(*)", "SQRT(COUNT(*))"]
+        ways += [
+            f"COUNT(*) / (SELECT COUNT(*) FROM {self.whole})",
+            f"COUNT(*) - (SELECT SUM({self.number(0)}) FROM {self.whole})",
+        ]
+        if grouped:
+            ways += ["SUM(COUNT(*)) OVER ()", "100.0 * COUNT(*) / SUM(COUNT(*)) OVER ()", "MAX(COUNT(*)) OVER ()"]
+            ways += ["RANK() OVER (ORDER BY COUNT(*) DESC)", "DENSE_RANK() OVER (ORDER BY COUNT(*) DESC)"]
         return rng.choice(ways)
 
     # Groups.
 
     def key(self):
         rng = self.rng
-        ways = [quoted(rng.choice(self.domain.names))] * 4
+        ways = [self.named(rng.choice(self.domain.names))] * 4
         ways += [f"FLOOR({self.number(0)} / 2) * 2", self.number(1), f"{self.number(0)} > {rng.randint(-1, 4)}"]
         ways += [f"CASE WHEN {self.condition(1)} THEN 'a' WHEN {self.condition(0)} THEN 'b' ELSE 'c' END"]
         ways += [f"CASE WHEN {self.condition(0)} THEN 'a' WHEN {self.condition(0)} THEN 'b' ELSE 'a' END"]
         ways += [f"CASE WHEN {self.condition(0)} THEN 1 END"]
         if self.dates:
-            said = quoted(rng.choice(self.dates))
+            said = self.named(rng.choice(self.dates))
+            ways += [
+                f"STRFTIME({said}, '%Y-%m')",
+                f"DATE_DIFF('month', DATE '1975-01-01', {said})",
+                f"LAST_DAY({said})",
+            ]
             ways += [f"YEAR({said})", f"MONTH({said})", f"DATE_TRUNC('month', {said})", f"EXTRACT(DOW FROM {said})"]
             ways += [
                 f"DATE_TRUNC('week', {said})",
@@ -271,18 +298,23 @@ class Asker:
                 f"DATE_PART('day', {said})",
             ]
         if self.texts:
-            ways += [f"UPPER({quoted(rng.choice(self.texts))})"]
+            said = self.named(rng.choice(self.texts))
+            ways += [f"UPPER({said})", f"LEFT({said}, 1)", f"{said} || '-'", f"LENGTH({said})", f"CONCAT({said}, 'x')"]
+            ways += [f"SUBSTR({said}, 2)", f"REPLACE({said}, 'a', 'b')", f"RIGHT({said}, 2)"]
         return rng.choice(ways)
 
     def question(self):
         """The question without its end, the end, and by which place it sorts."""
         rng = self.rng
         where = f" WHERE {self.condition(rng.randint(0, 3))}" if rng.random() < 0.7 else ""
-        source = self.source()
-        outputs = [self.output() for _ in range(rng.choice([1, 1, 2, 3]))]
+        self.whole = source = self.source()
+        grouped = rng.random() > 0.35
+        outputs = [self.output(grouped) for _ in range(rng.choice([1, 1, 2, 3]))]
         items = [f"{each} AS v{place}" if rng.random() < 0.7 else each for place, each in enumerate(outputs)]
-        if rng.random() < 0.35:
+        if not grouped:
             return f"SELECT {', '.join(items)} FROM {source}{where}", "", None
+        if rng.random() < 0.1:
+            return self.gathering(source, where), "", None
         keys = [self.key() for _ in range(rng.choice([1, 1, 2]))]
         named = [f"{each} AS k{place}" for place, each in enumerate(keys)]
         by = [rng.choice([f"k{place}", str(place + 1), each]) for place, each in enumerate(keys)]
@@ -299,6 +331,18 @@ class Asker:
         )
         return core, end, place - 1
 
+    def gathering(self, source, where):
+        """A question about the groups of a question."""
+        rng = self.rng
+        inner = f"SELECT {self.key()} AS k0, COUNT(*) AS n, {self.aggregate()} AS v0 FROM {source}{where} GROUP BY 1"
+        inner += rng.choice(["", f" HAVING COUNT(*) > {rng.randint(0, 3)}"])
+        outer = rng.choice(
+            ["SUM(n)", "MAX(n)", "MIN(n)", "AVG(n)", "COUNT(*)", "COUNT(n)", "SUM(n * 2)", "SUM(n) / COUNT(*)"]
+        )
+        if rng.random() < 0.3:
+            return f"WITH q AS ({inner}) SELECT {outer} AS a, MAX(n) FROM q"
+        return f"SELECT {outer} AS a FROM ({inner}) q{rng.choice(['', ' WHERE n > 2'])}"
+
     def source(self):
         rng = self.rng
         if rng.random() < 0.8:
@@ -309,12 +353,22 @@ class Asker:
 # --- answers ----------------------------------------------------------------------------------------------------------
 
 
+LIMITED = re.compile(" LIMIT ")
+
+
 def exactly(assembly, table):
     """The answer from exact sums, in the test only."""
     facts = table.facts
+    if assembly.unlisted is not None:
+        columns, found = assembly.unlisted.columns, {}
+        for codes, count in table.exact_sum(assembly.unlisted.partial).items():
+            pairs = [(facts.domain[name], code) for name, code in zip(columns, codes, strict=True)]
+            labels = tuple(code if column.free else column.label(code) for column, code in pairs)
+            found[labels if len(labels) > 1 else labels[0]] = count
+        return assembly.shown_keys(Answer(found, 0.0, "test"))
     found = []
     for query in assembly.questions:
-        sums = np.asarray(table.exact_sum(query.partial)) * query.unit(facts)
+        sums = np.asarray(table.exact_sum(query)) * query.unit(facts)
         found.append(Answer(np.asarray(sums, dtype=np.float64), 0.0, "test"))
     return assembly.answer(found, [likeliest(each, assembly, table) for each in assembly.quantiles])
 
@@ -357,17 +411,24 @@ def same(ours, theirs):
 
 
 def check(text, core, place, domain, table, connection):
-    """That a question means what duckdb says it means; `core` is the question without ORDER BY `place`."""
+    """That a question about one table means what duckdb says it means."""
     statement = parse(text, domain, table="people")
+    compare(statement, text, core, place, table, connection)
+
+
+def compare(statement, text, core, place, table, connection):
+    """`core` is the question without ORDER BY `place`."""
+    domain = table.facts.domain
     try:
         assembly = Assembly(replace(statement, order=(), limit=None, offset=0), table.facts, text)
     except (UnsupportedQuery, ParameterError) as error:
         if "satisfies" in str(error) or "never true" in str(error):
             return
         raise
-    connection.execute(core)  # duckdb takes it as it is
-    ours, theirs, width = exactly(assembly, table), connection.execute(discrete(core)).fetchall(), len(statement.keys)
-    if not width:
+    plainly = connection.execute(core).fetchall()  # duckdb takes it as it is
+    theirs = plainly if discrete(core) == core else connection.execute(discrete(core)).fetchall()
+    ours, width = exactly(assembly, table), len(statement.keys)
+    if not width or statement.gathers:
         assert all(same(*pair) for pair in zip(ours.rows[0], theirs[0], strict=True)), (text, ours.rows, theirs)
         return
     shown = [getattr(output.expression, "place", None) for output in statement.outputs]
@@ -377,11 +438,12 @@ def check(text, core, place, domain, table, connection):
     there = {tuple(plain(row[at]) for at in places): row for row in theirs}
     mine = {key_of(statement, domain, [row[at] for at in places]): row for row in ours.rows}
     assert len(there) == len(theirs), (text, theirs)
-    assert there.keys() <= mine.keys(), (text, mine, there)
-    for key in there:
+    if not LIMITED.search(core):
+        assert there.keys() <= mine.keys(), (text, mine, there)
+    for key in there.keys() & mine.keys():
         pairs = [pair for at, pair in enumerate(zip(mine[key], there[key], strict=True)) if at not in places]
         assert all(same(*pair) for pair in pairs), (text, mine[key], there[key])
-    if "HAVING" not in core:
+    if "HAVING" not in core and not LIMITED.search(core) and assembly.unlisted is None:
         assert not any(rows_of_groups(statement, assembly, domain, table)[key] for key in mine if key not in there), (
             text
         )
@@ -399,7 +461,7 @@ def discrete(text):
 
 def rows_of_groups(statement, assembly, domain, table):
     """How many rows each group has."""
-    counts = np.asarray(table.exact_sum(GroupCount(assembly.keys, statement.where).partial))
+    counts = np.asarray(table.exact_sum(GroupCount(assembly.keys, statement.where)))
     found = {}
     for at in np.ndindex(counts.shape):
         labels = [key.labels[at[assembly.order.index(place)]] for place, key in enumerate(statement.keys)]
@@ -410,6 +472,8 @@ def rows_of_groups(statement, assembly, domain, table):
 def check_order(statement, text, place, places, domain, table, connection):
     """That the rows are sorted as duckdb sorts them, up to rows that are equal there."""
     ordered = exactly(Assembly(statement, table.facts, text), table).rows
+    some = exactly(Assembly(replace(statement, limit=2, offset=1), table.facts, text), table).rows
+    assert some == ordered[1:3]
     right = [row[place] for row in connection.execute(text).fetchall()]
     left = [row[place] for row in ordered]
     if place in places:
@@ -442,7 +506,8 @@ def random_questions(seed, many):
     return read
 
 
-UNSURE = "is not on the grid|does not begin a|divides by zero|nested more than|is not a declared level|a comment"
+UNSURE = "is not on the grid|does not begin a|divides by zero|nested more than|is not a declared level"
+UNSURE += "|values cannot be listed"
 
 
 @pytest.mark.parametrize("seed", range(6))

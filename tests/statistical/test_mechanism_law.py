@@ -122,3 +122,36 @@ def transcript(conversation, asks, table, rng) -> tuple[bool, ...]:
         if state is None:
             break
     return tuple(answers)
+
+
+def test_the_noise_of_a_counter_has_the_stated_law():
+    """The sums of epochs without rows are the noise itself."""
+    nobody = dp.Table({"t": []}, dp.Domain(t=dp.Number(1, 2048, step=1)), neighbours="add-remove")
+    counter = dp.mechanisms.ContinualCounter(dp.Count(), "t", 1, 2048, scale="0.05", resolution=100)  # 5 steps
+    noise = [each for _ in range(4) for each in counter.begin(nobody, Rng())[1]]
+    reach = range(-60, 61)
+    for times, held in ((Fraction(1), True), *((each, False) for each in OFF)):
+        mass = gaussian_mass(float(5 * times), np.array(reach))
+        assert bool(fits(Counter(noise), dict(zip(reach, mass, strict=True)), len(noise))) is held
+
+
+def test_the_totals_of_a_counter_are_as_far_off_as_is_stated():
+    """The squares of the totals over their stated deviations, 12 epochs and 400 runs: 30 % off would show."""
+    nobody = dp.Table({"t": []}, dp.Domain(t=dp.Number(1, 12, step=1)), neighbours="add-remove")
+    counter = dp.mechanisms.ContinualCounter(dp.Count(), "t", 1, 12, scale=3)
+    last, squares, inside = [], [], []
+    for _ in range(400):
+        state, rng = counter.begin(nobody, Rng()), Rng()
+        for place in range(1, 13):
+            state, answer = counter.step(state, place, nobody, rng)
+            squares.append((answer["total"] / answer["deviation"]) ** 2)
+            inside.append(abs(answer["total"]) <= counter.bound(place, nobody.facts))
+        last.append(answer["total"])
+    statistic = sum(each**2 for each in last) / counter.deviation(12) ** 2
+    low, high = chi2.ppf(ALARM, 400), chi2.isf(ALARM, 400)
+    assert low < statistic < high
+    for off in OFF:
+        assert not low < statistic / float(off) ** 2 < high
+    assert 0.7 < sum(squares) / len(squares) < 1.4
+    failed = 400 - sum(all(inside[start : start + 12]) for start in range(0, len(inside), 12))
+    assert failed <= 400 * 0.05 + 6 * math.sqrt(400 * 0.05)

@@ -137,7 +137,7 @@ def test_every_interval_holds_the_truth_if_every_part_does(seed):
     assembly = Assembly(parse(text, DOMAIN, table="t"), table.facts, text)
     exact, noisy = [], []
     for query in assembly.questions:
-        truth = np.asarray(np.asarray(table.exact_sum(query.partial)) * query.unit(table.facts), dtype=float)
+        truth = np.asarray(np.asarray(table.exact_sum(query)) * query.unit(table.facts), dtype=float)
         scale = 1 + float(np.abs(truth).max()) * rng.choice([0.001, 0.02, 0.3])
         off = rng.uniform(-1, 1, truth.shape) * scale
         exact.append(Answer(truth, 0.0, "test"))

@@ -269,7 +269,7 @@ def test_a_session_guesses_from_the_newest_marginal():
         dp.release(dp.Gaussian(Histogram(name), scale=1), PEOPLE, ledger=session.ledger)
         session._answers.knowledge.catch_up()
         session._answers.fitted()
-        assert session._answers._fitted[0] == known
+        assert session._answers._fitted[0][0] == known
 
 
 # What cannot be paid.

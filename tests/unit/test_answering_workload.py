@@ -46,7 +46,7 @@ def a_table(rows=400, neighbours="replace-one", seed=1, **more):
 
 
 def truth(query, table):
-    return np.asarray(table.exact_sum(query.partial)) * float(query.unit(table.facts))
+    return np.asarray(table.exact_sum(query)) * float(query.unit(table.facts))
 
 
 # Several queries at once.

@@ -76,7 +76,22 @@ TABLES = f"{ALL_LARGEST[0]:.0f} / {ALL_MEAN[0]:.1f}"
 UNSEEN = {each[0]: each for each in rows((ROOT / "bench" / "parts" / "unseen_diamonds.md").read_text())}
 OURS, ADASSP = (" / ".join(f"{number(UNSEEN[each][place]):.3f}" for each in ("0.1", "1", "8")) for place in (1, 2))
 
+PARTS = ROOT / "bench" / "parts"
+PAIRS = {(each[0], each[1]): each[2:] for each in rows((PARTS / "pmw_pairs.md").read_text())}
+CREDIT, ATTRITION = PAIRS["credit", "1"], PAIRS["attrition", "1"]
+CLASSES = [
+    next(each for each in rows((PARTS / f"unseen_{name}.md").read_text()) if each[0] == "1")
+    for name in ("levels", "stops")
+]
+OURS_RIGHT, OPACUS_RIGHT = (", ".join(f"{number(each[place]):.3f}" for each in CLASSES) for place in (1, 3))
+
 IN_README = {
+    "all pairs of 8 columns of `credit`": [
+        CREDIT[0].split(" (")[0],
+        f"{CREDIT[3]} (AIM), {CREDIT[4]} (MST), {CREDIT[2]} (ResidualPlanner in floats)",
+    ],
+    "the same of `attrition`": [ATTRITION[0].split(" (")[0], f"{ATTRITION[3]} (AIM), {ATTRITION[4]} (MST)"],
+    "logistic regression on `levels` and `stops`": [OURS_RIGHT, f"{OPACUS_RIGHT} (Opacus, best of a grid)"],
     "linear regression on `diamonds`": [OURS, f"{ADASSP} (AdaSSP)"],
     "a conjunction of 3 in 50 bits": [f"{BITS[0]:.3f}, with a promise", f"{BITS[1]:.3f} (diffprivlib)"],
     "a million discrete Laplace draws": [f"{LAPLACE[0] / 1000:.2f} s", f"{LAPLACE[1] / 1000:.1f} s (opendp)"],

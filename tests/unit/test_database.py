@@ -33,7 +33,7 @@ def visits(**how):
 
 
 def total(view, query):
-    return np.asarray(view.exact_sum(query.partial)).tolist()
+    return np.asarray(view.exact_sum(query)).tolist()
 
 
 @pytest.mark.parametrize(("persons", "size", "rows", "visitors"), [("people", 3, 3, 2), (None, 4, 4, 3)])
@@ -86,7 +86,7 @@ def test_an_empty_table_is_a_table_of_a_database():
     for names in ("visits", ("visits", "people")):
         assert total(database.view(names), dp.Count()) == 0
         assert total(database.view(names), Persons("kind" if names == "visits" else "people.kind")) == [0, 0]
-        assert not database.view(names).exact_sum(KeyCount("city").partial)
+        assert not database.view(names).exact_sum(KeyCount("city"))
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_unknown_keys_are_priced_before_they_are_paid_and_asked_again_for_nothin
     spent = ledger.spent()
     assert (spent.renyi - before.renyi, spent.failure - before.failure) == (price.price.renyi, price.price.failure)
     assert spent.failure <= spent.caps.failure / 5
-    true = database.view("visits").exact_sum(keys.partial)
+    true = database.view("visits").exact_sum(keys)
     assert got.error_bound == price.error_bound
     assert all(abs(count - true[(city,)]) <= got.error_bound for city, count in got.value.items())
     assert {key for (key,), count in true.items() if count >= 2 * price.shown} <= set(got.value)
@@ -291,7 +291,7 @@ def test_a_schema_of_several_tables_reads_rehearses_and_says_whom_it_protects(tm
     schema = dp.DatabaseSchema.read(path)
     assert [each.name for each in schema.tables] == ["visits", "people"]
     assert (schema.persons, schema.ledger.name) == ("people", "clinic.ledger")
-    assert "A person is whoever has a row in people" in schema.protects()
+    assert "A person is everyone who has a row in people" in schema.protects()
     one = dp.Schema.read(path, "visits")
     assert one.domain["day"] == dp.Date("1974-01-01", "1978-12-31")
     assert one.domain["city"] == dp.Text()
@@ -306,7 +306,7 @@ def test_a_schema_of_several_tables_reads_rehearses_and_says_whom_it_protects(tm
     rows = total(made_up.view("visits"), dp.Count())
     assert 200 < rows < 1000
     assert total(made_up.view(("visits", "people")), dp.Count()) == rows
-    assert len(made_up.view("visits").exact_sum(KeyCount("city").partial)) > 10
+    assert len(made_up.view("visits").exact_sum(KeyCount("city"))) > 10
     ledger = dp.Ledger.in_memory(dp.Budget(1), schema.database().identity)
     with pytest.raises(LedgerMismatch, match="made up for a rehearsal"):
         dp.release(dp.Laplace(dp.Count(), 9), made_up.view("people"), ledger=ledger)

@@ -541,7 +541,7 @@ def test_records_round_trip():
         ({"noise": 3}, "noise must be"),
         ({"risk": "logistic"}, "risk must be a Risk"),
     ],
-    ids=str,
+    ids=lambda given: given if isinstance(given, str) else ", ".join(given),
 )
 def test_what_cannot_be_priced_is_refused_with_a_sentence(change, message):
     loss = change.get("loss", Logistic())

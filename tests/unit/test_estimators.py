@@ -682,7 +682,8 @@ def test_a_part_holds_its_rows_as_closely_as_a_table():
     part = Part(dp.Matrix(X, features=dp.Vector(2, norm=1)), 400)
     assert part.share == Fraction(3, 4)
     public = {name for name in dir(part) if not name.startswith("_")}
-    assert public == {"facts", "identity", "source", "share", "check_source", "exact_sum", "exact_slices"}
+    doors = {"exact_sum", "exact_slices", "exact_gather"}
+    assert public == {"facts", "identity", "source", "share", "check_source", "offers"} | doors
     with pytest.raises(TypeError, match="private rows"):
         pickle.dumps(part)
     assert "1.0" not in repr(part)
@@ -930,7 +931,7 @@ def test_any_fitted_model_is_a_candidate_and_is_shown_one_row_at_a_time():
 def test_a_model_that_fails_on_a_row_is_wrong_there_and_nothing_is_said():
     matrix = dp.Matrix(X, np.zeros(300), features=dp.Vector(2, norm=NORM), target=dp.Category(0, 1))
     score = RightPredictions((ModelRule("fails", Fixed(0, fails=True)), ModelRule("zero", Fixed(0))), "y")
-    assert matrix.exact_sum(score.partial).tolist() == [int((X[:, 0] < 0).sum()), 300]
+    assert matrix.exact_sum(score).tolist() == [int((X[:, 0] < 0).sum()), 300]
 
 
 def test_a_table_is_judged_by_models_from_tables():
@@ -1002,7 +1003,7 @@ def test_a_bad_choice_is_refused_and_nothing_is_spent(name):
 
 def _scores(rows, labels, score, target):
     matrix = dp.Matrix(rows, labels, features=dp.Vector(2, norm=NORM), target=target)
-    return matrix.exact_sum(score.partial)
+    return matrix.exact_sum(score)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])

@@ -281,3 +281,26 @@ def test_a_fitted_transformer_shows_itself_and_is_kept_by_pickle_not_by_a_model_
     with pytest.raises(dp.errors.ParameterError, match="pickle"):
         fitted.save(tmp_path / "model.json")
     assert np.array_equal(pickle.loads(pickle.dumps(fitted)).transform(rows), fitted.transform(rows))
+
+
+# --- what is refused, and how -----------------------------------------------------------------------------------------
+
+
+def test_missing_parameters_are_named_all_at_once():
+    with pytest.raises(ParameterError, match=r"StandardScaler needs 2 parameters.*epsilon.*; bounds"):
+        dp.StandardScaler().fit(X)
+    with pytest.raises(ParameterError, match=r"PCA needs 3 parameters.*epsilon.*; bounds.*; n_components"):
+        dp.PCA().fit(X)
+
+
+@pytest.mark.parametrize("make", [scaler, projection, logistic])
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_several_rows_per_person_are_refused_for_arrays_before_anything_is_charged(make, relation):
+    several = dp.Neighbours(relation, 5)
+    with pytest.raises(ParameterError, match="each row of an array is a person, but the relation is"):
+        make(neighbours=several).fit(X, LABELS)
+
+
+def test_labels_that_are_no_numbers_are_refused_by_the_reference_minimiser():
+    with pytest.raises(ParameterError, match="must be 0 and 1, or -1 and 1; found others"):
+        minimiser(Logistic(), X[:3], np.array(["a", "b", "a"]), Ball(1))

@@ -187,7 +187,7 @@ def test_the_certificate_in_a_file_is_true_to_the_ledger(tmp_path):
 def test_a_file_is_not_replaced_unless_asked(tmp_path):
     model, _ = fitted("mean", "arrays")
     model.save(tmp_path / "m.json")
-    with pytest.raises(ParameterError, match="is there already"):
+    with pytest.raises(ParameterError, match="exists already"):
         model.save(tmp_path / "m.json")
     model.save(tmp_path / "m.json", force=True)
 

@@ -96,7 +96,7 @@ def test_a_box_holds_the_rows_between_its_faces_and_no_missing_value():
     assert inside(BoxRule.full(("age", "height"), PEOPLE), table) == [True] * 5
     assert inside(BoxRule.empty(("age", "income")), table) == [False] * 5
     assert inside(BoxRule(("age", "income"), (3, 0), (2, 10)), table) == [False] * 5
-    assert table.exact_sum(Mistakes(BoxRule(("age",), (2,), (7,)), LABELS).partial) == 0
+    assert table.exact_sum(Mistakes(BoxRule(("age",), (2,), (7,)), LABELS)) == 0
 
 
 @pytest.mark.parametrize(

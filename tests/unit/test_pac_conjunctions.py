@@ -92,7 +92,7 @@ def test_the_lecture_s_sample_is_labelled_by_its_conjunction():
     assert true_of(target, rows).tolist() == labels.tolist()
     assert Conjunction(BITS, target).sentence(Domain(x=Bits(6), y=CLASSES)) == "v2 and not v5 and v6"
     data = matrix(rows, labels)
-    assert data.exact_sum(Mistakes(Conjunction(BITS, target), LABELS).partial) == 0
+    assert data.exact_sum(Mistakes(Conjunction(BITS, target), LABELS)) == 0
 
 
 def test_the_lecture_s_deletion_run_ends_with_v4_and_not_v5_and_v6():
@@ -151,8 +151,8 @@ def test_without_noise_the_counts_are_compared_with_the_threshold_exactly(thresh
 def test_the_centred_numbers_say_as_much_as_the_counts():
     rng = np.random.default_rng(4)
     data = matrix(rng.random((70, 4)) < 0.5, rng.random(70) < 0.5)
-    counts = data.exact_sum(FalsifiedLiterals(BITS, LABELS).partial)
-    centred = data.exact_sum(CentredLiterals(BITS, LABELS).partial)
+    counts = data.exact_sum(FalsifiedLiterals(BITS, LABELS))
+    centred = data.exact_sum(CentredLiterals(BITS, LABELS))
     assert (centred[-1] - centred[:-1]).tolist() == (2 * counts[0::2]).tolist()
     assert (centred[-1] + centred[:-1]).tolist() == (2 * counts[1::2]).tolist()
 
@@ -160,7 +160,7 @@ def test_the_centred_numbers_say_as_much_as_the_counts():
 def moved(query, rows):
     """The sums over these labelled rows."""
     bits, labels = zip(*rows, strict=True) if rows else (np.zeros((0, 3)), [])
-    return matrix(np.array(bits).reshape(-1, 3), labels).exact_sum(query.partial)
+    return matrix(np.array(bits).reshape(-1, 3), labels).exact_sum(query)
 
 
 EVERY_ROW = [(bits, label) for bits in itertools.product((0, 1), repeat=3) for label in (0, 1)]
@@ -518,8 +518,8 @@ def hypotheses():
 
 def test_mistakes_of_a_list_are_counted_and_a_failing_function_says_no():
     data = people()
-    found = data.exact_sum(ClassMistakes(hypotheses(), LABELS).partial).tolist()
-    each = [int(data.exact_sum(Mistakes(rule, LABELS).partial)) for rule in hypotheses()]
+    found = data.exact_sum(ClassMistakes(hypotheses(), LABELS)).tolist()
+    each = [int(data.exact_sum(Mistakes(rule, LABELS))) for rule in hypotheses()]
     assert found == each
     assert found[0] == 0
     positives = int(data.exact_sum(lambda batch: np.array(LABELS.mask(batch).sum())))
@@ -541,7 +541,7 @@ def test_a_function_sees_one_row_at_a_time_with_booleans():
 
     bits = np.random.default_rng(1).random((70, 3)) < 0.5
     data = matrix(bits, bits[:, 1])
-    assert data.exact_sum(ClassMistakes((FunctionRule("second", remembers),), LABELS).partial).tolist() == [0]
+    assert data.exact_sum(ClassMistakes((FunctionRule("second", remembers),), LABELS)).tolist() == [0]
     assert [row["x"].tolist() for row in seen] == bits.tolist()
     assert [row["y"] for row in seen] == bits[:, 1].tolist()
 
@@ -550,7 +550,7 @@ def test_a_matrix_of_predictions_is_a_class():
     bits = np.random.default_rng(2).random((200, 9)) < 0.5
     labels = bits[:, 6]
     data = matrix(bits, labels)
-    found = data.exact_sum(ClassMistakes(Predictions("x"), LABELS).partial)
+    found = data.exact_sum(ClassMistakes(Predictions("x"), LABELS))
     assert found.tolist() == (bits != labels[:, None]).sum(axis=0).tolist()
     assert FiniteClass(Predictions("x"), LABELS, 1).run(data, SeededRng(1)) == 6
 

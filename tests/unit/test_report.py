@@ -538,7 +538,7 @@ def test_headings_nest():
 
 def test_a_page_is_not_written_over_another_unless_told(tmp_path):
     report.write_page(tmp_path / "it.html", "one")
-    with pytest.raises(ParameterError, match=r"it\.html is there already"):
+    with pytest.raises(ParameterError, match=r"it\.html exists already"):
         report.write_page(tmp_path / "it.html", "two")
     assert (tmp_path / "it.html").read_text() == "one"
     report.write_page(tmp_path / "it.html", "two", force=True)

@@ -75,7 +75,7 @@ def test_a_unit_needs_its_rows(tmp_path):
     text = WHOLE.replace("each_row_is_a_person = true", 'unit = "person"\nrows_per_unit = 5')
     found = dp.Schema.read(written(tmp_path, text))
     assert (found.unit, found.rows_per_unit) == ("person", 5)
-    assert "whoever 'person' names, with at most 5 rows" in found.protects()
+    assert "A person is identified by 'person', with at most 5 rows" in found.protects()
 
 
 @pytest.mark.parametrize(

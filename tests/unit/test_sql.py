@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet.answering.linear_query import all_cells
-from discreet.data import Category, Domain, Number
+from discreet.data import Category, Date, Domain, Number
 from discreet.errors import ParameterError, UnsupportedQuery
 from discreet.query import (
     Among,
@@ -86,6 +86,99 @@ def test_a_question_outside_the_language_is_refused_at_its_place_with_a_reason_a
     assert (error.position, error.reason) == (len(position), reason)
     assert error.text == question
     assert error.hint
+
+
+DAYS = Domain(
+    {"day": Date("1974-01-01", "1975-12-31"), "x": Number(0, 9, step=1, missing=True), "sex": Category("F", "M")}
+)
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        (
+            "SELECT TOP 2 `sex`, COUNT(1) n FROM [people] GROUP BY `sex`",
+            "SELECT sex, COUNT(*) n FROM people GROUP BY sex LIMIT 2",
+        ),
+        (
+            "SELECT TOP (2) sex, COUNT(*) FROM dbo.people GROUP BY sex",
+            "SELECT sex, COUNT(*) FROM people GROUP BY sex LIMIT 2",
+        ),
+        (
+            "SELECT sex, COUNT(*) FROM public.people GROUP BY sex ORDER BY 2 OFFSET 1 ROWS FETCH NEXT 1 ROWS ONLY",
+            "SELECT sex, COUNT(*) FROM people GROUP BY sex ORDER BY 2 LIMIT 1 OFFSET 1",
+        ),
+        (
+            "SELECT SUM(IIF(sex = 'F', x, 0)) FROM people",
+            "SELECT SUM(CASE WHEN sex = 'F' THEN x ELSE 0 END) FROM people",
+        ),
+        ("SELECT SUM(IFF(sex = 'F', x, 0)) FROM people", "SELECT SUM(IF(sex = 'F', x, 0)) FROM people"),
+        ("SELECT AVG(IFNULL(x, 0)), AVG(NVL(x, 0)) FROM people", "SELECT AVG(COALESCE(x, 0)) FROM people"),
+        ("SELECT STDEV(x), STDEVP(x), VARP(x) FROM people", "SELECT STDDEV(x), STDDEV_POP(x), VAR_POP(x) FROM people"),
+        ("SELECT COUNT(ALL x), COUNT_BIG(*) FROM people", "SELECT COUNT(x), COUNT(*) FROM people"),
+        ("SELECT APPROX_QUANTILES(x, 100)[OFFSET(90)] FROM people", "SELECT QUANTILE(x, 0.9) FROM people"),
+        ("SELECT APPROX_QUANTILES(x, 4)[ORDINAL(2)] FROM people", "SELECT QUANTILE(x, 0.25) FROM people"),
+        (
+            "SELECT APPROX_PERCENTILE(x, 0.2), APPROX_MEDIAN(x) FROM people",
+            "SELECT QUANTILE(x, 0.2), MEDIAN(x) FROM people",
+        ),
+        (
+            "SELECT DATE_TRUNC(day, MONTH), COUNT(*) FROM people GROUP BY 1",
+            "SELECT DATE_TRUNC('month', day), COUNT(*) FROM people GROUP BY 1",
+        ),
+        (
+            "SELECT DATETRUNC(month, day), COUNT(*) FROM people GROUP BY 1",
+            "SELECT DATE_TRUNC('month', day), COUNT(*) FROM people GROUP BY 1",
+        ),
+        (
+            "SELECT DATEPART(day, day), COUNT(*) FROM people GROUP BY 1",
+            "SELECT DAY(day), COUNT(*) FROM people GROUP BY 1",
+        ),
+        (
+            "SELECT TO_CHAR(day, 'YYYY-MM'), COUNT(*) FROM people GROUP BY 1",
+            "SELECT STRFTIME(day, '%Y-%m'), COUNT(*) FROM people GROUP BY 1",
+        ),
+        (
+            "SELECT FORMAT(day, 'yyyy-MM'), COUNT(*) FROM people GROUP BY 1",
+            "SELECT STRFTIME('%Y-%m', day), COUNT(*) FROM people GROUP BY 1",
+        ),
+        (
+            "SELECT FORMAT_DATE('%Y', day), COUNT(*) FROM people GROUP BY 1",
+            "SELECT DATE_FORMAT(day, '%Y'), COUNT(*) FROM people GROUP BY 1",
+        ),
+        (
+            "SELECT COUNT(*) FROM people WHERE DATEADD(month, -1, day) < '1974-03-01'",
+            "SELECT COUNT(*) FROM people WHERE day - INTERVAL 1 MONTH < DATE '1974-03-01'",
+        ),
+        (
+            "SELECT COUNT(*) FROM people WHERE DATE_SUB(day, INTERVAL 7 DAY) < '1974-03-01'",
+            "SELECT COUNT(*) FROM people WHERE day - INTERVAL 7 DAY < '1974-03-01'",
+        ),
+        (
+            "SELECT COUNT(*) FROM people WHERE DATEDIFF(day, '1974-01-01') > 9",
+            "SELECT COUNT(*) FROM people WHERE day > '1974-01-10'",
+        ),
+        (
+            "SELECT COUNT(*) FROM people WHERE DATEDIFF(month, '1974-01-01', day) > 2",
+            "SELECT COUNT(*) FROM people WHERE DATE_DIFF('month', DATE '1974-01-01', day) > 2",
+        ),
+        (
+            "SELECT COUNT(*) FROM people WHERE DATE_DIFF(day, DATE '1974-01-01', MONTH) > 2",
+            "SELECT COUNT(*) FROM people WHERE DATE_DIFF('month', DATE '1974-01-01', day) > 2",
+        ),
+        ("SELECT SAFE_DIVIDE(SUM(x), COUNT(*)) FROM people", "SELECT SUM(x) / NULLIF(COUNT(*), 0) FROM people"),
+        (
+            "SELECT TRY_CAST(COUNT(*) AS FLOAT64), COUNT(*)::double precision FROM people",
+            "SELECT COUNT(*), COUNT(*) FROM people",
+        ),
+    ],
+)
+def test_what_other_dialects_write_means_the_same(written, plain):
+    one, other = (ask(text, DAYS) for text in (written, plain))
+    assert one.questions == other.questions
+    assert one.quantiles == other.quantiles
+    assert [key.labels for key in one.keys] == [key.labels for key in other.keys]
+    assert (one.limit, one.offset) == (other.limit, other.offset)
 
 
 def test_a_text_that_looks_like_a_number_is_asked_for_in_quotes():

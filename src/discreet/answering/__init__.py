@@ -7,6 +7,7 @@ released: the ledger's entries are the state, and a session that was killed goes
 
     linear_query.py       a query as a tensor over its scope; when two queries mean the same
     answer.py             an answer, assembled from the linear queries that a question in SQL is made of
+    answer_json.py        an answer as JSON, and back
     quantiles.py          quantiles of a column, in all or in groups
     measurement.py        a noisy answer that was released, and what it proves about every other answer
     transcript.py         what the ledger says was measured, asked and answered
@@ -18,15 +19,18 @@ released: the ledger's entries are the state, and a session that was killed goes
     workload.py           queries that are known in advance: one release answers them all, by noisy marginals, by
                           residuals, the least noise for marginals (residual_marginals.py), or by averaged
                           multiplicative weights (averaged_weights.py)
+    epochs.py             questions about several epochs of a table that grows: answers are added up
     chosen_tables.py      what to measure for synthetic rows, chosen privately
     generalization.py     from the rows to the population they were drawn from
 """
 
 from discreet.answering.adaptive import AdaptiveAnswers
 from discreet.answering.answer import Answer, Assembly, asked_directly, frame_of
+from discreet.answering.answer_json import answer_from, answer_record, cost_from, cost_record
 from discreet.answering.averaged_weights import AveragedWeights
 from discreet.answering.calibration import Calibration, SessionTerms
 from discreet.answering.chosen_tables import ChosenTables
+from discreet.answering.epochs import EpochAnswers
 from discreet.answering.generalization import FAILURE, Disclosures, drift
 from discreet.answering.linear_query import meaning
 from discreet.answering.multiplicative_weights import ClassicAnswers
@@ -50,5 +54,6 @@ __all__ += [
     "Transcript",
 ]
 __all__ += ["KeysPrice", "keys_price", "stable_keys", "unknown_keys"]
+__all__ += ["answer_from", "answer_record", "cost_from", "cost_record"]
 __all__ += ["asked_directly", "drawn", "drift", "frame_of", "meaning", "needed_draws", "program"]
-__all__ += ["ChosenTables", "ResidualMarginals"]
+__all__ += ["ChosenTables", "EpochAnswers", "ResidualMarginals"]

@@ -36,6 +36,7 @@ answer (`quantile`).
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import weakref
@@ -404,13 +405,25 @@ class AdaptiveAnswers:
         self.knowledge = Knowledge(self.transcript, self.calibration)
         self._inquiries: dict[tuple[Question, float], Inquiry] = {}
         self._wanted: dict[Any, tuple[float, ...]] = {}
-        self._fitted: tuple[int, FittedHypothesis | None] = (0, None)
+        self._seen = 0
+        self._fitted: list[tuple[int, FittedHypothesis]] = []  # the last fit, if there is one
+
+    def for_allowance(self, name: str) -> AdaptiveAnswers:
+        """The same answers, charged to this allowance. What was read of the ledger, and the hypothesis, are shared."""
+        calibration = self.calibration
+        made = copy.copy(self)
+        made.calibration = Calibration(self.facts, calibration.ledger, calibration.terms, allowance=name)
+        made.charged_to = {**self.charged_to, "allowance": name}
+        made._inquiries, made._wanted = {}, {}
+        return made
 
     # What is known.
 
     def catch_up(self) -> None:
-        """Read what is new in the ledger."""
-        if self.knowledge.catch_up():
+        """Read what is new in the ledger, here or through an allowance that shares it."""
+        self.knowledge.catch_up()
+        if self._seen != self.transcript.seen:
+            self._seen = self.transcript.seen
             self._inquiries.clear()
             self._wanted.clear()
 
@@ -466,11 +479,10 @@ class AdaptiveAnswers:
 
     def fit_to(self, known: int) -> FittedHypothesis:
         """The fit to the first `known` measurements: from scratch, so that it depends on the transcript alone."""
-        number, fitted = self._fitted
-        if fitted is None or number != known:
-            fitted = fit(self.transcript.measured[:known], self.facts.domain, total=self.calibration.total)
-            self._fitted = known, fitted
-        return fitted
+        if not self._fitted or self._fitted[0][0] != known:
+            made = fit(self.transcript.measured[:known], self.facts.domain, total=self.calibration.total)
+            self._fitted[:] = [(known, made)]
+        return self._fitted[0][1]
 
     def hypothesis(self) -> Hypothesis | None:
         """The distribution to draw synthetic rows from, fitted to all that was measured; None before that."""

@@ -23,6 +23,8 @@ from discreet.query import (
     Count,
     GroupCount,
     KeyCount,
+    Persons,
+    Predicate,
     Question,
     contribution,
     numbers,
@@ -35,6 +37,7 @@ from discreet.sql import (
     KeyOf,
     MeanOf,
     OutputColumn,
+    Peers,
     QuantileOf,
     Statement,
     Total,
@@ -64,7 +67,7 @@ class Answer(Shown):
                  stated that they are a random sample
     ranks        of a quantile: how many ranks its middle draw may be off, besides its interval; otherwise None
     size         the public number of persons, if it is known
-    note         what else is known about it, in a sentence: which keys are shown, of those that nobody listed
+    note         what else is known about it, in a sentence: which keys are shown, of those that are not listed
 
     Inside a session an answer is about one linear query: its value is an array of the shape of the query's numbers,
     and these are known besides:
@@ -158,7 +161,7 @@ class Assembly:
 
     def weights(self, *, pure: bool) -> list[Fraction] | None:
         """How accurate the questions shall be relative to each other, in contributions of a row, where there are
-        averages; None: evenly.
+        averages, or persons beside rows; None: evenly.
 
         Theorem.   Let a_q be what an error of question q counts (`Expression.stakes`), D_q its squared l2 sensitivity
                    and L_q its l1 sensitivity, in its units. Among all noises of one price the sum of a_q s_q, to which
@@ -179,11 +182,12 @@ class Assembly:
         return [Fraction(each / min(accurate)).limit_denominator(10**6) for each in accurate]
 
     def _stakes(self) -> dict[Question, Fraction] | None:
-        """What an error of each question counts, in its units; None if there are no averages, or other things too that
-        are made of several questions."""
+        """What an error of each question counts, in its units; None if all move alike, or if there are other things too
+        that are made of several questions."""
         found = dict.fromkeys(self.questions, Fraction(0))
         made = list(dict.fromkeys(each for each in self.statement.expressions if each.questions))
-        if self.unlisted is not None or not any(isinstance(each, MeanOf) for each in made):
+        persons = len(found) > 1 and any(isinstance(query, Persons) for query in found)
+        if self.unlisted is not None or not (persons or any(isinstance(each, MeanOf) for each in made)):
             return None
         for each in made:
             stakes = each.stakes(lambda query: contribution(query, self.facts) * query.unit(self.facts))
@@ -224,12 +228,20 @@ class Assembly:
         drawn = {
             each: Drawn(answer.value, answer.error_bound) for each, answer in zip(self.quantiles, draws, strict=True)
         }
-        groups = [group for group in self._groups(readings, drawn) if self._kept(group)]
+        groups = list(self._groups(readings, drawn))
         return self._finished(groups, [*answers, *draws], max((each.ranks for each in drawn.values()), default=None))
 
     def _finished(self, groups: list[_GroupNumbers], used: Sequence[Answer], ranks: float | None) -> Answer:
-        groups = self._sorted(groups)[self.statement.offset :]
-        groups = groups if self.statement.limit is None else groups[: self.statement.limit]
+        asked, peers = self.statement, Peers()
+        for group in groups:
+            group.peers = peers
+        for name, chosen in (("listed", asked.having), ("kept", asked.qualify)):
+            groups = [group for group in groups if chosen is None or chosen.of(group).value is True]
+            setattr(peers, name, groups)
+        if asked.gathers:
+            groups = [_GroupNumbers((), (), {}, {}, self.facts, peers=peers)]
+        groups = self._sorted(groups)[asked.offset :]
+        groups = groups if asked.limit is None else groups[: asked.limit]
         found = [[_shown(output.expression.of(group)) for output in self.statement.outputs] for group in groups]
         return self._tabled(groups, found, used, ranks)
 
@@ -242,10 +254,11 @@ class Assembly:
             labels = tuple(parts[self.order.index(place)] for place in range(len(self.order)))
             groups.append(
                 _GroupNumbers(
-                    labels, (), {self.unlisted: (np.array(count), np.array(found.error_bound))}, {}, self.facts
+                    *(labels, (), {self.unlisted: (np.array(count), np.array(found.error_bound))}, {}, self.facts),
+                    self.statement.where,
                 )
             )
-        return self._finished([group for group in groups if self._kept(group)], [found], None)
+        return self._finished(groups, [found], None)
 
     def _groups(self, readings: Any, drawn: Any) -> Iterator[_GroupNumbers]:
         keys = self.statement.keys
@@ -253,11 +266,7 @@ class Assembly:
             place = tuple(index[at] for at in self.order)
             if not keys or self._possible[place]:
                 labels = tuple(key.labels[at] for key, at in zip(keys, index, strict=True))
-                yield _GroupNumbers(labels, place, readings, drawn, self.facts)
-
-    def _kept(self, group: _GroupNumbers) -> bool:
-        having = self.statement.having
-        return having is None or having.of(group).value is True
+                yield _GroupNumbers(labels, place, readings, drawn, self.facts, self.statement.where)
 
     def _sorted(self, groups: list[_GroupNumbers]) -> list[_GroupNumbers]:
         for by in reversed(self.statement.order):
@@ -285,7 +294,7 @@ class Assembly:
         several = len(counted) != 1
         lines = [{outputs[place].name: row[place] for place in counted} for row in rows]
         values = [line if several else next(iter(line.values())) for line in lines]
-        names = tuple(key.name for key in self.statement.keys)
+        names = () if self.statement.gathers else tuple(key.name for key in self.statement.keys)
         value: Any = values[0] if values and not names else None
         if names:
             value = {
@@ -311,10 +320,16 @@ class Assembly:
         """Counts of persons as fractions of all of them."""
         expression = self.statement.outputs[counted[0]].expression if len(counted) == 1 else None
         persons = isinstance(expression, Total) and expression.question.counting and self.facts.neighbours.rows == 1
-        if not persons or self.facts.size is None or value is None:
+        if not persons or self.facts.size is None or value is None or self.statement.gathers:
             return None
         size = max(1, self.facts.size)
         return {key: each / size for key, each in value.items()} if self.statement.keys else value / size
+
+    def plain_unit(self) -> str | None:
+        """The unit of a question that is one count or one sum, in all or in groups; None of anything else."""
+        shown = [output for output in self.statement.outputs if output in self.statement.aggregates]
+        single = len(self.questions) == len(shown) == 1 and not self.quantiles and self.unlisted is None
+        return self._unit_of(shown[0]) if single and isinstance(shown[0].expression, Total) else None
 
     def _unit(self, counted: Sequence[int]) -> str:
         found = [self._unit_of(self.statement.outputs[place]) for place in counted]
@@ -338,13 +353,39 @@ class _GroupNumbers:
     """One group of an answer."""
 
     def __init__(
-        self, labels: tuple[Any, ...], place: tuple[int, ...], readings: Any, drawn: Any, facts: Facts
+        self,
+        labels: tuple[Any, ...],
+        place: tuple[int, ...],
+        readings: Any,
+        drawn: Any,
+        facts: Facts,
+        where: Predicate = EVERYTHING,
+        peers: Peers | None = None,
     ) -> None:
         self.labels, self.place, self.readings, self.draws, self.facts = labels, place, readings, drawn, facts
+        self.where, self.peers = where, peers or Peers()
 
     def reading(self, question: Question) -> tuple[float, float]:
         value, errors = self.readings[question]
-        return float(value[self.place]), float(errors[self.place])
+        place = self.place if question.grouped else ()  # of all rows, beside groups
+        return float(value[place]), float(errors[place])
+
+    @property
+    def most(self) -> float:
+        """How many rows there are, if that is public."""
+        public = self.facts.neighbours.replace_one and self.facts.neighbours.rows == 1
+        return math.inf if not public or self.facts.size is None else float(self.facts.size)
+
+    @property
+    def rows(self) -> Estimated:
+        """How many rows this group has, if they were counted: at least as many as are in a part of it."""
+        counts = [query for query in self.readings if query.counting and query.grouped]
+        whole = [query for query in counts if query.where == self.where and query.NAME != Persons.NAME]
+        if not whole:
+            least = max((value - error for value, error in map(self.reading, counts)), default=0.0)
+            return Estimated(1, max(0.0, least), math.inf)
+        value, error = self.reading(whole[0])
+        return Estimated(round(value), value - error, value + error)
 
     def drawn(self, quantile: QuantileOf) -> Estimated:
         found = self.draws[quantile]

@@ -143,7 +143,7 @@ def sheet(answer: Answer, *notes: str, width: int | None = None) -> Sheet:
     return Sheet.of(
         "NOT PRIVATE: a testing ledger" if answer.testing else "",
         Paragraph(headline(answer), "bold"),
-        *([] if _single(answer) or not answer.rows else [_table(answer, shares=width is None or width >= _NARROW)]),
+        *([] if _single(answer) or not answer.rows else [table(answer, shares=width is None or width >= _NARROW)]),
         little(answer),
         one_line(answer.note),
         *notes,
@@ -151,10 +151,13 @@ def sheet(answer: Answer, *notes: str, width: int | None = None) -> Sheet:
     )
 
 
-def _table(answer: Answer, *, shares: bool) -> CellTable:
-    """The rows: a number with its ± beside it, where not all have the same; counts with what part of the people."""
+def table(answer: Answer, *, shares: bool = True, bounds: bool = False) -> CellTable:
+    """The rows: a number with its ± beside it, where not all have the same; counts with what part of the people.
+
+    bounds  beside every number, also where all have the same
+    """
     places = estimated(answer)
-    same = len(places) == 1 and counts(answer) and math.isfinite(answer.error_bound)
+    same = not bounds and len(places) == 1 and counts(answer) and math.isfinite(answer.error_bound)
     titles: list[str] = []
     beside = ["±"] if answer.ranks is None else ["from", "to"]
     for place, name in enumerate(answer.columns):
@@ -213,13 +216,14 @@ def frame_columns(answer: Answer) -> dict[str, list[Any]]:
 
 def plot(answer: Answer) -> Any:
     """A matplotlib Figure: bars with their intervals, or a line within its band over numbers or dates."""
-    panels = [panel for panel in _panels(answer) if panel.values]
-    if not panels:
+    known = [panel for panel in panels(answer) if panel.values]
+    if not known:
         raise ParameterError("there is nothing to draw: the answer has no numbers")
-    return measurements(panels)
+    return measurements(known)
 
 
-def _panels(answer: Answer) -> Iterator[NumberPanel]:
+def panels(answer: Answer) -> Iterator[NumberPanel]:
+    """Each aggregate as numbers to be drawn, with their labels and intervals."""
     places = estimated(answer)
     keys = [place for place in range(len(answer.columns)) if place not in places]
     along = one_line(", ".join(answer.columns[place] for place in keys))

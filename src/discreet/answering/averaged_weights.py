@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.answering.linear_query import require_linear
 from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, checked_rate, exact
-from discreet.data import Batch, Codes, Dataset, Domain, Facts, Floats, IntArray
+from discreet.data import Batch, Codes, Dataset, Domain, Facts, Floats, IntArray, Needs, Tallied, Tally
 from discreet.hypothesis import Dense
 from discreet.mechanisms import calibrate
 from discreet.query import Count, Histogram, Question, numbers
@@ -38,6 +38,14 @@ class Together:
 
     def weighted(self, batch: Batch, counts: Codes) -> IntArray:
         return np.concatenate([np.ravel(query.weighted(batch, counts)) for query in self.queries])
+
+    def tallies(self, domain: Domain) -> tuple[Tally, ...]:
+        return tuple(tally for query in self.queries for tally in query.tallies(domain))
+
+    def of_tallies(self, domain: Domain, found: Sequence[Tallied]) -> IntArray:
+        rest = iter(found)
+        made = [query.of_tallies(domain, [next(rest) for _ in query.tallies(domain)]) for query in self.queries]
+        return np.concatenate([np.ravel(each) for each in made])
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -90,9 +98,12 @@ class AveragedWeights:
     def numbers(self, facts: Facts) -> int:
         return sum(numbers(query, facts) for query in self.queries)
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(queries=self.queries)
+
     def run(self, data: Dataset, rng: Rng) -> IntArray:
         """The selections: 2 i for (i, +1), 2 i + 1 for (i, -1)."""
-        counts = data.exact_sum(Together(self.queries).partial)
+        counts = data.exact_sum(Together(self.queries))
         weights, chosen = WorkloadWeights(self, data.facts.domain), []
         for _ in range(self.rounds):
             missed = counts - np.rint(self.rows * weights.shares()).astype(np.int64)

@@ -103,9 +103,9 @@ class Calibration:
             )
         self.facts, self.ledger, self.terms, self.allowance = facts, ledger, terms, allowance
         self.size = max(1, facts.size or 1)
-        self.pure = ledger.budget.delta == 0
-        self.kind = "laplace" if self.pure else "gaussian"
         caps = ledger.remaining(allowance=allowance).caps
+        self.pure = caps.renyi is None  # delta = 0, or too little of both for a Renyi book
+        self.kind = "laplace" if self.pure else "gaussian"
         self.cap = caps.pure if self.pure else caps.renyi or 0  # the whole budget, or the allowance's
         self._priced: dict[Any, list[Fraction]] = {}
 

@@ -28,7 +28,7 @@ from discreet.answering.averaged_weights import Together
 from discreet.answering.measurement import Measured
 from discreet.answering.residual_marginals import public_rows, sizes_of
 from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, checked_rate, exact
-from discreet.data import MAX_ROWS, Dataset, Facts, Floats, IntArray
+from discreet.data import MAX_ROWS, Dataset, Facts, Floats, IntArray, Needs
 from discreet.hypothesis import Scope, listed_sizes, tree_cells
 from discreet.mechanisms import NOISES, Gaussian, Laplace, calibrate
 from discreet.query import Histogram
@@ -96,6 +96,10 @@ class ChosenTables:
     def numbers(self, facts: Facts) -> int:
         largest = max(Histogram(name).shape(facts.domain)[0] for name in self.columns)
         return sum(Histogram(name).shape(facts.domain)[0] for name in self.columns) + max(largest, _AT_ONCE)
+
+    def needs(self, facts: Facts) -> Needs:
+        """Histograms over up to three of these columns: each alone, all pairs, the pairs taken, and so for triples."""
+        return Needs(queries=tuple(map(Histogram, self.columns)), passes=5)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[Slot, ...]:
         sizes, rows = sizes_of([self.columns], data.facts.domain), public_rows(data.facts)
@@ -168,7 +172,7 @@ def exact_tables(scopes: Sequence[Scope], data: Dataset) -> Iterator[tuple[Scope
         held.append(Histogram(scope))
         cells = sum(math.prod(shapes[query.columns]) for query in held)
         if place == len(scopes) - 1 or cells + math.prod(shapes[scopes[place + 1]]) > _AT_ONCE:
-            sums, start = data.exact_sum(Together(tuple(held)).partial), 0
+            sums, start = data.exact_sum(Together(tuple(held))), 0
             for query in held:
                 stop = start + math.prod(shapes[query.columns])
                 yield query.columns, sums[start:stop].reshape(shapes[query.columns])

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.core import ParameterError, canonical, digest, record
+from discreet.core import Json, ParameterError, canonical, digest, record
 from discreet.data import Batch, Domain
 from discreet.hypothesis import Linear, Scope
 from discreet.query import EVERYTHING, Count, Persons, Question
@@ -108,7 +108,12 @@ def meaning(query: Question, domain: Domain) -> str:
 
 
 def _hashed(form: Linear, groups: Sequence[str] = (), unit: str = "") -> str:
-    hashed = hashlib.sha256(canonical({"groups": list(groups), "scope": list(form.scope), "unit": unit}).encode())
+    about: dict[str, Json] = {"groups": list(groups), "scope": list(form.scope), "unit": unit}
+    if int(form.place.max(initial=-1)) + 1 != math.prod(
+        form.outputs
+    ):  # the cells do not say how many numbers there are
+        about["shape"] = list(form.outputs)
+    hashed = hashlib.sha256(canonical(about).encode())
     hashed.update(form.place.astype(np.int64).tobytes())
     hashed.update(form.weight.tobytes())
     return f"cells:{hashed.hexdigest()}"

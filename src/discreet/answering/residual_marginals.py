@@ -19,19 +19,20 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet.answering.averaged_weights import Together
 from discreet.answering.measurement import Measured
 from discreet.core import Exact, Funds, Guarantee, OutOfRange, ParameterError, Rng, checked_variance, exact
-from discreet.data import Dataset, Domain, Facts, Floats, IntArray
+from discreet.data import Dataset, Domain, Facts, Floats, IntArray, Needs
 from discreet.hypothesis import Linear, Scope
-from discreet.hypothesis.residuals import centred, parts_of_scopes, spread_over, summed_to
+from discreet.hypothesis.residuals import ResidualFit, centred, parts_of_scopes, spread_over, summed_to
 from discreet.mechanisms import FINE, calibrate
 from discreet.query import Count, Histogram, require_numbers
 
@@ -39,6 +40,10 @@ MOST_FINE = 2**20
 _ROUNDS = 400  # of the search for the least largest variance
 _STEPS = 2**12  # ratios of scales are multiples of 1 / _STEPS
 _LISTED = 2**22  # weights times cells that are looked at to find a question's own variances
+_EFFECT = (
+    0.3  # how large interactions are believed to be, as a share of an even cell; the n-th power for n more columns
+)
+_NEAR = 0.95  # at most so much of the variance of plain noise
 _PAIRS = 16  # columns up to which every way to replace a row is looked at
 _UP = 1 + 1e-9  # more than floats lose in a sum of positive terms
 
@@ -121,9 +126,12 @@ class ResidualMarginals:
     def numbers(self, facts: Facts) -> int:
         return sum(math.prod(_shape(part, facts.domain)) for part in self.parts)
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(queries=tuple(Histogram(scope) for scope in self.scopes))
+
     def run(self, data: Dataset, rng: Rng) -> tuple[Floats, ...]:
         queries = tuple(Histogram(scope) for scope in self.scopes)
-        sums, tables, start = data.exact_sum(Together(queries).partial), dict[Scope, IntArray](), 0
+        sums, tables, start = data.exact_sum(Together(queries)), dict[Scope, IntArray](), 0
         for query in queries:
             shape = query.shape(data.facts.domain)
             tables[query.columns] = sums[start : start + math.prod(shape)].reshape(shape)
@@ -209,13 +217,14 @@ class ResidualMarginals:
         place, home = next((i, one) for i, one in enumerate(self.scopes) if set(scope) <= set(one))
         return summed_to(value[place], home, scope)
 
-    def estimates(self, value: Sequence[Any], facts: Facts) -> list[Measured]:
-        """The marginals over all parts, each with the variance of its own cells: for a fit, not for bounds."""
-        known, found = public_rows(facts) is not None, []
-        for part in parts_of_scopes(self.scopes)[1:]:
-            scale = math.sqrt(self.variance(part, facts.domain, rows_known=known)) or 1e-9
-            found.append(Measured(Histogram(part), self.kind, scale, 1.0, self.marginal(value, part)))
-        return found
+    def fitted(self, value: Sequence[Any], facts: Facts) -> ResidualFit:
+        """The table that a release leads one to expect: residuals that show more noise than structure are shrunk, by
+        the exact variances of their noise."""
+        measured = {
+            part: (centred(self.marginal(value, part)), float(scale) ** 2) for part, scale in self.parts.items()
+        }
+        rows, sizes = public_rows(facts), sizes_of(self.scopes, facts.domain)
+        return ResidualFit.shrunk(measured, sizes, total=None if rows is None else float(rows))
 
     @property
     def residual_parts(self) -> list[ResidualPart]:
@@ -315,52 +324,139 @@ def _slack(shape: Sequence[int], scale: float) -> float:
 
 
 def residual_marginals(scopes: Sequence[Scope], facts: Facts, *, funds: Funds) -> ResidualMarginals:
-    """The release of these marginals with the least largest variance of a cell that is admitted."""
+    """The release of these marginals that is best for tables of this size: with the least largest variance of a cell
+    that is admitted where there are many rows, and leaning on the smaller parts where there are few."""
     outer = tuple(scope for scope in scopes if not any(set(scope) < set(other) for other in scopes))
     if not any(outer):
         raise ParameterError("residuals are of tables of one or more columns")
     sizes = sizes_of(outer, facts.domain)
     require_numbers(sum(math.prod(sizes[name] for name in part) for part in parts_of_scopes(outer)))
-    ratios = residual_scales(outer, sizes, rows_known=public_rows(facts) is not None, asked=scopes)
+    known = public_rows(facts) is not None
     least = max(FINE, 2 * math.isqrt(max(sizes.values())) + 2)
 
-    def make(noise: Fraction) -> ResidualMarginals:
-        needed = max(1, math.ceil(least / noise))
-        if needed > MOST_FINE:
-            raise OutOfRange("less noise than residuals are drawn with", too_much=False)
-        return ResidualMarginals(outer, [noise * ratio for ratio in ratios], 1 << (needed - 1).bit_length())
+    def calibrated(ratios: Sequence[Fraction]) -> ResidualMarginals:
+        def make(noise: Fraction) -> ResidualMarginals:
+            needed = max(1, math.ceil(least / noise))
+            if needed > MOST_FINE:
+                raise OutOfRange("less noise than residuals are drawn with", too_much=False)
+            return ResidualMarginals(outer, [noise * ratio for ratio in ratios], 1 << (needed - 1).bit_length())
 
-    return calibrate(make, funds=funds, facts=facts)
+        return calibrate(make, funds=funds, facts=facts)
+
+    plan = ResidualPlan.of(outer, sizes, rows_known=known, asked=scopes)
+    even = calibrated(as_ratios(np.sqrt(plan.even), plan.drawn))
+    if facts.size is None:
+        return even
+    most = _NEAR * even.plain_scale(scopes, facts) ** 2
+    leaning = plan.leaning(np.array([float(scale) for scale in even.scales]) ** 2, facts.size, most)
+    if leaning is None:
+        return even
+    found = calibrated(as_ratios(np.sqrt(leaning), plan.drawn))
+    worst = max((found.variance(scope, facts.domain, rows_known=known) for scope in scopes if scope), default=0.0)
+    return found if worst <= most / _NEAR else even
 
 
 def residual_scales(
     scopes: Sequence[Scope], sizes: Mapping[str, int], *, rows_known: bool, asked: Sequence[Scope] | None = None
 ) -> list[Fraction]:
     """For every part of the scopes its scale, the least 1, with which the largest variance of a cell of those asked for
-    is least at equal cost, but for rounding.
+    is least at equal cost, but for rounding."""
+    plan = ResidualPlan.of(scopes, sizes, rows_known=rows_known, asked=asked or scopes)
+    return as_ratios(np.sqrt(plan.even), plan.drawn)
+
+
+def as_ratios(scales: Floats, drawn: Any) -> list[Fraction]:
+    """Scales over the least of them, as multiples of 1 / _STEPS."""
+    ratios = np.where(drawn, scales / scales[drawn].min(initial=math.inf), 1.0)
+    return [Fraction(max(_STEPS, round(float(ratio) * _STEPS)), _STEPS) for ratio in ratios]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResidualPlan:
+    """How the noise of the parts is shared out: vectors over the parts, in the order of `parts_of_scopes`.
+
+    cells    of the table of every part                 prices   p_A: part A costs p_A / scale_A^2
+    adds     v_AB: part A adds v_AB scale_A^2 to the variance of a cell of the scope B that is asked for, a line each
+    weights  of the scopes asked for                    drawn    the parts that noise is drawn for
+    even     scale_A^2 with which the largest variance is least, up to a factor
 
     For fixed weights w of the scopes the sum of w times the variances is least if scale_A^2 is proportional to
-    sqrt(p_A / v_A), where p_A / scale_A^2 is what part A costs and v_A scale_A^2 what it adds (Cauchy and Schwarz). A
-    weight that grows with its scope's variance finds the least largest one.
+    sqrt(p_A / v_A), v_A the weighted sum (Cauchy and Schwarz). A weight that grows with its scope's variance finds the
+    least largest one.
     """
-    parts, wanted = parts_of_scopes(scopes), [scope for scope in asked or scopes if scope]
-    prices = np.array([math.prod(1 - 1 / sizes[name] for name in part) for part in parts])
-    prices[0] = 0.0 if rows_known else 1.0
-    others = [
-        [math.prod(sizes[name] for name in scope if name not in part) if set(part) <= set(scope) else math.inf
-         for part in parts]
-        for scope in wanted
-    ]  # fmt: skip
-    adds = prices / np.array(others) ** 2
-    drawn, weights = prices > 0, np.full(len(wanted), 1 / len(wanted))
-    variances = np.ones(len(parts))
-    for _ in range(_ROUNDS):
-        added = (weights @ adds)[drawn]
-        variances[drawn] = np.sqrt(prices[drawn] / np.maximum(added, 1e-300))
-        variances[drawn] *= (prices[drawn] / variances[drawn]).sum()
-        cells = adds @ variances
-        weights = weights * cells / cells.max()
-        weights /= weights.sum()
-    ratios = np.sqrt(variances)
-    ratios = np.where(drawn, ratios / ratios[drawn].min(initial=math.inf), 1.0)
-    return [Fraction(max(_STEPS, round(float(ratio) * _STEPS)), _STEPS) for ratio in ratios]
+
+    lengths: npt.NDArray[np.int64]
+    cells: Floats
+    prices: Floats
+    adds: Floats
+    weights: Floats
+    drawn: npt.NDArray[np.bool_]
+    even: Floats
+
+    @staticmethod
+    def of(
+        scopes: Sequence[Scope], sizes: Mapping[str, int], *, rows_known: bool, asked: Sequence[Scope]
+    ) -> ResidualPlan:
+        parts, wanted = parts_of_scopes(scopes), [scope for scope in asked if scope]
+        prices = np.array([math.prod(1 - 1 / sizes[name] for name in part) for part in parts])
+        prices[0] = 0.0 if rows_known else 1.0
+        others = [
+            [math.prod(sizes[name] for name in scope if name not in part) if set(part) <= set(scope) else math.inf
+             for part in parts]
+            for scope in wanted
+        ]  # fmt: skip
+        adds = prices / np.array(others) ** 2
+        drawn, weights = prices > 0, np.full(len(wanted), 1 / len(wanted))
+        variances = np.ones(len(parts))
+        for _ in range(_ROUNDS):
+            added = (weights @ adds)[drawn]
+            variances[drawn] = np.sqrt(prices[drawn] / np.maximum(added, 1e-300))
+            variances[drawn] *= (prices[drawn] / variances[drawn]).sum()
+            found = adds @ variances
+            weights = weights * found / found.max()
+            weights /= weights.sum()
+        cells = np.array([math.prod(sizes[name] for name in part) for part in parts], dtype=np.float64)
+        lengths = np.array([len(part) for part in parts])
+        return ResidualPlan(lengths, cells, prices, adds, weights, drawn, variances)
+
+    def leaning(self, variances: Floats, rows: int, most: float) -> Floats | None:
+        """scale_A^2 for a table of so many rows, at the price of these, so that no cell has a variance above `most`;
+        None if these are as good.
+
+        A residual over two or more columns is believed to have the variance t^2 = (_EFFECT^(columns - 1) rows /
+        cells)^2 in every cell, so that after shrinkage 1 / (x + 1 / t^2) is left of the variance 1 / x of its noise.
+        The weighted sum of that is convex in the precisions x, and the price is linear: the least is at
+        x = sqrt(v / (k p)) - 1 / t^2, or 0, for the k that spends all. Between those precisions and the ones given the
+        price is the same and every variance convex; the answer is as far along as `most` admits.
+        """
+        drawn, given = self.drawn, np.where(self.drawn, 1 / variances, 0.0)
+        doubt = np.where(self.lengths > 1, (_EFFECT ** (1.0 - self.lengths) * self.cells / max(rows, 1)) ** 2, 0.0)
+        price, added = float(self.prices @ given), self.weights @ self.adds
+
+        def best(logarithm: float) -> Floats:
+            root = np.sqrt(added[drawn] / self.prices[drawn]) * math.exp(-logarithm)
+            found = np.zeros(len(given))
+            found[drawn] = np.maximum(root - doubt[drawn], 0.0)
+            return found
+
+        wanted = best(_bisected(lambda k: float(self.prices @ best(k)) <= price, -200.0, 200.0))
+
+        def blended(share: float) -> Floats:
+            return (1 - share) * given + share * wanted
+
+        def admitted(share: float) -> bool:
+            precisions = np.where(drawn, blended(share), 1.0)
+            return bool(precisions.min() > 0 and (self.adds @ np.where(drawn, 1 / precisions, 0.0)).max() <= most)
+
+        if not admitted(0.0):
+            return None
+        precisions = blended(1.0 if admitted(1.0) else 1 - _bisected(lambda back: admitted(1 - back), 0.0, 1.0))
+        return np.where(drawn, 1 / np.where(drawn, precisions, 1.0), variances)
+
+
+def _bisected(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """The least number from which on it holds; it holds at `high`."""
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

@@ -62,6 +62,7 @@ from discreet.query import (
     Choose,
     Equals,
     Fixed,
+    Lookup,
     Missing,
     Not,
     Of,
@@ -82,7 +83,7 @@ _READ: dict[str, type] = {
         GroupQuantiles,
         *get_args(Question),
         *(Among, And, Between, Equals, Missing, Not, Or),
-        *(Bins, Cases, Choose, Fixed, Of, Plus, Power, Times, WithRest),
+        *(Bins, Cases, Choose, Fixed, Lookup, Of, Plus, Power, Times, WithRest),
     )
 }
 _QUESTIONS = {kind.NAME for kind in get_args(Question)}
@@ -280,6 +281,11 @@ class Transcript:
         return self.ledger.store.parts.turns.alone()
 
     @property
+    def seen(self) -> int:
+        """The last entry that was read."""
+        return self._seen
+
+    @property
     def next_order(self) -> int:
         """The first place that the next charge will get."""
         return self.places + 1
@@ -299,7 +305,7 @@ class Transcript:
         if facts_hash not in self._kept:
             before, now = self.ledger.facts_with(facts_hash), self.facts
             same = frozenset(name for name in now.domain if now.domain[name] == before.domain.get(name))
-            about = (before.edition, before.table) == (now.edition, now.table)
+            about = (before.edition, before.table, before.growth) == (now.edition, now.table, now.growth)
             self._kept[facts_hash] = same if about else None
         kept = self._kept[facts_hash]
         names = (question.column,) if isinstance(question, RankQuantile) else question.scope

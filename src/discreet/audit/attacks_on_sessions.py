@@ -31,7 +31,7 @@ _HALF = Fraction(1, 2)
 
 
 def _truth(answers: Any, question: Question) -> Any:
-    return answers.table.exact_sum(question.partial)
+    return answers.table.exact_sum(question)
 
 
 def _spoiled(talk: Any, wrong: Mistake) -> Any:
@@ -184,7 +184,7 @@ def noise_inside(honest: Any, state: Any, ask: IsFar, data: Any, rng: Any) -> tu
     """|value - guess + noise| instead of |value - guess| + noise."""
     draw = {AboveThreshold: rng.geometric, AboveThresholdLaplace: rng.laplace}[type(honest)]
     noise = int(draw(honest.question_scale / honest.sensitivity)) * honest.sensitivity
-    values = data.exact_sum(ask.query.partial).ravel()
+    values = data.exact_sum(ask.query).ravel()
     furthest = max(abs(int(value) - guess + noise * ask.worth) for value, guess in zip(values, ask.guess, strict=True))
     above = Fraction(furthest, ask.worth) - ask.threshold >= state * honest.sensitivity
     return (None if above else state), above

@@ -32,6 +32,7 @@ c = SimpleNamespace(**{kind.__name__: kind for kind in CATALOGUE.values()})
 _LETTERS = c.Domain(v=c.Category("a", "b"))
 _PAIRS = c.Domain(v=c.Category("a", "b"), w=c.Category("c", "d"))
 _TEXTS = c.Domain(v=c.Text())
+_EPOCHS = c.Domain(t=c.Number(1, 2, step=1))
 _VALUE = c.Domain(value=c.Number(-1, 1, step=2))
 _QUARTERS = c.Domain(value=c.Number(0, 3, step=1))
 _SLOPES = c.Domain(a=c.Number(0, 1, step=1), y=c.Number(-4, 4, step=1))
@@ -90,11 +91,23 @@ def _primitives() -> tuple[Attack, ...]:
     )
 
 
+@mistake("pays for the epoch of a row alone, and not for the later sums that the row is in", "price")
+def one_epoch_price(honest: Any, facts: Facts) -> Guarantee:
+    rho = honest.resolution**2 / (2 * (honest.scale * honest.resolution) ** 2)
+    return Guarantee.of_zcdp(rho, neighbours=facts.neighbours)
+
+
+@mistake("draws half of the noise it is priced for", "begin")
+def half_noise_in_sums(honest: Any, data: Dataset, rng: Rng) -> Any:
+    return mutants.with_noise(honest, Fraction(1, 2)).begin(data, rng)
+
+
 def _conversations() -> tuple[Attack, ...]:
     threshold, pair = c.AboveThreshold(1, 2), ("abb", "aab")
     a, b = c.Count(c.Equals("v", "a")), c.Count(c.Equals("v", "b"))
     opposite, near = (c.IsAbove(a, 2), c.IsAbove(b, 2)), (c.IsAbove(a, 0), c.IsAbove(b, 0))
     between = (c.IsAbove(a, Fraction(7, 20)), c.IsAbove(b, 2))
+    counter = c.ContinualCounter(c.Count(), "t", 1, 2, scale=1, resolution=2)  # a row adds (2, 1) to noise of scale 2
     return (
         _replace(_LETTERS, threshold, pair, mutants.no_threshold_noise, asks=(c.IsAbove(a, 3),) * 8),
         _replace(_LETTERS, threshold, pair, mutants.no_question_noise, asks=near),
@@ -103,6 +116,8 @@ def _conversations() -> tuple[Attack, ...]:
         _replace(_LETTERS, threshold, pair, mutants.monotone_price, asks=opposite),
         _replace(_LETTERS, threshold, pair, mutants.off_grid, asks=between),
         _replace(_LETTERS, c.AboveThresholdLaplace(1, 2), pair, mutants.no_question_noise, asks=near),
+        _add(_EPOCHS, counter, ("12", "2"), one_epoch_price, asks=(1, 2)),
+        _replace(_EPOCHS, counter, ("12", "22"), half_noise_in_sums, asks=(1, 2)),
     )
 
 
@@ -253,7 +268,7 @@ def slices_as_added(honest: Any, facts: Facts) -> Any:
 @mistake("does not put aside the rows that a condition falsifies", "run")
 def keeps_rows(honest: Any, data: Dataset, rng: Rng) -> tuple[Any, ...]:
     """The counts of all rows in every round."""
-    counts = data.exact_sum(Falsified(honest.conditions, honest.labels, ()).partial)
+    counts = data.exact_sum(Falsified(honest.conditions, honest.labels, ()))
     drawn: list[int | None] = []
     for threshold in honest.thresholds:
         scores = honest.scores(counts, threshold)
@@ -265,7 +280,7 @@ def keeps_rows(honest: Any, data: Dataset, rng: Rng) -> tuple[Any, ...]:
 @mistake("compares exact counts with its threshold", "run")
 def exact_threshold(honest: Any, data: Dataset, rng: Rng) -> tuple[int, ...]:
     """Which literals no positive row falsifies, exactly."""
-    counts = data.exact_sum(Falsified(honest.literals, honest.labels, ()).partial)[1, :-1]
+    counts = data.exact_sum(Falsified(honest.literals, honest.labels, ()))[1, :-1]
     return tuple(np.flatnonzero(counts == 0).tolist())
 
 

@@ -174,13 +174,13 @@ class _Remembering:
     def __init__(self, table: Dataset) -> None:
         self.facts, self.identity, self.source = table.facts, table.identity, table.source
         self.check_source, self.exact_slices = table.check_source, table.exact_slices
+        self.exact_gather, self.offers = table.exact_gather, table.offers
         self._table = table
         self._sums: dict[Any, Any] = {}
 
-    def exact_sum(self, partial: Callable[[Any], Any]) -> Any:
-        query = getattr(partial, "__self__", partial)
+    def exact_sum(self, query: Any) -> Any:
         if query not in self._sums:
-            self._sums[query] = self._table.exact_sum(partial)
+            self._sums[query] = self._table.exact_sum(query)
         return self._sums[query]
 
 

@@ -101,7 +101,7 @@ def halved_noise(honest: Any, data: Dataset, rng: Rng) -> Any:
 
 @mistake("adds noise that is never negative", "run")
 def one_sided_noise(honest: Any, data: Dataset, rng: Rng) -> Any:
-    sums = data.exact_sum(honest.query.partial)
+    sums = data.exact_sum(honest.query)
     return int(sums) + rng.geometric(honest.scale / honest.query.unit(data.facts))
 
 
@@ -161,7 +161,7 @@ def off_grid(honest: Any, state: Any, ask: Any, data: Dataset, rng: Rng) -> tupl
 
 
 def _show_bins(honest: Any, data: Dataset, rng: Rng, *, noise_bound: int) -> Any:
-    counts = sorted(data.exact_sum(honest.keys.partial).items())
+    counts = sorted(data.exact_sum(honest.keys).items())
     noise = rng.truncated_laplace(honest.scale, noise_bound, len(counts))
     noisy = np.array([count for _, count in counts], dtype=np.int64) + noise
     return tuple((counts[i][0], int(noisy[i])) for i in np.flatnonzero(noisy >= honest.bound))

@@ -74,7 +74,7 @@ class Visit:
 
         Its noise is fixed, in both worlds: laws are then conditional on it, and its charge is not in the claim.
         """
-        truth = self.table.exact_sum(mechanism.query.partial)
+        truth = self.table.exact_sum(mechanism.query)
         noise = np.asarray(value, dtype=np.int64) - truth
         self._before += release(mechanism, self.table, ledger=self.ledger, rng=_Fixed(noise)).price
 

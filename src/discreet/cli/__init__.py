@@ -10,8 +10,8 @@ has been checked. Exit codes:
     130  stopped by Ctrl-C: what was charged before stays charged
     141  the reader of the output went away
 
-One file per command: ask, audit, fit, lab, learn, ledger, plan, predict, report, schema, suggest_bounds, synth, tour.
-Beside them:
+One file per command: analyst, ask, audit, fit, lab, learn, ledger, plan, predict, report, running, schema, serve,
+suggest_bounds, synth, tour. Beside them:
 
     kit           options that commands share; the table and the ledger that they open; text, tables and JSON
     files         files that are read and written
@@ -33,7 +33,24 @@ import sys
 import click
 from click.shell_completion import shell_complete
 
-from discreet.cli import ask, audit, fit, lab, learn, ledger, plan, predict, report, schema, suggest_bounds, synth, tour
+from discreet.cli import (
+    analyst,
+    ask,
+    audit,
+    fit,
+    lab,
+    learn,
+    ledger,
+    plan,
+    predict,
+    report,
+    running,
+    schema,
+    serve,
+    suggest_bounds,
+    synth,
+    tour,
+)
 from discreet.cli.kit import DiscreetError, exit_code
 
 _COMPLETE = "_DISCREET_COMPLETE"  # what a shell sets when it asks how to go on after a tab
@@ -45,13 +62,15 @@ def commands() -> None:
     """Learn from private data under differential privacy, within one budget that cannot be overspent.
 
     \b
-    The way: tour           everything once, on a bundled table
+    Steps:   tour           everything once, on a bundled table
              schema         draft what is public about your table, and fill it in
              ledger create  fix the budget permanently
              plan           what a budget buys, before anything is spent
              ask, fit, learn, synth, suggest-bounds      use it; --rehearse tries all of them on made-up rows
+             running                                     totals of a table that grows, month by month
              predict                                     use a saved model, anywhere
              ledger show, report                         look at it
+             analyst add, serve                          let others ask, who never see a row
              lab            the lectures behind it, as experiments
 
     Each word (epsilon, alpha, unit, ledger, book, ...) is explained in docs/glossary.md.
@@ -60,7 +79,8 @@ def commands() -> None:
 
 for _command in (
     *(ask.ask, audit.audit, fit.fit, lab.lab, learn.learn, ledger.ledger, plan.plan, report.report, schema.schema),
-    *(predict.predict, suggest_bounds.suggest_bounds, synth.synth, tour.tour),
+    *(predict.predict, running.running, suggest_bounds.suggest_bounds, synth.synth, tour.tour),
+    *(analyst.analyst, serve.serve),
 ):
     commands.add_command(_command)
 
@@ -86,7 +106,7 @@ def main() -> None:
     except KeyboardInterrupt:
         _complain("\ndiscreet: stopped; what was charged stays charged", 130)
     except DiscreetError as error:
-        _complain(f"discreet: {error}", exit_code(error))
+        _complain(f"discreet: {error}{_where_to_read()}", exit_code(error))
     except BrokenPipeError:
         _end_quietly()
     except SystemExit as stop:
@@ -97,6 +117,11 @@ def main() -> None:
         charged = "; what was charged is in the ledger: `discreet ledger show`"
         where = f": {error.filename}" if error.filename else charged
         _complain(f"discreet: {error.strerror or error}{where}", 1)
+
+
+def _where_to_read() -> str:
+    """For people at a terminal: the pages that explain the words of an error and its remedy."""
+    return "\nThe words are explained in docs/glossary.md, refusals in docs/refused.md." if sys.stderr.isatty() else ""
 
 
 def _complain(text: str, code: int) -> None:

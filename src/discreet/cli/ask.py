@@ -29,19 +29,22 @@ from discreet.cli.statements import Written, questions
 @click.option("--sample", is_flag=True, help="The rows are a random sample: bound the error for the population, too.")
 @allowance_option
 @click.option(
-    "--max-price", default="10%", show_default=True, help="Ask back, or refuse, above this part of the budget."
+    "--max-price",
+    default="10%",
+    show_default=True,
+    help="Ask for confirmation, or refuse, above this part of the budget.",
 )
 @click.option("--yes", is_flag=True, help="Skip the confirmation prompt above --max-price.")
 @click.option("--file", "path", type=FILE, help="Questions, each ended by a semicolon; without any, one per line.")
 @click.option("--together", is_flag=True, help="Answer the whole file at once, which is cheaper; with --share.")
-@click.option("--share", help="With --together: the share of the remaining budget to spend, as 1/3.")
+@click.option("--share", help="With --together: the share of the remaining budget to spend, such as 1/3.")
 def ask(
     schema: Path, question: str | None, path: Path | None, together: bool, share: str | None, **options: Any
 ) -> None:
-    """Ask the people of SCHEMA a QUESTION in SQL; without one, a prompt, or questions line by line from a pipe.
+    """Ask a QUESTION in SQL about the people of SCHEMA; without one, a prompt, or one question per line from a pipe.
 
     An answer comes with ± its error bound, where it came from, its price as a percentage of the budget and what is
-    left. What earlier answers prove already is free, and so is a question that was asked before. At the prompt a
+    left. An answer that follows from earlier ones is free, and so is a question that was asked before. At the prompt a
     question ends with a semicolon, and may have several lines. From a pipe every line is answered, with --json by one
     line of JSON. A question of a file or a pipe that is refused does not stop the others.
 

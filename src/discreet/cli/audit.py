@@ -17,7 +17,7 @@ _FOUND_BY = {"epsilon": "laws", "sampled": "runs", "loss": "sessions", "delta": 
 
 
 @click.command(cls=Command)
-@click.option("--only", metavar="NAME", help="Only the attacks on this mechanism, as Laplace.")
+@click.option("--only", metavar="NAME", help="Only the attacks on this mechanism, such as Laplace.")
 @JSON
 def audit(only: str | None, as_json: bool) -> None:
     """Attack this installation, on made-up rows; takes less than a minute.

@@ -1,15 +1,13 @@
-"""Declared columns: how they are read, and as the target and the features of a model."""
+"""Declared columns: how they are read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import discreet as dp
-from discreet.cli.kit import ParameterError, one_line
+from discreet.cli.kit import one_line
 from discreet.data.declaration import column_record
-
-LEVELS_OR_BOUNDS = "levels, or a number with bounds"
 
 
 def clipping(summed: Iterable[str], domain: dp.Domain) -> list[dict[str, Any]]:
@@ -32,32 +30,3 @@ def clipping(summed: Iterable[str], domain: dp.Domain) -> list[dict[str, Any]]:
         )
         found.append({**about, "note": note})
     return found
-
-
-def chosen_columns(
-    domain: dp.Domain, target: str, features: str | None, serves: Callable[[dp.data.Column], bool], words: str
-) -> list[str]:
-    """The features: those that are named, or all but the target that can serve; words say what that takes."""
-    domain.column(target)
-    serving = [name for name in domain.names if name != target and serves(domain.column(name))]
-    if features is None:
-        if not serving:
-            raise ParameterError(f"no column but the target {target!r} has {words}", argument="features")
-        return serving
-    named = [features] if features in domain else [each.strip() for each in features.split(",")]
-    for name in named:
-        column = domain.column(name)
-        if name == target:
-            raise ParameterError(f"the features must not contain the target {target!r}", argument="features")
-        if name not in serving:
-            having = ", ".join(serving) or "no column has"
-            raise ParameterError(f"column {name!r} is declared {column!r}: a feature needs {words}: {having}")
-    if len(set(named)) < len(named):
-        raise ParameterError(f"a column is named twice: {features}", argument="features")
-    return named
-
-
-def categories(domain: dp.Domain, target: str) -> str:
-    """Which other columns are categories, as a hint."""
-    found = [name for name in domain.names if name != target and not domain.column(name).ordered]
-    return f"Categories of this table: {', '.join(found)}" if found else "This table has no other categories"

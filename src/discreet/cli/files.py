@@ -33,7 +33,7 @@ def write_new(path: Path, lines: Iterable[str]) -> int:
         with path.open("x", encoding="utf-8") as file:
             return sum(1 for line in lines if file.write(line))
     except FileExistsError:
-        raise ParameterError(f"{path.name} is there already: choose another name") from None
+        raise ParameterError(f"{path.name} exists already: choose another name") from None
 
 
 def regular(path: Path) -> Path:
@@ -43,7 +43,7 @@ def regular(path: Path) -> Path:
     """
     place = Path(os.path.realpath(path))
     if place.is_symlink() or (place.exists() and not place.is_file()):  # a link that is left leads in a circle
-        raise ParameterError(f"{path} is there, and is not a plain file: choose another name; nothing was spent")
+        raise ParameterError(f"{path} exists and is not a plain file: choose another name; nothing was spent")
     return place
 
 
@@ -82,7 +82,7 @@ def reserved(path: Path | None, *, force: bool) -> Iterator[Draft]:
     try:
         (part if force else place).open("x").close()
     except FileExistsError:
-        raise ParameterError(f"{place.name} is there already: choose another name, or --force to replace it") from None
+        raise ParameterError(f"{place.name} exists already: choose another name, or --force to replace it") from None
     except OSError as error:
         raise ParameterError(f"{path} cannot be written ({error.strerror}): nothing was spent") from None
     try:

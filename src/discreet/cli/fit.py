@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,21 +9,18 @@ from typing import Any
 import click
 
 import discreet as dp
-from discreet.cli.columns import LEVELS_OR_BOUNDS, categories, chosen_columns
 from discreet.cli.files import reserved
-from discreet.cli.kit import Command, OpenTable, ParameterError, model_options, save_options, table_options, take_cost
+from discreet.cli.kit import Command, OpenTable, model_options, save_options, table_options
 from discreet.cli.price_view import Payment, receipt
 from discreet.ledger import code_version
-
-_LOCATION = ("mean", "median", "quantile")
-_SERVES = {"q": ("quantile",), "hidden": ("network",), "radius": ("logistic", "linear"), "huber": ("linear",)}
+from discreet.modelling import SERVES, features_of, fit_estimator, take_cost
 
 
 @click.command("fit", cls=Command)
 @table_options
 @click.argument("kind", type=click.Choice(["logistic", "linear", "network", "mean", "median", "quantile"]))
 @model_options
-@click.option("--q", help="quantile: which quantile, as 0.9.")
+@click.option("--q", help="quantile: which quantile, such as 0.9.")
 @click.option("--hidden", type=click.IntRange(1, 4096), help="network: number of hidden units.  [default: 8]")
 @click.option("--radius", help="logistic, linear: maximum length of the coefficients of scaled features.")
 @click.option(
@@ -53,8 +49,8 @@ def fit(
     """
     cost, domain = take_cost(options), dp.Schema.read(schema, options["table_name"]).domain
     columns = features_of(kind, domain, target, features)
-    chosen = {name: options.pop(name) for name in (*_SERVES, "method")}
-    estimator = _estimator(kind, domain, target, columns, cost, chosen)
+    chosen = {name: options.pop(name) for name in (*SERVES, "method")}
+    estimator = fit_estimator(kind, domain, target, columns, cost, chosen)
     at = OpenTable.open(schema, **options)
     source = [] if columns is None else [source_line(columns, features is not None)]
     saved = [] if save is None else [("saved", save)]
@@ -81,87 +77,6 @@ def _show(at: OpenTable, model: Any, lines: Sequence[tuple[str, object]]) -> Non
     from discreet.estimators import model_words
 
     at.output.sheet(model_words.sheet(model, lines, at.output.width))
-
-
-def _estimator(
-    kind: str,
-    domain: dp.Domain,
-    target: str,
-    columns: Sequence[str] | None,
-    cost: dict[str, Any],
-    chosen: dict[str, Any],
-) -> Any:
-    """The estimator of this kind, with defaults for a few thousand people and a part of a budget of 1.
-
-    An option is refused where it means nothing, and so is a method that a plan does not list: before the charge.
-    """
-    from discreet.plan.models import names
-
-    listed, method = names(kind), chosen.pop("method")
-    if method not in (None, "auto", *listed):
-        raise ParameterError(
-            f"--method of {kind} is one of auto, {', '.join(listed)}; found {method!r}"
-            if listed
-            else f"--method is not for {kind}: there is one method"
-        )
-    check_kind(kind, domain, target)
-    for name, value in chosen.items():
-        if value is not None and kind not in _SERVES[name]:
-            raise ParameterError(f"--{name} is for {' and '.join(_SERVES[name])}, not for {kind}")
-    if kind == "network":
-        return dp.MLPClassifier((chosen["hidden"] or 8,), **cost)
-    cost["method"] = method or "auto"
-    if kind == "quantile":
-        if chosen["q"] is None:
-            raise ParameterError("which quantile? --q 0.9 is the value that nine of ten people are below")
-        return dp.Quantile(chosen["q"], **cost)
-    shape = shape_of(kind, domain, target, len(columns or ()), chosen["radius"], chosen["huber"])
-    kinds: dict[str, Any] = {"mean": dp.Mean, "median": dp.Median}
-    kinds |= {"logistic": dp.LogisticRegression, "linear": dp.LinearRegression}
-    return kinds[kind](**shape, **cost)
-
-
-def shape_of(
-    kind: str, domain: dp.Domain, target: str, features: int, radius: str | None, huber: str | None
-) -> dict[str, Any]:
-    """How long slopes and coefficients may be, for the estimator or for its plan.
-
-    Of a linear regression shorter than the library's defaults: at a few thousand people noise is what hurts.
-    """
-    if kind != "linear":
-        return {} if radius is None else {"radius": radius}
-    column: Any = domain.column(target)
-    bound = max(abs(column.low), abs(column.high))
-    return {"radius": radius or f"{float(bound) / math.sqrt(features):.6g}", "huber": huber or bound / 10}
-
-
-def check_kind(kind: str, domain: dp.Domain, target: str) -> None:
-    """Refuse a target of another kind than the model is for."""
-    column: Any = domain.column(target)
-    classifier = kind in ("logistic", "network")
-    if classifier and column.ordered:
-        raise ParameterError(
-            f"the target {target!r} is a number: linear, mean, median and quantile are for numbers, {kind} is for "
-            f"categories. {categories(domain, target)}"
-        )
-    if not classifier and not column.ordered:
-        raise ParameterError(f"the target {target!r} is a category: {kind} is for numbers, logistic is for categories")
-    if kind == "linear" and (not column.bounded or column.missing):
-        raise ParameterError(
-            f"the target {target!r} is declared {column!r}: linear needs bounds, and a value in every row"
-        )
-
-
-def features_of(kind: str, domain: dp.Domain, target: str, features: str | None) -> list[str] | None:
-    """The columns that a model of this kind is fitted to, besides its target; None for a location."""
-    if kind not in _LOCATION:
-        return chosen_columns(
-            domain, target, features, lambda column: column.categorical or column.bounded, LEVELS_OR_BOUNDS
-        )
-    domain.column(target)
-    if features is not None:
-        raise ParameterError(f"{kind} is about the target alone: leave --features out")
-    return None
 
 
 def train(

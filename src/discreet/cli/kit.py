@@ -42,7 +42,15 @@ class _LedgerPlace(click.Path):
         return Address.read(value) if type(value) is str and "://" in value else super().convert(value, param, ctx)
 
 
+class RowsPlace(click.Path):
+    """A file of rows, or the address of a database that holds them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if dp.data.is_address(value) else super().convert(value, param, ctx)
+
+
 LEDGER = _LedgerPlace(dir_okay=False, path_type=Path)
+ROWS = RowsPlace(path_type=Path)
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for programs.")
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -61,6 +69,12 @@ class Command(click.Command):
             raise ParameterError(f"{option}: {error}") from error
 
 
+class CommandGroup(click.Group):
+    """Commands of that kind under one name."""
+
+    command_class = Command
+
+
 def together(*options: Decorator) -> Decorator:
     """Several options as one decorator, in this order."""
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
@@ -68,7 +82,7 @@ def together(*options: Decorator) -> Decorator:
 
 TABLE = click.option("--table", "table_name", metavar="NAME", help="Of a schema with several tables: this one.")
 _place_options = together(
-    click.option("--data", "data_path", type=FILE, help="File of rows, instead of the one in the schema."),
+    click.option("--data", "data_path", type=ROWS, help="File or database of rows, instead of the one in the schema."),
     click.option(
         "--ledger", "ledger_path", type=LEDGER, help="Ledger file or address, instead of the one in the schema."
     ),
@@ -86,7 +100,7 @@ again_option = click.option(
 price_options = together(
     click.option("--epsilon", help="Budget of this release."),
     click.option("--delta", help="With --epsilon: the probability with which its guarantee may fail."),
-    click.option("--share", help="Instead of --epsilon: this share of the remaining budget, as 1/3."),
+    click.option("--share", help="Instead of --epsilon: this share of the remaining budget, such as 1/3."),
     allowance_option,
     again_option,
 )
@@ -101,19 +115,6 @@ save_options = together(
     click.option("--save", type=FILE, help="Write the result to this JSON file, which people can read too."),
     click.option("--force", is_flag=True, help="With --save: replace an existing file."),
 )
-
-
-def take_cost(options: dict[str, Any]) -> dict[str, Any]:
-    """Take --epsilon, --delta and --share out of the options: what an estimator may cost, in exactly one way."""
-    epsilon, delta, share = (options.pop(name) for name in ("epsilon", "delta", "share"))
-    if (epsilon is None) == (share is None):
-        raise ParameterError("say what it may cost: either --epsilon 0.5 (and --delta 1e-7), or --share 1/3")
-    if share is not None and delta is not None:
-        raise ParameterError("--delta goes with --epsilon; a share is of the ledger's own epsilon and delta")
-    if share is not None:
-        return {"epsilon": dp.Share(share), "delta": 0}
-    budget = dp.Budget(epsilon, delta or 0)
-    return {"epsilon": budget.epsilon, "delta": budget.delta}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ class OpenTable:
     def open(
         path: Path,
         *,
-        data_path: Path | None,
+        data_path: Path | str | None,
         ledger_path: Path | Address | None,
         rehearse: bool,
         as_json: bool,
@@ -186,7 +187,7 @@ class OpenTable:
             if allowance is not None:
                 ledger.remaining(allowance=allowance)  # refuses unknown names
             with output.working("reading the rows"):
-                table = rows_of(schema, data_path)
+                table = rows_of(schema, data_path, ledger.epochs)
         if again:
             from discreet.estimators.replay import pay_again
 
@@ -194,12 +195,16 @@ class OpenTable:
         return OpenTable(schema, table, ledger, output, allowance)
 
 
-def rows_of(schema: Any, data_path: Path | None = None) -> Any:
-    """The rows of one table, or the database of several."""
+def rows_of(schema: Any, data_path: Path | str | None = None, epochs: Sequence[str] = ()) -> Any:
+    """The rows of one table, or the database of several. epochs: those of a table that grows."""
     from discreet.schema import DatabaseSchema
 
     if not isinstance(schema, DatabaseSchema):
-        return schema.table(data_path)
+        if schema.epochs is None:
+            return schema.table(data_path)
+        if data_path is not None:
+            raise ParameterError("--data is for a table that does not grow: this schema says where each epoch is")
+        return schema.grown(epochs)
     if data_path is not None:
         raise ParameterError("--data is for a schema of one table: this one says where each table's rows are")
     return schema.database()
@@ -216,9 +221,15 @@ def _rehearsal(
 
     known = dp.Ledger.open(real, look=True) if dp.Ledger.exists(real) else None
     budget = dp.Budget(1, "1e-6") if known is None else known.budget
-    people = schema.size or (known and known.facts and known.facts.size) or PEOPLE
-    table = schema.rehearsal(people)
     where = beside.with_name(f"{beside.stem}.rehearsal.ledger")
+    people = schema.size or (known and known.facts and known.facts.size) or PEOPLE
+    grows = getattr(schema, "epochs", None) is not None
+    if grows:
+        people = PEOPLE
+        rehearsed = dp.Ledger.open(where) if where.exists() else known
+        table = schema.rehearsal(people, epochs=() if rehearsed is None else rehearsed.epochs)
+    else:
+        table = schema.rehearsal(people)
     if where.exists():
         ledger = dp.Ledger.open(where)
     else:
@@ -232,7 +243,7 @@ def _rehearsal(
         if real_share is not None and real_share != share:
             ledger.allow(allowance, share=real_share)
     size = getattr(table, "facts", table).size
-    if ledger.budget != budget or (ledger.facts is not None and ledger.facts.size != size):
+    if ledger.budget != budget or (not grows and ledger.facts is not None and ledger.facts.size != size):
         raise dp.errors.LedgerMismatch(f"{where.name} rehearses another budget or another number of people: delete it")
     return table, ledger
 

@@ -13,10 +13,10 @@ from discreet.cli.shipped import load
 
 @click.command(cls=Command)
 @click.argument("number", type=click.Choice(["9", "10", "12", "13"]))
-@click.option("--n", type=int, help="Invented persons.")
+@click.option("--n", type=int, help="Number of invented persons or rows.")
 @click.option("--d", type=int, help="Coordinates, columns or values per column, as the lab says.")
 @click.option("--epsilon", type=float, help="Privacy: the largest log-ratio of probabilities.")
-@click.option("--delta", type=float, help="Privacy: the probability left aside.")
+@click.option("--delta", type=float, help="Privacy: the small probability that epsilon may fail.")
 @click.option("--steps", type=int, help="T: steps of a descent, or questions of an analyst.")
 @click.option("--alpha", type=float, help="Accuracy: an error, as a fraction of the persons.")
 @click.option("--beta", type=float, help="Accuracy: the probability that a promise fails.")
@@ -49,7 +49,7 @@ def lab(number: str, out: Path | None, force: bool, **given: Any) -> None:
     if where.suffix.lower() not in (".html", ".htm"):
         raise ParameterError(f"the page is HTML, so its name ends in .html; found {where.name}")
     if where.exists() and not force:
-        raise ParameterError(f"{where.name} is there already: choose another name, or overwrite it with --force")
+        raise ParameterError(f"{where.name} exists already: choose another name, or overwrite it with --force")
     output = Output()
     with output.working(f"lab {number}"):
         text = chosen.page(settings)

@@ -8,7 +8,7 @@ table is a question about the rows: it is not answered here, except by a certifi
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -18,11 +18,12 @@ from typing import Any
 import click
 
 import discreet as dp
+from discreet import rule_words
 from discreet.cli import rule_view
-from discreet.cli.columns import LEVELS_OR_BOUNDS, chosen_columns
 from discreet.cli.fit import source_line, train
-from discreet.cli.kit import Command, OpenTable, ParameterError, model_options, save_options, table_options, take_cost
+from discreet.cli.kit import Command, OpenTable, model_options, save_options, table_options
 from discreet.cli.price_view import receipt
+from discreet.modelling import rule_features, rule_learner, take_cost, with_positive
 
 SHOWN = 2.0  # estimated seconds: from here on a bar is shown
 
@@ -56,14 +57,14 @@ def learn(
     chosen = {**take_cost(options), **{name: options.pop(name) for name in ("method", "alpha")}}
     positive, k, certify = (options.pop(name) for name in ("positive", "k", "certify"))
     epsilon = None if certify is None else dp.Budget(certify).epsilon
-    declared = rule_view.with_positive(dp.Schema.read(schema, options["table_name"]), target, positive)
-    columns = _features(kind, declared.domain, target, features)
-    learner = _learner(kind, columns, k, chosen)
+    declared = with_positive(dp.Schema.read(schema, options["table_name"]), target, positive)
+    columns = rule_features(kind, declared.domain, target, features)
+    learner = rule_learner(kind, columns, k, chosen)
     at = _redeclare(OpenTable.open(schema, **options), declared, options["data_path"])
     stopped: list[BaseException] = []
 
     def record(model: Any) -> dict[str, Any]:
-        made = {**rule_view.record(kind, model, target, declared.domain), "certificate": None}
+        made = {**rule_words.record(kind, model, target, declared.domain), "certificate": None}
         try:  # the rule is paid for, and is shown whatever happens to its certificate
             made["certificate"] = None if epsilon is None else _certify(at, model, target, epsilon)
         except (dp.DiscreetError, KeyboardInterrupt) as error:
@@ -85,35 +86,6 @@ def learn(
         )
     if stopped:
         raise stopped[0]
-
-
-def _learner(kind: str, columns: Sequence[str], k: int | None, chosen: dict[str, Any]) -> Any:
-    if kind == "box":
-        if k is not None:
-            raise ParameterError("--k is for conjunction and rule: a box has an interval of every feature")
-        # On one or two columns all boxes can be gone through, which is near the best and promises so.
-        few = len(columns) <= 2 and chosen["method"] == "auto" and chosen["alpha"] is None
-        return dp.BoxClassifier(**{**chosen, "method": "exhaustive" if few else chosen["method"]})
-    if kind == "rule":
-        return dp.RuleClassifier(**chosen, k=k or 2)
-    return dp.ConjunctionClassifier(**chosen, k=k or min(2, len(columns)))
-
-
-def _features(kind: str, domain: dp.Domain, target: str, features: str | None) -> list[str]:
-    if kind == "box":
-        return chosen_columns(domain, target, features, lambda column: column.bounded, "bounds, as numbers have")
-    if kind == "rule":
-        return chosen_columns(domain, target, features, lambda column: column.listed, LEVELS_OR_BOUNDS)
-    words = "two levels, of which the second means true"
-    named = chosen_columns(domain, target, features, lambda column: not column.ordered, words)
-    boolean = [name for name in domain.names if not domain[name].ordered and domain[name].size == 2]
-    serving = [name for name in named if name in boolean]
-    if not serving or (features is not None and serving != named):
-        other = next((f"{name!r} has more" for name in named if name not in boolean), "none has")
-        every = ", ".join(name for name in boolean if name != target) or "none"
-        hint = f"Those that can serve: {every}. `learn rule` takes any columns"
-        raise ParameterError(f"a conjunction needs columns of {words}, and {other}. {hint}")
-    return serving
 
 
 def _redeclare(at: OpenTable, schema: dp.Schema, data_path: Path | None) -> OpenTable:

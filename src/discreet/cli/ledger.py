@@ -1,4 +1,5 @@
-"""The owner's work: `discreet ledger` create, init-postgres, show, allow, verify, certificate, reconcile and export.
+"""The owner's work: `discreet ledger` create, add, grow, init-postgres, show, allow, verify, certificate, reconcile
+and export.
 
 PATH is a ledger's file or its address in PostgreSQL, or a .toml schema that names one. `ledger.summary` is what `show`
 says.
@@ -6,7 +7,6 @@ says.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from discreet.cli.kit import (
     FILE,
     JSON,
     LEDGER,
-    Command,
+    CommandGroup,
     Output,
     ParameterError,
     is_schema,
@@ -29,15 +29,12 @@ from discreet.cli.kit import (
     schema_at,
 )
 from discreet.ledger import Address
+from discreet.ledger.summary import epochs
 
 _LARGE_EPSILON = 10
 
 
-class _Group(click.Group):
-    command_class = Command
-
-
-@click.group(cls=_Group)
+@click.group(cls=CommandGroup)
 def ledger() -> None:
     """The budget of one table, or of several about the same people: what was promised, what is spent, what is left.
 
@@ -75,7 +72,7 @@ def create(path: Path | Address, epsilon: str, delta: str, yes: bool, **given: A
         discreet ledger create years.toml --epsilon 1 --delta 1e-6
         discreet ledger create other.ledger --epsilon 0.5 --name patients --neighbours add-remove
 
-    An address, postgresql://HOST/DATABASE?ledger=NAME, may stand wherever a ledger's file may: in the schema, or as
+    An address, postgresql://HOST/DATABASE?ledger=NAME, can be given wherever a ledger's file can: in the schema, or as
     PATH. The database needs `discreet ledger init-postgres` first.
     """
     budget, output = dp.Budget(epsilon, delta), Output()
@@ -88,9 +85,12 @@ def create(path: Path | Address, epsilon: str, delta: str, yes: bool, **given: A
         schema, where = schema_at(path)
         if dp.Ledger.exists(where):
             raise ParameterError(f"{where.name} exists already: `discreet ledger show {path}` shows what is left of it")
-        with output.working("reading the rows"):
-            table = rows_of(schema)
-        _confirm(budget, getattr(table, "facts", table).size, yes)
+        if getattr(schema, "epochs", None) is not None:  # its epochs are added one by one
+            table = schema.growing_identity
+        else:
+            with output.working("reading the rows"):
+                table = rows_of(schema)
+        _confirm(budget, getattr(getattr(table, "facts", table), "size", None), yes)
         made = dp.Ledger.create(where, budget, table)
         edition, protects = f", edition {one_line(schema.edition)}", schema.protects()
     else:
@@ -104,11 +104,75 @@ def create(path: Path | Address, epsilon: str, delta: str, yes: bool, **given: A
         identity = dp.data.Identity(dp.exact.text(name=name), dp.Neighbours(neighbours, rows or 1), unit)
         made, where, edition, protects = dp.Ledger.create(path, budget, identity, size=size), path, "", ""
     who = made.identity
+    if who.epochs is not None:
+        edition = f"; `discreet ledger add {path} EPOCH` adds an epoch when its file is there"
     output.say(f"{where.name}: {budget} for {who.name!r}, {who.neighbours}{edition}; id {made.id}")
     if protects:
         output.say(protects)
     if budget.epsilon > 1:
-        output.say(f"What epsilon {dp.exact.shown(budget.epsilon)} means: {odds(budget)}")
+        output.say(f"What epsilon {dp.exact.shown(budget.epsilon)} means: {budget.odds()}")
+
+
+@ledger.command()
+@click.argument("path", type=FILE)
+@click.argument("epoch")
+def add(path: Path, epoch: str) -> None:
+    """Add an EPOCH to a table that grows: its file is complete, and never changes again.
+
+    PATH is the schema. Where nobody is in two epochs, the persons of the new one begin with the whole budget; where
+    persons return there is one budget for all epochs. Nothing is spent.
+
+    \b
+        discreet ledger add visits.toml 2026-02
+    """
+    schema, book, output = _growing_schema(path)
+    labels = schema.epoch_labels([epoch])
+    if labels[0] in book.epochs:
+        raise ParameterError(f"the ledger has the epoch {labels[0]} already")
+    with output.working("reading the rows"):
+        table = schema.grown([*book.epochs, *labels])
+    label = book.add_epoch(table)
+    size = next(each for each in epochs(book) if each["epoch"] == label)["persons"]
+    people = "" if size is None else f", {size:,} persons{'' if schema.per_person == 1 else ' so far'}"
+    begins = "they begin with the whole budget" if schema.per_person == 1 else "one budget for all epochs"
+    output.say(f"{_name(book, path)}: epoch {label}{people}; {begins}")
+
+
+@ledger.command()
+@click.argument("path", type=FILE)
+@click.argument("epoch")
+@click.option("--yes", is_flag=True, help="Skip the confirmation prompt.")
+def grow(path: Path, epoch: str, yes: bool) -> None:
+    """Declare that the table of a ledger grows from here on, by new persons; what it was is the first EPOCH.
+
+    PATH is a schema with [epochs], whose file of that epoch is the one that the ledger has. Later epochs are added by
+    `ledger add` and begin with the whole budget, so nobody of the first epoch may have rows in them: with a unit such
+    rows are left out; without one, their owner answers for it. It cannot be undone.
+
+    \b
+        discreet ledger grow visits.toml 2025-12
+    """
+    schema, book, output = _growing_schema(path)
+    if schema.per_person != 1:
+        raise ParameterError("a ledger of persons who return is made as such: its prices count all epochs of a person")
+    (label,) = schema.epoch_labels([epoch])
+    if not yes:
+        click.confirm(f"Nobody in {label} has rows in a later epoch. Go on?", abort=True, err=True)
+    with output.working("reading the rows"):
+        table = schema.grown([label])
+    book.grow(table)
+    output.say(f"{_name(book, path)}: the table grows; its first epoch is {label}, with all that is spent so far")
+
+
+def _growing_schema(path: Path) -> tuple[Any, dp.Ledger, Output]:
+    """The schema of a table that grows, and its ledger."""
+    if not is_schema(path):
+        raise ParameterError(f"name the schema, a .toml file with [epochs]; found {path.name}")
+    schema, where = schema_at(path)
+    if getattr(schema, "epochs", None) is None:
+        raise ParameterError(f"{path.name} has no [epochs]: the table does not grow")
+    book = dp.Ledger.open(where)
+    return schema, book, _output(book)
 
 
 @ledger.command("init-postgres")
@@ -135,19 +199,11 @@ def init_postgres(address: str, sql: bool) -> None:
 def _confirm(budget: dp.Budget, size: int | None, yes: bool) -> None:
     """Ask for confirmation of a weak promise, unless --yes."""
     epsilon, delta = dp.exact.shown(budget.epsilon), dp.exact.shown(budget.delta)
-    little = f"epsilon {epsilon} promises very little to the people in the table: {odds(budget)} Go on?"
+    little = f"epsilon {epsilon} promises very little to the people in the table: {budget.odds()} Go on?"
     allows = f"delta {delta} for {size or 0:,} persons allows to publish the rows of one of them. Go on?"
     weak = {little: budget.epsilon > _LARGE_EPSILON, allows: budget.delta * (size or 0) >= 1}
     for question in (question for question, holds in weak.items() if holds and not yes):
         click.confirm(question, abort=True, err=True)
-
-
-def odds(budget: dp.Budget) -> str:
-    """What the budget means to an attacker who guesses about a person: from even odds to at most e^epsilon : 1."""
-    rest = 0.0 if budget.epsilon > 30 else 100 / (1 + math.exp(budget.epsilon))
-    places = 0 if rest >= 5 else next((each for each in range(1, 12) if rest * 10**each >= 1), 12)
-    sure = f"{100 - rest:.{places}f} : {rest:.{places}f}" if rest else "as good as sure"
-    return f"after all releases, an attacker who thinks 50 : 50 about a person may come to think {sure}."
 
 
 @ledger.command()
@@ -174,7 +230,7 @@ def show(path: Path | Address, everything: bool, as_json: bool) -> None:
 @ledger.command()
 @click.argument("path", type=LEDGER)
 @click.argument("name")
-@click.option("--share", required=True, help="Share of the budget, as 1/4 or 0.25.")
+@click.option("--share", required=True, help="Share of the budget, such as 1/4 or 0.25.")
 def allow(path: Path | Address, name: str, share: str) -> None:
     """Give an analyst a share of the budget: charges made in that name stop there.
 

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import discreet as dp
-from discreet.cli.fit import check_kind, features_of, shape_of
 from discreet.cli.kit import FILE, JSON, TABLE, Command, Decorator, Output, ParameterError, one_line, together
+from discreet.modelling import check_kind, features_of, plan_record, shape_of
 from discreet.plan import KINDS, MODELS
 
 if TYPE_CHECKING:
     from discreet.plan import Plan
 
-_BY_NAME = "`discreet fit` takes another by its name: --method NAME. In several dimensions the exponential is slow."
+_BY_NAME = (
+    "`discreet fit` takes the method that learns best by public numbers, which need not have the smallest promise; it "
+    "takes another by its name: --method NAME. In several dimensions the exponential is slow."
+)
 
 _NUMBERS = {
     "bits": "2^bits values, or cells of the domain.",
@@ -65,11 +68,11 @@ _number_options: Decorator = together(
 )
 @click.option("--epsilon", help="Budget of this one release.")
 @click.option("--delta", help="Probability with which its guarantee may fail.  [default: 0]")
-@click.option("--share", help="Instead: this share of the remaining budget in the ledger of --schema, as 1/3.")
+@click.option("--share", help="Instead: this share of the remaining budget in the ledger of --schema, such as 1/3.")
 @click.option("--allowance", metavar="NAME", help="With --share: of the remaining budget under this name.")
 @click.option("--schema", "schema_path", type=FILE, help="Schema: who is protected, how many, and which columns.")
 @TABLE
-@click.option("--features", help="With --schema: columns, as age,sex.  [default: all but the target]")
+@click.option("--features", help="With --schema: columns, such as age,sex.  [default: all but the target]")
 @click.option("--target", help="With --schema: column to predict, which is no feature.")
 @click.option("--radius", help="linear, logistic: maximum length of the coefficients of (scaled) features.")
 @click.option("--huber", help="linear: errors above this count linearly.")
@@ -142,7 +145,7 @@ def plan(
         numbers = {**counts, **numbers}
     made = _plan(kind, schema, options, {**numbers, **shape})
     _show(made, about, shape, output)
-    output.result(_record(made))
+    output.result(plan_record(made))
 
 
 def _counts(kind: str, domain: dp.Domain, names: list[str]) -> dict[str, int]:
@@ -241,40 +244,3 @@ def _show(made: Plan, about: str, shape: dict[str, Any], output: Output) -> None
     output.sheet(made.sheet(about))
     if made.taken is not None and made.taken.method != made.rows[0].method:
         output.say(_BY_NAME, style="dim")
-
-
-def _record(made: Plan) -> dict[str, Any]:
-    cost: dict[str, Any] = {"epsilon": str(made.budget.epsilon), "delta": str(made.budget.delta)}
-    if (left := made.left) is not None:
-        caps = left.remaining().share(left.share.part).record()
-        cost = {"ledger": left.ledger.id, "share": str(left.share.part), "allowance": left.allowance, **caps}
-    return {
-        "kind": made.kind,
-        "cost": cost,
-        "neighbours": made.neighbours.kind,
-        "rows_per_unit": made.neighbours.rows,
-        "size": made.size,
-        "alpha": None if made.alpha is None else float(made.alpha),
-        "beta": float(made.beta),
-        "promise": "in expectation" if KINDS[made.kind].expected else "with probability 1 - beta",
-        "error_in": KINDS[made.kind].error,
-        "units": made.units or None,
-        "radius": None if made.radius is None else float(made.radius),
-        "fit_takes": None if made.taken is None else made.taken.method,
-        "numbers": dict(made.numbers),
-        "methods": [
-            {
-                "method": row.method,
-                "noise": None if row.noise is None else float(row.noise),
-                "error": row.error,
-                "of_size": row.alpha,
-                "size_for_alpha": row.needed,
-                "rests_on": row.theorem,
-                "assuming": row.assuming,
-                "can_be_run": not row.imagined,
-                "fit_takes_this": row.taken,
-            }
-            for row in made.promising
-        ],
-        "refused": [{"method": row.method, "reason": row.refusal} for row in made.refused],
-    }

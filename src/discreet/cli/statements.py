@@ -1,7 +1,7 @@
 """Questions in a text: where each ends, and on which line it stands.
 
-A question ends with a semicolon that is not inside quotes; no quotes reach over the end of a line. A line that begins
-with -- is a comment. A text without any semicolon has one question a line.
+A question ends with a semicolon that is not inside quotes; no quotes reach over the end of a line. From -- to the end
+of the line is a comment. A text without any semicolon has one question a line.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def _parts(line: str) -> list[str]:
             quote = "" if sign == quote else quote
         elif sign in "'\"" and sign in line[place + 1 :]:
             quote = sign
+        elif line.startswith("--", place):  # lines are joined: a comment would hide the next one
+            return [*parts, line[begin:place]]
         elif sign == ";":
             parts, begin = [*parts, line[begin:place]], place + 1
     return [*parts, line[begin:]]

@@ -19,9 +19,10 @@ import click
 
 import discreet as dp
 from discreet.cli.files import reserved
-from discreet.cli.kit import Command, OpenTable, ParameterError, price_options, table_options, take_cost
+from discreet.cli.kit import Command, OpenTable, ParameterError, price_options, table_options
 from discreet.cli.price_view import receipt
 from discreet.data.declaration import plain
+from discreet.modelling import take_cost
 
 _BOUNDS = ("low", "high", "step")
 
@@ -36,7 +37,7 @@ def suggest_bounds(schema: Path, column: str, coverage: str | None, write: bool,
     """Find bounds of a column among its rows, for one charge.
 
     For a column with kind = "any number", whose bounds are not known, or a number with wide bounds. Prints the lines
-    for the schema; the ledger goes on as before. Bounds that are known without looking at the rows cost nothing. The
+    for the schema; the table keeps its ledger. Bounds that are known without looking at the rows cost nothing. The
     same command again gives the same bounds, free: look first, then add --write. --again pays for others. For example:
 
     \b

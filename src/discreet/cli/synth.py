@@ -32,7 +32,9 @@ _BETWEEN = "everything between columns that are not known together"
     "--out", default="-", type=click.Path(path_type=Path), help="rows.csv or rows.parquet; else CSV is printed."
 )
 @click.option("--measure", multiple=True, metavar="COLUMNS", help="Buy this table first: age,sex. May be repeated.")
-@click.option("--share", help="Of the remaining budget, for all tables, as 1/3. Without --measure it chooses them.")
+@click.option(
+    "--share", help="Of the remaining budget, for all tables, such as 1/3. Without --measure it chooses them."
+)
 @click.option("--beta", default="0.05", show_default=True, help="With --measure: the probability that a bound fails.")
 @allowance_option
 @again_option
@@ -41,15 +43,15 @@ _BETWEEN = "everything between columns that are not known together"
 def synth(
     schema: Path, rows: int, out: Path, measure: tuple[str, ...], share: str | None, force: bool, **place: Any
 ) -> None:
-    """Write ROWS made-up rows that are like the people of SCHEMA, as far as anything was released about them.
+    """Write ROWS synthetic rows that resemble the people of SCHEMA in everything released about them.
 
-    The rows are drawn from the most even table that agrees with everything measured through this ledger: they are free,
-    and tell nothing that was not released. Columns that were measured together go together in these rows; everything
-    else is spread evenly. If nothing was measured yet, a tenth of the budget buys tables that are chosen privately:
-    every column, pairs that connect them all, and some triples; --share buys such tables for another share of what is
-    left. --measure names the tables to buy. No alpha is needed: --share fixes the price, and how near the tables are
-    follows from it. The same command again finds its tables measured already and is free; --again measures them once
-    more.
+    The rows are drawn from the most even table that agrees with everything measured through this ledger: they are
+    free, and reveal nothing that was not released. Columns that were measured together go together in these rows;
+    everything else is spread evenly. If nothing was measured yet, a tenth of the budget buys tables that are chosen
+    privately: every column, pairs that connect them all, and some triples; --share buys such tables for another
+    share of what is left. --measure names the tables to buy. No alpha is needed: --share fixes the price, and the
+    accuracy of the tables follows from it. The same command again finds its tables measured already and is free;
+    --again measures them once more.
 
     \b
         discreet synth people.toml 5000 --out new.csv
@@ -103,13 +105,15 @@ def _check_place(out: Path, *, force: bool) -> None:
     if not place.parent.is_dir():
         raise ParameterError(f"{out.name} is a link into {str(place.parent)!r}, and there is no such folder")
     if place.exists() and not force:
-        raise ParameterError(f"{out.name} is there already: choose another name, or --force to overwrite it")
+        raise ParameterError(f"{out.name} exists already: choose another name, or --force to overwrite it")
 
 
 def _columns(given: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in given.split(","))
     if not all(names) or len(set(names)) < len(names):
-        raise ParameterError(f"--measure takes different columns with commas between them, as age,sex; found {given!r}")
+        raise ParameterError(
+            f"--measure takes different columns with commas between them, such as age,sex; found {given!r}"
+        )
     return names
 
 

@@ -18,7 +18,7 @@ from discreet.cli.shipped import load
     show_default=True,
     help="Where its files go; if the folder is not empty, NAME-2, NAME-3, ...",
 )
-@click.option("--long", is_flag=True, help="Tell everything: the plan, each result beside its promise, the books.")
+@click.option("--long", is_flag=True, help="Print everything: the plan, each result beside its promise, the books.")
 @click.option("--no-report", is_flag=True, help="Leave report.html out.")
 @click.option(
     "--files", type=click.Path(file_okay=False, path_type=Path), help="Only write the tables and their schemas here."
@@ -26,10 +26,10 @@ from discreet.cli.shipped import load
 def tour(folder: Path, long: bool, no_report: bool, files: Path | None) -> None:
     """Everything once, on a bundled table of real people, in under a minute and without a network.
 
-    Opens a ledger, prints the plan before it spends, fits two regressions, learns a rule and a box, asks hundreds of
-    questions in SQL and writes synthetic rows, all under one budget. Each answer stands beside what was promised and,
-    because the rows of these people are public, beside its true error. Told in 40 lines; --long tells the rest. Leaves
-    a folder to go on with, and a page, report.html.
+    Opens a ledger, prints the plan before it spends, fits two regressions, learns a rule and a box, asks hundreds
+    of questions in SQL and writes synthetic rows, all under one budget. Each answer is shown beside what was
+    promised and, because the rows of these people are public, beside its true error. Prints 40 lines; --long prints
+    the rest. Leaves a folder to continue with, and a page, report.html.
 
     \b
         discreet tour

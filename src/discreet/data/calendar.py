@@ -23,7 +23,9 @@ FINENESS = ("second", "minute", "hour", "day", "week", "month", "quarter", "year
 """Periods from the shortest to the longest."""
 
 _LENGTHS = {"second": 1, "minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY}
-_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
+"""The periods that are measured in months, and how many; the others are measured in seconds."""
+
 _THURSDAY = 3 * DAY  # 1970-01-01 was a Thursday: a week begins three days before it
 _EPOCH = datetime(1970, 1, 1)
 _ISO = re.compile(
@@ -91,9 +93,17 @@ def period(seconds: Codes, step: str) -> Codes:
     """The number of the period of this length that each instant lies in."""
     if step in _LENGTHS:
         return (seconds + (_THURSDAY if step == "week" else 0)) // _LENGTHS[step]
-    months: Codes = seconds.astype("M8[s]").astype("M8[M]").astype(np.int64)
-    # Months are counted from 1970, which begins a decade.
-    return months // _MONTHS[step]
+    return measured(seconds, step) // MONTHS[step]  # months are counted from 1970, which begins a decade
+
+
+def measured(seconds: Codes, step: str) -> Codes:
+    """Instants in the measure of a period: seconds or whole months since 1970."""
+    return seconds.astype("M8[s]").astype("M8[M]").astype(np.int64) if step in MONTHS else seconds
+
+
+def length(step: str) -> int:
+    """Of a period, in its measure."""
+    return MONTHS[step] if step in MONTHS else _LENGTHS[step]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -107,7 +117,7 @@ def start(periods: Codes, step: str) -> Codes:
     """The first instant of each period."""
     if step in _LENGTHS:
         return periods * _LENGTHS[step] - (_THURSDAY if step == "week" else 0)
-    return (periods * _MONTHS[step]).astype("M8[M]").astype("M8[s]").astype(np.int64)
+    return (periods * MONTHS[step]).astype("M8[M]").astype("M8[s]").astype(np.int64)
 
 
 def _year(seconds: Codes) -> Codes:

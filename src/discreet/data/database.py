@@ -37,9 +37,9 @@ from discreet.core import (
     one_line,
 )
 from discreet.data.domain import Column, Domain, near_misses
-from discreet.data.ingest import PrivateRows, Stored, batches_of, facts_of
+from discreet.data.ingest import BLOCK, PrivateRows, Stored, batches_of, facts_of
 from discreet.data.rows import Batch, Facts, Identity, Texts, refuse_to_leave
-from discreet.data.table import BLOCK, Table
+from discreet.data.table import Table
 
 JOIN = " join "
 
@@ -86,7 +86,7 @@ class Database(Shown):
     tables      Tables with a unit and different names
     neighbours  "replace-one" or "add-remove"; None: that of the tables, which have one
     name        what the ledger calls it
-    persons     the name of the table that has one row for each person; None: whoever has a row somewhere is a person
+    persons     the name of the table that has one row for each person; None: everyone with a row somewhere is a person
     size        add-remove: a public number near that of the persons. replace-one: checked
 
     catalogue  what is public about each table, by its name

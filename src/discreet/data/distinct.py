@@ -1,26 +1,21 @@
 """The distinct rows of a table with their counts, where they are fewer: the same sums from fewer numbers.
 
-A row of declared columns is one number: its codes are the digits of a mixed-radix key. The first sum that can be taken
-over counted rows is taken over all of them, as ever, and the keys are noted on the way; later ones are taken over the
-distinct rows, if those are fewer than half.
+The first sum that can be taken over counted rows asks the table for its distinct rows (`exact_distinct`: one pass, or
+one GROUP BY); it and all later ones are taken over those, if they are fewer than half.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 
 from discreet.core import Codes, ParameterError
-from discreet.data.domain import MAX_CODES, Domain
-from discreet.data.ingest import PrivateRows, stored_type
-from discreet.data.rows import Batch, Dataset, Filter, Slice, Summed
-
-KEPT = 2**24
-"""Numbers that the distinct rows may be: the rows times one more than the columns."""
-
-_LEAST = 2**16  # keys that are gathered before they are merged
+from discreet.data.ingest import PrivateRows
+from discreet.data.keys import mixed
+from discreet.data.rows import Batch, Dataset, Filter, Slice, Summand, Summed, is_dataset, row_function, snapshot_of
 
 
 class DistinctRows(PrivateRows):
@@ -37,13 +32,14 @@ class DistinctRows(PrivateRows):
                there are.
     """
 
-    __slots__ = ("_columns", "_counted", "_looked", "_table", "sources")
+    __slots__ = ("_columns", "_counted", "_looked", "_table", "source_epochs", "sources")
 
     def __init__(self, table: Dataset) -> None:
-        if not all(hasattr(table, name) for name in ("facts", "identity", "exact_sum", "exact_slices")):
+        if not is_dataset(table):
             raise ParameterError(f"table must be a Table or another dataset, found a {type(table).__name__}")
         self._table, self.facts, self.identity, self.source = table, table.facts, table.identity, table.source
         self.sources = getattr(table, "sources", () if table.source is None else (table.source,))
+        self.source_epochs = getattr(table, "source_epochs", {})
         self._columns, self._looked = mixed(table.facts.domain), False
         self._counted: tuple[Batch, Codes] | None = None
 
@@ -51,26 +47,31 @@ class DistinctRows(PrivateRows):
         """LedgerMismatch if the table's file changed since it was made."""
         self._table.check_source()
 
-    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
-        """The exact sum of a bounded integer function of the rows. Not private."""
-        # How the query that owns this function sums over counted rows, if it is a query's own `partial` and it knows.
-        owner = getattr(partial, "__self__", None)
-        own = getattr(partial, "__func__", None) is getattr(type(owner), "partial", partial)
-        weighted = getattr(owner, "weighted", None) if own else None
-        if weighted is None or not self._in_keys(partial) or (self._looked and self._counted is None):
-            return self._table.exact_sum(partial)
-        if self._counted is not None:
-            self.check_source()
-            return weighted(*self._counted)  # type: ignore[no-any-return]
-        keys = _Keys(self.facts.domain, self._columns)
+    @property
+    def offers(self) -> Any:
+        """What the table offers."""
+        return self._table.offers
 
-        def both(batch: Batch) -> Summed:
-            keys.add(batch)
-            return partial(batch)
+    def exact_sum(self, query: Summand[Summed] | Callable[[Batch], Summed]) -> Summed:
+        """The exact sum of a query, or of a bounded integer function of the rows. Not private."""
+        weighted = getattr(query, "weighted", None)
+        if weighted is None or not self._in_keys(row_function(query)):
+            return self._table.exact_sum(query)
+        if not self._looked:
+            distinct = getattr(self._table, "exact_distinct", None)
+            self._counted, self._looked = None if distinct is None else distinct(), True
+        if self._counted is None:
+            return self._table.exact_sum(query)
+        self.check_source()
+        return weighted(*self._counted)  # type: ignore[no-any-return]
 
-        total = self._table.exact_sum(both)
-        self._counted, self._looked = keys.counted(), True
-        return total
+    def snapshot(self) -> AbstractContextManager[None]:
+        """All sums in this block are of the same rows, if the table's rows may change."""
+        return snapshot_of(self._table)
+
+    def exact_gather(self, take: Callable[[Batch], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """What a function finds in the rows, all of it, in no promised order. Not private."""
+        return self._table.exact_gather(take)
 
     def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
         """The exact most extreme values of columns. Not private."""
@@ -83,54 +84,3 @@ class DistinctRows(PrivateRows):
         seen: list[str] = []
         partial(Batch.empty(self.facts.domain, seen))
         return bool(self._columns) and set(seen) <= set(self._columns)
-
-
-def mixed(domain: Domain) -> tuple[str, ...]:
-    """The columns whose codes make up a key; none if there would be more than 2^62 keys."""
-    names = tuple(name for name, column in domain.columns if column.listed)
-    return names if math.prod(domain.column(name).size for name in names) <= MAX_CODES else ()
-
-
-class _Keys:
-    """The distinct keys of the rows seen so far, sorted, with their counts; nothing once they are too many."""
-
-    __slots__ = ("_domain", "_names", "_waiting", "counts", "keys", "rows", "too_many")
-
-    def __init__(self, domain: Domain, names: tuple[str, ...]) -> None:
-        self._domain, self._names, self.rows, self.too_many = domain, names, 0, False
-        self._waiting: list[tuple[Codes, Codes]] = []
-        self.keys: Codes = np.zeros(0, dtype=np.int64)
-        self.counts: Codes = self.keys
-
-    def add(self, batch: Batch) -> None:
-        """The rows of a batch. Keys wait until they are as many as those merged, so that each is sorted a few times."""
-        if self.too_many:
-            return
-        self.rows += batch.rows
-        key = np.zeros(batch.rows, dtype=np.int64)
-        for name in self._names:
-            key = key * self._domain.column(name).size + batch[name]
-        self._waiting.append(np.unique(key, return_counts=True))
-        if sum(len(keys) for keys, _ in self._waiting) >= max(_LEAST, len(self.keys)):
-            self._merge()
-
-    def counted(self) -> tuple[Batch, Codes] | None:
-        """The distinct rows as one batch, and their counts, if they are few enough."""
-        self._merge()
-        if self.too_many or 2 * len(self.keys) >= self.rows:
-            return None
-        left, codes = self.keys, {}  # the digits of the keys, in the smallest integers that hold them
-        for name in reversed(self._names):
-            left, code = np.divmod(left, self._domain.column(name).size)
-            codes[name] = code.astype(stored_type(self._domain.column(name)))
-        return Batch(self._domain, len(self.keys), codes.__getitem__), self.counts
-
-    def _merge(self) -> None:
-        keys, counts = np.concatenate([(self.keys, self.counts), *self._waiting], axis=1)
-        self._waiting = []
-        self.keys, place = np.unique(keys, return_inverse=True)
-        # Floats, but exact: all counts are at most MAX_ROWS, far below 2^53.
-        self.counts = np.bincount(place, weights=counts, minlength=len(self.keys)).astype(np.int64)
-        if len(self.keys) * (len(self._names) + 1) > KEPT:
-            self.too_many = True
-            self.keys = self.counts = np.zeros(0, dtype=np.int64)

@@ -102,7 +102,7 @@ class _AnyColumn:
 
     @property
     def width(self) -> int:
-        """How many integers a row has in this column."""
+        """The number of integers that a row has in this column."""
         return 1
 
     @property
@@ -111,11 +111,11 @@ class _AnyColumn:
         return Fraction(0)
 
     def label(self, code: int) -> Level | float | None:
-        """What a code stands for: a level, a number, None where it is missing or no single value."""
+        """The meaning of a code: a level, a number, None where it is missing or no single value."""
         return None
 
     def labels(self) -> list[Level | float | None]:
-        """What every code stands for, in order."""
+        """The meaning of every code, in order."""
         return [self.label(code) for code in range(self.size)]
 
     def empty(self) -> npt.NDArray[Any]:
@@ -123,7 +123,7 @@ class _AnyColumn:
         return np.zeros(0, dtype=np.int64)
 
     def plain(self, codes: npt.NDArray[Any], rows: int) -> Any:
-        """What the codes of these rows stand for, as a user's function sees them; None where a value is missing."""
+        """The values of these rows, as a user's function sees them; None where a value is missing."""
         raise NotImplementedError
 
 
@@ -427,10 +427,15 @@ class _Calendar(_Ordered):
     def missing_code(self) -> int | None:
         return self.points if self.missing else None
 
-    def encoded(self, seconds: Codes) -> Codes:
-        """The codes of instants: clipped to the bounds, and rounded down to the step."""
-        first, last = self._periods()
-        return np.clip(calendar.period(calendar.clipped(seconds), self.step), first, last) - first
+    def ends(self) -> tuple[int, int]:
+        """Where the first and the last period begin, in seconds since 1970."""
+        first, last = calendar.start(np.array(self._periods(), dtype=np.int64), self.step).tolist()
+        return first, last
+
+    def span(self) -> tuple[int, int]:
+        """The same in the measure of the step: in seconds or months since 1970."""
+        first, last = calendar.measured(np.array(self.ends(), dtype=np.int64), self.step).tolist()
+        return first, last
 
     def starts(self, codes: Codes) -> Codes:
         """The first instants of the periods of these codes, none of which is missing, in seconds since 1970."""
@@ -548,7 +553,7 @@ class Date(_Calendar):
     """Dates between two days, in steps: Date("1974-01-01", "1978-12-31"), Date(low, high, step="month", missing=True).
 
     step  "day", "week" (from Monday), "month" or "year". A value is clipped to [low, high] and rounded down to the
-          first day of its period, which stands for the period everywhere: as a label, in conditions, in synthetic rows.
+          first day of its period, which represents the period everywhere: as a label, in conditions, in synthetic rows.
 
     Dates, timestamps and ISO text ("1976-02-29") are read; the time of day is cut off. A value with a time zone is
     converted to UTC first; one without is taken as it is. With missing=True a null has one more code, the last.
@@ -744,10 +749,11 @@ MAX_TEXT = 1000
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Text(_AnyColumn):
-    """Texts that nobody listed: a city, a diagnosis in words. Text(), Text(length=40, missing=True).
+    """Texts that are not listed in advance: a city, a diagnosis in words. Text(), Text(length=40, missing=True).
 
-    Only `KeyCount` reads it: which texts are common enough to be shown is found by a stable histogram. No condition
-    names one, and nothing else is released about it: declare a Category of those that are known for that.
+    Which texts are common enough to be shown is found by a stable histogram of `KeyCount`. A condition may ask whether
+    it is a text that the analyst names (`Equals`, `Among`); nothing else is released about it: declare a Category of
+    those that are known for that.
 
     length   a longer text is cut to this many characters when it enters, so equal beginnings become one text
     missing  nulls are taken, as a key of their own; otherwise they are refused at ingest
@@ -787,7 +793,7 @@ class Text(_AnyColumn):
         raise ParameterError("the codes of a Text are private: they stand for nothing outside their table")
 
     def plain(self, codes: npt.NDArray[Any], rows: int) -> Any:
-        """Nothing: a user's function sees no text that nobody listed."""
+        """Nothing: a user's function does not see unlisted texts."""
         return [None] * rows
 
     def __repr__(self) -> str:

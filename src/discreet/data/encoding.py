@@ -50,6 +50,7 @@ from discreet.data.domain import (
     matches,
     near_misses,
 )
+from discreet.data.rules import GridRule, grid_denominator, holds, level_rule, number_rule, period_codes
 
 Result = TypeVar("Result")
 
@@ -261,15 +262,20 @@ def encode(parts: Sequence[Values], column: Column, name: str) -> Codes:
         if part.kind != "nothing" and column.categorical:
             codes[here] = _level_codes(part, column, name)
         elif part.kind != "nothing" and column.calendar:
-            codes[here] = column.encoded(_column_instants(part, name))
+            codes[here] = period_codes(column, _column_instants(part, name))
         elif part.kind != "nothing":
             codes[here], null = _number_codes(part, column, name)  # type: ignore[arg-type]
         if null.any():
             if column.missing_code is None:
-                how = 'missing="..."' if column.categorical else "missing=True"
-                raise SchemaError(f"column {name!r} has missing values; {how} in its declaration would take them")
+                refuse_missing(column, name)
             codes[here] = np.where(null, column.missing_code, codes[here])
     return codes
+
+
+def refuse_missing(column: Column, name: str) -> NoReturn:
+    """A column has missing values, and its declaration takes none."""
+    how = 'missing="..."' if column.categorical else "missing=True"
+    raise SchemaError(f"column {name!r} has missing values; {how} in its declaration would take them")
 
 
 def encode_any(parts: Sequence[Values], column: Column, name: str) -> tuple[Codes, list[str | None]]:
@@ -288,7 +294,7 @@ def encode_texts(parts: Sequence[Values], column: Text, name: str) -> tuple[Code
     codes, places = np.zeros(sum(len(part.data) for part in parts), dtype=np.int64), dict[str, int]()
     for part in parts:
         if part.null.any() and not column.missing:
-            raise SchemaError(f"column {name!r} has missing values; missing=True in its declaration would take them")
+            refuse_missing(column, name)
         if part.kind == "nothing":
             continue
         if part.kind != "text":
@@ -301,17 +307,16 @@ def encode_texts(parts: Sequence[Values], column: Text, name: str) -> tuple[Code
 
 
 def _level_codes(values: Values, column: Category, name: str) -> Codes:
-    lookup = column.lookup()
-    declared = {kind for kind, _ in lookup}
-    comparable = "text" in declared if values.kind == "text" else declared != {"text"} and values.kind != "moment"
-    if not (comparable or values.spelled):
-        levels = ", ".join(sorted(KIND_WORDS[kind] for kind in declared))
+    if not (holds(column, values.kind) or values.spelled):
+        levels = ", ".join(sorted({KIND_WORDS[kind] for kind, _ in column.lookup()}))
         raise SchemaError(f"column {name!r} holds {KIND_WORDS[values.kind]}, but its declared levels are {levels}")
     if values.kind == "text":
-        places = [_text_level_code(text, lookup, values.spelled) for text in values.texts]
+        table = level_rule(column, "text").codes
+        spelled = column.lookup() if values.spelled else None
+        places = [table.get(text, -1) if spelled is None else _spelled_level(text, spelled) for text in values.texts]
         codes = np.asarray(np.array([*places, -1], dtype=np.int64)[values.data])
     else:
-        codes = _plain_level_codes(values, lookup)
+        codes = _plain_level_codes(values, level_rule(column, values.kind).codes)
     unknown = (codes < 0) & ~values.null
     if not unknown.any():
         return codes
@@ -320,19 +325,18 @@ def _level_codes(values: Values, column: Category, name: str) -> Codes:
     return np.where(unknown, column.other_code, codes)
 
 
-def _text_level_code(text: str, lookup: Mapping[tuple[str, Any], int], spelled: bool) -> int:
+def _spelled_level(text: str, lookup: Mapping[tuple[str, Any], int]) -> int:
+    """The code of text that may stand for a number or a boolean; -1 if there is none."""
     keys, trimmed = matches(text), text.strip()
-    if spelled and trimmed.lower() in ("true", "false"):
+    if trimmed.lower() in ("true", "false"):
         keys += matches(trimmed.lower() == "true")
-    elif spelled and len(trimmed) < 4000 and _SPELLED_NUMBER.match(trimmed):
+    elif len(trimmed) < 4000 and _SPELLED_NUMBER.match(trimmed):
         keys += matches(Fraction(trimmed))
     return next((lookup[key] for key in keys if key in lookup), -1)
 
 
-def _plain_level_codes(values: Values, lookup: Mapping[tuple[str, Any], int]) -> Codes:
+def _plain_level_codes(values: Values, table: Mapping[int, int]) -> Codes:
     """Codes of numbers and booleans among whole and boolean levels; -1 where there is none."""
-    own, strange = ("boolean", "whole") if values.kind == "boolean" else ("whole", "boolean")
-    table = {int(level): code for kind in (strange, own) for (each, level), code in lookup.items() if each == kind}
     keys = np.array(sorted(key for key in table if _INT64.min <= key <= _INT64.max), dtype=np.int64)
     own_codes = np.array([table[int(key)] for key in keys], dtype=np.int64)
 
@@ -386,30 +390,18 @@ def _number_codes(values: Values, column: Number | AnyNumber, name: str) -> tupl
         return _float_codes(np.where(values.null, 0, values.data), column), values.null
     if values.data.dtype == object:
         entries = zip(values.data, values.null, strict=True)
-        exact = [column.steps if null else _exact_code(entry, column) for entry, null in entries]
+        scale = grid_denominator(column)
+        rule = number_rule(column, Fraction(1, scale))
+        exact = [column.steps if null else _exact_code(entry, rule, scale) for entry, null in entries]
         return np.array(exact, dtype=np.int64), values.null
-    return _whole_codes(values.data, column), values.null
+    return number_rule(column).codes(values.data), values.null
 
 
-def _exact_code(value: Any, column: Number) -> int:
+def _exact_code(value: Any, rule: GridRule, scale: int) -> int:
     """The code of one exact number; decimals may be infinite."""
     if isinstance(value, Decimal) and value.is_infinite():
-        return column.steps if value > 0 else 0
-    clamped = min(max(Fraction(value), column.low), column.high)
-    return math.floor((clamped - column.low) / column.step)
-
-
-def _whole_codes(data: npt.NDArray[Any], column: Number) -> Codes:
-    """Exactly, in int64 when the declared bounds allow it and in Python integers otherwise."""
-    first, last = math.floor(column.low), math.ceil(column.high)
-    scale = math.lcm(column.low.denominator, column.step.denominator)
-    if (last - first) * scale >= 2**62 or first < _INT64.min or last > _INT64.max:
-        return np.array([_exact_code(int(entry), column) for entry in data], dtype=np.int64)
-    if data.dtype == np.uint64:
-        data = np.minimum(data, np.uint64(_INT64.max))
-    clipped = np.clip(data.astype(np.int64), first, last) - first
-    above_low = clipped * scale - int((column.low - first) * scale)
-    return np.clip(above_low // int(column.step * scale), 0, column.steps)
+        return rule.most if value > 0 else 0
+    return rule.code(math.floor(Fraction(value) * scale))
 
 
 def _float_codes(data: npt.NDArray[Any], column: Number) -> Codes:
@@ -423,7 +415,7 @@ def _float_codes(data: npt.NDArray[Any], column: Number) -> Codes:
     codes = np.clip(codes, 0, float(min(column.steps, 2**62))).astype(np.int64).clip(0, column.steps)
     whole = (np.floor(values) == values) & (np.abs(values) <= 2.0**53)
     if whole.any():
-        codes[whole] = _whole_codes(values[whole].astype(np.int64), column)
+        codes[whole] = number_rule(column).codes(values[whole].astype(np.int64))
     return codes
 
 

@@ -13,14 +13,15 @@ import functools
 import importlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from discreet.core import ParameterError, SchemaError, exact
+from discreet.core import DiscreetError, ParameterError, SchemaError, exact
 from discreet.data.encoding import quietly
 
 _LONGEST_LINE = 2**21  # bytes; duckdb's limit
@@ -77,9 +78,27 @@ class Scan:
                 for start in range(0, batch.num_rows, self.batch_rows):
                     yield arrow.Table.from_batches([batch.slice(start, self.batch_rows)])
 
+    @property
+    def pattern(self) -> str:
+        """The path as duckdb reads it: a pattern that matches only itself."""
+        return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(self.path))
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """A connection of duckdb with the limits of this scan; of its errors only the type is kept."""
+        failure = ""
+        with tempfile.TemporaryDirectory(prefix="discreet-") as private, _connect(self, private) as connection:
+            try:
+                yield connection
+                return
+            except DiscreetError:
+                raise
+            except Exception as error:
+                failure = type(error).__name__
+        raise SchemaError(f"{self._complaint} ({failure})")
+
     def _relation(self) -> str:
-        pattern = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(self.path))  # it matches only itself
-        path = "'" + pattern.replace("'", "''") + "'"
+        path = "'" + self.pattern.replace("'", "''") + "'"
         if not self.is_csv:
             return f"read_parquet({path})"
         columns = ", ".join(f"c{place}: 'VARCHAR'" for place in range(len(self.names())))
@@ -130,9 +149,53 @@ def parquet_types(path: Path) -> dict[str, str]:
     return {field.name: next((kind for kind, holds in kinds if holds(field.type)), "text") for field in schema}
 
 
-def write_parquet(frame: Any, file: Any) -> None:
-    """Write a pyarrow table to an open file."""
-    _module("pyarrow.parquet").write_table(frame, file)
+def write_parquet(frame: Any, file: Any, *, one_group: bool = False) -> None:
+    """Write a pyarrow table to an open file; one_group: as one row group."""
+    _module("pyarrow.parquet").write_table(frame, file, row_group_size=max(1, frame.num_rows) if one_group else None)
+
+
+def table_of_batches(batches: Sequence[Any]) -> Any:
+    """Pyarrow record batches as one table."""
+    return _module("pyarrow").Table.from_batches(batches)
+
+
+def joined_tables(tables: Sequence[Any]) -> Any:
+    """Pyarrow tables of the same columns, one after the other."""
+    return _module("pyarrow").concat_tables(tables)
+
+
+def file_stamp(path: Path) -> tuple[int, int] | None:
+    """Size and time of the last change of a file; None if there is no such file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def row_groups(path: Path) -> tuple[tuple[str, ...], list[int]]:
+    """The names of a Parquet file's columns, and how many rows each of its row groups has."""
+    parquet = _module("pyarrow.parquet")
+
+    def read() -> tuple[tuple[str, ...], list[int]]:
+        with parquet.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+            return tuple(file.schema_arrow.names), groups
+
+    return quietly(read, f"{path.name!r} cannot be read as Parquet")
+
+
+def read_row_groups(path: Path, groups: Sequence[int], columns: Sequence[str]) -> Iterator[Any]:
+    """These columns of some row groups of a Parquet file, group by group, as pyarrow tables."""
+    parquet, complaint = _module("pyarrow.parquet"), f"{path.name!r} cannot be read as Parquet"
+    with quietly(lambda: parquet.ParquetFile(path), complaint) as file:
+        for group in groups:
+            yield quietly(lambda group=group: file.read_row_group(group, columns=list(columns)), complaint)  # type: ignore[misc]
+
+
+def arrow_table(columns: Mapping[str, Any]) -> Any:
+    """Arrays and lists by name, as a pyarrow table."""
+    return _module("pyarrow").table(dict(columns))
 
 
 def _header(path: Path) -> tuple[str, ...]:

@@ -28,11 +28,30 @@ import numpy.typing as npt
 
 from discreet.core import Codes, Neighbours, ParameterError, SchemaError, Sheet, Shown, Words, exact, one_line
 from discreet.data import declaration
-from discreet.data.domain import Column, Domain
+from discreet.data.domain import Domain
 from discreet.data.encoding import Frame, Values, encode_any, require_held
 from discreet.data.files import Scan
-from discreet.data.rows import MAX_ROWS, Batch, Facts, Filter, Identity, Slice, Summed, Texts, refuse_to_leave, sum_of
+from discreet.data.keys import distinct_of, mixed, stored_type
+from discreet.data.needs import EVERYTHING, Offers
+from discreet.data.rows import (
+    MAX_ROWS,
+    Batch,
+    Facts,
+    Filter,
+    Identity,
+    Slice,
+    Summand,
+    Summed,
+    Texts,
+    gathered_of,
+    refuse_to_leave,
+    row_function,
+    sum_of,
+)
 from discreet.data.slices import slices_of
+
+BLOCK = 2**20
+"""Rows in a batch."""
 
 FIRST_EDITION = "1"
 """The edition of a table whose owner declares none."""
@@ -48,7 +67,7 @@ Ids = tuple[Words, Words]
 
 
 class PrivateRows(Shown):
-    """What every dataset has: facts, identity, source and the two doors. It prints its declaration, never its rows."""
+    """What every dataset has: facts, identity, source and the doors. It prints its declaration, never its rows."""
 
     __slots__ = ("__weakref__", "facts", "identity", "source")
     facts: Facts
@@ -59,11 +78,25 @@ class PrivateRows(Shown):
         """All rows, at least one, maybe empty, batch, for a function that reads the same columns of each."""
         raise NotImplementedError
 
-    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
-        """The exact sum of a bounded integer function of the rows. Not private."""
+    @property
+    def offers(self) -> Offers:
+        """What this dataset can do: everything, unless it says otherwise."""
+        return EVERYTHING
+
+    def exact_sum(self, query: Summand[Summed] | Callable[[Batch], Summed]) -> Summed:
+        """The exact sum of a query, or of a bounded integer function of the rows. Not private."""
+        partial = row_function(query)
         self.check_source()
         try:
             return sum_of(self._batches(partial), partial)
+        finally:
+            self.check_source()
+
+    def exact_gather(self, take: Callable[[Batch], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """What a function finds in the rows, all of it, in no promised order. Not private."""
+        self.check_source()
+        try:
+            return gathered_of(map(take, self._batches(take)))
         finally:
             self.check_source()
 
@@ -81,6 +114,20 @@ class PrivateRows(Shown):
         try:
             batches, domain = lambda: self._batches(reading), self.facts.domain
             return slices_of(batches, slices, domain=domain, where=where, disjoint=disjoint)
+        finally:
+            self.check_source()
+
+    def exact_distinct(self) -> tuple[Batch, Codes] | None:
+        """The distinct rows with their counts, if they are fewer than half (`data.distinct`). Not private."""
+        names = mixed(self.facts.domain)
+
+        def reading(batch: Batch) -> None:
+            for name in names:
+                batch.stored(name)
+
+        self.check_source()
+        try:
+            return distinct_of(self._batches(reading), self.facts.domain)
         finally:
             self.check_source()
 
@@ -149,12 +196,18 @@ def checked_edition(edition: object) -> str | None:
 
 
 def facts_of(
-    domain: Domain, identity: Identity, *, size: int | None, persons_found: int, edition: str | None = None
+    domain: Domain,
+    identity: Identity,
+    *,
+    size: int | None,
+    persons_found: int,
+    edition: str | None = None,
+    most: int = MAX_ROWS,
 ) -> Facts:
     """The public facts: under replace-one the number of persons is one of them, and is not 0."""
     declared = None if size is None else exact.whole(size=size)
-    if declared is not None and declared > MAX_ROWS:
-        raise ParameterError(f"size must be at most {MAX_ROWS:,}, found {exact.shown(Fraction(declared))}")
+    if declared is not None and declared > most:
+        raise ParameterError(f"size must be at most {most:,}, found {exact.shown(Fraction(declared))}")
     if not identity.neighbours.replace_one:
         return Facts(domain, identity.neighbours, declared, edition)
     if persons_found == 0:
@@ -255,11 +308,6 @@ def needed(domain: Domain, identity: Identity) -> tuple[str, ...]:
     """The columns that are read: the declared ones and the unit."""
     extra = () if identity.unit is None or identity.unit in domain else (identity.unit,)
     return (*domain.names, *extra)
-
-
-def stored_type(column: Column) -> np.dtype[Any]:
-    """The smallest integers that hold the codes of a column."""
-    return np.dtype(np.int64) if column.free else np.min_scalar_type(column.size - 1)
 
 
 def batches_of(

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from discreet.core import WORD, Codes, Neighbours, ParameterError, SchemaError, Words, packed
 from discreet.data.domain import Bits, Category, Domain, Number, Vector, Whole
 from discreet.data.encoding import encode, fill_grid, float_rows, objects, read
-from discreet.data.ingest import PrivateRows, batches_of, checked_rows, facts_of, identity_of, stored_type
+from discreet.data.ingest import PrivateRows, batches_of, checked_rows, facts_of, identity_of
+from discreet.data.keys import stored_type
 from discreet.data.rows import Batch, Filter, Slice
 
 Target = Category | Number

@@ -1,9 +1,13 @@
 """Private rows inside public facts: what every dataset has in common.
 
 `Facts` are everything public that a price may depend on, and which edition of the rows it is; `Identity` is what the
-owner calls the table. A `Batch` is some of the rows, as codes, and lives only while a sum is taken. A dataset has two
-doors, `exact_sum` and `exact_slices`; the functions `sum_of` and `slices.slices_of` are those doors for any stream of
-batches, so that every dataset gives the same integers.
+owner calls the table. A `Batch` is some of the rows, as codes, and lives only while a sum is taken. A dataset has three
+doors, `exact_sum`, `exact_slices` and `exact_gather`; the functions `sum_of`, `slices.slices_of` and `gathered_of` are
+those doors for any stream of batches, so that every dataset gives the same integers.
+
+A function that goes through a door is pure: a value, or a function of values, that holds no rows and no dataset. It may
+be copied, run in another process, run twice, and run on the batches in any order; nothing that it does to the variables
+of its caller is seen.
 
 Sums are exact: contributions are integers, and integer addition does not care how the rows are cut into batches. A
 dataset holds at most MAX_ROWS = 2^31 - 1 rows, so sums of contributions up to 2^31 stay below 2^62 in int64; a query
@@ -15,7 +19,8 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
 
@@ -33,6 +38,35 @@ PERSONS = ""
 Key = tuple[int | str | None, ...]
 Texts = Sequence[str | None]
 Summed = TypeVar("Summed", IntArray, Counter[Key])
+Total = TypeVar("Total", IntArray, Counter[Key], covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Of a table that grows (`data.growing`): which of its epochs these rows are of.
+
+    column      the column that holds the epoch of a row
+    epochs      the epochs, in their order, as the column spells them
+    per_person  the most epochs that a person has rows in; 1: the persons of two epochs are different persons
+    read        all epochs up to the last of these, which decided who belongs to them (first come), each with the number
+                of persons if that is public: a ledger compares them with its own before every charge. No price depends
+                on it, and it is not in the record
+    """
+
+    NAME: ClassVar[str] = "growth/1"
+    column: str
+    epochs: tuple[str, ...]
+    per_person: int
+    read: tuple[tuple[str, int | None], ...] = field(default=(), compare=False)
+
+    def stated_record(self) -> dict[str, Json]:
+        fields = {"column": self.column, "epochs": self.epochs, "per_person": self.per_person}
+        return {"name": self.NAME, **{name: record(value) for name, value in fields.items()}}
+
+    @property
+    def apart(self) -> bool:
+        """Whether no person is in two epochs, so that each epoch has a budget of its own."""
+        return self.per_person == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +82,7 @@ class Facts:
              A person may have no row in it, unless a person has one row there (`Neighbours.rows` is 1). None: the
              only table of its persons.
     personal the columns that are the same in all rows of a person: those that a join takes from tables of one row each
+    growth   of a table that grows: which of its epochs these rows are of
     """
 
     NAME: ClassVar[str] = "facts/1"
@@ -57,12 +92,14 @@ class Facts:
     edition: str | None = None
     table: str | None = None
     personal: tuple[str, ...] = ()
+    growth: Growth | None = None
 
     def stated_record(self) -> dict[str, Json]:
         """The record; without an edition, or a table, it is the one that ledgers had before there were any."""
         found = {"name": self.NAME, "domain": record(self.domain), "neighbours": record(self.neighbours)}
         found["size"] = self.size
-        later = {"edition": self.edition, "table": self.table, "personal": self.personal or None}
+        later: dict[str, object] = {"edition": self.edition, "table": self.table, "growth": self.growth}
+        later["personal"] = self.personal or None
         return {**found, **{name: record(value) for name, value in later.items() if value is not None}}
 
     @property
@@ -72,8 +109,17 @@ class Facts:
         return self.neighbours.replace_one and (self.table is None or self.neighbours.rows == 1)
 
     @property
+    def lasting(self) -> Facts:
+        """What of it stays when the table grows."""
+        if self.growth is None:
+            return self
+        return replace(self, size=None, edition=None, growth=replace(self.growth, epochs=(), read=()))
+
+    @property
     def rows_bound(self) -> int:
-        """No table with these facts has more rows."""
+        """No table with these facts has more rows. Only a far table (`data.far`) has more than MAX_ROWS persons."""
+        if self.size is not None and self.size > MAX_ROWS:  # a far table
+            return self.size * self.neighbours.rows
         if not self.neighbours.replace_one or self.size is None:
             return MAX_ROWS
         return min(MAX_ROWS, self.size * self.neighbours.rows)
@@ -92,6 +138,7 @@ class Identity:
     rehearsal  True: the rows are made up, nobody's; a ledger takes either such rows or real ones, never both
     tables     several tables about the same persons: each as its name and the relation by which it is priced. The
                others, `name`, `neighbours` and `unit`, are then about the database: a person is one row of it
+    epochs     of a table that grows: the most epochs that a person has rows in
     """
 
     name: str
@@ -99,6 +146,7 @@ class Identity:
     unit: str | None
     rehearsal: bool = False
     tables: tuple[tuple[str, Neighbours], ...] = ()
+    epochs: int | None = None
 
     def counts(self, neighbours: Neighbours) -> bool:
         """Whether a guarantee about this relation is one about these persons; each table has its own number of rows."""
@@ -194,6 +242,18 @@ class Batch:
         refuse_to_leave(self)
 
 
+class Summand(Protocol[Total]):
+    """What is summed, as a value whose type can be looked at: every query is one."""
+
+    def partial(self, batch: Batch) -> Total: ...
+
+
+def row_function(query: Summand[Summed] | Callable[[Batch], Summed]) -> Callable[[Batch], Summed]:
+    """The function of a batch that is summed: a query's `partial`, or the function itself."""
+    found: Callable[[Batch], Summed] = getattr(query, "partial", None) or query  # type: ignore[assignment]
+    return found
+
+
 class Filter(Protocol):
     """A condition on single rows: every predicate of `discreet.query` is one."""
 
@@ -202,15 +262,20 @@ class Filter(Protocol):
 
 
 class Dataset(Protocol):
-    """Private rows. Two doors only; both names start with exact_, so review is a search for a word.
+    """Private rows. Three doors only; their names start with exact_, so review is a search for a word.
 
-    exact_sum     the sum over all rows of a bounded integer function, given batch by batch: `partial` returns the sum
-                  over one batch as an integer array or a Counter, is called for at least one, maybe empty, batch, and
-                  looks at the same columns of every batch (files are read for those alone). If it looks at
-                  `Batch.persons`, no person has rows in two batches.
+    exact_sum     the sum over all rows of a bounded integer function, given batch by batch: a query, or a function that
+                  returns the sum over one batch as an integer array or a Counter. It is called for at least one, maybe
+                  empty, batch, and looks at the same columns of every batch (files are read for those alone). If it
+                  looks at `Batch.persons`, no person has rows in two batches.
     exact_slices  for each slice the codes of its column in its most extreme rows, most extreme first; `data.slices`.
+    exact_gather  what `take` finds in the batches, joined along the last axis, in no promised order. It moves rows: how
+                  many bytes, a mechanism says in advance (`Needs.gathers`), and `offers` has the limit.
+    offers        what of this the dataset can do (`data.needs`): compared with `needs` before every charge.
     source        the file the rows came from, if any.
     check_source  raises LedgerMismatch if that file is no longer the one that was read: asked before every charge.
+
+    The functions are pure, as the module's docstring says.
     """
 
     @property
@@ -219,9 +284,27 @@ class Dataset(Protocol):
     def identity(self) -> Identity: ...
     @property
     def source(self) -> Path | None: ...
+    @property
+    def offers(self) -> Any: ...
     def check_source(self) -> None: ...
-    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed: ...
+    def exact_sum(self, query: Summand[Summed] | Callable[[Batch], Summed]) -> Summed: ...
     def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]: ...
+    def exact_gather(self, take: Callable[[Batch], npt.NDArray[Any]]) -> npt.NDArray[Any]: ...
+
+
+DOORS = ("facts", "identity", "source", "check_source", "exact_sum", "exact_slices", "exact_gather")
+"""What makes an object a dataset."""
+
+
+def snapshot_of(data: object) -> AbstractContextManager[None]:
+    """A block in which all sums are of the same rows: what a dataset gives whose rows may change meanwhile."""
+    taken: Callable[[], AbstractContextManager[None]] = getattr(data, "snapshot", nullcontext)
+    return taken()
+
+
+def is_dataset(rows: object) -> bool:
+    """Whether these are private rows behind the doors, whatever their class is."""
+    return all(hasattr(rows, name) for name in DOORS)
 
 
 def refuse_to_leave(private: object, *_: object) -> NoReturn:
@@ -231,9 +314,14 @@ def refuse_to_leave(private: object, *_: object) -> NoReturn:
 
 def sum_of(batches: Iterable[Batch], partial: Callable[[Batch], Summed]) -> Summed:
     """The sum of partial over the batches: int64, or Python integers where partial gives objects, or a Counter."""
+    total: Summed = total_of(map(partial, batches))
+    return total
+
+
+def total_of(parts: Iterable[Any]) -> Any:
+    """The sum of what `partial` gave for each batch, in any order; None of none."""
     total: Any = None
-    for batch in batches:
-        part: Any = partial(batch)
+    for part in parts:
         if isinstance(part, Counter):
             total = Counter() if total is None else total
             total.update(part)
@@ -245,4 +333,12 @@ def sum_of(batches: Iterable[Batch], partial: Callable[[Batch], Summed]) -> Summ
             total = np.array(added, dtype=object if added.dtype == object else np.int64)
         else:
             np.add(total, added, out=total)
-    return total  # type: ignore[no-any-return]
+    return total
+
+
+def gathered_of(parts: Iterable[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """What was found in the batches, joined along the last axis: whole numbers, at least one part."""
+    found = list(parts)
+    if any(part.dtype.kind not in "iuO" for part in found):
+        raise ParameterError("only integers are gathered")
+    return np.concatenate(found, axis=-1)

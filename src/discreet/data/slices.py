@@ -7,7 +7,7 @@ the row, and what one slice takes the next must not see; rows are read again whe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,6 +159,39 @@ def _disjoint(batches: Batches, slices: Sequence[Slice], domain: Domain, where: 
             if each.count:
                 cuts.append(_Cut.of(each, taken))
     return found
+
+
+def candidates_of(batches: Iterable[Batch], slices: Sequence[Slice], where: Filter | None) -> dict[str, Codes]:
+    """The rows of some batches that may be in any of these slices of all rows, as codes; each row once.
+
+    Lemma.     Let every part of the rows keep, for slice j, its first c_1 + ... + c_j rows in the order of slice j. The
+               slices of what all parts keep, disjoint or not, are the slices of all rows.
+    Proof.     A row of slice j is among the first c_1 + ... + c_j of all rows in order j, as `_disjoint` says, so it is
+               among those of its part. A row that is in no slice may be left out: what each slice takes before it stays
+               the same.
+    """
+    found: list[_Kept] = []
+    names: list[str] = []
+    if slices:
+        looked = _Looked(batches)
+        found = _pass(looked, slices, (), where)
+        names = looked.names
+    number = np.concatenate([np.zeros(0, dtype=np.int64), *(each.number for each in found)])
+    codes = np.concatenate([np.zeros((len(names), 0), dtype=np.int64), *(each.codes for each in found)], axis=1)
+    _, once = np.unique(number, return_index=True)
+    return dict(zip(names, codes[:, once], strict=True))
+
+
+class _Looked:
+    """Batches, and the names of the columns that a row of a slice consists of."""
+
+    def __init__(self, batches: Iterable[Batch]) -> None:
+        self._batches, self.names = batches, list[str]()
+
+    def __iter__(self) -> Iterator[Batch]:
+        for batch in self._batches:
+            self.names = [name for name, column in batch.domain.items() if not column.free]
+            yield batch
 
 
 def _pass(batches: Iterable[Batch], group: Sequence[Slice], cuts: Sequence[_Cut], where: Filter | None) -> list[_Kept]:

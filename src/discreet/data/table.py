@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,9 @@ import numpy.typing as npt
 from discreet.core import Codes, LedgerMismatch, Mask, Neighbours, ParameterError, SchemaError, exact
 from discreet.data.domain import Domain, flag
 from discreet.data.encoding import Frame, encode_any
-from discreet.data.files import ROW_NUMBER, Scan, resolved
+from discreet.data.files import ROW_NUMBER, Scan, file_stamp, resolved
 from discreet.data.ingest import (
+    BLOCK,
     FIRST_EDITION,
     EncodedRows,
     HeldRows,
@@ -32,10 +33,10 @@ from discreet.data.ingest import (
     needed,
     partition,
 )
-from discreet.data.rows import PERSONS, Batch, Texts
+from discreet.data.pushdown import PushDown
+from discreet.data.rows import PERSONS, Batch, Summand, Summed, Texts
 
-BLOCK = 2**20
-"""Rows in a batch."""
+Result = TypeVar("Result")
 
 _BYTES_TO_CHOOSE = 96  # of memory for each row while the rows of a person are ordered
 
@@ -110,11 +111,14 @@ class ParquetTable(PrivateRows):
     unit_memory   how many bytes choosing the rows of each person may use, beside one bit for each row; less means more
                   passes over the file.
 
-    The file is read once when the table is made, so that whatever is wrong with a row is said then. A file that changed
+    Counts, histograms and sums of whole numbers, decimals, dates and categories are taken by GROUP BY in duckdb
+    (`data.pushdown`); all other functions of the rows, and persons of several rows, are read row by row.
+
+    The file is read once when the table is made, so that errors in its rows are found then. A file that changed
     since is another table: LedgerMismatch, before anything is read from it.
     """
 
-    __slots__ = ("_keep", "_parts", "_rows", "_scan", "_stamp")
+    __slots__ = ("_keep", "_parts", "_push", "_rows", "_scan", "_stamp")
     source: Path
 
     def __init__(
@@ -139,7 +143,7 @@ class ParquetTable(PrivateRows):
         self._scan = Scan(self.source, batch_rows, memory_limit, threads)
         if self._scan.is_csv:
             raise ParameterError("a ParquetTable reads a .parquet file; Table reads .csv")
-        self._stamp, self._rows = _stamp(self.source), 0
+        self._stamp, self._rows = file_stamp(self.source), 0
         self._keep: npt.NDArray[np.uint8] | None = None
         for encoded in EncodedRows.of_file(self._scan, domain, self.identity):
             self._rows = checked_rows(self._rows + encoded.rows)
@@ -147,11 +151,33 @@ class ParquetTable(PrivateRows):
         if unit is not None:
             self._keep, persons = self._choose(domain, unit_memory=exact.whole(unit_memory=unit_memory))
         self.facts = facts_of(domain, self.identity, size=size, persons_found=persons, edition=edition)
+        self._push = PushDown.of(self._scan, domain) if unit is None else None
         self.check_source()
+
+    def exact_sum(self, query: Summand[Summed] | Callable[[Batch], Summed]) -> Summed:
+        """The exact sum of a query, or of a bounded integer function of the rows. Not private."""
+        pushed: Any = self._pushed(lambda push: push.sum(query))
+        return super().exact_sum(query) if pushed is None else pushed
+
+    def exact_distinct(self) -> tuple[Batch, Codes] | None:
+        """The distinct rows with their counts, if they are fewer than half (`data.distinct`). Not private."""
+        if self._push is None or not self._push.distinct_here:
+            return super().exact_distinct()
+        return self._pushed(lambda push: push.distinct())
+
+    def _pushed(self, ask: Callable[[PushDown], Result | None]) -> Result | None:
+        """What DuckDB finds by itself, if it can (`data.pushdown`)."""
+        if self._push is None:
+            return None
+        self.check_source()
+        try:
+            return ask(self._push)
+        finally:
+            self.check_source()
 
     def check_source(self) -> None:
         """LedgerMismatch if the file changed since this table was made."""
-        if _stamp(self.source) != self._stamp:
+        if file_stamp(self.source) != self._stamp:
             file = f"the file {self.source.name!r}"
             raise LedgerMismatch(f"{file} changed since this table was made: it is another table now")
 
@@ -232,12 +258,3 @@ class ParquetTable(PrivateRows):
                 persons=functools.partial(np.asarray, kept.persons),
                 texts=rows.texts.__getitem__,
             )
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    """Size and time of the last change of a file; None if there is no such file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns

@@ -41,7 +41,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from discreet.core import Exact, Funds, Guarantee, ParameterError, Rng, exact
-from discreet.data import Dataset, Facts, Floats
+from discreet.data import Dataset, Facts, Floats, Needs
 from discreet.erm.gradient import Pass, pass_over
 from discreet.erm.risk import Constants, Risk, public_size
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
@@ -317,6 +317,9 @@ class Descent:
             )
         moved, kind = over.sensitivity(facts), facts.neighbours
         return self.steps * self.noise.guarantee(moved, unit=over.unit, dimension=over.dimension, neighbours=kind)
+
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True, passes=1 if self.risk.loss.moments else self.steps)
 
     def run(self, data: Dataset, rng: Rng) -> Floats:
         over, risk = self._over(data.facts), self.risk

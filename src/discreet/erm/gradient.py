@@ -108,17 +108,17 @@ class CustomPass(Pass):
         return self.vector.bound_squared
 
     def at(self, w: Floats) -> Partial:
+        return functools.partial(self._summed, w)
+
+    def _summed(self, w: Floats, batch: Batch) -> Ints:
         def gradient(row: dict[str, Any]) -> Floats:
             return np.array(self.gradient(w.copy(), row), float).reshape(len(w))
 
-        def summed(batch: Batch) -> Ints:
-            slopes = np.zeros((batch.rows, self.dimension))
-            for index, row in enumerate(batch.plain_rows()):
-                slopes[index] = alone(gradient, row, np.nan)
-            slopes[~np.isfinite(slopes).all(axis=1)] = 0.0
-            return np.asarray(grid_rows(slopes, self.vector).sum(axis=0, dtype=np.int64))
-
-        return summed
+        slopes = np.zeros((batch.rows, self.dimension))
+        for index, row in enumerate(batch.plain_rows()):
+            slopes[index] = alone(gradient, row, np.nan)
+        slopes[~np.isfinite(slopes).all(axis=1)] = 0.0
+        return np.asarray(grid_rows(slopes, self.vector).sum(axis=0, dtype=np.int64))
 
     def gradient_error(self) -> float:
         return float(self.unit) * math.sqrt(self.dimension)
@@ -254,27 +254,26 @@ class SlopePass(LinearPass):
     def at(self, w: Floats) -> Partial:
         units = self.quantised(w).astype(np.float64)
         weights = np.ascontiguousarray(units.reshape(-1, self.width).T) if len(units) > self.width else units
+        return functools.partial(self._summed, weights, self.table)
+
+    def _summed(self, weights: Floats, table: Floats, batch: Batch) -> IntArray:
         # The intercept is added by hand: rows without it are contiguous, and read at the speed of memory.
         features, constant = self.risk.features.without_intercept(), self.risk.features.constant(self.domain)
+        total = np.zeros((self.dimension // self.width, self.width), dtype=np.int64)
+        for rows, part in blocks(features, batch):
+            width = rows.shape[1]
+            margins = rows @ weights[:width]
+            slopes = self.slopes(batch, part, margins + constant * weights[-1] if constant else margins, table)
+            total[:, :width] += (slopes.T @ rows).astype(np.int64)
+            if constant:
+                total[:, -1] += constant * slopes.sum(axis=0).astype(np.int64)
+        return total.ravel()
 
-        def summed(batch: Batch) -> IntArray:
-            total = np.zeros((self.dimension // self.width, self.width), dtype=np.int64)
-            for rows, part in blocks(features, batch):
-                width = rows.shape[1]
-                margins = rows @ weights[:width]
-                slopes = self.slopes(batch, part, margins + constant * weights[-1] if constant else margins)
-                total[:, :width] += (slopes.T @ rows).astype(np.int64)
-                if constant:
-                    total[:, -1] += constant * slopes.sum(axis=0).astype(np.int64)
-            return total.ravel()
-
-        return summed
-
-    def slopes(self, batch: Batch, part: slice, margins: Floats) -> Floats:
+    def slopes(self, batch: Batch, part: slice, margins: Floats, table: Floats) -> Floats:
         """The integer slopes of rows with these integer margins."""
         shift, sign = self.misses(batch, part)
         missed = sign * margins + shift
-        return np.asarray(sign * self.table[((missed + self.reach) * 2.0**-self.shift).astype(np.int32)])
+        return np.asarray(sign * table[((missed + self.reach) * 2.0**-self.shift).astype(np.int32)])
 
     def misses(self, batch: Batch, part: slice) -> tuple[Floats | float, Floats | float]:
         """(shift, sign) of the rows: u = sign * margin + shift in integers."""
@@ -314,8 +313,8 @@ class SoftmaxPass(SlopePass):
     def row_squared(self) -> int:
         return 2 * super().row_squared()
 
-    def slopes(self, batch: Batch, part: slice, margins: Floats) -> Floats:
-        return class_slopes(margins * 2.0**-self.shift, self.labels(batch, part), self.table)
+    def slopes(self, batch: Batch, part: slice, margins: Floats, table: Floats) -> Floats:
+        return class_slopes(margins * 2.0**-self.shift, self.labels(batch, part), table)
 
     def slope_error(self, curve: float) -> float:
         """Each share is rounded down, and looked up in an entry of its own."""

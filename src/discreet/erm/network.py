@@ -37,7 +37,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import Funds, Guarantee, ParameterError, Rng, SeededRng, exact
-from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Mask
+from discreet.data import Batch, Dataset, Domain, Facts, Floats, IntArray, Ints, Mask, Needs
 from discreet.erm.gradient import class_slopes, lengths
 from discreet.erm.problem import STEPS, Features, blocks, public_size
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
@@ -115,6 +115,9 @@ class NeuralDescent:
         moved, size, kind = network.sensitivity(facts), network.dimension, facts.neighbours
         return self.steps * self.noise.guarantee(moved, unit=network.unit, dimension=size, neighbours=kind)
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True, passes=self.steps)
+
     def run(self, data: Dataset, rng: Rng) -> Floats:
         network = Network(self, data.facts.domain)
         pace = float(self.rate * network.unit / public_size(data.facts))
@@ -164,17 +167,15 @@ class Network:
 
     def at(self, weights: Floats) -> Callable[[Batch], IntArray]:
         """The function of a batch whose sum is the sum of the cut gradients at these weights."""
-        layers = split(np.rint(weights * _WEIGHT), self.shapes)
+        return functools.partial(self._summed, split(np.rint(weights * _WEIGHT), self.shapes))
 
-        def summed(batch: Batch) -> IntArray:
-            total = np.zeros(self.dimension, dtype=np.int64)
-            for rows, labels in self.blocks(batch):
-                inputs, signals = self.parts(rows, labels, layers)
-                sums = [(signal.T @ given).ravel() for signal, given in zip(signals, inputs, strict=True)]
-                total += np.concatenate(sums).astype(np.int64)
-            return total
-
-        return summed
+    def _summed(self, layers: list[Floats], batch: Batch) -> IntArray:
+        total = np.zeros(self.dimension, dtype=np.int64)
+        for rows, labels in self.blocks(batch):
+            inputs, signals = self.parts(rows, labels, layers)
+            sums = [(signal.T @ given).ravel() for signal, given in zip(signals, inputs, strict=True)]
+            total += np.concatenate(sums).astype(np.int64)
+        return total
 
     def parts(self, rows: Floats, labels: Ints, layers: list[Floats]) -> tuple[list[Floats], list[Floats]]:
         """For each layer the rows' inputs and their signals, scaled so that every row's part is within the clip."""

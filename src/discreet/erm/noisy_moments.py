@@ -17,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import Funds, Guarantee, ParameterError, Rng
-from discreet.data import Dataset, Facts, Floats
+from discreet.data import Dataset, Facts, Floats, Needs
 from discreet.erm.gradient import MomentPass, pass_over
 from discreet.erm.problem import STEPS, Risk
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
@@ -70,6 +70,9 @@ class NoisyMoments:
         added = Sensitivity(l1, squared**2 + STEPS**2 * squared, largest, 2 * largest)
         replaced = Sensitivity(2 * l1, 2 * squared**2 + 4 * STEPS**2 * squared, 2 * largest, 4 * largest)
         return of_persons(facts.neighbours, added=added, replaced=replaced)
+
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True)
 
     def run(self, data: Dataset, rng: Rng) -> Floats:
         over = self._over(data.facts)

@@ -46,13 +46,14 @@ def targets(loss: Loss, y: Targets) -> Targets:
     """The targets as the loss reads them: of two classes the codes 0 and 1, also where y says -1 and 1."""
     if loss.form not in ("margin", "classes") or not len(y):
         return y
-    codes, classes = np.asarray(y, dtype=np.float64), max(2, loss.margins)
+    found, classes = np.asarray(y), max(2, loss.margins)
+    codes = found.astype(np.float64) if found.dtype.kind in "biuf" else np.full(len(found), np.nan)
     if classes == 2 and codes.min() == -1:
         codes = np.where(codes == -1, 0.0, np.where(codes == 1, 1.0, np.nan))
     if not (np.isin(codes, np.arange(classes))).all():
         raise ParameterError(
             f"the labels of a loss of {classes} classes must be "
-            f"{'0 and 1, or -1 and 1' if classes == 2 else f'0 to {classes - 1}'}; found other numbers",
+            f"{'0 and 1, or -1 and 1' if classes == 2 else f'0 to {classes - 1}'}; found others",
             argument="y",
         )
     return codes.astype(np.int64)

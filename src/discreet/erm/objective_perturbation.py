@@ -20,15 +20,15 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet.core import NANO, Funds, Guarantee, NothingFits, ParameterError, Rng, exact
-from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Ints
+from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Ints, Needs
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
-from discreet.erm.output_perturbation import short_up
+from discreet.erm.output_perturbation import gram, short_up
 from discreet.erm.problem import Risk, blocks, public_size
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.method import Promise
@@ -42,9 +42,12 @@ _DOUBT = Fraction(1, 2**45)  # of the steepest slope: how far off one row's slop
 _SMALL = Fraction(1, 2**200)  # products of a few of these are floats
 _MOST_PASSES = 10**7  # of the slow solver, for each factor of e
 _NEWTON, _FAST = 40, 400  # passes of the fast solvers
-_FEW = (2**9, 2**12)  # rows of a batch that a first guess is made from, and a second
+_FEW = 2**12  # rows that a first guess is made from, at least; at most eight times as many
+_LEVELS = 40  # parts 1, 1/2, 1/4, ... of the rows from which that sample is taken
 _GAIN = 2.0**-6  # of the sum of the losses: what follows goes on in exact arithmetic
 _BLUR = 64  # the blur costs this part of the price
+PASSES = 9
+"""About how often the rows are read: the guess, and the steps that certify the minimum."""
 Linear = Callable[[Floats], Floats]
 _STRENGTHS = tuple(Fraction(2) ** power * quarter / 4 for power in range(-12, 21) for quarter in (4, 6))
 
@@ -117,6 +120,11 @@ class ObjectivePerturbation:
             raise ParameterError(f"tolerance must be at least {least} here, found {exact.shown(self.tolerance)}")
         if known.slowest() > _MOST_PASSES:
             raise ParameterError("ridge is too weak beside the curvature of the loss: no solver would come to an end")
+
+    def needs(self, facts: Facts) -> Needs:
+        width = self.risk.features.dimension(facts.domain)
+        sample = 8 * _FEW * 8 * (width + 1) if self.risk.loss.margins == 1 else 0
+        return Needs(functions=True, gathers=8 * (width + 1) if sample else 0, at_most=sample, passes=PASSES)
 
     def run(self, data: Dataset, rng: Rng) -> Floats:
         known = _PublicNumbers(self.risk, self.ridge, data.facts)
@@ -345,7 +353,8 @@ class _Objective:
 
     def __init__(self, known: _PublicNumbers, data: Dataset, pull: list[Fraction], tolerance: Fraction) -> None:
         self.known, self.data, self.pull, self.tolerance = known, data, pull, tolerance
-        self.rows = int(data.exact_sum(_count))
+        self.halves = data.exact_sum(functools.partial(_halves, known.risk)).tolist()
+        self.rows = int(self.halves[0])
         self.steepest = self.rows * known.turn + known.strength
         root = exact.root_up(Fraction(known.dimension))
         self.grain = Fraction(2) ** math.floor(math.log2(tolerance * known.strength / self.steepest / root / 8))
@@ -355,8 +364,9 @@ class _Objective:
     def solve(self) -> list[Fraction]:
         """The point: by Newton's method as far as it goes, from what some rows or all say; else by the descent that
         always arrives."""
-        some = self.known.classes == 1 and self.rows > 4 * _FEW[-1]
-        for guess in (self._from_few, self._from_all) if some else (self._from_all,):
+        some = [count for count in self.halves if count >= _FEW]
+        sampled = self.known.classes == 1 and self.rows > 4 * _FEW and some[-1] <= 8 * _FEW
+        for guess in (self._from_few, self._from_all) if sampled else (self._from_all,):
             units, found = self._approached(*self._guess(guess))
             if found:
                 return [each * self.grain for each in units]
@@ -407,23 +417,9 @@ class _Objective:
         ]
 
     def _slopes_at(self, units: list[int]) -> Callable[[Batch], IntArray]:
-        known, risk = self.known, self.known.risk
-        limbs = np.concatenate([limb.reshape(-1, known.width) for limb in _limbs(units)]).T.copy()
-        worth, slope_unit = float(self.grain * known.unit), float(self.slope_unit)
-
-        def summed(batch: Batch) -> IntArray:
-            total = np.zeros(known.dimension, dtype=object)
-            for rows, part in blocks(risk.features, batch, _ROWS):
-                margins = _margins(rows, limbs, known.classes) * worth
-                y = risk.loss.target_values(known.facts.domain, risk.target, batch.stored(risk.target)[part])
-                slopes = np.rint(risk.loss.row_slopes(margins, y) / slope_unit)
-                top = np.floor(slopes / _LIMB)
-                digits = np.concatenate([top, slopes - top * _LIMB], axis=1)
-                high, low = (digits.T @ rows).astype(np.int64).reshape(2, -1).astype(object)
-                total += high * _LIMB + low
-            return total
-
-        return summed
+        limbs = np.concatenate([limb.reshape(-1, self.known.width) for limb in _limbs(units)]).T.copy()
+        worth = float(self.grain * self.known.unit), float(self.slope_unit)
+        return functools.partial(_exact_slopes, self.known.risk, self.known.classes, limbs, worth)
 
     # A search in floats, of which nothing is assumed.
 
@@ -438,10 +434,15 @@ class _Objective:
         return np.zeros(self.known.dimension), lambda vector: vector / float(self.steepest)
 
     def _from_few(self) -> tuple[Floats, Linear]:
-        """One step from the minimum for some of the rows, and about the inverse of the curvature there."""
-        point = np.zeros(self.known.dimension)
-        for few in _FEW:
-            point, _ = self._newton(point, few, self.known.dimension)
+        """One step from the minimum for a sample, and about the inverse of the curvature there.
+
+        A row is in the sample by a hash of the row itself, so that the sample, like every sum, does not depend on how
+        the rows are ordered, cut or spread. Where many rows are equal it may be a poor one.
+        """
+        level = sum(count >= _FEW for count in self.halves) - 1
+        lines = self.data.exact_gather(functools.partial(_sampled, self.known.risk, level))
+        sample = lines[:, np.lexsort(lines)]
+        point, _ = self._newton(np.zeros(self.known.dimension), sample, self.known.dimension)
         return self._newton(point, None, math.inf)
 
     def _from_all(self) -> tuple[Floats, Linear]:
@@ -449,12 +450,12 @@ class _Objective:
         start = np.zeros(self.known.dimension)
         return self._newton(start, None, _GAIN) if self.known.classes == 1 else self._accelerated(start)
 
-    def _newton(self, w: Floats, most: int | None, enough: float) -> tuple[Floats, Linear]:
-        """Newton's method with halved steps; `most` rows of every batch, if given, stand for all.
+    def _newton(self, w: Floats, sample: Ints | None, enough: float) -> tuple[Floats, Linear]:
+        """Newton's method with halved steps; a sample, if given, stands for all rows.
 
         A step that promises to gain no more than `enough` is the last, and nothing is looked at after it.
         """
-        value, slope, curve = self._rough(w, most)
+        value, slope, curve = self._rough(w, sample)
         for _ in range(_NEWTON):
             step, *_ = np.linalg.lstsq(curve, slope, rcond=None)
             if not float(step @ slope) > enough:
@@ -463,7 +464,7 @@ class _Objective:
             size = 1.0
             while True:
                 ahead = w - size * step
-                found = self._rough(ahead, most)
+                found = self._rough(ahead, sample)
                 if found[0] <= value + 2.0**-8 + 1e-13 * abs(value) or size < 2.0**-12:
                     break
                 size /= 2
@@ -471,62 +472,34 @@ class _Objective:
         inverse = np.linalg.pinv(curve, hermitian=True)
         return w, lambda vector: np.asarray(inverse @ vector)
 
-    def _rough(self, w: Floats, most: int | None) -> tuple[float, Floats, Floats]:
-        """Value, gradient and curvature in floats."""
-        known, risk, width = self.known, self.known.risk, self.known.width
-        unit, near = float(known.unit), 2.0**-16
-        scales = np.array([2.0**-8] * width + [2.0**8, 2.0**16])[:, None]  # of curvature, slope and value
-
-        def summed(batch: Batch) -> IntArray:
-            total, seen = np.zeros((width + 2, max(2, width))), 0
-            for rows, part in blocks(risk.features, batch, _ROWS):
-                rows = rows if most is None else rows[: most - seen]
-                kept = slice(part.start, part.start + len(rows))
-                y = risk.loss.target_values(known.facts.domain, risk.target, batch.stored(risk.target)[kept])
-                margins = (rows @ (w * unit))[:, None]
-                slopes = risk.loss.row_slopes(margins, y)
-                bends = np.maximum(0.0, (risk.loss.row_slopes(margins + near, y) - slopes) / near)
-                bent = rows * np.sqrt(bends)
-                total[:width, :width] += bent.T @ bent  # a product with itself: BLAS computes half of it
-                total[width, :width] += slopes[:, 0] @ rows
-                total[-1, :2] += risk.loss.row_values(margins, y).sum(), len(rows)
-                seen += len(rows)
-                if most is not None and seen >= most:
-                    break
-            return _whole(total * scales)
-
-        sums = self.data.exact_sum(summed).astype(np.float64) / scales
+    def _rough(self, w: Floats, sample: Ints | None) -> tuple[float, Floats, Floats]:
+        """Value, gradient and curvature, to a few digits."""
+        known, width, unit = self.known, self.known.width, float(self.known.unit)
+        near = _Nearly.of(known.risk, w * unit, float(known.curve), float(known.slope))
+        if sample is None:
+            sums = self.data.exact_sum(near).astype(np.float64)
+        else:
+            y = known.risk.loss.target_values(known.facts.domain, known.risk.target, sample[-1])
+            sums = near.of_rows(sample[:-1].T.astype(np.float64), y).astype(np.float64)
         times = self.rows / max(1.0, float(sums[-1, 1]))
         strength, pull = float(known.strength), np.array([float(each) for each in self.pull])
-        value = times * float(sums[-1, 0]) + strength / 2 * float(w @ w) + float(pull @ w)
-        slope = times * unit * sums[width, :width] + strength * w + pull
-        return value, slope, times * unit**2 * sums[:width, :width] + strength * np.eye(width)
+        value = times * float(sums[-1, 0]) * 2.0**-_VALUE + strength / 2 * float(w @ w) + float(pull @ w)
+        slope = times * unit * sums[width, :width] * (float(known.slope) * 2.0**-_STEEP) + strength * w + pull
+        curve = times * unit**2 * float(known.curve) * 2.0 ** (2 * (_COARSE - _BEND)) * sums[:width, :width]
+        return value, slope, curve + strength * np.eye(width)
 
     def _accelerated(self, start: Floats) -> tuple[Floats, Linear]:
         """For several margins: accelerated descent in the metric of the rows' second moments, which bound the curve."""
-        known, risk = self.known, self.known.risk
+        known = self.known
         curve, unit, pull = float(known.curve), float(known.unit), np.array([float(each) for each in self.pull])
 
-        def moments(batch: Batch) -> IntArray:
-            total = np.zeros((known.width, known.width), dtype=np.int64)
-            for rows, _ in blocks(risk.features, batch, _ROWS):
-                total += (rows.T @ rows).astype(np.int64)
-            return total
-
         def gradient(w: Floats) -> Floats:
-            table = np.ascontiguousarray(w.reshape(-1, known.width).T) * unit
-
-            def summed(batch: Batch) -> IntArray:
-                total = np.zeros((known.classes, known.width))
-                for rows, part in blocks(risk.features, batch, _ROWS):
-                    y = risk.loss.target_values(known.facts.domain, risk.target, batch.stored(risk.target)[part])
-                    total += risk.loss.row_slopes(rows @ table, y).T @ rows
-                return _whole(total * 2.0**10).astype(object).ravel()
-
-            sums = self.data.exact_sum(summed).astype(np.float64) * (unit / 2.0**10)
+            table, worth = _on_grid(np.ascontiguousarray(w.reshape(-1, known.width).T) * unit)
+            sums = self.data.exact_sum(functools.partial(_rough_slopes, known.risk, table, worth)).astype(np.float64)
+            sums *= unit * 2.0**-_STEEP
             return np.asarray(sums + float(known.strength) * w + pull)
 
-        bound = self.data.exact_sum(moments).astype(np.float64) * (curve * unit**2)
+        bound = self.data.exact_sum(functools.partial(gram, known.risk.features)).astype(np.float64) * (curve * unit**2)
         inverse = np.linalg.pinv(bound + float(known.strength) * np.eye(known.width), hermitian=True)
 
         def turned(vector: Floats) -> Floats:
@@ -569,8 +542,114 @@ class _Secants:
         return step
 
 
-def _count(batch: Batch) -> IntArray:
-    return np.array(batch.rows, dtype=np.int64)
+def _exact_slopes(risk: Risk, classes: int, limbs: Floats, worth: tuple[float, float], batch: Batch) -> IntArray:
+    """The sum of the slopes times the rows; worth: of a margin and of a slope."""
+    total = np.zeros(classes * risk.features.dimension(batch.domain), dtype=object)
+    for rows, part in blocks(risk.features, batch, _ROWS):
+        margins = _margins(rows, limbs, classes) * worth[0]
+        y = risk.loss.target_values(batch.domain, risk.target, batch.stored(risk.target)[part])
+        slopes = np.rint(risk.loss.row_slopes(margins, y) / worth[1])
+        top = np.floor(slopes / _LIMB)
+        digits = np.concatenate([top, slopes - top * _LIMB], axis=1)
+        high, low = (digits.T @ rows).astype(np.int64).reshape(2, -1).astype(object)
+        total += high * _LIMB + low
+    return total
+
+
+_COARSE, _BEND, _STEEP, _VALUE = 4, 8, 20, 10  # bits that rows lose, and of roots of curvatures, slopes and values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Nearly:
+    """Sums of the curvature, of the slopes times the rows, of the values and of the rows, in a few digits each.
+
+    Every product is a whole number and every sum of a block below 2^53, so that they are the same however the rows are
+    cut: rows are at most 2^15.5 long, and 2^12 after they lost 4 bits.
+    """
+
+    risk: Risk
+    w: Floats
+    worth: float
+    curve: float
+    slope: float
+
+    @staticmethod
+    def of(risk: Risk, w: Floats, curve: float, slope: float) -> _Nearly:
+        return _Nearly(risk, *_on_grid(w), curve, slope)
+
+    def partial(self, batch: Batch) -> Ints:
+        risk, width = self.risk, len(self.w)
+        total = np.zeros((width + 2, max(2, width)), dtype=np.int64)
+        for rows, part in blocks(risk.features, batch, _ROWS):
+            total += self.of_rows(
+                rows, risk.loss.target_values(batch.domain, risk.target, batch.stored(risk.target)[part])
+            )
+        return total
+
+    def of_rows(self, rows: Floats, y: Any) -> Ints:
+        """The sums of some rows; of a sample, whose sums may be longer, nearly so."""
+        loss, width, near = self.risk.loss, len(self.w), 2.0**-16
+        margins = (rows @ self.w)[:, None] * self.worth
+        slopes = loss.row_slopes(margins, y)
+        bends = np.maximum(0.0, (loss.row_slopes(margins + near, y) - slopes) / near)
+        bent = np.rint(rows * 2.0**-_COARSE) * np.rint(np.sqrt(np.minimum(1.0, bends / self.curve)) * 2.0**_BEND)
+        total = np.zeros((width + 2, max(2, width)), dtype=np.int64)
+        total[:width, :width] = _whole(bent.T @ bent)  # a product with itself: BLAS computes half of it
+        steep = np.rint(np.clip(slopes[:, 0] / self.slope, -1.0, 1.0) * 2.0**_STEEP)
+        total[width, :width] = _whole(steep @ rows)
+        values = np.nan_to_num(np.clip(loss.row_values(margins, y), -(2.0**20), 2.0**20)) * 2.0**_VALUE
+        total[-1, :2] = int(np.rint(values).sum()), len(rows)
+        return total
+
+
+def _on_grid(w: Floats) -> tuple[Floats, float]:
+    """An iterate as whole numbers, and their worth: products with rows are below 2^53, so that they are exact."""
+    longest = float(np.sqrt(np.square(w).sum(axis=0).max(initial=0.0)))
+    if not 0 < longest < math.inf:
+        return np.zeros_like(w), 1.0
+    worth = 2.0 ** (math.frexp(longest)[1] - 36)
+    return np.rint(w / worth), worth
+
+
+def _rough_slopes(risk: Risk, table: Floats, worth: float, batch: Batch) -> IntArray:
+    """Sums of the slopes of several margins, in a few digits, times the rows."""
+    total = np.zeros(table.shape[::-1], dtype=np.int64)
+    for rows, part in blocks(risk.features, batch, _ROWS):
+        y = risk.loss.target_values(batch.domain, risk.target, batch.stored(risk.target)[part])
+        steep = np.rint(np.clip(risk.loss.row_slopes((rows @ table) * worth, y), -1.0, 1.0) * 2.0**_STEEP)
+        total += _whole(steep.T @ rows)
+    return total.astype(object).ravel()
+
+
+def _halves(risk: Risk, batch: Batch) -> IntArray:
+    """How many rows there are, and how many in a half, a quarter, ... of them; halves by a hash of the row."""
+    counts = np.zeros(_LEVELS, dtype=np.int64)
+    for rows, part in blocks(risk.features, batch, _ROWS):
+        leading = _leading_zeros(rows, batch.stored(risk.target)[part])
+        counts += np.bincount(leading, minlength=_LEVELS)[::-1].cumsum()[::-1]
+    return counts
+
+
+def _sampled(risk: Risk, level: int, batch: Batch) -> Ints:
+    """The rows of 1/2^level of all, one column for each; in the last line the code of the target."""
+    parts = [np.zeros((risk.features.dimension(batch.domain) + 1, 0), dtype=np.int64)]
+    for rows, part in blocks(risk.features, batch, _ROWS):
+        codes = batch.stored(risk.target)[part]
+        here = _leading_zeros(rows, codes) >= level
+        parts.append(np.vstack([rows[here].T, codes[here]]).astype(np.int64))
+    return np.concatenate(parts, axis=1)
+
+
+def _leading_zeros(rows: Floats, codes: Any) -> Ints:
+    """Of a hash of each row: at least j for about one row in 2^j. At most _LEVELS - 1."""
+    words = codes.astype(np.uint64)
+    for column in rows.T:
+        words = words * np.uint64(0x9E3779B97F4A7C15) + column.astype(np.int64).view(np.uint64)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    # frexp rounds a word to 53 bits, which may move it across a power of two: the same for equal rows.
+    exponent = np.frexp((words ^ (words >> np.uint64(31))).astype(np.float64))[1]
+    return np.asarray(np.clip(64 - exponent, 0, _LEVELS - 1), dtype=np.int64)
 
 
 def _whole(values: Floats) -> Ints:

@@ -24,15 +24,17 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import Funds, Guarantee, ParameterError, Rng, exact
-from discreet.data import Batch, Dataset, Facts, Floats, IntArray
+from discreet.data import Batch, Dataset, Facts, Floats, IntArray, Needs
 from discreet.erm.gradient import lengths
 from discreet.erm.nonprivate import accelerated
-from discreet.erm.problem import Constants, Risk, blocks, public_size
+from discreet.erm.problem import Constants, Features, Risk, blocks, public_size
 from discreet.mechanisms import GaussianNoise, Noise, ProductLaplaceNoise, calibrate
 from discreet.method import Promise
 from discreet.query import Sensitivity
 
 _DIMENSION = 2**12  # coordinates: a matrix of that size is decomposed
+PASSES = 40
+"""About how often the rows are read: the steps that certify the minimum."""
 _ROWS = 2**13  # rows in a block: sums of 24-bit times 16-bit integers stay below 2^53
 _HALF = 2**24  # a slope is an integer of two halves of 24 bits
 _LOW = 2**25  # the lower half of an integer of the iterate
@@ -97,6 +99,9 @@ class OutputPerturbation:
             raise ParameterError(f"step must be at least 2**-50 of the feasible set, found {exact.shown(self.step)}")
         apart = (known.moves() + 2 * self.tolerance) / self.step + exact.root_up(Fraction(known.dimension))
         return lengths(math.floor(apart**2), known.dimension)
+
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True, passes=PASSES)
 
     def run(self, data: Dataset, rng: Rng) -> Floats:
         known = _Known(self.risk, self.ridge, data.facts)
@@ -268,15 +273,10 @@ class _FineRows:
 
     def __init__(self, known: _Known, data: Dataset) -> None:
         self.known, self.data = known, data
-
-        def gram(batch: Batch) -> IntArray:
-            total = np.zeros((known.width, known.width), dtype=np.int64)
-            for rows, _ in blocks(known.risk.features, batch, _ROWS):
-                total += (rows.T @ rows).astype(np.int64)
-            return total
-
         worth, strength = float(known.curve * known.unit**2 / known.size), float(known.strength)
-        self.bound: Floats = data.exact_sum(gram).astype(np.float64) * worth + strength * np.eye(known.width)
+        self.bound: Floats = data.exact_sum(functools.partial(gram, known.risk.features)).astype(
+            np.float64
+        ) * worth + strength * np.eye(known.width)
         curves, axes = np.linalg.eigh(self.bound)
         self.inverse: Floats = np.asarray(axes / np.maximum(curves, strength) @ axes.T, dtype=np.float64)
         self.smoothness = max(float(curves[-1]), strength) * (1 + 2.0**-20)
@@ -296,19 +296,7 @@ class _FineRows:
         units = np.rint(w / self.grid)
         tops = np.floor(units / _LOW)
         high, low = (np.ascontiguousarray(part.reshape(-1, known.width).T) for part in (tops, units - tops * _LOW))
-
-        def summed(batch: Batch) -> IntArray:
-            """The sum of the slopes times the rows, in units: exact, and of each row its own function."""
-            total = np.zeros(known.dimension, dtype=object)
-            for rows, part in blocks(risk.features, batch, _ROWS):
-                margins = ((rows @ high) * _LOW + rows @ low) * (self.grid * float(known.unit))
-                y = risk.loss.target_values(known.facts.domain, risk.target, batch.stored(risk.target)[part])
-                slopes = np.rint(risk.loss.row_slopes(margins, y) / self.slope_unit)
-                top = np.floor(slopes / _HALF)
-                for digits, worth in ((top, _HALF), (slopes - top * _HALF, 1)):
-                    total += (digits.T @ rows).astype(np.int64).ravel().astype(object) * worth
-            return total
-
+        summed = functools.partial(_fine_slopes, risk, high, low, self.grid * float(known.unit), self.slope_unit)
         worth = self.slope_unit * float(known.unit) / known.size
         ridge = float(known.added) * (w - self.centre) + risk.smooth_gradient(w)
         return np.asarray(self.data.exact_sum(summed).astype(np.float64) * worth + ridge)
@@ -337,6 +325,28 @@ class _FineRows:
     def _times(self, matrix: Floats, vector: Floats) -> Floats:
         """A symmetric matrix times the part of a vector that each class has."""
         return np.asarray((vector.reshape(-1, self.known.width) @ matrix).ravel())
+
+
+def gram(features: Features, batch: Batch) -> IntArray:
+    """The sums of the products of the rows' coordinates."""
+    width = features.dimension(batch.domain)
+    total = np.zeros((width, width), dtype=np.int64)
+    for rows, _ in blocks(features, batch, _ROWS):
+        total += (rows.T @ rows).astype(np.int64)
+    return total
+
+
+def _fine_slopes(risk: Risk, high: Floats, low: Floats, worth: float, slope_unit: float, batch: Batch) -> IntArray:
+    """The sum of the slopes times the rows, in units: exact, and of each row its own function."""
+    total = np.zeros(high.size, dtype=object)
+    for rows, part in blocks(risk.features, batch, _ROWS):
+        margins = ((rows @ high) * _LOW + rows @ low) * worth
+        y = risk.loss.target_values(batch.domain, risk.target, batch.stored(risk.target)[part])
+        slopes = np.rint(risk.loss.row_slopes(margins, y) / slope_unit)
+        top = np.floor(slopes / _HALF)
+        for digits, times in ((top, _HALF), (slopes - top * _HALF, 1)):
+            total += (digits.T @ rows).astype(np.int64).ravel().astype(object) * times
+    return total
 
 
 def short_up(value: Fraction) -> Fraction:

@@ -41,22 +41,33 @@ STRONG = 300
 """The signal from which objective perturbation is taken under Gaussian noise: below it early stopping learns better."""
 SQUARED = 500
 """The signal from which a Huber loss is a line only beyond the bound of the target."""
+PATIENCE = 20
+"""Seconds that a descent may wait for its passes to begin: where they cost more, a method of few passes is taken."""
+DESCENT = 100
+"""Passes of a short descent."""
 ALIAS = "average"
 """ "gaussian" by another name: a plan lists one of the two."""
 
 
 def methods(
-    risk: Risk, facts: Facts, funds: Funds, *, steps: int | None = None, share: Fraction = Fraction(1)
+    risk: Risk,
+    facts: Facts,
+    funds: Funds,
+    *,
+    steps: int | None = None,
+    share: Fraction = Fraction(1),
+    pass_seconds: float = 0.0,
 ) -> Methods:
     """Every solver, with the least noise that is admitted.
 
-    steps  of a descent; by a public rule unless it is given
-    share  which part of the rows of the facts is here: losses are divided by the number of all, and promises are about
-           the mean over these
+    steps         of a descent; by a public rule unless it is given
+    share         which part of the rows of the facts is here: losses are divided by the number of all, and promises are
+                  about the mean over these
+    pass_seconds  what the dataset says that a pass costs before its first row is read
     """
 
     def usual() -> Iterable[str]:
-        favourite = preferred(risk, facts, funds)
+        favourite = preferred(risk, facts, funds, pass_seconds)
         if favourite != "descent" and not isinstance(listed.find(favourite), Refused):
             return (favourite,)
         first = listed.find("descent")
@@ -75,24 +86,24 @@ def methods(
     return listed
 
 
-def preferred(risk: Risk, facts: Facts, funds: Funds) -> str:
+def preferred(risk: Risk, facts: Facts, funds: Funds, pass_seconds: float = 0.0) -> str:
     """The solver that learns best by public numbers, which need not be the one that promises most.
 
     Several coefficients, a smooth loss, no lasso: noisy moments for the squared loss; for bounded slopes objective
-    perturbation, if the noise is pure, the target is a number or the signal is strong. Otherwise "descent", or one of
-    those that are compared with it.
+    perturbation, if the noise is pure, the target is a number, the signal is strong, or the passes of a descent would
+    cost more than PATIENCE. Otherwise "descent", or one of those that are compared with it.
     """
     loss = risk.loss
     if risk.features.single or risk.shrinkage() or loss.form == "custom" or loss.curvature() is None:
         return "descent"
     if loss.moments:
         return "moments"
-    if loss.form == "difference" or not funds.caps.renyi:
+    if loss.form == "difference" or not funds.caps.renyi or DESCENT * pass_seconds > PATIENCE:
         return "objective"
     return "objective" if signal(risk, facts, funds) >= STRONG else "descent"
 
 
-def default_radius(risk: Risk, facts: Facts, funds: Funds) -> Fraction:
+def default_radius(risk: Risk, facts: Facts, funds: Funds, pass_seconds: float = 0.0) -> Fraction:
     """How long coefficients may be, in units of (bound of the target, or 1) over the norm of a row: a public choice.
 
     It is made for the model: a descent stops early anyway, so its radius may be large; objective perturbation weighs
@@ -100,7 +111,7 @@ def default_radius(risk: Risk, facts: Facts, funds: Funds) -> Fraction:
     lists as chosen on.
     """
     number = risk.loss.form == "difference"
-    taken = preferred(risk, facts, funds)
+    taken = preferred(risk, facts, funds, pass_seconds)
     if taken != "objective":
         return Fraction(3 if number else 40)
     least, most, share = (1, 10, 150) if number else (5, 80, 4)

@@ -234,6 +234,7 @@ _WORDS = {
     "target_bound": "target_bound, a number Y for targets in [-Y, Y] or a pair (low, high), to which they are moved",
     "classes": 'classes, the labels that may occur, say (0, 1), or "public" if the labels in y are no secret',
     "bounds": "bounds, a pair (low, high), or one for each feature; values beyond are moved to the bound",
+    "n_components": "n_components, how many directions are kept",
     "k": "k, how many conditions the rule that makes the labels has, at most",
 }
 """What each parameter is that is never read from the rows."""
@@ -340,7 +341,7 @@ class Task:
             return Task(terms, data, Funds.of(terms.budget), request=request)
         if terms.budget is not None:
             return Task(terms, data, Funds(*caps_of(terms.budget, terms.ledger.failure_share)), request=request)
-        funds = terms.ledger.funds(share=terms.share, allowance=terms.allowance)
+        funds = terms.ledger.about(data.facts).funds(share=terms.share, allowance=terms.allowance)
         stored = None if request is None else request.stored()
         if stored is not None and stored.within is not None:
             then = price_from(stored.within)

@@ -1,8 +1,8 @@
 """Reads the input of `fit` and `predict`: arrays or a frame (X, y), or a table and the name of its target.
 
 Arrays and frames become a Matrix, a BitMatrix or a Table. Whatever is wrong with them is said here, before the charge,
-and never with a value or with the number of rows, which is private under add-remove. A Table or ParquetTable is used as
-it is, and its declaration says all that arrays need parameters for.
+and never with a value or with the number of rows, which is private under add-remove. A table (any dataset with named
+columns) is used as it is, and its declaration says all that arrays need parameters for.
 
     Rows           private rows and the public rules that make vectors and a target of them     linear models, networks
     Examples       private rows, the columns of the features, and the labels                    learners of rules
@@ -42,13 +42,14 @@ from discreet.data import (
     Mask,
     Matrix,
     Number,
-    ParquetTable,
+    Offers,
     Slice,
+    Summand,
     Summed,
     Table,
     Vector,
-    View,
     encode,
+    is_dataset,
     packed,
     read,
     refuse_to_leave,
@@ -94,9 +95,18 @@ class Part:
         assert self.facts.size is not None
         return Fraction(self._rows.facts.size, self.facts.size)
 
-    def exact_sum(self, partial: Callable[[Batch], Summed]) -> Summed:
-        """The exact sum of a bounded integer function of the rows. Not private."""
-        return self._rows.exact_sum(partial)
+    @property
+    def offers(self) -> Offers:
+        """What the rows offer."""
+        return self._rows.offers
+
+    def exact_sum(self, query: Summand[Summed] | Callable[[Batch], Summed]) -> Summed:
+        """The exact sum of a query, or of a bounded integer function of the rows. Not private."""
+        return self._rows.exact_sum(query)
+
+    def exact_gather(self, take: Callable[[Batch], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+        """What a function finds in the rows, all of it, in no promised order. Not private."""
+        return self._rows.exact_gather(take)
 
     def exact_slices(self, slices: Sequence[Slice], *, where: Filter | None = None, disjoint: bool) -> list[Codes]:
         """The exact most extreme values of columns. Not private."""
@@ -310,6 +320,12 @@ def converted(values: Any, name: str, kind: str | None) -> npt.NDArray[Any]:
 
 def held(terms: Terms, count: int, make: Callable[..., Held]) -> Held | Part:
     """The rows as a dataset; with a ledger and a larger declared size they are a part of its table."""
+    if terms.neighbours.rows > 1:
+        raise ParameterError(
+            f"each row of an array is a person, but the relation is {terms.neighbours}: fit a model to a Table, whose "
+            "unit= names the person",
+            argument="neighbours",
+        )
     whole = terms.ledger is None or not terms.neighbours.replace_one or terms.size is None or terms.size <= count
     try:
         rows = make(neighbours=terms.neighbours, size=terms.size if whole else None, name=terms.name)
@@ -400,10 +416,11 @@ def _level(label: Any) -> Any:
 
 
 def is_table(rows: object) -> bool:
-    return isinstance(rows, (Table, ParquetTable, View))
+    """Whether these are private rows behind the doors of a dataset, and not an array."""
+    return is_dataset(rows)
 
 
-def checked_table(rows: Table | ParquetTable | View, terms: Terms) -> Table | ParquetTable | View:
+def checked_table(rows: Dataset, terms: Terms) -> Dataset:
     """A table, if there is a ledger for it; it brings its own relation and size."""
     if terms.ledger is None:
         raise ParameterError("a table is fitted with its ledger: give ledger=..., or use Session(table, ledger)")

@@ -17,7 +17,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet.core import Funds, ParameterError, exact
-from discreet.data import Facts, Floats, Number
+from discreet.data import Dataset, Floats, Number
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.losses import CentredHuber, CentredSquared, Huber, Logistic, Loss, Softmax, Squared
 from discreet.erm.risk import Lasso, Ridge, Risk
@@ -53,19 +53,20 @@ class LinearModel(PrivateEstimator):
             raise ParameterError(f"ridge and lasso cannot be combined, found {self.ridge!r} and {self.lasso!r}")
         penalty = Ridge(ridge * share) if ridge else Lasso(lasso * share) if lasso else None
         fit = Task.of(terms, rows.data, about=rows.about)
-        risk = self._settled(Risk(loss, rows.features, rows.target, Ball(unit), penalty), facts, fit.funds)
+        risk = self._settled(Risk(loss, rows.features, rows.target, Ball(unit), penalty), rows.data, fit.funds)
         steps = None if self.max_iter is None else exact.whole(max_iter=self.max_iter)
-        listed = methods(risk, facts, fit.funds, steps=steps, share=share)
+        seconds = rows.data.offers.pass_seconds
+        listed = methods(risk, facts, fit.funds, steps=steps, share=share, pass_seconds=seconds)
         got = fit.learn(self, choose(listed, self.method, facts.size))
         self.n_iter_, self.encoding_ = getattr(got.mechanism, "steps", 1), rows.encoding
         return np.asarray(got.value, dtype=np.float64)
 
-    def _settled(self, risk: Risk, facts: Facts, funds: Funds) -> Risk:
+    def _settled(self, risk: Risk, data: Dataset, funds: Funds) -> Risk:
         """The problem with what is chosen for the model by public numbers; its ball is the unit of the radius."""
         if self.radius is not None:
             return replace(risk, feasible=Ball(exact.moderate(radius=self.radius)))
         unit = risk.feasible.ball or Fraction(1)
-        return replace(risk, feasible=Ball(unit * default_radius(risk, facts, funds)))
+        return replace(risk, feasible=Ball(unit * default_radius(risk, data.facts, funds, data.offers.pass_seconds)))
 
     def _keep(self, coef: Floats, intercept: Any, rows: Rows) -> None:
         """Set the coefficients; for tables also what they are about, and those on the columns' own scale."""
@@ -191,10 +192,10 @@ class LinearRegression(RegressorMixin, LinearModel):  # type: ignore[misc]
             threshold = min(exact.positive(huber=self.huber), 5 * bound)
         return CentredHuber(threshold, offset) if offset else Huber(threshold)
 
-    def _settled(self, risk: Risk, facts: Facts, funds: Funds) -> Risk:
+    def _settled(self, risk: Risk, data: Dataset, funds: Funds) -> Risk:
         if isinstance(self.huber, str):
-            risk = replace(risk, loss=risk.loss.widened(2 * default_threshold(risk, facts, funds)))
-        return LinearModel._settled(self, risk, facts, funds)
+            risk = replace(risk, loss=risk.loss.widened(2 * default_threshold(risk, data.facts, funds)))
+        return LinearModel._settled(self, risk, data, funds)
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
         """The predicted targets of rows: any rows, this is no release about them."""

@@ -13,6 +13,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from discreet.certificate import Certificate
 from discreet.core import ParameterError, SchemaError
 from discreet.data import Scan
 from discreet.data.encoding import Frame
@@ -40,9 +41,19 @@ def load(path: str | os.PathLike[str]) -> Any:
     """The fitted model in a file that `save`, `discreet fit --save` or `discreet learn --save` wrote.
 
     It predicts, and has its promise and its certificate, `model.guarantee_.certificate()`. It has no ledger: it neither
-    fits nor charges. The file is JSON, and no code in it is run; whatever is not as it should be is a ParameterError.
+    fits nor charges. The file is JSON, and no code in it is run; any other content is a ParameterError.
     """
-    kind, state, certificate = model_file.read(path)
+    return _restored(*model_file.read(path))
+
+
+def load_record(found: object) -> Any:
+    """The fitted model whose file has these members: what a service sends."""
+    if not isinstance(found, dict):
+        raise ParameterError(f"a model is an object, found a {type(found).__name__}")
+    return _restored(*model_file.read_members(found, "the reply"))
+
+
+def _restored(kind: str, state: model_file.State, certificate: Certificate) -> Any:
     if kind not in MODELS:
         known = ", ".join(sorted(MODELS))
         raise ParameterError(f"a model of this version is one of {known}; found {ascii(kind)[:60]}")

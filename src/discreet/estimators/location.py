@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from discreet.core import Exact, Neighbours, ParameterError, exact
-from discreet.data import AnyNumber, Dataset, Domain, Facts, Integers, Number, ParquetTable, Table, View
+from discreet.data import AnyNumber, Dataset, Domain, Facts, Integers, Number
 from discreet.erm.location import methods
 from discreet.erm.losses import Absolute, Loss, Pinball, Squared
 from discreet.erm.risk import public_size
@@ -195,7 +195,7 @@ class Interior:
 
 
 def interior_point(
-    values: Iterable[int] | Table | ParquetTable | View,
+    values: Iterable[int] | Dataset,
     *,
     bits: int | None = None,
     column: str | None = None,
@@ -301,7 +301,7 @@ class Suggested:
 
 
 def suggest_bounds(
-    table: Table | ParquetTable | View,
+    table: Dataset,
     column: str,
     *,
     ledger: Ledger,
@@ -316,14 +316,14 @@ def suggest_bounds(
         found = dp.suggest_bounds(table, "income", ledger=ledger, epsilon=0.1)
         table = dp.Table(frame, dp.Domain({**domain, "income": found.number}), name=table.identity.name)
 
-    The second line declares the column anew; the table goes on with the same ledger, which knows what the bounds cost.
+    The second line declares the column anew; the table keeps its ledger, which has recorded the price of the bounds.
 
     epsilon, delta  what it may cost; epsilon=None: all that is left in the ledger, or under the allowance's name
     coverage        the bounds are the (1 - coverage) / 2 quantile and its mirror, rounded outward. None: the widest
                     that are sure to lie among the rows, for this many rows and this epsilon; too few rows are refused
 
-    Ranks are found to within so many rows (a few hundred at epsilon 1, a few thousand at 0.1); a quantile nearer to the
-    end than that could be anywhere beyond the rows, so it is refused when the number of rows is public.
+    Ranks are found to within r rows (r is a few hundred at epsilon 1, a few thousand at 0.1); a quantile nearer to the
+    end than r rows could be anywhere beyond the rows, so it is refused when the number of rows is public.
     """
     sure = exact.probability(beta=beta)
     share = None if coverage is None else exact.probability(coverage=coverage)

@@ -84,23 +84,27 @@ def _digest(state: State) -> str:
 def read(path: str | os.PathLike[str]) -> tuple[str, State, Certificate]:
     """The kind of the model in a file, its state and its certificate."""
     where = Path(path)
-    found = _members(where)
+    return read_members(_members(where), where.name)
+
+
+def read_members(found: dict[str, Any], name: str) -> tuple[str, State, Certificate]:
+    """The same, of the members of a file by this name."""
     if found.get("format") != FORMAT:
         shown = ascii(found.get("format"))[:60]
-        raise ParameterError(f"{where.name} is no model: expected the format {FORMAT!r}, found {shown}")
+        raise ParameterError(f"{name} is no model: expected the format {FORMAT!r}, found {shown}")
     kind, state, said = found.get("model"), found.get("state"), found.get("privacy_certificate")
     if type(kind) is not str or type(state) is not dict or type(said) is not dict:
-        raise ParameterError(f"{where.name} is no model: model, state or privacy_certificate are missing")
+        raise ParameterError(f"{name} is no model: model, state or privacy_certificate are missing")
     try:
         damaged = found.get("digest") != _digest(state)
     except (ValueError, RecursionError):
         damaged = True
     if damaged:
-        raise ParameterError(f"{where.name} is damaged: its state is not what its digest says")
+        raise ParameterError(f"{name} is damaged: its state is not what its digest says")
     try:
         return kind, state, Certificate.read(json.dumps(said))
     except DiscreetError as error:
-        raise ParameterError(f"{where.name}: {error}") from None
+        raise ParameterError(f"{name}: {error}") from None
 
 
 def _members(where: Path) -> dict[str, Any]:
@@ -136,7 +140,7 @@ def write(path: str | os.PathLike[str], members: dict[str, Any], *, force: bool)
         with Path(path).open("w" if force else "x", encoding="utf-8") as file:
             file.write(pretty(members) + "\n")
     except FileExistsError:
-        raise ParameterError(f"{Path(path).name} is there already: choose another name, or force=True") from None
+        raise ParameterError(f"{Path(path).name} exists already: choose another name, or force=True") from None
 
 
 # Parts of a state.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from discreet.core import Floats, Pairs, ParameterError, Sheet, exact
 from discreet.data import Dataset, Domain, Matrix, Number, Vector
 from discreet.estimators import input as reading
-from discreet.estimators.base import PrivateEstimator, Task, Terms, terms_of
+from discreet.estimators.base import PrivateEstimator, Task, Terms, require_parameters, terms_of
 from discreet.estimators.scaler import bound_pairs
 from discreet.mechanisms import Gaussian, Laplace, Mechanism, calibrate
 from discreet.query import VectorSum
@@ -38,6 +38,7 @@ _ALONE = 3  # deviations of the noise that a variance must exceed to be believed
 class _Moments(PrivateEstimator):
     """The declared bounds, and one release of sums."""
 
+    NEEDS: ClassVar[tuple[str, ...]] = ("bounds",)
     bounds: Any = None
 
     def sheet(self) -> Sheet:
@@ -96,6 +97,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, _Moments):  # type:
 
     def fit(self, X: Any, y: Any = None) -> StandardScaler:
         """One charge for all means and variances; y is not read."""
+        require_parameters(self, table=False)
         terms = terms_of(self)
         scaled = self._scaled(terms, X)
         names = [f"x{place}" for place in range(self.n_features_in_)]
@@ -154,11 +156,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, _Moments):  # type:
     noise_, guarantee_, n_features_in_.
     """
 
+    NEEDS: ClassVar[tuple[str, ...]] = ("bounds", "n_components")
     n_components: Any = None
     row_norm: Any = None
 
     def fit(self, X: Any, y: Any = None) -> PCA:
         """One charge for the mean and the second moments; y is not read."""
+        require_parameters(self, table=False)
         terms = terms_of(self)
         if self.n_components is None:
             raise ParameterError("n_components must be given: how many directions are kept")

@@ -84,6 +84,12 @@ def _order(ledger: Ledger) -> _Order:
         return _ORDERS.setdefault(ledger, _Order())
 
 
+def forget(ledger: Ledger) -> None:
+    """From now on fits through this ledger object count from the start, as those of a new program."""
+    with _ORDERS_LOCK:
+        _ORDERS.pop(ledger, None)
+
+
 def pay_again(ledger: Ledger) -> None:
     """From now on every fit through this ledger object is a new one: nothing stored is given back."""
     _order(ledger).fresh = True

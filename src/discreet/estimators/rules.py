@@ -319,7 +319,7 @@ class RuleClassifier(RuleLearner):
         neighbours: Any = "replace-one",
         method: str = "auto",
     ) -> int:
-        """How many rows make the error at most alpha with probability 1 - beta, for k of so many conditions."""
+        """How many rows make the error at most alpha with probability 1 - beta, for k of this number of conditions."""
         return pac.sample_size("rule", alpha, beta, epsilon, delta, neighbours, method, conditions=conditions, k=k)
 
 
@@ -419,7 +419,7 @@ class FiniteClassClassifier(RuleLearner):
         delta: Any = 0,
         neighbours: Any = "replace-one",
     ) -> int:
-        """How many rows make the error at most alpha with probability 1 - beta, for so many hypotheses."""
+        """How many rows make the error at most alpha with probability 1 - beta, for this number of hypotheses."""
         return pac.sample_size("finite", alpha, beta, epsilon, delta, neighbours, "auto", hypotheses=hypotheses)
 
 

@@ -58,7 +58,7 @@ step = "day"
 kind = "category"
 levels = ["C01", "C02", "C03", "C04", "C05", "C06", "C07", "C08", "C09", "C10", "C11", "C12"]
 
-[tables.visits.columns.city]         # nobody has a list of them
+[tables.visits.columns.city]         # a list of them does not exist
 kind = "text"
 
 [tables.visits.columns.amount]       # dollars
@@ -92,6 +92,16 @@ def write(folder: str | os.PathLike[str]) -> Path:
     for name in FILES:
         if not (where / name).exists():
             shutil.copyfile(HERE / name, where / name)
+    return where / FILES[0]
+
+
+def write_people(folder: str | os.PathLike[str]) -> Path:
+    """Copy the people and their schema into a folder, for their owner alone, and return the schema."""
+    where = Path(folder)
+    where.mkdir(parents=True, exist_ok=True)
+    for name in FILES[:2]:
+        shutil.copyfile(HERE / name, where / name)
+        (where / name).chmod(0o600)
     return where / FILES[0]
 
 

@@ -9,10 +9,10 @@ the distribution of maximum entropy would need too large a table, and would have
 
 Shrinkage. Before noise is believed, the residual over two or more columns is compared with what the smaller ones lead
 one to expect: their product over the number of rows for a pair, iterative proportional fitting beyond (no interaction
-of the highest order). If q is the squared distance between the two, m the number of free numbers of the residual and v
-the variance of its noise, the distance is shortened by the factor 1 - (m - 2) v / q, or to 0: the estimator of James
-and Stein, whose expected squared error is below that of the measured residual whatever the truth is (for m > 2 and
-Gaussian noise). Nothing here was tuned. Everything is a function of released numbers.
+of the highest order). How much of the difference is believed, `shrinkage.py` says, by the exact variances of the noise
+and by what all residuals of as many columns show together. So is a column alone: its counts are not negative. A pair of
+columns is also compared with what paths through a third column say of it, if both pairs with that column were measured:
+the noise of those is independent of its own. Everything is a function of released numbers.
 """
 
 from __future__ import annotations
@@ -25,11 +25,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.data import Floats
+from discreet.hypothesis.shrinkage import Interaction, columns, interactions
 from discreet.hypothesis.tensor import Scope
 
 Marginal = tuple[Scope, Floats, float]
 """A measured marginal: its columns, its numbers, and the variance of the noise on each of them."""
 
+Residual = tuple[Floats, float]
+"""A measured residual, and the variance of the independent noises on every cell of which it has the residual."""
+
+_MATRICES = 2**24  # products for one path through a column
 _ROUNDS = 5  # of proportional fitting: a guess need not be exact
 _LEAST = 1e-9
 
@@ -63,6 +68,16 @@ def spread_over(residual: Floats, part: Scope, scope: Scope, sizes: Mapping[str,
     return np.asarray(residual / others).reshape([sizes[name] if name in part else 1 for name in scope])
 
 
+def _average(marginals: Sequence[Marginal], part: Scope, sizes: Mapping[str, int]) -> Residual:
+    """What was measured about a residual, averaged by precision, and its variance."""
+    total, precision = np.zeros([sizes[name] for name in part]), 0.0
+    for scope, table, variance in marginals:
+        if set(part) <= set(scope):
+            weight = 1 / max(variance * (table.size // max(1, total.size)), 1e-18)
+            total, precision = total + weight * summed_to(table, scope, part), precision + weight
+    return centred(total / precision), 1 / precision
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ResidualFit:
     """Estimated residuals of some scopes and of all their parts.
@@ -76,17 +91,57 @@ class ResidualFit:
 
     @staticmethod
     def of(marginals: Sequence[Marginal], sizes: Mapping[str, int], *, total: float | None) -> ResidualFit:
-        """The shrunk fit to these marginals; their columns stand in one order.
+        """The shrunk fit to these marginals, whose noises are independent; their columns stand in one order.
 
         total  the number of rows if it is public
         """
-        fitted = ResidualFit(sizes, {})
-        for part in parts_of_scopes(scope for scope, _, _ in marginals):
-            known, variance = fitted._average(marginals, part)
-            if not part and total is not None:
-                known = np.array(total)
-            fitted.residuals[part] = fitted._shrunk(part, known, variance) if len(part) > 1 else known
+        parts = parts_of_scopes(scope for scope, _, _ in marginals)
+        return ResidualFit.shrunk({part: _average(marginals, part, sizes) for part in parts}, sizes, total=total)
+
+    @staticmethod
+    def shrunk(measured: Mapping[Scope, Residual], sizes: Mapping[str, int], *, total: float | None) -> ResidualFit:
+        """The fit to measured residuals of some scopes and all their parts."""
+        rows = max(1.0, float(measured[()][0]) if total is None else total)
+        fitted = ResidualFit(sizes, {(): np.array(rows)})
+        alone = [part for part in measured if len(part) == 1]
+        tables = [rows / sizes[name] + measured[name,][0] for (name,) in alone]
+        for part, table in zip(alone, columns(tables, [measured[part][1] for part in alone], rows), strict=True):
+            fitted.residuals[part] = centred(table)
+        for level in sorted({len(part) for part in measured if len(part) > 1}):
+            fitted._take_in({part: each for part, each in measured.items() if len(part) == level}, rows)
         return fitted
+
+    def _take_in(self, measured: Mapping[Scope, Residual], rows: float) -> None:
+        """The residuals of as many columns each, shrunk together; pairs again, when others say something about them."""
+        expected = {part: self._expected(part) for part in measured}
+        apart = {part: known - centred(expected[part]) for part, (known, _) in measured.items()}
+        noise = {part: variance for part, (_, variance) in measured.items()}
+
+        def believed(paths: Mapping[Scope, Floats]) -> dict[Scope, Floats]:
+            found = [Interaction(apart[part], expected[part], noise[part], paths.get(part)) for part in measured]
+            return {part: centred(each) for part, each in zip(measured, interactions(found, rows), strict=True)}
+
+        kept = believed({})
+        if paths := self._paths(kept):
+            kept = believed(paths)
+        for part in measured:
+            self.residuals[part] = centred(expected[part]) + kept[part]
+
+    def _paths(self, believed: Mapping[Scope, Floats]) -> dict[Scope, Floats]:
+        """For pairs a, b: the sum over columns c, of which a, c and c, b were measured, of what their dependences say
+        about a and b if these depend on each other through c alone."""
+        pairs = [part for part in believed if len(part) == 2]
+        known = {**{pair: believed[pair] for pair in pairs}, **{pair[::-1]: believed[pair].T for pair in pairs}}
+        found: dict[Scope, Floats] = {}
+        for a, b in pairs:
+            for c in dict.fromkeys(name for pair in pairs for name in pair):
+                if (a, c) in known and (c, b) in known and self._cells((a, b, c)) <= _MATRICES:
+                    through = known[a, c] / np.maximum(self.marginal((c,)), 1.0) @ known[c, b]
+                    found[a, b] = found.get((a, b), 0.0) + through
+        return {pair: centred(each) for pair, each in found.items()}
+
+    def _cells(self, scope: Scope) -> int:
+        return math.prod(self.sizes[name] for name in scope)
 
     def marginal(self, scope: Scope) -> Floats:
         """The fitted marginal over some columns, in the fit's order: negative numbers and all. What was not measured
@@ -94,39 +149,23 @@ class ResidualFit:
         table = np.zeros([self.sizes[name] for name in scope])
         for part in parts_of_scopes([scope]):
             if part not in self.residuals:
-                self.residuals[part] = self._expected(part)
+                self.residuals[part] = centred(self._expected(part))
             table = table + spread_over(self.residuals[part], part, scope, self.sizes)
         return table
 
-    def _average(self, marginals: Sequence[Marginal], part: Scope) -> tuple[Floats, float]:
-        """What was measured about a residual, averaged by precision, and its variance."""
-        total, precision = np.zeros([self.sizes[name] for name in part]), 0.0
-        for scope, table, variance in marginals:
-            if set(part) <= set(scope):
-                weight = 1 / max(variance * (table.size // max(1, total.size)), 1e-18)
-                total, precision = total + weight * summed_to(table, scope, part), precision + weight
-        return centred(total / precision), 1 / precision
-
-    def _shrunk(self, part: Scope, known: Floats, variance: float) -> Floats:
-        expected, free = self._expected(part), math.prod(self.sizes[name] - 1 for name in part)
-        apart = known - expected
-        squares = float((apart**2).sum())
-        kept = max(0.0, 1 - max(0, free - 2) * variance / squares) if squares > 0 else 1.0
-        return expected + kept * apart
-
     def _expected(self, part: Scope) -> Floats:
-        """The residual that the smaller ones lead one to expect."""
+        """The table that the residuals of all smaller parts lead one to expect: no count is negative."""
         shape = [self.sizes[name] for name in part]
-        rows = max(float(self.marginal(())), _LEAST) if part else 0.0
+        rows = max(float(self.residuals[()]), _LEAST)
         if len(part) < 2:
-            return np.zeros(shape)
+            return np.full(shape, rows / math.prod(shape))
         smaller = list(_subsets(part, len(part) - 1))
         tables = [np.maximum(self.marginal(each), _LEAST).reshape(self._axes(each, part)) for each in smaller]
         guess = np.full(shape, rows / math.prod(shape))
         for _ in range(_ROUNDS if len(part) > 2 else 1):
             for each, table in zip(smaller, tables, strict=True):
                 guess = guess * (table / np.maximum(summed_to(guess, part, each).reshape(table.shape), _LEAST**2))
-        return centred(guess)
+        return guess
 
     def _axes(self, part: Scope, scope: Scope) -> list[int]:
         return [self.sizes[name] if name in part else 1 for name in scope]

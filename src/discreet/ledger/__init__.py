@@ -22,13 +22,14 @@ are no refunds. The parts:
     sqlite.py     entries in a file                       postgres.py      entries in a database, for several processes
     address.py    where a ledger in a database is         mark.py          how far the ledger had come, and whose turn
     process.py    which process still runs                sidecar.py       which ledger a file of rows belongs to
-    durable.py    files that survive a power cut, and locks
+    acting.py     in whose name charges are made          durable.py       files that survive a power cut, and locks
 
 The table's identity is declared (name, relation, unit) and never computed from rows: a fingerprint of the rows would be
 a membership test. For tables read from a file the sidecar prevents a second ledger; for frames in memory no program
 can know.
 """
 
+from discreet.ledger.acting import Acting, acting_as
 from discreet.ledger.address import Address, place_of
 from discreet.ledger.answer_codec import decode, encode
 from discreet.ledger.ledger import Ledger
@@ -36,4 +37,4 @@ from discreet.ledger.mark import state_directory
 from discreet.ledger.opening import LONGEST_MEMO, check_table, storable_text
 from discreet.ledger.process import code_version
 from discreet.ledger.sidecar import sidecar_path
-from discreet.ledger.state import Body, answer_text, large, price_from, text_hash
+from discreet.ledger.state import REPLY, Body, answer_text, large, price_from, text_hash

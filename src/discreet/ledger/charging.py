@@ -5,17 +5,19 @@ Every function here is one write transaction: it sees all that was written befor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from discreet.core import ConversationOver, Guarantee, Json, LedgerUnavailable, ParameterError, Price, canonical
 from discreet.data import Dataset
+from discreet.ledger.acting import acting
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.opening import check_table, sources_of
-from discreet.ledger.process import code_version, who
+from discreet.ledger.process import code_version
 from discreet.ledger.sidecar import claim
-from discreet.ledger.state import Body, answer_text, price_from, price_record
+from discreet.ledger.state import Body, State, answer_text, price_from, price_record
 from discreet.ledger.store import Store, Writer
 
 
@@ -33,8 +35,9 @@ class Receipt:
 class Purchase:
     """What is to be charged: a mechanism's record and guarantee, on a table, and what the caller says about it.
 
-    within  the limits that the mechanism was calibrated to, where they depend on what was left: with them the same
-            mechanism is found again
+    within   the limits that the mechanism was calibrated to, where they depend on what was left: with them the same
+             mechanism is found again
+    lasting  of a table that grows: it is about later epochs, too
     """
 
     mechanism: Json
@@ -45,6 +48,13 @@ class Purchase:
     request: str | None = None
     memo: str = ""
     within: Json = None
+    lasting: bool = False
+
+    @property
+    def epochs(self) -> tuple[str, ...] | None:
+        """Which epochs of a table that grows it is about; None: all of them, later ones too."""
+        growth = self.data.facts.growth
+        return None if growth is None or self.lasting else growth.epochs
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +132,12 @@ def charge(ledger: Ledger, purchase: Purchase, *, made: list[Receipt] | None = N
 
 def _new_charge(ledger: Ledger, writer: Writer, purchase: Purchase, price: Price) -> Receipt:
     """Write a charge, if it fits."""
-    state, (facts, facts_hash) = writer.state, ledger.recorded(purchase.data.facts)
-    if not state.admits(price, purchase.allowance):
-        raise ledger.refusal(price, purchase.allowance)
+    state, (facts, facts_hash), actor = writer.state, ledger.recorded(purchase.data.facts), acting()
+    if not state.admits(price, purchase.allowance, purchase.epochs):
+        raise ledger.about(purchase.data.facts).refusal(price, purchase.allowance)
     for source in sources_of(purchase.data) if ledger.path is not None else ():
-        claim(source, ledger.id)
+        claim(source, ledger.id, getattr(purchase.data, "source_epochs", {}).get(source), first=_first(state))
+    actor.before_charge()
     if facts_hash not in state.facts:
         writer.append("facts", {"facts": facts, "facts_hash": facts_hash})
     body: Body = {
@@ -137,13 +148,23 @@ def _new_charge(ledger: Ledger, writer: Writer, purchase: Purchase, price: Price
         "allowance": purchase.allowance,
         "request": purchase.request,
         "memo": purchase.memo,
-        "who": who(),
+        "who": actor.who,
         "version": code_version(),
         "process": ledger.store.parts.alive.name(),
     }
     if purchase.within is not None:
         body["within"] = purchase.within
-    return Receipt(writer.append("charge", body), state.hash, price)
+    if purchase.lasting:
+        body["lasting"] = True
+    if actor.by is not None:
+        body["by"] = actor.by
+    entry = writer.append("charge", body)
+    actor.charges.append(entry)
+    return Receipt(entry, state.hash, price)
+
+
+def _first(state: State) -> str | None:
+    return None if state.epochs is None else next(iter(state.epochs.own), None)
 
 
 def answer(ledger: Ledger, receipt: Receipt, text: str) -> None:
@@ -156,10 +177,11 @@ def burn(ledger: Ledger, receipt: Receipt, reason: str) -> None:
     _finish(ledger, "burn", receipt, {"reason": reason})
 
 
-def keep_secret(ledger: Ledger, receipt: Receipt, secret: Json) -> None:
-    """Keep the secret state of a conversation that was just charged."""
+def keep_secret(ledger: Ledger, receipt: Receipt, secret: Json, *, stepwise: bool = False) -> None:
+    """Keep the secret state of a conversation that was just charged. stepwise: with the number of its steps."""
+    held = {"number": 0, "state": secret, "answer": None} if stepwise else secret
     with ledger.store.writing():
-        ledger.store.secrets.keep(receipt.hash, secret)
+        ledger.store.secrets.keep(receipt.hash, held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +219,7 @@ def turn(ledger: Ledger, entry: int) -> Iterator[Turn]:
     Whatever goes wrong inside ends the conversation: an error that shows only at the last answer would be that answer.
     """
     with ledger.store.writing() as writer:
-        charge_hash = writer.state.conversations.get(entry)
-        if charge_hash is None or ledger.store.ended(charge_hash):
-            raise ConversationOver("it has ended; open a new one")
+        charge_hash = _open_conversation(ledger, writer.state, entry)
         secret = ledger.store.secrets.get(charge_hash)
         if secret is None:
             raise ConversationOver("its secret state is not beside the ledger; open a new one")
@@ -208,6 +228,66 @@ def turn(ledger: Ledger, entry: int) -> Iterator[Turn]:
         except BaseException:
             ledger.store.end_conversation(charge_hash)
             raise
+
+
+def taken_step(ledger: Ledger, entry: int, number: int) -> str | None:
+    """The answer of a step that was taken before."""
+    for body in ledger.latest("step"):
+        if (body["of"], body["number"]) == (entry, number):
+            return answer_text(body)
+    return None
+
+
+def require_next(ledger: Ledger, entry: int, number: int) -> None:
+    """Refuse a step that is not the next one of an open conversation; ConversationOver if it has ended."""
+    with ledger.store.reading() as state:
+        _open_conversation(ledger, state, entry)
+        _require_next(state, entry, number)
+
+
+def _open_conversation(ledger: Ledger, state: State, entry: int) -> str:
+    """The hash of an open conversation's charge."""
+    charge_hash = state.conversations.get(entry)
+    if charge_hash is None or ledger.store.ended(charge_hash):
+        raise ConversationOver("it has ended; open a new one")
+    return charge_hash
+
+
+def _require_next(state: State, entry: int, number: int) -> None:
+    done = state.steps.get(entry, 0)
+    if number != done + 1:
+        found = f"the next step is number {done + 1}, found {number}"
+        raise ParameterError(f"{found}: steps are taken in their order, each once")
+
+
+def take_step(ledger: Ledger, entry: int, number: int, step: Callable[[Json], tuple[Json, str]]) -> str:
+    """Take one step of a conversation that answers step by step; its answer.
+
+    step  from the secret state to the new one, None after the last step, and the answer's text
+
+    The secret state holds its number and the last answer. It is durable before the step is recorded: if the process
+    dies between the two, the state is one step ahead, and the next attempt records that answer instead of another. A
+    state that is behind the ledger was put back from a copy; its noise was used already, so the conversation is over.
+    A failure before the record leaves everything as it was: the same noise meets the same rows again.
+    """
+    with ledger.store.writing() as writer:
+        charge_hash = _open_conversation(ledger, writer.state, entry)
+        _require_next(writer.state, entry, number)
+        held: Any = ledger.store.secrets.get(charge_hash)
+        ahead = -1 if type(held) is not dict else held["number"] - number
+        if ahead not in (-1, 0) or held is None:
+            raise ConversationOver("its secret state is not beside the ledger, or is an older copy; open a new one")
+        if ahead == -1:
+            after, text = step(held["state"])
+            held = {"number": number, "state": after, "answer": text}
+            ledger.store.secrets.keep(charge_hash, held)
+        writer.append("step", {"of": entry, "number": number, "answer": held["answer"]})
+        if held["state"] is None:
+            writer.append("top", {"charge": entry})
+    if held["state"] is None:
+        with ledger.store.writing():  # after the end is durable: until then the state has the last answer
+            ledger.store.end_conversation(charge_hash)
+    return str(held["answer"])
 
 
 class Turn:

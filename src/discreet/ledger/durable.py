@@ -120,7 +120,7 @@ def refuse_strangers(found: os.stat_result, name: str) -> None:
     if stat.S_ISLNK(found.st_mode):
         raise LedgerUnavailable(f"{name} is a link: a ledger's files lie where they are looked for")
     if found.st_uid != os.geteuid():
-        raise LedgerUnavailable(f"{name} belongs to another user: it must be owned by whoever uses the ledger")
+        raise LedgerUnavailable(f"{name} belongs to another user: it must belong to the account that uses the ledger")
     if found.st_mode & _OTHERS:
         mode = stat.S_IMODE(found.st_mode)
         raise LedgerUnavailable(f"{name} may be used by others (mode {mode:o}): chmod 600 it, if it was not changed")

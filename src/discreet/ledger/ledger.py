@@ -46,6 +46,8 @@ from discreet.data import (
     Date,
     Domain,
     Facts,
+    GrowingTable,
+    Growth,
     Identity,
     Number,
     Text,
@@ -58,29 +60,43 @@ from discreet.ledger.address import Address, place_of
 from discreet.ledger.durable import os_errors
 from discreet.ledger.local import FileSite, memory_parts
 from discreet.ledger.mark import state_directory
-from discreet.ledger.opening import opening_body, sources_of, storable_text, write_opening
+from discreet.ledger.opening import (
+    check_identity,
+    opening_body,
+    require_first_come,
+    require_first_epoch,
+    sources_of,
+    storable_text,
+    write_opening,
+)
 from discreet.ledger.place import Site
-from discreet.ledger.sidecar import claim, disown, require_unclaimed, sidecar_path
-from discreet.ledger.state import AllowanceUse, Body, Header, State, price_from, price_record
+from discreet.ledger.sidecar import claim, disown, require_claimed, require_unclaimed, sidecar_path
+from discreet.ledger.state import REPLY, AllowanceUse, Body, Header, State, price_from, price_record
 from discreet.ledger.store import Store, new_witness, utc_now
 from discreet.mechanisms import Conversation, Mechanism
 
 _FACTS_CLASSES: dict[str, type] = {
     each.NAME: each
-    for each in (Facts, Domain, Neighbours, Category, Number, Date, Timestamp, AnyNumber, Text, Vector, Bits, Whole)
+    for each in (
+        *(Facts, Growth, Domain, Neighbours, Category, Number, Date, Timestamp, AnyNumber, Text, Vector, Bits),
+        Whole,
+    )
 }
 
 
 class Ledger(Shown):
     """One budget for one table; the package's docstring says how it works."""
 
-    def __init__(self, store: Store) -> None:
-        """For `create`, `open` and `in_memory`, which are the ways to get a ledger."""
+    def __init__(self, store: Store, epochs: tuple[str, ...] | None = None) -> None:
+        """For `create`, `open` and `in_memory`, which are the ways to get a ledger.
+
+        epochs  of a table that grows: what is spent and left is said of their persons (`about`); None: of everybody
+        """
         if not isinstance(store, Store):
             raise ParameterError("use Ledger.open(path) for a ledger that exists, Ledger.create(...) for a new one")
         with store.reading() as state:
             self._header: Header = state.opened
-        self.store = store
+        self.store, self._epochs = store, epochs
         self._known_facts: dict[str, Facts] = {}
         self._last_facts: tuple[Facts | None, tuple[Json, str]] = (None, (None, ""))
 
@@ -90,7 +106,7 @@ class Ledger(Shown):
     def create(
         path: str | os.PathLike[str] | Address,
         budget: Budget,
-        table: Dataset | Database | Identity,
+        table: Dataset | Database | GrowingTable | Identity,
         *,
         testing: bool = False,
         failure_share: Exact = Fraction(1, 2),
@@ -118,7 +134,7 @@ class Ledger(Shown):
         made = Ledger(Store(site.parts(), now=now))
         try:
             for source in sources:
-                claim(source, made.id)
+                claim(source, made.id, getattr(table, "source_epochs", {}).get(source))
         except BaseException:  # the disk failed, or another ledger was made for these rows at the same moment
             made.close()
             left = [source for source in sources if not disown(source, made.id)]
@@ -130,7 +146,7 @@ class Ledger(Shown):
     @staticmethod
     def in_memory(
         budget: Budget,
-        table: Dataset | Database | Identity,
+        table: Dataset | Database | GrowingTable | Identity,
         *,
         testing: bool = False,
         failure_share: Exact = Fraction(1, 2),
@@ -214,15 +230,32 @@ class Ledger(Shown):
         with self.store.reading() as state:
             return None if state.current_facts is None else self.facts_with(state.current_facts)
 
-    def spent(self) -> Books:
-        """The sums in both books, with the caps."""
+    @property
+    def epochs(self) -> tuple[str, ...]:
+        """The epochs of a table that grows, in their order."""
         with self.store.reading() as state:
-            return spent_books(state.spent, self._header.caps, self._header.order, self.budget)
+            return () if state.epochs is None else tuple(state.epochs.own)
+
+    def about(self, facts: Facts) -> Ledger:
+        """This ledger as those see it whose rows have these facts: of a table that grows, what they have spent and left
+        is what the persons of these epochs have."""
+        growth = facts.growth
+        return self if growth is None or not growth.apart else Ledger(self.store, growth.epochs)
+
+    def spent(self) -> Books:
+        """The sums in both books, with the caps; of a table that grows, of the persons who have paid most."""
+        return self.spent_on(self._epochs)
+
+    def spent_on(self, epochs: tuple[str, ...] | None) -> Books:
+        """The same for the persons of some epochs; None: of all."""
+        with self.store.reading() as state:
+            return spent_books(state.spent_on(epochs), self._header.caps, self._header.order, self.budget)
 
     def remaining(self, *, allowance: str | None = None) -> Books:
         """What is left in both books, and under an allowance if one is named. `.how_many(mechanism)` counts on."""
         with self.store.reading() as state:
-            left = remaining_books(state.spent, self._header.caps, self._header.order, self.facts, self.budget)
+            spent = state.spent_on(self._epochs)
+            left = remaining_books(spent, self._header.caps, self._header.order, self.facts, self.budget)
             if allowance is None:
                 return left
             named = state.allowance(allowance)
@@ -271,7 +304,7 @@ class Ledger(Shown):
             self.store.check_mark(state)
             if share is not None and not price.within(self.remaining(allowance=allowance).share(share.part)):
                 return False
-            return state.admits(price, allowance)
+            return state.admits(price, allowance, None if getattr(mechanism, "lasting", False) else self._epochs)
 
     def refusal(self, price: Price, allowance: str | None) -> BudgetExceeded:
         """The error that says what is left, of a charge with this price that is not admitted."""
@@ -300,9 +333,13 @@ class Ledger(Shown):
         with self.store.reading() as state:
             return state.seq
 
-    def latest(self, kind: str, *, most: int | None = None) -> list[Body]:
-        """The newest entries of a kind, oldest of them first; all of them unless `most` says otherwise."""
-        return self.store.latest(kind, self.length() if most is None else most)
+    def latest(self, kind: str, *, most: int | None = None, before: int | None = None) -> list[Body]:
+        """The newest entries of a kind, oldest of them first; all of them unless `most` says otherwise.
+
+        before  only those that are older than this entry
+        """
+        length = self.length()
+        return self.store.latest(kind, length if most is None else most, length + 1 if before is None else before)
 
     def entry(self, seq: int) -> Body:
         """One entry, checked against the one before it."""
@@ -330,6 +367,57 @@ class Ledger(Shown):
             raise ParameterError(f"share must be at most 1, found {share!r}")
         with self.store.writing() as writer:
             writer.append("allow", {"allowance": storable_text(name=name), "share": str(part)})
+
+    def add_epoch(self, table: GrowingTable) -> str:
+        """Add the last epoch of a table that grows: its rows are all there, and never change again. Its label.
+
+        Its persons begin with the whole budget, if nobody is in two epochs; where persons return there is one budget.
+        """
+        if not isinstance(table, GrowingTable) or not table.epochs:
+            raise ParameterError("add_epoch takes a GrowingTable that has the new epoch as its last one")
+        label, data = table.epochs[-1], table.newest()
+        facts, facts_hash = self.recorded(data.facts)
+        with self.store.writing() as writer:
+            known = writer.state.epochs
+            if known is None:
+                raise LedgerMismatch("the table of this ledger does not grow: Ledger.grow declares that it does")
+            if label in known.own:
+                raise ParameterError(f"the ledger has the epoch {label} already")
+            if table.epochs[:-1] != tuple(known.own):
+                found = f"{', '.join(known.own) or 'none'}, and the table has {', '.join(table.epochs)}"
+                raise LedgerMismatch(f"an epoch is added after those that the ledger has: {found}")
+            check_identity(writer.state, data)
+            require_first_come(writer.state, data.facts, new=1)
+            # After all else that can be refused, and sidecars that are there first: a refusal leaves none behind.
+            sources = sorted(table.sources, key=lambda each: not sidecar_path(each).exists())
+            for source in sources if self.path is not None else ():
+                claim(source, self.id, table.source_epochs[source], first=next(iter(known.own), label))
+            if facts_hash not in writer.state.facts:
+                writer.append("facts", {"facts": facts, "facts_hash": facts_hash})
+            writer.append("epoch", {"epoch": label, "facts_hash": facts_hash, "size": data.facts.size})
+        return label
+
+    def grow(self, table: GrowingTable) -> str:
+        """Declare that the table of this ledger grows from here on, by new persons: what it was is its first epoch.
+
+        Nobody of the first epoch may have rows in a later one: these begin with the whole budget. Its label.
+
+        table  that epoch alone: the rows that the ledger is for, in the file that it has claimed
+        """
+        if not isinstance(table, GrowingTable) or len(table.epochs) != 1:
+            raise ParameterError("grow takes a GrowingTable of one epoch: the rows that the ledger is for")
+        (label,) = table.epochs
+        with self.store.writing() as writer:
+            if writer.state.epochs is not None:
+                raise ParameterError("the table of this ledger grows already")
+            if writer.state.opened.identity.tables:
+                raise ParameterError("several tables of the same persons do not grow: docs/growing.md")
+            require_first_epoch(writer.state, table)
+            for source in table.sources if self.path is not None else ():
+                require_claimed(source, self.id)
+            writer.append("grow", {"epoch": storable_text(epoch=label)})
+            self._header = writer.state.opened
+        return label
 
     def rolled_back(self) -> bool:
         """Whether the file is behind its high-water mark, or the mark is damaged: charges are refused then."""
@@ -449,7 +537,9 @@ def _redacted(body: Body) -> Body:
     """
     if body["kind"] not in ("charge", "said"):
         return {key: value for key, value in body.items() if key not in ("who", "process")}
-    secret = ("memo", "request", "who", "process", "meaning", "question", "nonce")
+    secret = {"memo", "request", "who", "by", "process", "meaning", "question", "nonce"}
+    if body.get("manner") == REPLY:  # the answer of a service has the names of columns and groups in it
+        secret |= {"answer", "answer_text"}
     kept = {key: value for key, value in body.items() if key not in secret}
     if body["kind"] == "charge":
         fields = body["mechanism"].items()

@@ -29,7 +29,7 @@ from glob import escape
 from pathlib import Path
 
 from discreet.core import Json, LedgerUnavailable, canonical, digest
-from discreet.data import Database, Dataset, Identity
+from discreet.data import Database, Dataset, GrowingTable, Identity
 from discreet.ledger.durable import FileLock, read_own, remove, replace_file
 from discreet.ledger.mark import mark_file
 from discreet.ledger.opening import write_opening
@@ -66,7 +66,7 @@ class FileSite:
             state_dir=self.state_dir,
         )
 
-    def build(self, opening: Body, table: Dataset | Database | Identity, now: Callable[[], str]) -> None:
+    def build(self, opening: Body, table: Dataset | Database | GrowingTable | Identity, now: Callable[[], str]) -> None:
         """Make a whole ledger with its mark under a name that no reader looks for; then give it its own name."""
         place = SqlitePlace(self.where.with_name(f".{self.where.name}.{secrets.token_hex(8)}.new"))
         place.create()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from discreet.core import Budget, Exact, LedgerMismatch, ParameterError, caps_of, digest, exact, record
-from discreet.data import Database, Dataset, Identity
+from discreet.data import Database, Dataset, Facts, GrowingTable, Identity
 from discreet.ledger.mark import MarkFile
 from discreet.ledger.process import code_version
 from discreet.ledger.state import Body, State, identity_record, price_record
@@ -16,7 +18,7 @@ from discreet.ledger.store import Store, mark_of
 
 def opening_body(
     budget: Budget,
-    table: Dataset | Database | Identity,
+    table: Dataset | Database | GrowingTable | Identity,
     *,
     testing: bool,
     failure_share: Exact,
@@ -32,6 +34,8 @@ def opening_body(
     if share >= 1:
         raise ParameterError(f"failure_share must be below 1, found {failure_share!r}")
     identity = table if isinstance(table, Identity) else table.identity
+    if identity.epochs is not None and size is not None:
+        raise ParameterError("a table that grows has no fixed size: each epoch brings its own")
     if size is not None and not (isinstance(table, Identity) and identity.neighbours.replace_one):
         raise ParameterError("size is given only with an identity under replace-one; a table brings its own")
     if ledger_id is not None and not testing:
@@ -56,7 +60,9 @@ def opening_body(
     }
 
 
-def write_opening(store: Store, opening: Body, table: Dataset | Database | Identity, *, marks: MarkFile | None) -> None:
+def write_opening(
+    store: Store, opening: Body, table: Dataset | Database | GrowingTable | Identity, *, marks: MarkFile | None
+) -> None:
     """Write the first entries: what is fixed, and the facts of the table if there is one.
 
     marks  where the first mark goes, before the entries can be found; they name it, so that a copy that is used
@@ -67,6 +73,10 @@ def write_opening(store: Store, opening: Body, table: Dataset | Database | Ident
             raise ParameterError("another program has just made a ledger of this name; Ledger.open opens it")
         writer.witness = None if marks is None else opening["id"][:16]
         writer.append("open", opening)
+        for label, size, facts in getattr(table, "epoch_facts", ()):
+            stored = record(facts)
+            writer.append("facts", {"facts": stored, "facts_hash": digest(stored)})
+            writer.append("epoch", {"epoch": label, "facts_hash": digest(stored), "size": size})
         for data in datasets_of(table):
             check_table(writer.state, data)
             facts = record(data.facts)
@@ -80,12 +90,26 @@ def check_table(state: State, data: Dataset) -> None:
 
     A database may have got more tables since its ledger was made: its persons and the other tables are the same.
     """
+    expected, facts = state.opened.identity, data.facts
+    check_identity(state, data)
+    if state.epochs is not None or facts.growth is not None:
+        _check_epochs(state, facts)
+    elif expected.neighbours.replace_one and state.size not in (None, facts.size):
+        raise LedgerMismatch(
+            f"this ledger is for {state.size} persons, found {facts.size}: another table. If people arrived since, "
+            "declare that the table grows: docs/growing.md"
+        )
+
+
+def check_identity(state: State, data: Dataset) -> None:
+    """LedgerMismatch unless identity and relation are the ledger's."""
     expected, found, facts = state.opened.identity, data.identity, data.facts
     for word, ours, theirs in (
         ("the table" if not expected.tables else "the database", expected.name, found.name),
         ("the relation", str(expected.neighbours), str(found.neighbours)),
         ("the unit", expected.unit, found.unit),
         ("a row", _ROW[expected.rehearsal], _ROW[found.rehearsal]),
+        ("the most epochs of a person", expected.epochs, found.epochs),
     ):
         if ours != theirs:
             raise LedgerMismatch(f"{word} of this ledger is {ours!r}, found {theirs!r}")
@@ -97,8 +121,69 @@ def check_table(state: State, data: Dataset) -> None:
             raise LedgerMismatch(f"the table {name!r} of this ledger has {relation}, and the database has not")
     if not found.counts(facts.neighbours):
         raise LedgerMismatch(f"the facts' relation of this ledger is {expected.neighbours}, found {facts.neighbours}")
-    if expected.neighbours.replace_one and state.size not in (None, facts.size):
-        raise LedgerMismatch(f"this ledger is for {state.size} persons, found {facts.size}: another table")
+
+
+def _check_epochs(state: State, facts: Facts) -> None:
+    """LedgerMismatch unless these are epochs that the ledger knows, as they were when they were added.
+
+    Looks at public things only: labels, the numbers of persons under replace-one. Of epochs that were closed without a
+    public number nothing can be compared: their owner keeps them as they are.
+    """
+    known, growth = state.epochs, facts.growth
+    if known is None or growth is None:
+        words = ("does not grow", "grows") if known is None else ("grows", "is declared as one that does not")
+        raise LedgerMismatch(f"the table of this ledger {words[0]}, and this one {words[1]}: docs/growing.md")
+    if growth.per_person != known.per_person:
+        found = f"{known.per_person}, found {growth.per_person}"
+        raise LedgerMismatch(f"a person of this ledger has rows in at most this many epochs: {found}")
+    new = [epoch for epoch in growth.epochs if epoch not in known.own]
+    if new or not growth.epochs:
+        raise LedgerMismatch(f"the ledger has no epoch {', '.join(new) or 'yet'}: `ledger add` adds one")
+    if growth.epochs != tuple(epoch for epoch in known.own if epoch in growth.epochs):
+        raise LedgerMismatch(f"the epochs of this ledger are in the order {', '.join(known.own)}")
+    if growth.apart:
+        size = None if facts.size is None else sum(known.sizes[epoch] or 0 for epoch in growth.epochs)
+    elif growth.epochs != tuple(known.own)[: len(growth.epochs)]:
+        raise LedgerMismatch("persons return to this table: it is asked about from its first epoch on")
+    else:
+        size = known.sizes[growth.epochs[-1]]
+    if facts.neighbours.replace_one and size != facts.size:
+        raise LedgerMismatch(
+            f"the epochs {', '.join(growth.epochs)} had {size} persons when they were added, found {facts.size}: a "
+            "closed epoch never changes; rows that are new belong to a new epoch"
+        )
+    require_first_come(state, facts)
+
+
+def require_first_come(state: State, facts: Facts, *, new: int = 0) -> None:
+    """LedgerMismatch unless all epochs before were read, as they were when they were added: they decide who is new.
+
+    new  how many of the last epochs the ledger does not have yet
+    """
+    known, growth = state.epochs, facts.growth
+    assert known is not None
+    assert growth is not None
+    last = [*known.own].index(growth.epochs[-1]) + 1 if not new else len(known.own)
+    read, expected = growth.read[: len(growth.read) - new], tuple(known.sizes.items())[:last]
+    if read != expected or [epoch for epoch, _ in growth.read[-1:]] != [growth.epochs[-1]]:
+        raise LedgerMismatch(
+            f"who belongs to {growth.epochs[-1]} is decided by all epochs before it: the ledger has {_listed(expected)}"
+            f", and {_listed(read)} was read. Closed epochs never change; make the GrowingTable of all and take over()"
+        )
+
+
+def _listed(epochs: Iterable[tuple[str, int | None]]) -> str:
+    return ", ".join(epoch if size is None else f"{epoch} ({size} persons)" for epoch, size in epochs) or "none"
+
+
+def require_first_epoch(state: State, table: GrowingTable) -> None:
+    """LedgerMismatch unless this table of one epoch is the one that a ledger is for whose table did not grow so far."""
+    expected, found, facts = state.opened.identity, table.identity, table.facts
+    if found != replace(expected, epochs=1):
+        what = f"{expected.name!r}, {expected.neighbours}, unit {expected.unit}"
+        raise LedgerMismatch(f"this ledger is for {what}; found {found.name!r}, {found.neighbours}, unit {found.unit}")
+    if expected.neighbours.replace_one and state.size != facts.size:
+        raise LedgerMismatch(f"this ledger is for {state.size} persons, found {facts.size} in {table.epochs[0]}")
 
 
 _WHAT = {True: "several tables of the same persons", False: "one table"}
@@ -122,7 +207,7 @@ def storable_text(most: int = LONGEST_NAME, **named: object) -> str:
     return found
 
 
-def sources_of(table: Dataset | Database | Identity) -> tuple[Path, ...]:
+def sources_of(table: Dataset | Database | GrowingTable | Identity) -> tuple[Path, ...]:
     """The files that a table, or the tables of a database, were read from."""
     several = getattr(table, "sources", None)
     if several is not None:
@@ -131,11 +216,13 @@ def sources_of(table: Dataset | Database | Identity) -> tuple[Path, ...]:
     return () if source is None else (source,)
 
 
-def datasets_of(table: Dataset | Database | Identity) -> tuple[Dataset, ...]:
+def datasets_of(table: Dataset | Database | GrowingTable | Identity) -> tuple[Dataset, ...]:
     """The datasets whose facts are recorded when a ledger is made: one, or each table of a database."""
     match table:
         case Identity():
             return ()
         case Database():
             return tuple(table.view(name) for name in table.tables)
+        case GrowingTable():
+            return ()
     return (table,)

@@ -44,7 +44,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.core import LedgerCorrupt, LedgerUnavailable, ParameterError
-from discreet.data import Database, Dataset, Identity
+from discreet.data import Database, Dataset, GrowingTable, Identity
 from discreet.ledger.address import Address
 from discreet.ledger.local import FileTurns, SecretFile
 from discreet.ledger.mark import mark_file
@@ -312,8 +312,8 @@ class PostgresRows:
     def said(self, meaning: str) -> list[int]:
         return [row.seq for row in self._rows("meaning = %s ORDER BY seq DESC", _meaning_hash(meaning))]
 
-    def latest(self, kind: str, limit: int) -> list[Row]:
-        return self._rows("kind = %s ORDER BY seq DESC LIMIT %s", kind, limit)
+    def latest(self, kind: str, limit: int, before: int) -> list[Row]:
+        return self._rows("kind = %s AND seq < %s ORDER BY seq DESC LIMIT %s", kind, before, limit)
 
     def count(self, kind: str) -> int:
         counted = "SELECT count(*) FROM discreet.entries WHERE ledger = %s AND kind = %s"
@@ -396,7 +396,7 @@ class PostgresSite:
             one_mark=True,
         )
 
-    def build(self, opening: Body, table: Dataset | Database | Identity, now: Callable[[], str]) -> None:
+    def build(self, opening: Body, table: Dataset | Database | GrowingTable | Identity, now: Callable[[], str]) -> None:
         store = Store(self.parts(), now=now)
         write_opening(store, opening, table, marks=mark_file(self.state_dir, opening["id"]))
         store.close()

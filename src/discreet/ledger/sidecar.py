@@ -1,8 +1,9 @@
 """The small file beside a table's file that names the table's ledger, so that there is only one.
 
-`people.parquet.discreet.json` holds the ledger's random id and nothing else: two tables that differ in one row have
-sidecars that differ in the id only. The first ledger that uses a file claims it. Symbolic links lead to the same file;
-a file with several names (hard links) could have a sidecar for each, and is refused.
+`people.parquet.discreet.json` holds the ledger's random id, of a table that grows also the epoch that the file is, and
+nothing else: two tables that differ in one row have sidecars that differ in the id only. The first ledger that uses a
+file claims it. Symbolic links lead to the same file; a file with several names (hard links) could have a sidecar for
+each, and is refused.
 """
 
 from __future__ import annotations
@@ -32,14 +33,28 @@ def require_unclaimed(source: Path) -> None:
         )
 
 
-def claim(source: Path, ledger_id: str) -> None:
-    """Make the sidecar name this ledger; LedgerMismatch if it names another. Written only if it is not there yet."""
+def claim(source: Path, ledger_id: str, epoch: str | None = None, *, first: str | None = None) -> None:
+    """Make the sidecar name this ledger; LedgerMismatch if it names another. Written only if it is not there yet.
+
+    epoch  of a table that grows: the epoch that the file is; it is no other one afterwards
+    first  the ledger's first epoch: a sidecar from before the table grew is of that one
+    """
     _require_one_name(source)
     path = sidecar_path(source)
     if not path.exists():
-        create_file(path, canonical({"ledger": ledger_id}) + "\n")
+        create_file(path, canonical({"ledger": ledger_id, **({} if epoch is None else {"epoch": epoch})}) + "\n")
     if _named(path) != ledger_id:
         raise LedgerMismatch(f"{source.name} belongs to another ledger: {path.name} names it")
+    if epoch is not None and (held := _held(path).get("epoch", first)) != epoch:
+        raise LedgerMismatch(f"{source.name} is the file of the epoch {held}, found {epoch}: {path.name} says so")
+
+
+def require_claimed(source: Path, ledger_id: str) -> None:
+    """LedgerMismatch unless the file has a sidecar that names this ledger."""
+    _require_one_name(source)
+    path = sidecar_path(source)
+    if not path.exists() or _named(path) != ledger_id:
+        raise LedgerMismatch(f"{source.name} is not the file of this ledger: {path.name} does not name it")
 
 
 def disown(source: Path, ledger_id: str) -> bool:
@@ -64,8 +79,12 @@ def _require_one_name(source: Path) -> None:
 
 
 def _named(path: Path) -> object:
+    return _held(path).get("ledger")
+
+
+def _held(path: Path) -> dict[str, object]:
     try:
         with os_errors(f"{path.name} cannot be read"):
-            return json.loads(path.read_bytes())["ledger"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
+            return dict(json.loads(path.read_bytes()))
+    except (ValueError, TypeError, RecursionError):
+        return {}

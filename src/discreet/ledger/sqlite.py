@@ -258,8 +258,8 @@ class SqliteRows:
         where = "WHERE kind = 'said' AND json_extract(body, '$.meaning') = ? ORDER BY seq DESC"
         return [int(each) for (each,) in self.connection.execute(f"SELECT seq FROM entries {where}", (meaning,))]
 
-    def latest(self, kind: str, limit: int) -> list[Row]:
-        return self._rows("WHERE kind = ? ORDER BY seq DESC LIMIT ?", kind, limit)
+    def latest(self, kind: str, limit: int, before: int) -> list[Row]:
+        return self._rows("WHERE kind = ? AND seq < ? ORDER BY seq DESC LIMIT ?", kind, before, limit)
 
     def count(self, kind: str) -> int:
         ((found,),) = self.connection.execute("SELECT count(*) FROM entries WHERE kind = ?", (kind,))

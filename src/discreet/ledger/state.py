@@ -12,6 +12,9 @@ it. The kinds:
     burn       a charge that will never be answered; it stays spent
     top        a conversation's last answer was given
     close      a conversation was ended by its owner
+    step       an answer of a conversation that answers step by step: number, what was asked, answer
+    epoch      of a table that grows: an epoch was added, with the facts of its rows
+    grow       the table of this ledger grows from here on: what it was so far is its first epoch
     said       an answer as an analyst got it, made of what was released before; it costs nothing
     reconcile  raises what counts as spent to at least what a high-water mark proves, and ends all conversations
     fold       the digest of the state that all entries before it add up to: `folded` reads a stored copy of that state
@@ -31,8 +34,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -40,6 +43,8 @@ from discreet.core import NOTHING, Budget, Caps, LedgerCorrupt, Neighbours, Para
 from discreet.data import Identity
 
 GENESIS = "0" * 64
+REPLY = "service/1"
+"""The manner of a saying that is the reply of a service to one request, kept so that the same request gets it again."""
 Body = dict[str, Any]
 
 
@@ -114,11 +119,70 @@ class AllowanceUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Epochs:
+    """What was spent on a table that grows: in all of its epochs, later ones too, and in each.
+
+    per_person  the most epochs that a person has rows in
+    common      what everybody pays for, those who arrive later too
+    own         what was spent on each epoch by itself, in the order in which the epochs were added
+    sizes       under replace-one the number of persons: of the epoch, or up to the epoch where persons return
+
+    Where nobody is in two epochs a person pays common and the own of one epoch. Where persons return, everything is
+    common.
+    """
+
+    per_person: int
+    common: Price = NOTHING
+    own: Mapping[str, Price] = field(default_factory=dict)
+    sizes: Mapping[str, int | None] = field(default_factory=dict)
+
+    def spent(self, epochs: Iterable[str] | None = None) -> Price:
+        """The most that a person of these epochs has paid; None: of all."""
+        most = NOTHING
+        for epoch in self.own if epochs is None else epochs:
+            most = most.joined(self.own.get(epoch, NOTHING))
+        return self.common + most
+
+    def charged(self, price: Price, epochs: Iterable[str] | None) -> Epochs:
+        """After a charge about these epochs; None: about all of them, later ones too."""
+        if epochs is None or self.per_person > 1:
+            return replace(self, common=self.common + price)
+        return replace(self, own={**self.own, **{epoch: self.own[epoch] + price for epoch in epochs}})
+
+    def grown(self, epoch: str, size: int | None, spent: Price = NOTHING) -> Epochs:
+        """After an epoch was added."""
+        return replace(self, own={**self.own, epoch: spent}, sizes={**self.sizes, epoch: size})
+
+    def raised(self, proved: Price, seen: Epochs) -> Epochs:
+        """After a reconciliation: docs/proofs/filter.md, where a mark proves the most that a person has paid.
+
+        What a person of an epoch paid under the mark is at most `proved`; what this copy added since comes on top.
+        """
+        common = (proved + self.common.less(seen.common)).joined(self.common)
+        own = {}
+        for epoch, spent in self.own.items():
+            most = common + spent.less(seen.own.get(epoch, NOTHING))
+            own[epoch] = most.joined(self.common + spent).less(common)
+        return replace(self, common=common, own=own)
+
+    def record(self) -> Body:
+        own = {epoch: [price_record(spent), self.sizes[epoch]] for epoch, spent in self.own.items()}
+        return {"per_person": self.per_person, "common": price_record(self.common), "own": [*own.items()]}
+
+    @staticmethod
+    def read(stored: Any) -> Epochs:
+        own = {epoch: price_from(spent) for epoch, (spent, _) in stored["own"]}
+        sizes = {epoch: size for epoch, (_, size) in stored["own"]}
+        return Epochs(stored["per_person"], price_from(stored["common"]), own, sizes)
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """What was spent, in all and in each name, when a mark last saw the ledger."""
 
     spent: Price = NOTHING
     allowances: Mapping[str, Allowance] = field(default_factory=dict)
+    epochs: Epochs | None = None
 
 
 @dataclass(slots=True)
@@ -129,6 +193,9 @@ class State:
     requests    the request ids of the entries that were folded here: all of them, unless a stored state was read
     folded      the last fold entry
     witness     the mark that the last entry names
+    epochs      of a table that grows: what was spent on its epochs; `spent` is the most that a person has paid
+    scopes      of a table that grows: which epochs the facts of each hash are about
+    steps       of open conversations that answer step by step: how many steps were taken
     """
 
     seq: int = 0
@@ -145,6 +212,9 @@ class State:
     witnessed: dict[str, Seen] = field(default_factory=dict)
     folded: int = 0
     witness: str | None = None
+    epochs: Epochs | None = None
+    scopes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    steps: dict[int, int] = field(default_factory=dict)
 
     @property
     def opened(self) -> Header:
@@ -152,10 +222,17 @@ class State:
             raise LedgerCorrupt(None, "an open entry", "no entries: the ledger's creation was interrupted")
         return self.header
 
-    def admits(self, price: Price, allowance: str | None = None) -> bool:
-        """Whether after adding the price the sums are within the caps, and within the allowance's share of them."""
+    def spent_on(self, epochs: Iterable[str] | None) -> Price:
+        """What was spent; of a table that grows: by the persons of these epochs at most (None: of all)."""
+        return self.spent if self.epochs is None else self.epochs.spent(epochs)
+
+    def admits(self, price: Price, allowance: str | None = None, epochs: Iterable[str] | None = None) -> bool:
+        """Whether after adding the price the sums are within the caps, and within the allowance's share of them.
+
+        epochs  of a table that grows: which ones the price is about; None: all of them, later ones too
+        """
         caps = self.opened.caps
-        if not (self.spent + price).within(caps):
+        if not (self.spent_on(epochs) + price).within(caps):
             return False
         if allowance is None:
             return True
@@ -174,7 +251,12 @@ class State:
     def record(self) -> Body:
         """The state as JSON, without what its own header and the place of the entries say."""
         plain = ("seq", "hash", "size", "facts", "current_facts", "folded")
+        grown: Body = {} if not self.steps else {"steps": {str(seq): count for seq, count in self.steps.items()}}
+        if self.epochs is not None:  # only then: stored states of before say the same
+            grown |= {"epochs": self.epochs.record(), "scopes": {each: [*held] for each, held in self.scopes.items()}}
+            grown["seen"] = {name: held.record() for name, seen in self.witnessed.items() if (held := seen.epochs)}
         return {
+            **grown,
             **{name: getattr(self, name) for name in plain},
             "spent": price_record(self.spent),
             "allowances": _allowances_record(self.allowances),
@@ -200,7 +282,7 @@ def advance(state: State, row: Row) -> Body:
         state.seq, state.hash = row.seq, row.hash.decode("ascii")
         state.witness = body["witness"]
         if state.witness is not None:
-            state.witnessed[state.witness] = Seen(state.spent, state.allowances)
+            state.witnessed[state.witness] = Seen(state.spent, state.allowances, state.epochs)
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
         raise LedgerCorrupt(row.seq, f"a well-formed {kind} entry", "another shape") from None
     return body
@@ -265,6 +347,8 @@ def identity_record(identity: Identity) -> Body:
     extra: Body = {"rehearsal": True} if identity.rehearsal else {}
     if identity.tables:
         extra["tables"] = [[name, each.rows] for name, each in identity.tables]
+    if identity.epochs is not None:
+        extra["epochs"] = identity.epochs
     return {"table": identity.name, "relation": relation.kind, "rows": relation.rows, "unit": identity.unit, **extra}
 
 
@@ -299,15 +383,24 @@ def fold_open(state: State, row: Row, body: Body) -> None:
     who = body["identity"]
     relation = Neighbours(who["relation"], who["rows"])
     tables = tuple((name, Neighbours(relation.kind, rows)) for name, rows in who.get("tables", ()))
-    identity = Identity(who["table"], relation, who["unit"], who.get("rehearsal", False) is True, tables)
+    identity = Identity(
+        who["table"], relation, who["unit"], who.get("rehearsal", False) is True, tables, who.get("epochs")
+    )
     state.header = Header(body["id"], budget, share, order, caps, identity, body["testing"] is True)
     state.size = body["size"]
+    if identity.epochs is not None:
+        _require(type(identity.epochs) is int and identity.epochs >= 1, row.seq, "a number of epochs")
+        state.epochs = Epochs(identity.epochs)
 
 
 def fold_facts(state: State, row: Row, body: Body) -> None:
     facts_hash = digest(body["facts"])
     _require(facts_hash == body["facts_hash"], row.seq, f"facts with hash {facts_hash}", f"hash {body['facts_hash']}")
-    if state.opened.identity.neighbours.replace_one:
+    growth = body["facts"].get("growth")
+    _require((growth is not None) == (state.epochs is not None), row.seq, "facts of a table that grows, or not")
+    if growth is not None:
+        state.scopes[facts_hash] = tuple(growth["epochs"])
+    elif state.opened.identity.neighbours.replace_one:
         size = body["facts"]["size"]
         _require(state.size in (None, size), row.seq, f"size {state.size}", f"size {size}")
         state.size = size
@@ -330,8 +423,13 @@ def fold_charge(state: State, row: Row, body: Body) -> None:
     fresh = request is None or request not in state.requests
     _require(fresh, row.seq, "a new request id", "one that was charged already")
     _require(allowance is None or allowance in state.allowances, row.seq, "an allowance that an earlier entry made")
-    _require(state.admits(price, allowance), row.seq, "a charge within the caps", price)
-    state.spent = state.spent + price
+    epochs = None if state.epochs is None or body.get("lasting") is True else state.scopes[body["facts_hash"]]
+    _require(state.admits(price, allowance, epochs), row.seq, "a charge within the caps", price)
+    if state.epochs is None:
+        state.spent = state.spent + price
+    else:
+        state.epochs = state.epochs.charged(price, epochs)
+        state.spent = state.epochs.spent()
     if allowance is not None:
         named = state.allowances[allowance]
         state.allow(allowance, named.share, named.spent + price)
@@ -356,11 +454,37 @@ def fold_burn(state: State, row: Row, body: Body) -> None:
     charge = body["charge"]
     ended = state.pending.pop(charge, None) or state.conversations.pop(charge, None)
     _require(ended, row.seq, "the end of a pending charge or an open conversation", f"one of entry {charge}")
+    state.steps = {seq: count for seq, count in state.steps.items() if seq != charge}
 
 
 def fold_end(state: State, row: Row, body: Body) -> None:
     ended = state.conversations.pop(body["charge"], None)
+    state.steps = {seq: count for seq, count in state.steps.items() if seq != body["charge"]}
     _require(ended, row.seq, "the end of an open conversation", f"one of entry {body['charge']}")
+
+
+def fold_step(state: State, row: Row, body: Body) -> None:
+    _check_answer(row.seq, body["answer"])
+    _require(body["of"] in state.conversations, row.seq, "a step of an open conversation", f"one of {body['of']}")
+    steps = state.steps.get(body["of"], 0) + 1
+    _require(body["number"] == steps, row.seq, f"step {steps}", f"step {body['number']}")
+    state.steps = {**state.steps, body["of"]: steps}
+
+
+def fold_epoch(state: State, row: Row, body: Body) -> None:
+    label, scope, epochs = body["epoch"], state.scopes.get(body["facts_hash"]), state.epochs
+    if epochs is None:
+        raise LedgerCorrupt(row.seq, "an epoch of a table that grows", "one of another table")
+    known = (*epochs.own, label) if epochs.per_person > 1 else (label,)
+    _require(label not in epochs.own and scope == known, row.seq, "an epoch that is new, with its facts")
+    state.epochs = epochs.grown(label, body["size"])
+
+
+def fold_grow(state: State, row: Row, body: Body) -> None:
+    _require(state.epochs is None and not state.opened.identity.tables, row.seq, "a table that did not grow before")
+    state.header = replace(state.opened, identity=replace(state.opened.identity, epochs=1))
+    state.epochs = Epochs(1).grown(body["epoch"], state.size, state.spent)
+    state.scopes = dict.fromkeys(state.facts, (body["epoch"],))
 
 
 def fold_said(state: State, row: Row, body: Body) -> None:
@@ -413,10 +537,16 @@ def text_hash(text: str) -> str:
 
 
 def fold_reconcile(state: State, row: Row, body: Body) -> None:
-    state.spent = reconciled(state, price_from(body["proved"]), body["mark_witness"])
+    proved, witness = price_from(body["proved"]), body["mark_witness"]
+    if state.epochs is None:
+        state.spent = reconciled(state, proved, witness)
+    else:
+        state.epochs = state.epochs.raised(proved, seen_by(state, witness).epochs or Epochs(state.epochs.per_person))
+        state.spent = state.epochs.spent()
     for name, stored in body.get("allowances", {}).items():  # entries from before version 0.2 have none
         named = state.allowances[name]
         state.allow(name, named.share, named.spent.joined(price_from(stored)))
+    state.steps = {}
     state.conversations.clear()  # the ends of some may be among the entries that were lost
 
 
@@ -467,9 +597,17 @@ def folded(opening: Row, text: str, row: Callable[[int], Row | None]) -> State |
     state.allowances = _allowances_from(stored["allowances"])
     state.pending = {int(seq): Pending(process, found) for seq, (process, found) in stored["pending"].items()}
     state.conversations = {int(seq): found for seq, found in stored["conversations"].items()}
+    seen = {name: Epochs.read(held) for name, held in stored.get("seen", {}).items()}
     state.witnessed = {
-        name: Seen(price_from(spent), _allowances_from(named)) for name, (spent, named) in stored["witnessed"].items()
+        name: Seen(price_from(spent), _allowances_from(named), seen.get(name))
+        for name, (spent, named) in stored["witnessed"].items()
     }
+    state.steps = {int(seq): count for seq, count in stored.get("steps", {}).items()}
+    if "epochs" in stored:
+        state.epochs = Epochs.read(stored["epochs"])
+        state.scopes = {facts_hash: tuple(held) for facts_hash, held in stored["scopes"].items()}
+        grown = replace(state.opened.identity, epochs=state.epochs.per_person)
+        state.header = replace(state.opened, identity=grown)
     advance(state, fold)
     return state
 
@@ -494,4 +632,7 @@ _FOLDS: dict[str, Callable[[State, Row, Body], None]] = {
     "reconcile": fold_reconcile,
     "fold": fold_fold,
     "said": fold_said,
+    "step": fold_step,
+    "epoch": fold_epoch,
+    "grow": fold_grow,
 }

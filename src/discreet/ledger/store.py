@@ -217,10 +217,10 @@ class Store:
         with self.looking() as (_, look):
             return look.held(digest)
 
-    def latest(self, kind: str, limit: int) -> list[Body]:
-        """The newest entries of a kind, oldest of them first, each checked against the entry before it."""
+    def latest(self, kind: str, limit: int, before: int) -> list[Body]:
+        """The newest entries of a kind before one, oldest of them first, each checked against the one before it."""
         with self.looking() as (_, look):
-            return [_entry(look, row.seq) for row in reversed(look.latest(kind, limit))]
+            return [_entry(look, row.seq) for row in reversed(look.latest(kind, limit, before))]
 
     def count(self, kind: str) -> int:
         """How many entries of a kind there are."""

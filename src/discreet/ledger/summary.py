@@ -28,8 +28,9 @@ def cost(part: Fraction | float | None) -> str:
     return EMPTY if part is None else exact.percent(part, up=True)
 
 
-def charges(book: Ledger, *, most: int | None) -> list[dict[str, Any]]:
-    """The newest charges; `of_budget` is the price as a fraction of the budget, in the book that decides."""
+def charges(book: Ledger, *, most: int | None, before: int | None = None) -> list[dict[str, Any]]:
+    """The newest charges, or those before an entry; `of_budget` is the price as a fraction of the budget, in the book
+    that decides, `what` a charge in words."""
     spent = book.spent()
     return [
         {
@@ -41,11 +42,24 @@ def charges(book: Ledger, *, most: int | None) -> list[dict[str, Any]]:
             "of_budget": None if (part := spent.part_of(price)) is None else float(part),
             **price.record(),
             "allowance": body["allowance"],
+            "who": body["who"],
+            "hash": body["hash"],
             "state": "open" if (end := book.store.end_of(body["seq"])) is None else _ENDS[end["kind"]],
             "memo": body["memo"],
+            "what": purpose(asked(body["mechanism"]), body["memo"], body["mechanism"].get("name", "without a name")),
         }
-        for body in book.latest("charge", most=most)
+        for body in book.latest("charge", most=most, before=before)
         for price in [price_from(body["price"])]
+    ]
+
+
+def epochs(book: Ledger) -> list[dict[str, Any]]:
+    """Of a table that grows: each epoch, its public number of persons, and how much of their budget is used."""
+    with book.store.reading() as state:
+        known = state.epochs
+    return [
+        {"epoch": epoch, "persons": known.sizes[epoch], "used": float(book.spent_on((epoch,)).used())}
+        for epoch in known.own
     ]
 
 
@@ -57,6 +71,7 @@ def summary(book: Ledger, *, last: int | None = None) -> dict[str, Any]:
     """
     spent, named = book.spent(), book.allowances()
     return {
+        **({} if book.identity.epochs is None else {"epochs": epochs(book), "epochs_per_person": book.identity.epochs}),
         "ledger": book.id,
         "warning": "NOT PRIVATE" if book.testing else None,
         "agrees_with_its_mark": not book.rolled_back(),
@@ -64,8 +79,8 @@ def summary(book: Ledger, *, last: int | None = None) -> dict[str, Any]:
         "tables": {name: each.rows for name, each in book.identity.tables},
         "neighbours": str(book.identity.neighbours),
         "unit": book.identity.unit,
-        "size": None if book.facts is None else book.facts.size,
-        "edition": None if book.facts is None or book.identity.tables else book.facts.edition,
+        "size": None if book.facts is None else _size(book),
+        "edition": None if book.facts is None or _several(book) else book.facts.edition,
         "epsilon": str(book.budget.epsilon),
         "delta": str(book.budget.delta),
         "epsilon_so_far": spent.epsilon,
@@ -96,6 +111,19 @@ def summary(book: Ledger, *, last: int | None = None) -> dict[str, Any]:
     }
 
 
+def _several(book: Ledger) -> bool:
+    """Whether it is about several tables, or several epochs of one."""
+    return bool(book.identity.tables) or book.identity.epochs is not None
+
+
+def _size(book: Ledger) -> int | None:
+    """The public number of persons; of a table that grows, those of all epochs."""
+    grown = [] if book.identity.epochs is None else [each["persons"] for each in epochs(book)]
+    if not grown or None in grown:
+        return book.facts.size  # type: ignore[no-any-return]
+    return sum(grown) if book.identity.epochs == 1 else grown[-1]  # type: ignore[no-any-return]
+
+
 def sheet(book: Ledger, shown: dict[str, Any] | None = None, *, width: int = WIDE + 4) -> Sheet:
     """The summary for people. shown: a `summary`, unless it is of the last entries. width: of the screen."""
     known = summary(book, last=LAST) if shown is None else shown
@@ -105,6 +133,7 @@ def sheet(book: Ledger, shown: dict[str, Any] | None = None, *, width: int = WID
         "" if known["agrees_with_its_mark"] else mark,
         Paragraph(_bar(book, width), "bold"),
         Pairs(_promise(book, known)),
+        *_epochs(known),
         *_allowances(book),
         *(f"reconciled in entry {seq}: spending was raised to what a mark proved" for seq in known["reconciled"]),
         f"charges    {known['charged']}{_rest(known['charges'], known['charged'])}",
@@ -136,6 +165,21 @@ def _promise(book: Ledger, known: dict[str, Any]) -> list[tuple[str, object]]:
         *([] if known["edition"] is None else [("edition", known["edition"])]),
         *(("books", line) for line in book.spent().lines()[1:]),
     ]
+
+
+def _epochs(known: dict[str, Any]) -> list[str | CellTable]:
+    """The epochs of a table that grows."""
+    if "epochs" not in known:
+        return []
+    if known["epochs_per_person"] > 1:
+        labels = ", ".join(each["epoch"] for each in known["epochs"]) or "none yet"
+        return [f"epochs     {labels}; the first {known['epochs_per_person']} of a person count, for one budget"]
+    rows = [
+        (each["epoch"], EMPTY if each["persons"] is None else f"{each['persons']:,}", cost(each["used"]))
+        for each in known["epochs"]
+    ]
+    head = "epochs     each has a budget of its own: nobody is in two of them"
+    return [head, CellTable(("epoch", "persons", "used"), rows, numeric=(1, 2))] if rows else ["epochs     none yet"]
 
 
 def _allowances(book: Ledger) -> list[CellTable]:

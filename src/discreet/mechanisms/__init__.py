@@ -7,6 +7,7 @@
     group_quantiles   the same in groups, for the price of one: GroupQuantiles
     selection   one candidate by its score: Exponential, PermuteAndFlip
     threshold   adaptive yes/no questions for one price: AboveThreshold, AboveThresholdLaplace
+    continual   running totals over the epochs of a table that grows: ContinualCounter
     stable      counts over a domain too large to list: StableGaussian, StableHistogram, StableMode
 
 Other packages import from here, not from the modules. What a mechanism is written with is here too: Guarantee,
@@ -15,8 +16,9 @@ Neighbours, Rng, Sensitivity and the checks of what the samplers can draw.
 
 from discreet.core import Guarantee, Neighbours, Rng, checked_rate, checked_scale, checked_variance
 from discreet.mechanisms.additive import CoordinateLaplace, Gaussian, Laplace, Noisy, ProductLaplace, in_units
+from discreet.mechanisms.continual import MAX_EPOCHS, ContinualCounter
 from discreet.mechanisms.group_quantiles import DRAWS, GroupQuantiles
-from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, calibrate
+from discreet.mechanisms.mechanism import Conversation, Looking, Mechanism, Stepwise, calibrate
 from discreet.mechanisms.noise import (
     FINE,
     LAWS,
@@ -28,7 +30,7 @@ from discreet.mechanisms.noise import (
     ProductLaplaceNoise,
     gaussian_reach,
 )
-from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first
+from discreet.mechanisms.rank import ColumnSums, PowerSums, RankQuantile, Unimodal, first, rank_needs
 from discreet.mechanisms.selection import Exponential, PermuteAndFlip
 from discreet.mechanisms.stable import StableGaussian, StableHistogram, StableMode
 from discreet.mechanisms.threshold import AboveThreshold, AboveThresholdLaplace, IsAbove, IsFar

@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.core import Exact, Guarantee, Rng, exact
-from discreet.data import Dataset, Facts, IntArray
+from discreet.data import Dataset, Facts, IntArray, Needs
 from discreet.mechanisms.noise import CoordinateLaplaceNoise, GaussianNoise, LaplaceNoise, Noise, ProductLaplaceNoise
 from discreet.query import Query, listed, numbers
 
@@ -50,8 +50,11 @@ class Noisy:
     def numbers(self, facts: Facts) -> int:
         return numbers(self.query, facts)
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(queries=(self.query,))
+
     def run(self, data: Dataset, rng: Rng) -> Any:
-        sums, unit = data.exact_sum(self.query.partial), self.query.unit(data.facts)
+        sums, unit = data.exact_sum(self.query), self.query.unit(data.facts)
         return in_units(sums + self.noise.draw(sums.shape, unit=unit, rng=rng), unit)
 
     def noise_range(self, probability: float, facts: Facts) -> float:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact
-from discreet.data import Batch, Dataset, Facts, Ints, Mask
+from discreet.data import Batch, Dataset, Facts, Ints, Mask, Needs
 from discreet.guarantee import float_up
-from discreet.mechanisms.rank import ColumnSums, Unimodal, first
+from discreet.mechanisms.rank import ColumnSums, Unimodal, first, rank_needs
 from discreet.query import EVERYTHING, MAX_CELLS, GroupCount, GroupKey, Predicate
 
 DRAWS = 3
@@ -105,6 +105,13 @@ class GroupQuantiles:
         """Of the draws below, at and above the quantile."""
         return self.outer, self.rate, self.outer
 
+    def needs(self, facts: Facts) -> Needs:
+        column, groups = self._column(facts), math.prod(self.shape(facts))
+        if groups * column.size <= MAX_CELLS:
+            return Needs(queries=(GroupCount((*self.keys, self.column), self.where),))
+        once = rank_needs(column.points)
+        return replace(once, passes=groups * (once.passes or 1))
+
     def run(self, data: Dataset, rng: Rng) -> Any:
         column = self._column(data.facts)
         samplers = self.samplers(data)
@@ -123,11 +130,11 @@ class GroupQuantiles:
         column = self._column(data.facts)
         if groups * column.size <= MAX_CELLS:
             counted = GroupCount((*self.keys, self.column), self.where)
-            table = np.asarray(data.exact_sum(counted.partial)).reshape(groups, column.size)[:, : column.points]
+            table = np.asarray(data.exact_sum(counted)).reshape(groups, column.size)[:, : column.points]
             sums = np.concatenate([np.zeros((groups, 1), dtype=np.int64), table.cumsum(axis=1)], axis=1)
             return [_listed(line) for line in sums]
         counted = GroupCount(self.keys, self.where)
-        return [_passed(data, self.column, column.points, _of_group(counted, group)) for group in range(groups)]
+        return [_passed(data, self.column, column.points, _OfGroup(counted, group)) for group in range(groups)]
 
     def _column(self, facts: Facts) -> Any:
         column = facts.domain.column(self.column)
@@ -156,8 +163,15 @@ def _passed(data: Dataset, name: str, points: int, chosen: Callable[[Batch], Mas
     return below
 
 
-def _of_group(counted: GroupCount, group: int) -> Callable[[Batch], Mask]:
-    return lambda batch: np.asarray(counted.where.mask(batch) & (counted.places(batch) == group))
+@dataclass(frozen=True, slots=True)
+class _OfGroup:
+    """Which rows of a batch are in a group."""
+
+    counted: GroupCount
+    group: int
+
+    def __call__(self, batch: Batch) -> Mask:
+        return np.asarray(self.counted.where.mask(batch) & (self.counted.places(batch) == self.group))
 
 
 class _Ranks:

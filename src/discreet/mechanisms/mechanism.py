@@ -24,10 +24,12 @@ class Mechanism(Protocol):
     run        draws the release. The result is made of ints, floats, texts, None, tuples and integer or float arrays,
                so that it can be stored and returned again byte for byte. It never raises because of the rows.
 
-    Two methods are optional. A mechanism that sums a query with many numbers has numbers(facts): how many a run holds
-    at once; too many are refused before the charge (`query.require_numbers`). A mechanism that adds noise to numbers
-    has noise_range(probability, facts): the distance that one number's noise keeps with this probability, in the
-    column's units; `Released.noise_range` and plans ask for it.
+    Three methods are optional. needs(facts) says what a run asks of the rows (`data.Needs`); a table that cannot do
+    that refuses before the charge; a mechanism without it is taken to need everything. A mechanism that sums a query
+    with many numbers has numbers(facts): how many a run holds at once; too many are refused before the charge
+    (`query.require_numbers`). A mechanism that adds noise to numbers has noise_range(probability, facts): the distance
+    that one number's noise keeps with this probability, in the column's units; `Released.noise_range` and plans ask for
+    it.
     """
 
     def guarantee(self, facts: Facts) -> Guarantee: ...
@@ -41,6 +43,9 @@ class Conversation(Protocol):
     check  raises if this question is not covered by the guarantee; looks at public things only.
     begin  draws the secret state: a JSON value.
     step   answers one question; the new state None means that this answer was the last.
+
+    needs(facts, ask), optional as for a mechanism, says what this question asks of the rows; needs(facts), what opening
+    the conversation does.
     """
 
     def guarantee(self, facts: Facts) -> Guarantee: ...
@@ -57,6 +62,22 @@ class Looking(Protocol):
     """
 
     def look(self, ask: Any, data: Dataset) -> Any: ...
+
+
+@runtime_checkable
+class Stepwise(Looking, Protocol):
+    """A conversation whose questions have numbers, 1, 2, ...: each is asked once, in this order.
+
+    Every answer is recorded in the ledger; the same question again gets the recorded answer. `look` fails for public
+    reasons only: it reads rows by queries of our own, so that a failure leaves the conversation open.
+
+    place    the number of a question
+    lasting  the price covers rows that arrive later, too
+    """
+
+    lasting: bool
+
+    def place(self, ask: Any, facts: Facts) -> int: ...
 
 
 Priced = TypeVar("Priced", bound=Mechanism | Conversation)

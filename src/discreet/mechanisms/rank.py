@@ -11,6 +11,7 @@ bend the law. Proof: docs/proofs/grid_exponential.md.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact
-from discreet.data import AnyNumber, Batch, Dataset, Date, Facts, Ints, Mask, Number, Timestamp, Whole
+from discreet.data import AnyNumber, Batch, Dataset, Date, Facts, Ints, Mask, Needs, Number, Timestamp, Whole
 from discreet.query import person_range
 
 PowerSums = tuple[int, int, int]  # of some codes: how many, their sum, the sum of their squares
@@ -83,6 +84,12 @@ def first(low: int, high: int, holds: Callable[[Sequence[int]], list[bool]]) -> 
     return low
 
 
+def rank_needs(points: int) -> Needs:
+    """Of a search among these points, the height of each segment, and about two proposals."""
+    searched = -(-max(1, points.bit_length()) // _FAN.bit_length())
+    return Needs(functions=True, passes=searched + 4)
+
+
 class ColumnSums:
     """Power sums of the codes below any end, from passes over the rows; what was learned once is remembered.
 
@@ -106,25 +113,27 @@ class ColumnSums:
         if not wanted:
             return
         cuts = np.array(sorted(wanted), dtype=np.int64)
-        sums = self.data.exact_sum(lambda batch: self._cut(batch, cuts)).cumsum(axis=1)
+        cut = functools.partial(_cut, name=self.name, degree=self.degree, chosen=self.chosen, cuts=cuts)
+        sums = self.data.exact_sum(cut).cumsum(axis=1)
         for place, end in enumerate(cuts.tolist()):
             self.known[end] = self._joined([int(each) for each in sums[:, place]])
-
-    def _cut(self, batch: Batch, cuts: Ints) -> Ints:
-        """Sums of the half words of codes and squares between the cuts, one line for each kind."""
-        codes = batch[self.name] if self.chosen is None else batch[self.name][self.chosen(batch)]
-        total = np.zeros((_LINES[self.degree], len(cuts) + 1), dtype=np.int64)
-        for start in range(0, len(codes), _BLOCK):
-            part = codes[start : start + _BLOCK]
-            place = np.searchsorted(cuts, part, side="right")
-            for line, words in enumerate(_words(part, self.degree)):
-                total[line] += np.bincount(place, words, minlength=total.shape[1]).astype(np.int64)
-        return total
 
     def _joined(self, sums: list[int]) -> PowerSums:
         sums = [*sums, *[0] * (max(_LINES) - len(sums))]
         total, low, both, high = (sums[place] + (sums[place + 1] << _HALF_WORD) for place in (1, 3, 5, 7))
         return sums[0], total, low + (both << (_HALF_WORD + 1)) + (high << (2 * _HALF_WORD))
+
+
+def _cut(batch: Batch, *, name: str, degree: int, chosen: Callable[[Batch], Mask] | None, cuts: Ints) -> Ints:
+    """Sums of the half words of codes and squares between the cuts, one line for each kind."""
+    codes = batch[name] if chosen is None else batch[name][chosen(batch)]
+    total = np.zeros((_LINES[degree], len(cuts) + 1), dtype=np.int64)
+    for start in range(0, len(codes), _BLOCK):
+        part = codes[start : start + _BLOCK]
+        place = np.searchsorted(cuts, part, side="right")
+        for line, words in enumerate(_words(part, degree)):
+            total[line] += np.bincount(place, words, minlength=total.shape[1]).astype(np.int64)
+    return total
 
 
 _LINES = (1, 3, 9)  # how many sums of half words the moments up to this degree need
@@ -171,6 +180,9 @@ class RankQuantile:
         checked_rate(step * whole * facts.rows_bound)
         span = step * person_range(facts.neighbours, added=2 * max(part, whole - part), replaced=2 * whole)
         return Guarantee.of_bounded_range(span, neighbours=facts.neighbours)
+
+    def needs(self, facts: Facts) -> Needs:
+        return rank_needs(self._number(facts).points)
 
     def run(self, data: Dataset, rng: Rng) -> float:
         return float(self._number(data.facts).value(self.sampler(data).draw(rng)))

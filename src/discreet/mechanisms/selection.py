@@ -14,7 +14,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact
-from discreet.data import Batch, Dataset, Facts
+from discreet.data import Batch, Dataset, Facts, Needs
 from discreet.query import Query, listed, numbers
 
 
@@ -38,6 +38,9 @@ class _Selection:
 
     def numbers(self, facts: Facts) -> int:
         return numbers(self.score, facts)
+
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(queries=(self.score,))
 
     def _span(self, facts: Facts) -> Fraction:
         """The rate times the range of the scores."""
@@ -68,7 +71,7 @@ class Exponential(_Selection):
         return Guarantee.of_bounded_range(self._span(facts), neighbours=facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> int:
-        return rng.select(data.exact_sum(self.score.partial).ravel(), self._step_rate(data.facts))
+        return rng.select(data.exact_sum(self.score).ravel(), self._step_rate(data.facts))
 
 
 class PermuteAndFlip(_Selection):
@@ -90,6 +93,6 @@ class PermuteAndFlip(_Selection):
         return Guarantee.of_pure(self._span(facts), neighbours=facts.neighbours)
 
     def run(self, data: Dataset, rng: Rng) -> int:
-        scores = data.exact_sum(self.score.partial).ravel()
+        scores = data.exact_sum(self.score).ravel()
         survivors = np.flatnonzero(rng.flips(scores.max() - scores, self._step_rate(data.facts)))
         return int(survivors[rng.integers(len(survivors))])

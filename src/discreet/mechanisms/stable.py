@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import Exact, Guarantee, Neighbours, ParameterError, Rng, checked_scale, exact
-from discreet.data import Dataset, Facts, IntArray
+from discreet.data import Dataset, Facts, IntArray, Needs
 from discreet.mechanisms.noise import GaussianNoise
 from discreet.query import KeyCount
 
@@ -70,6 +70,9 @@ class StableHistogram:
         self.keys.sensitivity(facts)
         return price(self.scale, self.bound, facts.neighbours)
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(queries=(self.keys,))
+
     def run(self, data: Dataset, rng: Rng) -> tuple[Bin, ...]:
         return shown_bins(self.keys, data, lambda counts: passing(counts, self.scale, self.bound, rng))
 
@@ -119,6 +122,9 @@ class StableGaussian:
         noisy = Guarantee.of_zcdp(rho, neighbours=neighbours)
         return replace(noisy, failure=lone_gaussian_mass(self.scale, self.bound, rows))
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(queries=(self.keys,))
+
     def run(self, data: Dataset, rng: Rng) -> tuple[Bin, ...]:
         def pass_bound(counts: IntArray) -> tuple[IntArray, IntArray]:
             noisy = counts + self.noise.draw(counts.shape, unit=Fraction(1), rng=rng)
@@ -158,6 +164,9 @@ class StableMode:
     def guarantee(self, facts: Facts) -> Guarantee:
         return self.histogram.guarantee(facts)
 
+    def needs(self, facts: Facts) -> Needs:
+        return self.histogram.needs(facts)
+
     def run(self, data: Dataset, rng: Rng) -> Label | None:
         return max(self.histogram.run(data, rng), key=lambda shown: shown[1], default=(None, 0))[0]
 
@@ -166,7 +175,7 @@ def shown_bins(
     keys: KeyCount, data: Dataset, passing: Callable[[IntArray], tuple[IntArray, IntArray]]
 ) -> tuple[Bin, ...]:
     """The labels and noisy counts of the bins that pass; passing: which of these counts do, and their noisy ones."""
-    found = data.exact_sum(keys.partial)
+    found = data.exact_sum(keys)
     # By codes, and by texts where the codes are private; a missing text comes last.
     counts = sorted(found.items(), key=lambda item: [(part is None, 0 if part is None else part) for part in item[0]])
     shown, noisy = passing(np.array([count for _, count in counts], dtype=np.int64))

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_scale, exact
-from discreet.data import Dataset, Facts
+from discreet.data import Dataset, Facts, Needs
 from discreet.query import Count, Question, Sum, is_question, numbers, require_numbers
 
 
@@ -50,7 +50,7 @@ class IsAbove:
 
     def margin(self, data: Dataset) -> Fraction:
         """The exact value minus the threshold: private, read only inside a step."""
-        value = int(data.exact_sum(self.query.partial)) * self.query.unit(data.facts)
+        value = int(data.exact_sum(self.query)) * self.query.unit(data.facts)
         return (value if self.center is None else abs(value - self.center)) - self.threshold
 
 
@@ -88,7 +88,7 @@ class IsFar:
 
     def margin(self, data: Dataset) -> Fraction:
         """The largest distance minus the threshold: private, read only inside a step."""
-        values = data.exact_sum(self.query.partial).ravel()
+        values = data.exact_sum(self.query).ravel()
         furthest = max(abs(int(value) - guess) for value, guess in zip(values, self.guess, strict=True))
         return Fraction(furthest, self.worth) - self.threshold
 
@@ -140,6 +140,9 @@ class _Conversation(ABC):
         require_numbers(numbers(ask.query, facts))
         if self.monotone and not ask.monotone:
             raise ParameterError("this conversation was paid for monotone questions: counts, without a center")
+
+    def needs(self, facts: Facts, ask: IsAbove | IsFar | None = None) -> Needs:
+        return Needs(queries=() if ask is None else (ask.query,))
 
     def look(self, ask: IsAbove | IsFar, data: Dataset) -> Looked:
         return Looked(ask.margin(data))

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.core import Funds, ParameterError, exact
-from discreet.data import Batch, Codes, Dataset, Facts
+from discreet.data import Batch, Codes, Dataset, Facts, Needs
 from discreet.mechanisms import Guarantee, Rng, calibrate
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.boxes import Box, empty_box, grid_sizes, named_columns
@@ -71,6 +71,9 @@ class AllBoxes:
         if count > MOST:
             raise ParameterError(f"cuts={self.cuts} makes {count:,} boxes, more than 2**25: take fewer")
         return selection_price(self.rate, facts)
+
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True)
 
     def run(self, data: Dataset, rng: Rng) -> Box:
         starts = [cell_starts(size, self.cuts) for size in grid_sizes(data.facts.domain, self.columns)]

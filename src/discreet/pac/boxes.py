@@ -32,7 +32,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import FAILING, Exact, Funds, OutOfRange, ParameterError, exact
-from discreet.data import Codes, Dataset, Domain, Facts, Slice
+from discreet.data import Codes, Dataset, Domain, Facts, Needs, Slice
 from discreet.mechanisms import GaussianNoise, Guarantee, Neighbours, Rng, calibrate, checked_scale
 from discreet.method import Maker, Method, Methods, wrong_rows
 from discreet.pac.interior import BinarySearch, MinRank, PrefixSplit, Routine, checked_routine, prefix_split
@@ -85,6 +85,9 @@ class SlicedBox:
     def guarantee(self, facts: Facts) -> Guarantee:
         sizes = grid_sizes(facts.domain, self.columns)
         return few_price(self.labels, self.few_scale, facts) + on_slices(self.routine, sizes, facts.neighbours)
+
+    def needs(self, facts: Facts) -> Needs:
+        return Needs((Count(Equals(self.labels.column, self.labels.positive)),), slices=True, passes=2)
 
     def run(self, data: Dataset, rng: Rng) -> Box:
         if count_positives(data, self.labels) + rng.laplace(self.few_scale) < self.count + self.margin:
@@ -161,6 +164,9 @@ class ReorderSlice:
         )
         return Guarantee.of_approximate(price.epsilon, delta=price.delta, neighbours=neighbours)
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs((Count(Equals(self.labels.column, self.labels.positive)),), slices=True, passes=2)
+
     def run(self, data: Dataset, rng: Rng) -> Box:
         if count_positives(data, self.labels) + rng.laplace(self.few_scale) < self.threshold:
             return empty_box(len(self.columns))
@@ -200,7 +206,7 @@ def few_price(labels: Labels, scale: Fraction, facts: Facts) -> Guarantee:
 
 def count_positives(data: Dataset, labels: Labels) -> int:
     """The exact number of positive rows. Not private: for the inside of `run`."""
-    return int(data.exact_sum(Count(Equals(labels.column, labels.positive)).partial))
+    return int(data.exact_sum(Count(Equals(labels.column, labels.positive))))
 
 
 def empty_box(dimension: int) -> Box:

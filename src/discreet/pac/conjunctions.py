@@ -54,6 +54,7 @@ from discreet.data import (
     IntArray,
     Ints,
     Mask,
+    Needs,
     Words,
     packed,
     refuse_to_leave,
@@ -174,8 +175,11 @@ class NoisyCounts:
         moved = FalsifiedLiterals(self.literals, self.labels).sensitivity(facts)
         return Guarantee.of_laplace(moved.l1, scale=checked_scale(self.scale), neighbours=facts.neighbours)
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True)
+
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
-        counts = data.exact_sum(FalsifiedLiterals(self.literals, self.labels).partial)
+        counts = data.exact_sum(FalsifiedLiterals(self.literals, self.labels))
         noisy = counts + rng.laplace(self.scale, len(counts))
         return _numbers(noisy <= math.floor(self.threshold))
 
@@ -197,7 +201,7 @@ class CentredLiterals:
 
     def kept(self, data: Dataset, noise: IntArray, total_noise: int, threshold: Fraction) -> tuple[int, ...]:
         """The literals whose noisy count, (N -+ s_i) / 2, is not above the threshold."""
-        sums = data.exact_sum(self.partial)
+        sums = data.exact_sum(self)
         differences, rest = sums[:-1] + noise, int(sums[-1]) + total_noise - math.floor(2 * threshold)
         return _numbers(np.stack([differences >= rest, differences <= -rest], axis=1).reshape(-1))
 
@@ -243,6 +247,9 @@ class GaussianCounts:
         added = d / (2 * variance) + 1 / (2 * total)
         rho = max(2 * d / variance, added) if facts.neighbours.replace_one else added
         return Guarantee.of_zcdp(rho * facts.neighbours.rows**2, neighbours=facts.neighbours)
+
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
         query, d = CentredLiterals(self.literals, self.labels), self.literals.variables(data.facts.domain)
@@ -311,6 +318,9 @@ class LaplaceCounts:
         added = d / scale + 1 / total
         epsilon = max(2 * d / scale, added) if facts.neighbours.replace_one else added
         return Guarantee.of_pure(epsilon * facts.neighbours.rows, neighbours=facts.neighbours)
+
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
         query, d = CentredLiterals(self.literals, self.labels), self.literals.variables(data.facts.domain)
@@ -451,6 +461,9 @@ class AllConjunctions:
         """What a run takes, from public numbers."""
         return estimate(self.literals.variables(facts.domain), self.k, facts)
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True, gathers=-(-(self.literals.variables(facts.domain) + 1) // 8) + 1)
+
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
         rows = PackedRows.of(data, self.literals, self.labels)
         everything = Listing(rows, self.k, functools.partial(PROGRESS.get(), self.estimate(data.facts)))
@@ -473,18 +486,11 @@ class PackedRows:
 
     @staticmethod
     def of(data: Dataset, literals: Literals, labels: Labels) -> PackedRows:
-        """Gathered through the door of the sums, in no promised order."""
-        parts: tuple[list[Words], list[Words]] = ([], [])
-
-        def partial(batch: Batch) -> Ints:
-            positive, lines = labels.mask(batch), literals.bits(batch)
-            for label, wanted in enumerate((~positive, positive)):
-                parts[label].append(_take_rows(lines, wanted))
-            return np.array([batch.rows - np.count_nonzero(positive), np.count_nonzero(positive)], dtype=np.int64)
-
-        negatives, positives = map(int, data.exact_sum(partial))
-        negative, positive = (np.concatenate(words, axis=1) for words in parts)
-        return PackedRows(negative, positive, negatives=negatives, positives=positives)
+        """Gathered in no promised order; the last line says of each word its label and how many rows it holds."""
+        words = data.exact_gather(functools.partial(_packed_by_label, literals, labels))
+        label, rows = (words[-1] & np.uint64(1)).astype(bool), (words[-1] >> np.uint64(1)).astype(np.int64)
+        negatives, positives = int(rows[~label].sum()), int(rows[label].sum())
+        return PackedRows(words[:-1, ~label], words[:-1, label], negatives=negatives, positives=positives)
 
     def differences(self, first: int, within: Words | None) -> Ints:
         """For each variable from `first` on: negatives minus positives where it is true, among the rows `within`."""
@@ -503,6 +509,17 @@ class PackedRows:
         return "PackedRows(private rows)"
 
     __reduce_ex__ = refuse_to_leave
+
+
+def _packed_by_label(literals: Literals, labels: Labels, batch: Batch) -> Words:
+    """Words of negative rows, then of positive ones; below them a line of 2 (rows in the word) + (1 if positive)."""
+    positive, lines, parts = labels.mask(batch), literals.bits(batch), list[Words]()
+    for label, wanted in enumerate((~positive, positive)):
+        taken = _take_rows(lines, wanted)
+        rows = np.full(taken.shape[1], WORD, dtype=np.uint64)
+        rows[-1:] = np.count_nonzero(wanted) - WORD * (taken.shape[1] - 1)
+        parts.append(np.vstack([taken, 2 * rows + np.uint64(label)]))
+    return np.concatenate(parts, axis=1)
 
 
 def _take_rows(lines: Words, wanted: Mask) -> Words:

@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import Funds, ParameterError, exact
-from discreet.data import Batch, Dataset, Domain, Facts, IntArray, common_ones, packed
+from discreet.data import Batch, Dataset, Domain, Facts, IntArray, Needs, common_ones, packed
 from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, person_range
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.rules import FunctionRule, Labels, Rule
@@ -101,8 +101,11 @@ class FiniteClass:
         candidates = ClassMistakes(self.hypotheses, self.labels).check(facts.domain)
         return selection_price(self.rate, facts, candidates=candidates)
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True)
+
     def run(self, data: Dataset, rng: Rng) -> int:
-        mistakes = data.exact_sum(ClassMistakes(self.hypotheses, self.labels).partial)
+        mistakes = data.exact_sum(ClassMistakes(self.hypotheses, self.labels))
         return rng.select(-mistakes, self.rate)
 
 

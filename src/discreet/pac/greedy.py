@@ -30,7 +30,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import FAILING, Funds, ParameterError, exact
-from discreet.data import Batch, Dataset, Facts, IntArray
+from discreet.data import Batch, Dataset, Facts, IntArray, Needs
 from discreet.mechanisms import Guarantee, Rng, calibrate, checked_rate, checked_scale, person_range
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac import hazard_lemma
@@ -71,7 +71,7 @@ class _Survivors:
 
     def counts(self) -> IntArray:
         if self._counts is None:
-            self._counts = self._data.exact_sum(self.state.partial)
+            self._counts = self._data.exact_sum(self.state)
         return self._counts
 
     def draw(self, scores: IntArray, rate: Fraction, rng: Rng) -> int | None:
@@ -131,6 +131,9 @@ class GreedySelection:
         facts.require_room(self.k)
         span = self.k * checked_rate(self.rate / self.k) * person_range(facts.neighbours, added=1, replaced=2)
         return Guarantee.of_bounded_range(span, neighbours=facts.neighbours) * self.rounds
+
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True, passes=self.rounds)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
         return _conditions(self.transcript(data, rng))
@@ -194,6 +197,9 @@ class SelfDeleting:
         promised = hazard_lemma.epsilon(checked_rate(self.rate), self.failure, facts.neighbours)
         return Guarantee.of_approximate(promised, delta=self.failure, neighbours=facts.neighbours)
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True, passes=len(self.thresholds) + 1)
+
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
         return _conditions(self.transcript(data, rng))
 
@@ -250,6 +256,9 @@ class WeighedGreedy:
         counted = Guarantee.of_laplace(moved, scale=checked_scale(self.scale), neighbours=facts.neighbours)
         chosen = Guarantee.of_bounded_range(checked_rate(self.rate) * moved, neighbours=facts.neighbours)
         return counted + chosen * self.rounds
+
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True, passes=self.rounds)
 
     def run(self, data: Dataset, rng: Rng) -> tuple[int, ...]:
         return _conditions(self.transcript(data, rng)[1])

@@ -30,11 +30,11 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.core import Exact, Funds, ParameterError, exact
-from discreet.data import Batch, Codes, Dataset, Facts, Mask
+from discreet.data import Batch, Codes, Dataset, Facts, Mask, Needs
 from discreet.mechanisms import Guarantee, Neighbours, Rng, calibrate, checked_rate, checked_scale, person_range
 from discreet.method import Method, Methods, wrong_rows
 from discreet.pac.boxes import ASSUMING, Box, empty_box, grid_sizes, named_columns
-from discreet.pac.rules import Labels, gathered
+from discreet.pac.rules import Labels
 
 NAME, PROVEN = "faces", "faces-proven"
 
@@ -88,6 +88,9 @@ class FaceByFace:
         span = checked_rate(self.rate / cost.positive) * cost.range(facts.neighbours)
         return 2 * len(self.columns) * Guarantee.of_bounded_range(span, neighbours=facts.neighbours)
 
+    def needs(self, facts: Facts) -> Needs:
+        return _face_needs(self.columns, facts, len(self.columns))
+
     def run(self, data: Dataset, rng: Rng) -> Box:
         cost = GreedyCost.of(self.weight)
         return learn_faces(data, self.columns, self.labels, lambda _: (cost, self.rate / cost.positive), rng)
@@ -129,6 +132,9 @@ class CountedFaces:
         counts = Guarantee.of_laplace(moved, scale=checked_scale(self.scale), neighbours=facts.neighbours)
         face = Guarantee.of_bounded_range(self.rate * facts.neighbours.rows, neighbours=facts.neighbours)
         return counts + 2 * len(self.columns) * face
+
+    def needs(self, facts: Facts) -> Needs:
+        return _face_needs(self.columns, facts, 1 + len(self.columns))
 
     def run(self, data: Dataset, rng: Rng) -> Box:
         negatives, positives = (class_counts(data, self.labels) + rng.laplace(checked_scale(self.scale), 2)).tolist()
@@ -174,14 +180,20 @@ def _check(columns: Sequence[str], labels: Labels, facts: Facts) -> None:
     grid_sizes(facts.domain, columns)
 
 
+def _face_needs(columns: Sequence[str], facts: Facts, passes: int) -> Needs:
+    """A column of many values is gathered: 8 bytes for every row of the box."""
+    large = any(size > HISTOGRAM for size in grid_sizes(facts.domain, columns))
+    return Needs(functions=True, gathers=8 if large else 0, passes=passes)
+
+
 def class_counts(data: Dataset, labels: Labels) -> Codes:
     """How many rows are negative, and how many positive."""
+    return data.exact_sum(functools.partial(_class_counts, labels))
 
-    def partial(batch: Batch) -> Codes:
-        positive = int(np.count_nonzero(labels.mask(batch)))
-        return np.array([batch.rows - positive, positive], dtype=np.int64)
 
-    return data.exact_sum(partial)
+def _class_counts(labels: Labels, batch: Batch) -> Codes:
+    positive = int(np.count_nonzero(labels.mask(batch)))
+    return np.array([batch.rows - positive, positive], dtype=np.int64)
 
 
 # The walk along the faces.
@@ -242,25 +254,13 @@ class ValueCounts:
 
 
 def tally_values(data: Dataset, box: CurrentBox, place: int, labels: Labels) -> ValueCounts:
-    name, size = box.columns[place], box.sizes[place]
-
-    def counted(batch: Batch) -> Codes:
-        """How many rows of the box have each value: negatives, then positives. The last bin is for the other rows."""
-        place, inside = batch.stored(name) + labels.mask(batch) * np.int64(size), box.mask(batch)
-        return np.bincount(np.where(inside, place, 2 * size), minlength=2 * size + 1)[: 2 * size].astype(
-            np.int64, copy=False
-        )
-
-    def paired(batch: Batch) -> Codes:
-        """Twice the value of each row of the box, plus one if it is positive: values are below 2^62."""
-        pairs: Codes = 2 * batch[name] + labels.mask(batch)
-        return pairs[box.mask(batch)]
-
+    size = box.sizes[place]
     if size <= HISTOGRAM:
-        negatives, positives = data.exact_sum(counted).reshape(2, size)
+        negatives, positives = data.exact_sum(functools.partial(box.counts, place, labels)).reshape(2, size)
         values = np.flatnonzero(negatives + positives)
         return ValueCounts(values, positives[values], negatives[values])
-    pairs, times = np.unique(gathered(data, paired), return_counts=True)
+    found = data.exact_gather(functools.partial(box.pairs, place, labels))
+    pairs, times = np.unique(found, return_counts=True)
     values, at = np.unique(pairs >> 1, return_inverse=True)
     counts = np.zeros((2, len(values)), dtype=np.int64)
     counts[pairs & 1, at] = times
@@ -290,6 +290,18 @@ class CurrentBox:
             for codes, holds, bound in faces:
                 here &= holds(codes[start : start + BLOCK], bound)
         return kept
+
+    def counts(self, place: int, labels: Labels, batch: Batch) -> Codes:
+        """How many rows of the box have each value: negatives, then positives. The last bin is for the other rows."""
+        size, inside = self.sizes[place], self.mask(batch)
+        bins = batch.stored(self.columns[place]) + labels.mask(batch) * np.int64(size)
+        counts = np.bincount(np.where(inside, bins, 2 * size), minlength=2 * size + 1)[: 2 * size]
+        return counts.astype(np.int64, copy=False)
+
+    def pairs(self, place: int, labels: Labels, batch: Batch) -> Codes:
+        """Twice the value of each row of the box, plus one if it is positive: values are below 2^62."""
+        pairs: Codes = 2 * batch[self.columns[place]] + labels.mask(batch)
+        return pairs[self.mask(batch)]
 
 
 # The promise.

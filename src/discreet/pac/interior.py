@@ -45,7 +45,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.core import FAILING, Exact, Funds, ParameterError, exact
-from discreet.data import MAX_ROWS, Dataset, Facts, Ints, Whole
+from discreet.data import MAX_ROWS, Dataset, Facts, Ints, Needs, Whole
 from discreet.mechanisms import (
     GaussianNoise,
     Guarantee,
@@ -678,6 +678,9 @@ class InteriorPoint:
 
     def guarantee(self, facts: Facts) -> Guarantee:
         return self.routine.guarantee(facts.neighbours, size_of(ordered(facts.domain, self.column)))
+
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(gathers=max(8, -(-facts.domain.column(self.column).size.bit_length() // 8)))
 
     def run(self, data: Dataset, rng: Rng) -> int:
         column = ordered(data.facts.domain, self.column)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
 from discreet.core import exact
-from discreet.data import AnyNumber, Dataset, Facts, Number
+from discreet.data import AnyNumber, Dataset, Facts, Needs, Number
 from discreet.mechanisms import Guarantee, RankQuantile, Rng
 from discreet.pac.rules import ordered
 
@@ -45,6 +45,10 @@ class RankBounds:
     def guarantee(self, facts: Facts) -> Guarantee:
         low, high = (part.guarantee(facts) for part in self.parts)
         return low + high
+
+    def needs(self, facts: Facts) -> Needs:
+        low, high = (part.needs(facts) for part in self.parts)
+        return replace(low, passes=(low.passes or 0) + (high.passes or 0))
 
     def run(self, data: Dataset, rng: Rng) -> tuple[float, float]:
         one, other = (part.run(data, rng) for part in self.parts)

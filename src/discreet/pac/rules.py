@@ -14,7 +14,8 @@ Conditions are a public list, numbered 0 .. size - 1. A learner counts, for a gr
 them (`falsified`), and keeps the rows that satisfy the conditions chosen so far (`holds`). Both look at one row at a
 time. A rule reads as a `sentence`, a condition `in_words`; `names` are other names for the columns.
 
-What cannot be computed from sums takes a whole column at once (`gathered`, `sorted_column`), which must fit in memory.
+What cannot be computed from sums takes a whole column at once (`exact_gather`, `sorted_column`), which must fit in
+memory.
 """
 
 from __future__ import annotations
@@ -80,33 +81,17 @@ def distinct(columns: str | Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def gathered(data: Dataset, take: Callable[[Batch], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """What `take` finds in the batches, one after the other. Not private: for the inside of `run`.
-
-    It goes through the door of the sums, adding up nothing: `take` is called for every batch, in no promised order, so
-    the result must be sorted before it is used.
-    """
-    parts: list[npt.NDArray[Any]] = []
-
-    def partial(batch: Batch) -> Codes:
-        parts.append(take(batch))
-        return np.zeros(0, dtype=np.int64)
-
-    data.exact_sum(partial)
-    return np.concatenate(parts, axis=-1)
-
-
 def sorted_column(data: Dataset, name: str, keep: Callable[[Batch], Mask] | None = None) -> npt.NDArray[Any]:
     """The codes of a column in increasing order, missing ones left out: int64, or Python integers for a Whole."""
-    missing = data.facts.domain.column(name).missing_code
-
-    def take(batch: Batch) -> npt.NDArray[Any]:
-        codes = batch.stored(name)
-        here = np.ones(batch.rows, dtype=bool) if keep is None else keep(batch)
-        return codes[here if missing is None else here & (codes != missing)]
-
-    values = np.sort(gathered(data, take))
+    values = np.sort(data.exact_gather(functools.partial(_present, name, keep)))
     return values if values.dtype == object else values.astype(np.int64, copy=False)
+
+
+def _present(name: str, keep: Callable[[Batch], Mask] | None, batch: Batch) -> npt.NDArray[Any]:
+    """The codes of the rows that are kept and not missing."""
+    codes, missing = batch.stored(name), batch.domain.column(name).missing_code
+    here = np.ones(batch.rows, dtype=bool) if keep is None else keep(batch)
+    return codes[here if missing is None else here & (codes != missing)]
 
 
 # Labels, and the mistakes of a rule.

@@ -69,6 +69,7 @@ class PlanRow(Shown):
     assuming what the promise supposes about the rows, or whom it compares with
     taken    a model: whether its estimator takes this method by default, method="auto"
     imagined it cannot be run at this size: a row to compare with
+    passes   a model: about how often the rows are read, which far tables (docs/engines.md) make dear
     """
 
     method: str
@@ -82,13 +83,15 @@ class PlanRow(Shown):
     assuming: str = ""
     taken: bool = False
     imagined: bool = False
+    passes: int | None = None
 
     def __repr__(self) -> str:
         found = self.refusal or ", ".join(f"{name} {in_cell(each)}" for name, each in self._numbers())
         return f"<PlanRow {self.method}: {found}>"
 
     def _numbers(self) -> list[tuple[str, Fraction | float | None]]:
-        named = (("noise", self.noise), ("error", self.error), ("of them", self.alpha), ("size", self.needed))
+        sizes = (("of them", self.alpha), ("size", self.needed), ("passes", self.passes))
+        named = (("noise", self.noise), ("error", self.error), *sizes)
         return [(name, each) for name, each in named if each is not None]
 
     def sheet(self) -> Sheet:
@@ -147,6 +150,7 @@ class Plan(Shown):
             (f"{KINDS[self.kind].error} <=", lambda row: row.error),
             ("of them" if self.size is None else f"of {self.size:,}", lambda row: row.alpha),
             (f"size for {float(self.alpha or 0):g}" if named else "size", lambda row: row.needed),
+            ("passes", lambda row: row.passes),
             ("rests on", lambda row: row.theorem),
         ]
         shown = [(title, cell) for title, cell in columns if any(cell(row) is not None for row in self.promising)]
@@ -241,7 +245,8 @@ def plan(
 
         found = [_row(problem, methods.find(name), methods) for name in models.names(kind) or methods.names]
         taken = models.taken(problem, methods, {row.method: row.needed for row in found if row.needed is not None})
-        found, described = [replace(row, taken=row.method == taken) for row in found], models.described(problem)
+        found = [replace(row, taken=row.method == taken, passes=models.passes(problem, row)) for row in found]
+        described = models.described(problem)
     else:
         found, described = [_row(problem, method, methods) for method in methods], {"numbers": tuple(numbers.items())}
     by_size = size is None or kind == "interior" or (kind in RULES and wanted is not None)

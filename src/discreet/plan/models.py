@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.core import ParameterError, exact, one_line
-from discreet.data import Category, Domain, Facts, Number, Vector
+from discreet.data import Category, Domain, Facts, Number, Vector, needs_of
 from discreet.erm import location, network, solvers
 from discreet.erm.feasible_sets import Ball
 from discreet.erm.features import Declared, VectorColumn
@@ -150,6 +150,13 @@ def _risk(problem: Problem, size: int | None = None) -> Risk:
         return replace(risk, feasible=Ball(model.radius))
     unit = risk.feasible.ball or Fraction(1)
     return replace(risk, feasible=Ball(unit * solvers.default_radius(risk, facts, problem.funds)))
+
+
+def passes(problem: Problem, row: Any) -> int | None:
+    """About how often this row's mechanism reads the rows."""
+    if row.mechanism is None:
+        return None
+    return needs_of(row.mechanism, Facts(_domain(problem), problem.neighbours, row.needed or problem.size)).passes
 
 
 def _vectors(problem: Problem) -> tuple[VectorColumn | Declared, Fraction]:

@@ -13,6 +13,7 @@ it is imported when something is drawn.
 from discreet.report.box_plot import box
 from discreet.report.budget_plot import noise_range, odds
 from discreet.report.ledger_plot import budget, left
+from discreet.report.ledger_report import ledger_report
 from discreet.report.page import Grid, Heading, Part, page, write_page
 from discreet.report.plot import Plot
 from discreet.report.sample_size_plot import risk, sample_sizes
@@ -25,6 +26,7 @@ __all__ = [
     "Plot",
     "box",
     "budget",
+    "ledger_report",
     "left",
     "noise_range",
     "odds",

@@ -36,11 +36,12 @@ def odds(epsilons: Sequence[Exact] = (0.1, 0.5, 1, 3), delta: Exact = 0) -> Plot
     half = certainties[_PRIORS.index(0.5)]
     sure = listed([f"{100 * most:.1f} % sure at {name}" for most, name in zip(half, names, strict=True)])
     right = listed([f"{100 * most:.0f} at {name}" for most, name in zip(half, names, strict=True)])
-    alt = f"An attacker who holds a secret for 50 % likely can become at most {sure}, whatever they know already and "
-    alt += "however they ask."
+    alt = f"An attacker who knows all other rows and thinks a secret 50 % likely can become at most {sure}, however "
+    alt += "they ask."
     caption = (
         "What an attacker can infer about one person from everything that is released together, if they know all the "
-        "others. Of 100 people about each of whom they could only toss a coin, they guess 50 right without the "
+        "others. What follows from the others' rows is not counted: it would be learned without this person. Of 100 "
+        "people about each of whom they could only toss a coin, they guess 50 right without the "
         f"releases, and with them on average at most {right}. The dotted diagonal is an attacker who learns nothing."
     )
     if fails:
@@ -101,7 +102,7 @@ def noise_range(
         f"One count that is released with all of the budget, {dp.Neighbours.of(neighbours)}, delta {fails}. "
         "In 95 of 100 releases the noise is at most this; it does not depend on the number of persons"
         + (f", so among {size:,} it is a share of them that the table gives. " if size else ". ")
-        + "For a single count Laplace noise is the smaller; Gaussian noise pays when many are released together."
+        + "For a single count Laplace noise is smaller; Gaussian noise is better when many are released together."
     )
     numbers = [float(each) for each in values]
     frame = Panel(

@@ -220,9 +220,9 @@ def left(ledger: dp.Ledger, counts: Sequence[int] = (1, 10, 100, 1_000)) -> Plot
         for many, *found in zip(numbers, *ranges.values(), strict=True)
         if (known := [each for each in found if each is not None])
     ]
-    alt = f"All that is left buys a noise range (95 %) of {', or '.join(near)}." if near else "Nothing more fits."
+    alt = f"The remaining budget buys a noise range (95 %) of {', or '.join(near)}." if near else "Nothing more fits."
     caption = (
-        "If all that is left is spent on counts: within how many persons of the truth each of them is, in 95 of 100 "
+        "If the remaining budget is spent on counts: how many persons each of them is off, at most, in 95 of 100 "
         f"cases.{f' There are {size:,} persons.' if size else ''} Models, rules and sessions are paid from the same."
     )
     lines = [Series(f"{kind} noise", list(zip(numbers, found, strict=True))) for kind, found in ranges.items() if near]

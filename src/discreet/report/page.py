@@ -74,14 +74,12 @@ def write_page(path: str | os.PathLike[str], text: str, *, force: bool = False) 
     """Write a page to a new file; with force also over an old one."""
     where = Path(path)
     if where.exists() and not where.is_file():
-        raise ParameterError(f"{where} is there, and is not a plain file: choose another name")
+        raise ParameterError(f"{where} exists and is not a plain file: choose another name")
     try:
         with where.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise ParameterError(
-            f"{where.name} is there already: choose another name, or overwrite it with force"
-        ) from None
+        raise ParameterError(f"{where.name} exists already: choose another name, or overwrite it with force") from None
 
 
 def _part(part: Part, place: int, level: int) -> str:

@@ -1,4 +1,4 @@
-"""Questions in SQL: one SELECT over one table, as a value that says what is asked. No SQL text ever reaches an engine.
+"""Questions in SQL: one SELECT, as a value that says what is asked. No SQL text ever reaches an engine.
 
     SELECT COUNT(*) FROM people WHERE age >= 65 AND (sex = 'F' OR visits > 3)
     SELECT region, COUNT(*) FROM people WHERE smoker = 'y' GROUP BY region
@@ -15,17 +15,30 @@ with its position (counted from 0), a reason and a hint, also a column that is n
 declared grid or among the declared levels; nothing is rounded and nothing is guessed. All of this happens before
 anything is charged and looks at public things only.
 
-    source.py      length, characters, words           parser.py    the only file that knows sqlglot
-    tokens.py      tokens that may be there            render.py    predicates back to SQL
-    conditions.py  names of the one table, three-valued logic to predicates
-    select.py      the statement
+    source.py      length, characters, words           tokens.py       tokens that may be there
+    grammar.py     from words to a syntax tree         dialects.py     calls as other databases write them
+    scope.py       what names mean                     rows.py         expressions of a row, cell by cell
+    conditions.py  three-valued logic to predicates    values.py       what is summed and grouped by
+    dates.py       parts of dates                      select.py       the statement
+    expressions.py, over_groups.py   what is made of released numbers, with intervals
+    render.py      predicates back to SQL
 """
 
-from discreet.sql.expressions import Estimated, Expression, Group, KeyOf, MeanOf, QuantileOf, Total, sort_key
+from discreet.sql.expressions import Estimated, Expression, Group, KeyOf, MeanOf, Peers, QuantileOf, Total, sort_key
 from discreet.sql.render import name_text, where_text
-from discreet.sql.select import OutputColumn, Statement, key_order, parse
+from discreet.sql.select import OutputColumn, Statement, key_order, parse, parse_about
 from discreet.sql.source import Known
 from discreet.sql.values import GroupedBy
 
-__all__ = ["Estimated", "Expression", "Group", "GroupedBy", "KeyOf", "Known", "MeanOf", "OutputColumn", "QuantileOf"]
-__all__ += ["Statement", "Total", "key_order", "name_text", "parse", "sort_key", "where_text"]
+__all__ = ["Estimated", "Expression", "Group", "GroupedBy", "KeyOf", "Known", "MeanOf", "OutputColumn", "Peers"]
+__all__ += [
+    "QuantileOf",
+    "Statement",
+    "Total",
+    "key_order",
+    "name_text",
+    "parse",
+    "parse_about",
+    "sort_key",
+    "where_text",
+]

@@ -26,19 +26,23 @@ from discreet.data import Column, near_misses, spell
 from discreet.errors import ParameterError
 from discreet.predicate import Among, And, Equals, Missing, Not, Or, Predicate
 from discreet.sql.dates import read_date
-from discreet.sql.grammar import Node
+from discreet.sql.grammar import SUBQUERY, Node
 from discreet.sql.rows import CellValues, combined, own_value, span
 from discreet.sql.scope import Scope
 from discreet.sql.source import PLAIN, shown
 
 _ORDERS = ("<", "<=", ">", ">=")
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TEXTS = "Of texts that nobody listed, = 'a' and IN ('a', 'b') are answered, and GROUP BY."
 _LITERALS = ("number", "text", "boolean", "null", "date", "minus")
 
 
 def condition(scope: Scope, node: Node, *, wanted: bool = True) -> Predicate:
     """The predicate that holds exactly where the condition is true (or, not wanted, where it is false)."""
     scope, node = scope.through(node)
+    subquery = next((each for each in node.walk() if each.kind == "select"), None)
+    if subquery is not None:
+        scope.refuse(subquery, *SUBQUERY)
     if node.kind == "not":
         return condition(scope, node.parts[0], wanted=not wanted)
     if node.kind in ("and", "or"):
@@ -80,6 +84,8 @@ def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
         return tabled(scope, node, wanted) if linear is None else linear
     name, column = found
     if sign in _ORDERS:
+        if column.free:
+            scope.refuse(node, f"column {name!r} holds texts that nobody listed: they are not ordered", _TEXTS)
         if column.categorical:
             reason = f"column {name!r} has no order, so {sign} is not answered"
             scope.refuse(node, reason, f"List the levels that are meant: {name} IN (...).")
@@ -211,9 +217,8 @@ def is_test(scope: Scope, node: Node, wanted: bool) -> Predicate:
         _check_boolean(scope, node, name, column)
         truth = Equals(name, what == "TRUE")
         return truth if wanted != against else Not(truth)
-    if column.missing_code is None:
-        reason = f"no missing values are declared for column {name!r}, so this condition is the same for every row"
-        scope.refuse(node, reason, "Leave it out.")
+    if column.missing_code is None:  # no row has none
+        return Or() if wanted != against else And()
     return Missing(name) if wanted != against else Not(Missing(name))
 
 
@@ -239,8 +244,15 @@ def _either(name: str, column: Column, true: Predicate, wanted: bool) -> Predica
     return true if wanted else combined(And, [Not(true), present(name, column)])
 
 
-def value_of(scope: Scope, node: Node, name: str, column: Column) -> tuple[int, Any]:
+def value_of(scope: Scope, node: Node, name: str, column: Column) -> tuple[Any, Any]:
     """The code of a literal and the column's own value of that code."""
+    if column.free:
+        if node.kind != "text" or len(node.value) > column.length:
+            reason = (
+                f"column {name!r} holds texts of at most {column.length} characters, found {shown(str(node.value))}"
+            )
+            scope.refuse(node, reason, _TEXTS)
+        return node.value, node.value  # its codes are private, and only told apart here
     if not column.listed:
         hint = "Declare its bounds: Number(low, high, step)." if column.ordered else "Leave it out."
         scope.refuse(node, f"column {name!r} is declared {column!r}: no value of it can be asked for", hint)
@@ -290,7 +302,7 @@ def _level(scope: Scope, node: Node, name: str, column: Any, given: Any) -> tupl
             node, f"column {name!r}: {level!r} is not a declared level", declared if meant else f"{near} {declared}"
         )
     if code == column.missing_code:
-        reason = f"column {name!r}: {shown(str(level))} stands for missing values"
+        reason = f"column {name!r}: {shown(str(level))} means a missing value"
         scope.refuse(node, reason, f"Write {name} IS NULL, or IS NOT NULL.")
     return code, column.value(code)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import datetime
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -79,6 +80,53 @@ def date_trunc(scope: Scope, node: Node, unit: Any, value: Any) -> Any:
         case "HOUR" | "MINUTE" as small if isinstance(moment, datetime.datetime):
             return moment.replace(minute=0 if small == "HOUR" else moment.minute, second=0, microsecond=0)
     scope.refuse(node, f"DATE_TRUNC of {shown(str(unit))} is not answered", "Units: year, quarter, month, week, day.")
+
+
+_SIGNS = {
+    **{"Y": "%Y", "m": "%m", "d": "%d", "y": "%y", "j": "%j", "b": "%b", "B": "%B", "a": "%a", "A": "%A"},
+    **{"H": "%H", "M": "%M", "S": "%S", "%": "%%"},
+}
+
+
+def written_date(scope: Scope, node: Node, value: Any, pattern: Any) -> str:
+    """A date as a text: '%Y-%m'; %q is the quarter."""
+    moment = as_date(scope, node, value)
+    made = ""
+    for sign in re.findall(r"%.|[^%]+|%$", str(pattern)):
+        if sign == "%q":
+            made += str((moment.month + 2) // 3)
+        elif sign.startswith("%") and sign[1:] not in _SIGNS:
+            scope.refuse(node, f"{shown(sign)} in the format of a date is not read", f"Read are %{', %'.join(_SIGNS)}.")
+        else:
+            made += f"{moment.year:04d}" if sign == "%Y" else moment.strftime(sign) if sign[0] == "%" else sign
+    return made
+
+
+def date_diff(scope: Scope, node: Node, unit: Any, first: Any, last: Any) -> Fraction:
+    """How many boundaries of days, months, quarters or years lie between two dates."""
+    one, other = (as_date(scope, node, each) for each in (first, last))
+    match str(unit).upper():
+        case "DAY" | "DAYS":
+            return Fraction(other.toordinal() - one.toordinal())
+        case "MONTH" | "QUARTER" | "YEAR" as part:
+            count = {"MONTH": 12, "QUARTER": 4, "YEAR": 1}[part]
+            places = [each.year * count + (each.month - 1) * count // 12 for each in (one, other)]
+            return Fraction(places[1] - places[0])
+    scope.refuse(node, f"DATE_DIFF in {shown(str(unit))} is not answered", "Units: day, month, quarter, year.")
+
+
+def last_day(scope: Scope, node: Node, value: Any) -> datetime.date:
+    day = date_trunc(scope, node, "day", value)
+    return datetime.date(day.year, day.month, calendar.monthrange(day.year, day.month)[1])
+
+
+def made_date(scope: Scope, node: Node, *parts: Any) -> datetime.date:
+    try:
+        return datetime.date(*(int(part) for part in parts if Fraction(part).denominator == 1))
+    except (TypeError, ValueError, OverflowError):
+        scope.refuse(
+            node, "this is no date in some rows of the declared domain", "For example MAKE_DATE(YEAR(day), 1, 1)."
+        )
 
 
 def shifted(scope: Scope, node: Node, day: datetime.date, by: Any) -> datetime.date:

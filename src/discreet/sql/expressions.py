@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
@@ -50,11 +50,27 @@ class Estimated:
         return (-math.inf if self.low is None else self.low, math.inf if self.high is None else self.high)
 
 
+@dataclass(slots=True)
+class Peers:
+    """The groups of an answer: those that HAVING has kept, those that are shown, and what was found out about them."""
+
+    listed: Sequence[Group] = ()
+    kept: Sequence[Group] = ()
+    found: dict[int, dict[int, Estimated]] = field(default_factory=dict)
+
+
 class Group(Protocol):
-    """One group of an answer: its labels, and what was released about it."""
+    """One group of an answer: its labels, what was released about it, the other groups, how many rows it has, and
+    how many any group has at most."""
 
     @property
     def labels(self) -> tuple[Any, ...]: ...
+    @property
+    def peers(self) -> Peers: ...
+    @property
+    def rows(self) -> Estimated: ...
+    @property
+    def most(self) -> float: ...
     def reading(self, question: Question) -> tuple[float, float]: ...
     def drawn(self, quantile: QuantileOf) -> Estimated: ...
 
@@ -126,7 +142,7 @@ class Total(Expression):
         value, error = group.reading(self.question)
         low, high = value - error, value + error
         if self.question.counting:
-            return Estimated(round(value), max(0.0, low), high)
+            return Estimated(round(value), max(0.0, low), max(min(high, group.most), value))
         return Estimated(value, low, high)
 
 
@@ -423,8 +439,11 @@ class Rising(Expression):
         found = self.inner.of(group)
         if found.value is None:
             return found
-        ends = [each if math.isinf(each) else float(self.function(each)) for each in found.ends]
-        return Estimated(self.function(found.value), ends[0], ends[1])
+        value = self.function(found.value)
+        if value is None:
+            return Estimated(None)
+        ends = [each if math.isinf(each) else self.function(each) for each in found.ends]
+        return Estimated(value, *(-math.inf if each is None else float(each) for each in ends))
 
 
 @dataclass(frozen=True, slots=True)

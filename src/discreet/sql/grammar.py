@@ -1,11 +1,13 @@
 """From a question's words to one syntax tree, by a grammar that has no other sentences than those that are understood.
 
     question    [WITH name AS (select), ...] select
-    select      SELECT item, ... FROM table [WHERE condition] [GROUP BY ...] [HAVING condition] [ORDER BY ...]
-                [LIMIT n] [OFFSET n]
+    select      SELECT [TOP n] item, ... FROM table [WHERE condition] [GROUP BY ...] [HAVING condition]
+                [QUALIFY condition] [ORDER BY ...] [LIMIT n] [OFFSET n] [FETCH FIRST n ROWS ONLY]
     table       name [[AS] name] | (select) [AS] name | table JOIN table USING (column) | table JOIN table ON a = b
-    expression  OR < AND < NOT < comparison, IS, IN, BETWEEN, LIKE < + - < * / // % < minus < :: < value
-    value       literal | [table.]name | call | CASE ... END | (expression) | DATE 'text' | INTERVAL ...
+                | table NATURAL JOIN table | table, table
+    expression  OR < AND < NOT < comparison, IS, IN, BETWEEN, LIKE < || < + - < * / // % < minus < :: < value
+    value       literal | [table.]name | call [OVER (...)] | CASE ... END | (expression) | (select) | DATE 'text'
+                | INTERVAL ...
 
 Every word of the text is part of the tree or the question is refused; nothing is skipped and nothing is filled in.
 What the tree means is decided elsewhere, again over a list. Nothing here, or there, executes anything.
@@ -13,12 +15,13 @@ What the tree means is decided elsewhere, again over a list. Nothing here, or th
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from discreet.sql.source import JOINS, RESERVED, Source, is_word, shown
+from discreet.sql.source import JOINS, RESERVED, SAME, WINDOWS, Source, is_word, shown
 from discreet.sql.tokens import MAX_DEPTH, Piece, pieces
 
 MAX_CHAIN = 64
@@ -34,8 +37,10 @@ class Node:
 
     name (qualifier, name)  number  text  boolean  null  date  star  interval (count, unit)
     call (NAME, distinct)   filter: the call and its condition   within: the call and the column, value DESC
+    over: the call, what the groups are parted by, what they are ordered by; value (parts, orderings)
+    select: a whole question, as value
     case (operand?, else?): [operand,] condition, value, ... [, else]     cast: type
-    = <> < <= > >= + - * / // %   minus  not  and  or
+    = <> < <= > >= + - * / // % ||  minus  not  and  or
     between (not)  in (not)  like (not, ignoring case)  is (not, NULL | TRUE | FALSE)
     """
 
@@ -71,7 +76,10 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """A table, a question in brackets, or a join of two of them on equal columns."""
+    """A table, a question in brackets, or a join of two of them on equal columns.
+
+    kind  of a join: "inner", "left", "right"; "natural", "comma": it does not say on which columns
+    """
 
     start: int
     name: str | None = None
@@ -80,11 +88,12 @@ class From:
     joined: tuple[From, From] | None = None
     using: tuple[str, ...] = ()
     on: Node | None = None
+    kind: str = "inner"
 
 
 @dataclass(frozen=True, slots=True)
 class SelectQuery:
-    """One SELECT."""
+    """One SELECT; distinct: where that word stands."""
 
     start: int
     items: tuple[Item, ...]
@@ -95,12 +104,17 @@ class SelectQuery:
     order: tuple[Ordering, ...] = ()
     limit: int | None = None
     offset: int = 0
+    qualify: Node | None = None
+    distinct: int | None = None
     named: dict[str, SelectQuery] = field(default_factory=dict)
 
 
-def tree(asked: Source) -> SelectQuery:
-    """The one SELECT that the text is."""
-    reader = _Reader(asked, pieces(asked))
+Rewrite = Callable[[Source, Node], Node]
+
+
+def tree(asked: Source, rewrite: Rewrite) -> SelectQuery:
+    """The one SELECT that the text is, with calls that are read by `rewrite`."""
+    reader = _Reader(asked, pieces(asked), rewrite)
     if not (reader.at("SELECT") or reader.at("WITH")):
         known = asked.not_answered(reader.here.start, reader.here.text) if reader.here.word else None
         hint = asked.example
@@ -112,10 +126,13 @@ def tree(asked: Source) -> SelectQuery:
 
 
 class _Reader:
-    """Reads the pieces from left to right."""
+    """Reads the pieces from left to right.
 
-    def __init__(self, asked: Source, found: list[Piece]) -> None:
-        self.asked, self.pieces, self.place, self.depth = asked, found, 0, 0
+    rewrite  what a call of another dialect means
+    """
+
+    def __init__(self, asked: Source, found: list[Piece], rewrite: Rewrite) -> None:
+        self.asked, self.pieces, self.place, self.depth, self.rewrite = asked, found, 0, 0, rewrite
 
     # One piece.
 
@@ -177,10 +194,7 @@ class _Reader:
                 if not self.take(","):
                     break
         found = self.select()
-        return SelectQuery(
-            *(found.start, found.items, found.source, found.where, found.group, found.having, found.order),
-            *(found.limit, found.offset, named),
-        )
+        return replace(found, named=named)
 
     def inner(self, start: int) -> SelectQuery:
         """A SELECT in brackets, of which the first was read."""
@@ -194,12 +208,9 @@ class _Reader:
 
     def select(self) -> SelectQuery:
         start = self.need("SELECT").start
-        if self.at("DISTINCT") and not self.next_is(",", "."):
-            raise self.asked.refused(
-                self.here.start,
-                "SELECT DISTINCT is not answered: rows are not shown",
-                "Count instead, for example SELECT a, COUNT(*) FROM t GROUP BY a.",
-            )
+        distinct = self.here.start if self.at("DISTINCT") and not self.next_is(",", ".") else None
+        self.place += distinct is not None
+        top = self.top()
         items = [self.item()]
         while self.take(","):
             items.append(self.item())
@@ -212,14 +223,42 @@ class _Reader:
         where = self.expression() if self.take("WHERE") else None
         group = self.groups() if self.at("GROUP") else None
         having = self.expression() if self.take("HAVING") else None
+        qualify = self.expression() if self.take("QUALIFY") else None
         order = self.orderings() if self.at("ORDER") else ()
-        limit = self.whole("LIMIT") if self.take("LIMIT") else None
+        limit = self.whole("LIMIT") if top is None and self.take("LIMIT") else top
         offset = self.whole("OFFSET") if self.take("OFFSET") else 0
+        self.take("ROWS", "ROW") if offset else None
+        if limit is None and self.take("FETCH"):
+            limit = self.fetched()
         late = {"FROM", "WHERE", "GROUP", "HAVING"} & {self.here.word}
         if late:
             hint = "The order is SELECT, FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, each once."
             raise self.asked.refused(self.here.start, f"a second or late {self.here.word} is not answered", hint)
-        return SelectQuery(start, tuple(items), source, where, group, having, tuple(order), limit, offset)
+        rest = (where, group, having, tuple(order), limit, offset, qualify, distinct)
+        return SelectQuery(start, tuple(items), source, *rest)
+
+    def top(self) -> int | None:
+        """TOP n, or TOP (n)."""
+        bracket = self.next_is("(") and self.next_is("number", ahead=2)
+        if not self.at("TOP") or self.asked.declared("top") or not (bracket or self.next_is("number")):
+            return None
+        self.place += 1 + bracket
+        found = self.whole("TOP")
+        if bracket:
+            self.need(")")
+        if self.at("PERCENT", "WITH"):
+            self.wrong("only a whole number of groups is chosen by TOP", "For example SELECT TOP 5 a, COUNT(*).")
+        return found
+
+    def fetched(self) -> int:
+        """FETCH FIRST n ROWS ONLY, of which the first word was read."""
+        example = "For example FETCH FIRST 5 ROWS ONLY."
+        if not self.take("FIRST", "NEXT"):
+            self.wrong("FETCH stands before FIRST or NEXT", example)
+        found = self.whole("FETCH FIRST")
+        if not (self.take("ROWS", "ROW") and self.take("ONLY")):
+            self.wrong("FETCH ends with ROWS ONLY", example)
+        return found
 
     def item(self) -> Item:
         start = self.here.start
@@ -259,13 +298,17 @@ class _Reader:
 
     def source(self) -> From:
         found = self.table()
-        while self.at("JOIN", "INNER") or (self.at(",") and self.asked.several):
-            start = self.here.start
-            if self.take(","):
-                self.wrong("tables are joined by JOIN ... USING (column)", JOINS)
-            self.take("INNER")
-            self.need("JOIN")
+        while self.at("JOIN", "INNER", "NATURAL", "LEFT", "RIGHT") or (self.at(",") and self.asked.several):
+            start, kind = self.here.start, "comma"
+            if not self.take(","):
+                kind = self.here.word.lower() if self.at("NATURAL", "LEFT", "RIGHT") else "inner"
+                self.take("INNER", "NATURAL", "LEFT", "RIGHT")
+                self.take("INNER" if kind == "natural" else "OUTER") if kind in ("natural", "left", "right") else None
+                self.need("JOIN")
             right, using, on = self.table(), tuple[str, ...](), None
+            if kind in ("comma", "natural"):
+                found = From(start, joined=(found, right), kind=kind)
+                continue
             if self.take("USING"):
                 self.need("(")
                 using = (self.name("USING names a column"),)
@@ -276,7 +319,7 @@ class _Reader:
                 on = self.expression()
             else:
                 self.wrong("a join needs USING (column), or ON a.column = b.column", JOINS)
-            found = From(start, joined=(found, right), using=using, on=on)
+            found = From(start, joined=(found, right), using=using, on=on, kind=kind)
         if self.at(","):
             self.wrong("a second table is not answered", self.asked.one_table)
         return found
@@ -291,6 +334,9 @@ class _Reader:
         ):
             self.wrong("one table is expected after FROM", f"The table is {shown(self.asked.table)}.")
         name = self.name("one table is expected after FROM")
+        if self.at(".") and name.lower() in ("public", "dbo"):
+            self.place += 1
+            name = self.name("one table is expected after FROM")
         if self.at("."):
             raise self.asked.refused(start, "a schema before the table's name is not answered", self.asked.example)
         return From(start, name=name, alias=self.alias())
@@ -306,6 +352,9 @@ class _Reader:
         found = [self.expression()]
         while self.take(","):
             found.append(self.expression())
+        if self.at("WITH") and self.next_is("ROLLUP", "CUBE"):
+            self.place += 1
+            self.wrong()
         return tuple(found)
 
     def orderings(self) -> list[Ordering]:
@@ -391,7 +440,7 @@ class _Reader:
     def listed(self, found: Node, against: bool) -> Node:
         self.need("(", "IN needs a list of values in brackets", "For example age IN (1, 2, 3).")
         if self.at("SELECT"):
-            self.wrong(*_SUBQUERY)
+            self.wrong(*SUBQUERY)
         if self.at(")"):
             raise self.asked.refused(found.start, "an empty list after IN is not answered", "Name at least one value.")
         values = [self.added()]
@@ -401,7 +450,8 @@ class _Reader:
         return Node("in", found.start, (found, *values), against)
 
     def added(self) -> Node:
-        return self.row_of(("+", "-"), lambda: self.row_of(("*", "/", "//", "%"), self.signed))
+        product = functools.partial(self.row_of, ("*", "/", "//", "%"), self.signed)
+        return self.row_of(("||",), lambda: self.row_of(("+", "-"), product))
 
     def row_of(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:
         found, many = part(), 0
@@ -435,6 +485,8 @@ class _Reader:
 
     def type_name(self) -> str:
         found = self.need("word", "a type is expected here", "For example DOUBLE or DATE.")
+        if found.word == "DOUBLE":
+            self.take("PRECISION")
         if self.take("("):
             self.need("number")
             if self.take(","):
@@ -465,7 +517,7 @@ class _Reader:
                 return self.interval(piece.start)
         self.place -= 1
         if piece.kind == ".":
-            self.wrong("a point stands in numbers and in table.column only", "Write 0.5, not .5")
+            self.wrong("a point is allowed only in numbers and in table.column", "Write 0.5, not .5")
         if piece.kind == "*":
             known = self.asked.not_answered(piece.start, "*")
             raise known or self.asked.refused(piece.start, "* is not read here", self.asked.example)
@@ -485,12 +537,15 @@ class _Reader:
 
     def bracketed(self) -> Node:
         start = self.need("(").start
-        if self.at("SELECT", "WITH"):
-            self.wrong(*_SUBQUERY)
+        if self.at("WITH"):
+            self.wrong(*SUBQUERY)
+        if self.at("SELECT"):
+            inner = self.here.start
+            return Node("select", inner, (), self.inner(inner))
         self.deeper(start)
         found = self.expression()
         if self.at(","):
-            self.wrong("a list is not answered here", "A list of values stands after IN.")
+            self.wrong("a list is not answered here", "A list of values belongs after IN.")
         self.need(")")
         self.depth -= 1
         return Node(found.kind, start, found.parts, found.value) if found.kind != "name" else found
@@ -508,7 +563,7 @@ class _Reader:
             raise self.asked.refused(
                 self.here.start, "SELECT * is not answered", "Rows are never shown: ask SELECT COUNT(*)."
             )
-        inner = self.name("a point stands in numbers and in table.column only", "Write 0.5, not .5")
+        inner = self.name("a point is allowed only in numbers and in table.column", "Write 0.5, not .5")
         if self.at("."):
             raise self.asked.refused(
                 piece.start, "a schema before the column's name is not answered", self.asked.example
@@ -520,13 +575,13 @@ class _Reader:
         self.asked.check_call(piece.start, piece.text, name)
         self.need("(")
         self.deeper(piece.start)
-        if name in ("CAST", "EXTRACT"):
-            found = self.cast_call(piece.start) if name == "CAST" else self.extract(piece.start)
+        if name == "EXTRACT" or SAME.get(name, name) == "CAST":
+            found = self.extract(piece.start) if name == "EXTRACT" else self.cast_call(piece.start)
             self.depth -= 1
             return found
         distinct, parts = self.take("DISTINCT") is not None, list[Node]()
-        if self.at("ALL") and not self.asked.declared("all"):
-            self.wrong()
+        if self.at("ALL") and not (distinct or self.asked.declared("all")):
+            self.place += 1
         if self.at("*") and self.next_is(")"):
             parts.append(Node("star", self.here.start))
             self.place += 1
@@ -536,7 +591,12 @@ class _Reader:
                 parts.append(self.expression())
         self.need(")")
         self.depth -= 1
-        found = Node("call", piece.start, tuple(parts), (name, distinct))
+        if index := self.take("index"):  # counted from 0, or, as ORDINAL, from 1
+            place = int(index.text.strip("[)]").partition("(")[2]) - index.text.startswith("[ORDINAL")
+            parts.append(Node("number", index.start, (), Fraction(place)))
+        found = self.rewrite(self.asked, Node("call", piece.start, tuple(parts), (name, distinct)))
+        if index and name != "APPROX_QUANTILES":
+            raise self.asked.refused(index.start, "a list is not answered here", self.asked.example)
         if self.at("WITHIN"):
             found = self.within(found)
         if self.at("FILTER") and self.next_is("("):
@@ -546,9 +606,29 @@ class _Reader:
             found = Node("filter", piece.start, (found, self.expression()))
             self.depth -= 1
             self.need(")")
-        if self.at("OVER", "IGNORE", "RESPECT"):
-            self.wrong()
+        if self.at("OVER") and self.next_is("("):
+            return self.over(found)
+        if self.at("OVER", "IGNORE", "RESPECT") or name in WINDOWS:
+            self.wrong(f"{name} stands before OVER (...)" if name in WINDOWS else "")
         return found
+
+    def over(self, call: Node) -> Node:
+        """OVER (PARTITION BY ... ORDER BY ...)."""
+        self.place += 2
+        self.deeper(call.start)
+        parted, ordered = list[Node](), list[Ordering]()
+        if self.take("PARTITION"):
+            self.need("BY", "PARTITION needs BY after it", "OVER (PARTITION BY column).")
+            parted.append(self.expression())
+            while self.take(","):
+                parted.append(self.expression())
+        if self.at("ORDER"):
+            ordered = self.orderings()
+        self.need(")")
+        self.depth -= 1
+        ways = tuple((each.descending, each.nulls_first) for each in ordered)
+        parts = (call, *parted, *(each.node for each in ordered))
+        return Node("over", call.start, parts, (len(parted), ways))
 
     def cast_call(self, start: int) -> Node:
         inner = self.expression()
@@ -610,7 +690,7 @@ class _Reader:
         return Node("interval", start, (), (int(count), unit.upper().removesuffix("S")))
 
 
-_SUBQUERY = (
+SUBQUERY = (
     "a subquery is not answered here: its exact result would be seen",
-    "A question in brackets may stand after FROM only.",
+    "A question in brackets is allowed after FROM, or in the select list.",
 )

@@ -7,6 +7,7 @@ by cell, and becomes a predicate, a key of groups or a value to sum. No row is l
 from __future__ import annotations
 
 import datetime
+import functools
 import itertools
 import math
 import re
@@ -18,8 +19,19 @@ import numpy as np
 
 from discreet.data import Column
 from discreet.predicate import Among, And, Between, Equals, Missing, Or, Predicate
-from discreet.sql.dates import PARTS, date_part, date_trunc, read_date, read_moment, shifted
-from discreet.sql.grammar import Node
+from discreet.sql.dates import (
+    PARTS,
+    date_diff,
+    date_part,
+    date_trunc,
+    last_day,
+    made_date,
+    read_date,
+    read_moment,
+    shifted,
+    written_date,
+)
+from discreet.sql.grammar import SUBQUERY, Node
 from discreet.sql.scope import Scope
 from discreet.sql.source import shown
 
@@ -50,6 +62,12 @@ def plain_value(column: Column, code: int) -> Any:
     return Fraction(value) if type(value) is int else value
 
 
+@functools.lru_cache(maxsize=64)
+def plain_values(column: Column) -> tuple[Any, ...]:
+    """What the codes of a column stand for."""
+    return tuple(plain_value(column, code) for code in range(column.size))
+
+
 class CellValues:
     """The values of an expression over the cells of its columns, in the order of the codes."""
 
@@ -59,12 +77,13 @@ class CellValues:
         for name, column in zip(self.columns, declared, strict=True):
             if not column.listed:
                 hint = "Declare its bounds: Number(low, high, step)." if column.ordered else "Leave it out."
+                hint = "Of texts that nobody listed, = 'a' and IN ('a', 'b') are answered." if column.free else hint
                 scope.refuse(node, f"column {name!r} is declared {column!r}: its values cannot be listed", hint)
         self.shape = tuple(column.size for column in declared)
         if math.prod(self.shape) > (MAX_LINE if len(self.shape) == 1 else MAX_TABLE):
             reason = f"this looks at {math.prod(self.shape):,} combinations of values, which are too many"
             scope.refuse(node, reason, "Use columns with fewer values, or compare one column with a plain value.")
-        lists = [[plain_value(column, code) for code in range(column.size)] for column in declared]
+        lists = list(map(plain_values, declared))
         run = compiled(scope, node)
         self.values = [run(dict(zip(self.columns, cell, strict=True))) for cell in itertools.product(*lists)]
 
@@ -149,6 +168,8 @@ def compiled(scope: Scope, node: Node) -> Run:
         day = read_date(scope, node)
         return lambda row: day
     maker = _MAKERS.get(node.kind)
+    if node.kind == "select":
+        scope.refuse(node, *SUBQUERY)
     if maker is None:
         scope.refuse(
             node, "this is not answered about a row", "Write arithmetic, conditions or CASE of declared columns."
@@ -319,8 +340,10 @@ def _cast(scope: Scope, node: Node) -> Run:
     part = compiled(scope, node.parts[0])
     if node.value in ("DATE", "TIMESTAMP"):
         return lambda row: _dated(scope, node, value, datetime.date.min) if (value := part(row)) is not None else None
+    if node.value in _TEXTUAL:
+        return lambda row: as_text(scope, node, value) if (value := part(row)) is not None else None
     if node.value not in NUMERIC:
-        hint = "Casts are to DOUBLE, DECIMAL, INTEGER and DATE."
+        hint = "Casts are to DOUBLE, DECIMAL, INTEGER, VARCHAR and DATE."
         scope.refuse(node, f"a cast to {shown(node.value)} is not answered", hint)
 
     def run(row: dict[str, Any]) -> Any:
@@ -337,8 +360,59 @@ def _cast(scope: Scope, node: Node) -> Run:
     return run
 
 
-NUMERIC = frozenset(["DOUBLE", "FLOAT", "REAL", "DECIMAL", "NUMERIC", "INTEGER", "INT", "BIGINT", "SMALLINT"])
-WHOLE = frozenset(["INTEGER", "INT", "BIGINT", "SMALLINT"])
+WHOLE = frozenset(["INTEGER", "INT", "BIGINT", "SMALLINT", "TINYINT", "INT64", "INT4", "INT8", "SIGNED"])
+NUMERIC = WHOLE | {
+    "DOUBLE",
+    "FLOAT",
+    "REAL",
+    "DECIMAL",
+    "NUMERIC",
+    "FLOAT64",
+    "FLOAT8",
+    "FLOAT4",
+    "NUMBER",
+    "BIGNUMERIC",
+}
+_TEXTUAL = frozenset(["VARCHAR", "TEXT", "STRING", "CHAR", "NVARCHAR"])
+
+
+def as_text(scope: Scope, node: Node, value: Any) -> str:
+    """What a value is as a text, where all dialects agree."""
+    if type(value) is str:
+        return value
+    if type(value) is Fraction and value.denominator == 1:
+        return str(value.numerator)
+    if type(value) is datetime.date:
+        return value.isoformat()
+    scope.refuse(node, f"{kind_of(value)} is not written as a text", "Texts, whole numbers and days are.")
+
+
+def _concatenated(scope: Scope, node: Node, *values: Any) -> str:
+    """Without those that are missing."""
+    return "".join(as_text(scope, node, value) for value in values if value is not None)
+
+
+def _text_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a text and whole numbers or texts."""
+
+    def run(scope: Scope, node: Node, value: Any, *given: Any) -> Any:
+        if type(value) is not str:
+            scope.refuse(node, f"a text is expected here, found {kind_of(value)}", "For example LOWER(name) = 'x'.")
+        if any(type(each) is Fraction and (each.denominator != 1 or each < 0) for each in given):
+            scope.refuse(node, "a whole number is expected here", "For example LEFT(name, 1).")
+        try:
+            found = function(value, *(int(each) if type(each) is Fraction else each for each in given))
+        except TypeError:
+            scope.refuse(node, f"{node.value[0]} is not read like this", "For example LEFT(name, 1).")
+        return Fraction(found) if type(found) is int else found
+
+    return run
+
+
+def _substring(value: str, start: int, length: int = 10**6) -> str:
+    if start < 1:
+        raise TypeError
+    return value[start - 1 : start - 1 + length]
 
 
 def minus(scope: Scope, node: Node, value: Any) -> Any:
@@ -349,12 +423,15 @@ def minus(scope: Scope, node: Node, value: Any) -> Any:
 
 def _call(scope: Scope, node: Node) -> Run:
     name, distinct = node.value
+    if name in ("SQRT", "LN", "LOG2", "LOG10", "EXP"):
+        reason = f"{name} of a row has no exact value, and only exact sums are proved to be private"
+        scope.refuse(node, reason, f"Of an answer it has one: {name}(AVG(x)); or group by bins.")
     if distinct or name not in CALLS:
-        scope.refuse(node, f"{name} is not answered about a single row", "It stands in the select list.")
+        scope.refuse(node, f"{name} is not answered about a single row", "It belongs in the select list.")
     least, most, function = CALLS[name]
     if not least <= len(node.parts) <= most or any(part.kind == "star" for part in node.parts):
         scope.refuse(node, f"{name} takes {least if least == most else f'{least} to {most}'} arguments", "Count them.")
-    if name in ("COALESCE", "LEAST", "GREATEST", "IF", "NULLIF"):
+    if name in ("COALESCE", "LEAST", "GREATEST", "IF", "NULLIF", "CONCAT"):
         parts = [compiled(scope, part) for part in node.parts]
         return lambda row: function(scope, node, *(part(row) for part in parts))
     return _of_parts(function)(scope, node)
@@ -400,15 +477,6 @@ def _null_if(scope: Scope, node: Node, one: Any, other: Any) -> Any:
     return None if None not in (one, other) and compare(scope, Node("=", node.start), one, other) else one
 
 
-def _texted(change: Callable[[str], str]) -> Callable[..., str]:
-    def run(scope: Scope, node: Node, value: Any) -> str:
-        if type(value) is not str:
-            scope.refuse(node, f"a text is expected here, found {kind_of(value)}", "For example LOWER(name) = 'x'.")
-        return change(value)
-
-    return run
-
-
 def _numeric(function: Callable[[Fraction], Any]) -> Callable[..., Fraction]:
     return lambda scope, node, value: Fraction(function(as_number(scope, node, value)))
 
@@ -436,8 +504,26 @@ CALLS: dict[str, tuple[int, int, Callable[..., Any]]] = {
     "GREATEST": (1, 8, _least(1)),
     "IF": (3, 3, _if),
     "NULLIF": (2, 2, _null_if),
-    "LOWER": (1, 1, _texted(str.lower)),
-    "UPPER": (1, 1, _texted(str.upper)),
+    "TRUNC": (1, 1, _numeric(math.trunc)),
+    "SIGN": (1, 1, _numeric(lambda value: (value > 0) - (value < 0))),
+    "LOWER": (1, 1, _text_of(str.lower)),
+    "UPPER": (1, 1, _text_of(str.upper)),
+    "LENGTH": (1, 1, _text_of(len)),
+    "SUBSTR": (2, 3, _text_of(_substring)),
+    "LEFT": (2, 2, _text_of(lambda value, size: value[:size])),
+    "RIGHT": (2, 2, _text_of(lambda value, size: value[max(0, len(value) - size) :])),
+    "TRIM": (1, 1, _text_of(lambda value: value.strip(" "))),
+    "LTRIM": (1, 1, _text_of(lambda value: value.lstrip(" "))),
+    "RTRIM": (1, 1, _text_of(lambda value: value.rstrip(" "))),
+    "REPLACE": (3, 3, _text_of(lambda value, old, new: value.replace(old, new) if old else value)),
+    "STARTS_WITH": (2, 2, _text_of(lambda value, part: value.startswith(part))),
+    "ENDS_WITH": (2, 2, _text_of(lambda value, part: value.endswith(part))),
+    "CONTAINS": (2, 2, _text_of(lambda value, part: part in value)),
+    "CONCAT": (1, 8, _concatenated),
+    "STRFTIME": (2, 2, written_date),
+    "DATE_DIFF": (3, 3, date_diff),
+    "LAST_DAY": (1, 1, last_day),
+    "MAKE_DATE": (3, 3, made_date),
     "DATE_TRUNC": (2, 2, date_trunc),
     "DATE_PART": (2, 2, _named_part),
     "DATEPART": (2, 2, _named_part),
@@ -447,6 +533,7 @@ CALLS: dict[str, tuple[int, int, Callable[..., Any]]] = {
 _MAKERS: dict[str, Callable[[Scope, Node], Run]] = {
     **dict.fromkeys(("+", "-", "*", "/", "//", "%"), _of_parts(arithmetic)),
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _of_parts(compare)),
+    "||": _of_parts(_concatenated),
     "minus": _of_parts(minus),
     "interval": lambda scope, node: lambda row: node.value,
     "not": _negated,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from discreet.data import Column, Domain, near_misses
@@ -34,6 +34,7 @@ class Scope:
     tables    the declared tables that the rows come from: one, or two that are joined
     domain    the columns of these rows
     aliases   names of the select list: what they stand for where no column has the name
+    absent    the names of a table that a LEFT JOIN may find nothing in
     """
 
     asked: Source
@@ -42,6 +43,7 @@ class Scope:
     names: Mapping[str, Mapping[str, Meaning]]
     where: Predicate = EVERYTHING
     aliases: Mapping[str, Node] = field(default_factory=dict)
+    absent: frozenset[str] = frozenset()
 
     def refuse(self, node: Node, reason: str, hint: str) -> NoReturn:
         raise self.asked.refused(node.start, reason, hint)
@@ -59,7 +61,10 @@ class Scope:
             return found
         alias = self.aliases.get(folded(name)) if qualifier is None else None
         if alias is not None:
-            return Derived(alias, Scope(self.asked, self.tables, self.domain, self.names, self.where))
+            return Derived(alias, replace(self, aliases={}))
+        topic = self.asked.not_answered(node.start, name) if qualifier is None else None
+        if topic is not None:
+            raise topic
         declared = [each for names in self.names.values() for each in names]
         if folded(name) in self.units:
             reason = f"{shown(name)} names persons: no one of them is shown or compared"

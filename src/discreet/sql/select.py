@@ -11,10 +11,11 @@ from typing import Any, NoReturn, cast
 
 from discreet.data import Domain
 from discreet.errors import ParameterError
-from discreet.predicate import EVERYTHING, And, Predicate
+from discreet.predicate import EVERYTHING, And, Missing, Not, Predicate
 from discreet.query import MAX_CELLS, Count, GroupCount, GroupSum, Histogram, KeyCount, Persons, Question, Sum
-from discreet.row_functions import Fixed, Of, Plus, Power, Times, Value, check_value, joined
-from discreet.sql.conditions import condition
+from discreet.row_functions import Fixed, Of, Plus, Power, Times, Value, check_value, joined, key_columns
+from discreet.sql.conditions import affine, condition
+from discreet.sql.dialects import rewritten
 from discreet.sql.expressions import (
     Arithmetic,
     Comoment,
@@ -30,7 +31,8 @@ from discreet.sql.expressions import (
     SumFromMean,
     Total,
 )
-from discreet.sql.grammar import From, Item, Node, Ordering, SelectQuery, tree
+from discreet.sql.grammar import SUBQUERY, From, Item, Node, Ordering, SelectQuery, tree
+from discreet.sql.over_groups import Gathered, Over
 from discreet.sql.rows import CALLS, NUMERIC, WHOLE, cases, combined, compare
 from discreet.sql.scope import Derived, Meaning, Scope
 from discreet.sql.source import AGGREGATES, JOINS, Known, Source, folded, shown, source
@@ -80,7 +82,8 @@ class Statement:
     where    of which rows
     keys     what the rows are grouped by, in the order of GROUP BY
     outputs  the columns of the answer
-    having, order, limit, offset    what is done with the groups, after the noise
+    having, qualify, order, limit, offset    what is done with the groups, after the noise
+    gathers  whether the groups are gathered into one row
     axes     the places of the keys in the order in which the queries have them
     """
 
@@ -93,14 +96,17 @@ class Statement:
     limit: int | None = None
     offset: int = 0
     axes: tuple[int, ...] = ()
+    qualify: Expression | None = None
+    gathers: bool = False
 
     @property
     def expressions(self) -> Iterator[Expression]:
         """Everything that is estimated in a group."""
         for each in (*(output.expression for output in self.outputs), *(by.expression for by in self.order)):
             yield from each.walk()
-        if self.having is not None:
-            yield from self.having.walk()
+        for chosen in (self.having, self.qualify):
+            if chosen is not None:
+                yield from chosen.walk()
 
     @property
     def questions(self) -> list[Question]:
@@ -124,9 +130,14 @@ def parse(text: str, domain: Domain, *, table: str, unit: str | None = None, oth
     unit    the column of the table that names persons, if rows are not persons
     others  more tables that it may be about
     """
-    asked = source(text, (Known(table, domain, unit), *others))
+    return parse_about(text, (Known(table, domain, unit), *others))
+
+
+def parse_about(text: str, tables: Sequence[Known]) -> Statement:
+    """The same about several tables."""
+    asked = source(text, tuple(tables))
     try:
-        query = tree(asked)
+        query = tree(asked, rewritten)
         return _Binder(asked, query.named).statement(query)
     except RecursionError:
         raise asked.refused(0, "the question cannot be parsed", asked.example) from None
@@ -139,6 +150,7 @@ class _Binder:
         self.asked = asked
         self.named = {folded(name): (query, place) for place, (name, query) in enumerate(named.items())}
         self.seen = len(named)  # how many of the named questions may be used: those before
+        self.view: tuple[Domain, Mapping[tuple[str, str], str]] | None = None  # the columns of joined tables
 
     # What follows FROM.
 
@@ -154,19 +166,41 @@ class _Binder:
             found = self.filtered(named[0], source.alias or source.name, source.start)
             self.seen = before
             return found
+        known = self.table(source)
+        domain, called = self.view or (known.domain, {})
+        names: dict[str, Meaning] = {name: called.get((known.name, name), name) for name in known.domain.names}
+        return Scope(self.asked, (known,), domain, {source.alias or source.name: names})
+
+    def table(self, source: From) -> Known:
+        assert source.name is not None
         known = self.asked.tabled(source.name)
         if known is None:
             hint = f"The table is {shown(self.asked.table)}."
             if self.asked.several:
                 hint = f"The tables are {', '.join(shown(each.name) for each in self.asked.tables)}."
             raise self.asked.refused(source.start, f"there is no table {shown(source.name)}", hint)
-        names: dict[str, Meaning] = {name: name for name in known.domain.names}
-        return Scope(self.asked, (known,), known.domain, {source.alias or source.name: names})
+        return known
+
+    def tables(self, source: From) -> list[Known]:
+        """The declared tables that rows come from."""
+        if source.joined is not None:
+            return [known for each in source.joined for known in self.tables(each)]
+        if source.query is not None:
+            return self.tables(source.query.source)
+        named = self.named.get(folded(source.name or ""))
+        if named is None or named[1] >= self.seen:
+            return [self.table(source)]
+        before, self.seen = self.seen, named[1]
+        found = self.tables(named[0].source)
+        self.seen = before
+        return found
 
     def filtered(self, query: SelectQuery, alias: str, start: int) -> Scope:
         """A question in brackets that only chooses rows and names expressions."""
+        query = joined_by_where(self.asked, query)
         scope = self.scope(query.source)
-        if query.group is not None or query.having is not None or query.limit is not None or query.offset:
+        self.refuse_distinct(query)
+        if any((query.group is not None, query.having, query.qualify, query.limit is not None, query.offset)):
             reason = "a question in brackets may choose rows and name expressions, or be the whole of FROM"
             raise self.asked.refused(start, reason, "Leave GROUP BY, HAVING and LIMIT to the outer question.")
         names: dict[str, Meaning] = {}
@@ -179,7 +213,10 @@ class _Binder:
                 reason = "an aggregate in such a question is not answered"
                 raise self.asked.refused(item.start, reason, "Let it choose rows: SELECT * FROM t WHERE condition.")
             if item.node.kind == "name":
-                names[item.alias or item.node.value[1]] = scope.meaning(item.node)
+                name = item.node.value[1]
+                if folded(name) in scope.units and not scope.known(name) and item.alias in (None, name):
+                    continue  # whoever may be counted or joined by: no column
+                names[item.alias or name] = scope.meaning(item.node)
                 continue
             if item.alias is None:
                 raise self.asked.refused(
@@ -187,6 +224,8 @@ class _Binder:
                 )
             names[item.alias] = Derived(item.node, scope)
         where = scope.where if query.where is None else combined(And, [scope.where, condition(scope, query.where)])
+        if scope.absent:
+            raise self.asked.refused(start, "a LEFT JOIN is not answered in a question in brackets", JOINS)
         return Scope(self.asked, scope.tables, scope.domain, {alias: names}, where)
 
     def join(self, source: From) -> Scope:
@@ -194,60 +233,77 @@ class _Binder:
         assert source.joined is not None
         if not self.asked.several:
             raise self.asked.refused(source.start, "a join is not answered", self.asked.one_table)
-        left, right = (self.scope(each) for each in source.joined)
-        tables = (*left.tables, *right.tables)
+        tables = self.tables(source)
         names = [each.name for each in tables]
-        if len(tables) > 2:
-            raise self.asked.refused(source.start, "more than two tables are not joined", JOINS)
         if len(set(names)) < len(names):
             reason = "a join of a table with itself puts rows of two persons into one: no noise hides a person then"
-            raise self.asked.refused(source.start, reason, JOINS)
+            self.asked_refused(source, reason)
         if sum(each.rows > 1 for each in tables) > 1:
             reason = "these tables both have several rows of a person: their join multiplies them"
             raise self.asked.refused(source.start, reason, "Join one of them with a table of one row per person.")
-        self.check_by_person(source, left, right)
+        outermost, self.view = self.view is None, self.view or self.columns(tables)
+        left, right = (self.scope(each) for each in source.joined)
+        both = dict(left.names)
+        for alias, meanings in right.names.items():
+            if alias in both:
+                reason = f"two tables are called {shown(alias)}"
+                raise self.asked.refused(source.start, reason, "Name one of them AS x.")
+            both[alias] = meanings
+        rows = combined(And, [left.where, right.where])
+        made = Scope(self.asked, (*left.tables, *right.tables), self.view[0], both, rows)
+        rest = self.check_by_person(source, left, right)
+        made = replace(made, absent=left.absent | right.absent | self.absent(source, left, right, bool(rest)))
+        if rest:
+            made = replace(made, where=combined(And, [rows, *(condition(made, each) for each in rest)]))
+        self.view = None if outermost else self.view
+        return made
+
+    def columns(self, tables: Sequence[Known]) -> tuple[Domain, Mapping[tuple[str, str], str]]:
+        """The columns of joined tables, as a view has them: the table with several rows of a person first, the others
+        as they are declared; and what each is called there."""
         having = Counter(column for each in tables for column in each.domain.names)
         called = {
             (each.name, column): f"{each.name}.{column}" if having[column] > 1 else column
             for each in tables
             for column in each.domain.names
         }
-        # As a view has them: the table with several rows of a person first, the others as they are declared.
         ordered = sorted(tables, key=lambda each: (each.rows == 1, self.asked.tables.index(each)))
         columns = {called[each.name, name]: column for each in ordered for name, column in each.domain.items()}
-        both: dict[str, Mapping[str, Meaning]] = {}
-        for scope in (left, right):
-            said = [each for meanings in scope.names.values() for each in meanings.values()]
-            if scope.where != EVERYTHING or any(isinstance(each, Derived) for each in said):
-                reason = "a question in brackets is not joined"
-                raise self.asked.refused(
-                    source.start, reason, "Join the tables themselves, and put conditions after WHERE."
-                )
-            for alias, meanings in scope.names.items():
-                if alias in both:
-                    raise self.asked.refused(
-                        source.start, f"two tables are called {shown(alias)}", "Name one of them AS x."
-                    )
-                table = scope.tables[0].name
-                both[alias] = {name: called.get((table, str(meant)), str(meant)) for name, meant in meanings.items()}
-        return Scope(self.asked, tables, Domain(columns), both)
+        return Domain(columns), called
 
-    def check_by_person(self, source: From, left: Scope, right: Scope) -> None:
-        """Refuse a join that is not by the columns that name persons."""
-        reason = "tables are joined by the person only: otherwise rows of several persons meet in one"
-        names = list(source.using)
-        if source.on is not None:
-            sides = source.on.parts
-            named = source.on.kind == "=" and all(part.kind == "name" for part in sides)
-            if not named or sides[0].value[0] is None or folded(sides[0].value[0]) == folded(sides[1].value[0] or ""):
-                self.asked_refused(source, reason)
-            names = [part.value[1] for part in sides]
-            qualifiers = {folded(str(part.value[0])) for part in sides}
-            if not qualifiers <= {folded(alias) for scope in (left, right) for alias in scope.names}:
-                self.asked_refused(source, reason)
-        units = left.units | right.units
-        if not names or any(folded(name) not in units for name in names) or (source.using and len(names) > 1):
+    def absent(self, source: From, left: Scope, right: Scope, conditions: bool) -> frozenset[str]:
+        """The names of the table in which a LEFT or RIGHT JOIN may find nothing; none if it has a row of everybody."""
+        if source.kind not in ("left", "right"):
+            return frozenset()
+        kept, other = (left, right) if source.kind == "left" else (right, left)
+        whole = other.where == EVERYTHING and not conditions
+        if whole and all(each.everybody for each in other.tables):
+            return frozenset()
+        if not (whole and len(other.tables) == 1 and all(each.everybody for each in kept.tables)):
+            reason = "this LEFT JOIN has rows in which a whole table is missing"
             self.asked_refused(source, reason)
+        return frozenset(other.names)
+
+    def check_by_person(self, source: From, left: Scope, right: Scope) -> list[Node]:
+        """Refuse a join that is not by the columns that name persons; the other conditions of ON."""
+        reason = "tables are joined by the person only: otherwise rows of several persons meet in one"
+        units, aliases = left.units | right.units, {folded(each) for scope in (left, right) for each in scope.names}
+        if source.kind == "natural":
+            alike = {folded(each) for each in column_names(left)} & {folded(each) for each in column_names(right)}
+            if alike or len(units) > 1 or not units:
+                self.asked_refused(
+                    source, f"a NATURAL JOIN would also compare {', '.join(sorted(alike))}" if alike else reason
+                )
+            return []
+        if source.on is None:
+            if len(source.using) != 1 or folded(source.using[0]) not in units:
+                self.asked_refused(source, reason)
+            return []
+        parts = source.on.parts if source.on.kind == "and" else (source.on,)
+        rest = [each for each in parts if not same_person(each, units, aliases)]
+        if len(rest) == len(parts):
+            self.asked_refused(source, reason)
+        return rest
 
     def asked_refused(self, source: From, reason: str) -> NoReturn:
         raise self.asked.refused(source.start, reason, JOINS)
@@ -255,9 +311,13 @@ class _Binder:
     # The whole question.
 
     def statement(self, query: SelectQuery) -> Statement:
+        query = joined_by_where(self.asked, query)
         inner = self.grouping(query.source)
+        if inner is not None and self.by_person(inner):
+            return self.statement(of_each_person(self.scope(inner.source), query, inner))
         if inner is not None:
             return self.outer(query, inner)
+        self.refuse_distinct(query)
         star = next((item for item in query.items if item.node.kind == "star"), None)
         if star is not None:
             hint = "Rows are never shown: ask SELECT COUNT(*), or draw synthetic rows."
@@ -269,8 +329,35 @@ class _Binder:
         if query.where is not None:
             where = combined(And, [where, condition(scope, query.where)])
         keys, signatures = self.keys(scope, query, where)
-        binder = _Outputs(scope, where, keys, signatures)
-        return binder.statement(query)
+        binder = _Outputs(scope, where, keys, signatures, self)
+        found = binder.statement(query)
+        if scope.absent:
+            self.check_absent(scope, query, found)
+        return found
+
+    def refuse_distinct(self, query: SelectQuery) -> None:
+        if query.distinct is not None:
+            reason = "SELECT DISTINCT is not answered: rows are not shown"
+            hint = "Count instead, for example SELECT a, COUNT(*) FROM t GROUP BY a."
+            raise self.asked.refused(query.distinct, reason, hint)
+
+    def check_absent(self, scope: Scope, query: SelectQuery, found: Statement) -> None:
+        """Of a LEFT JOIN only that is answered which is the same without the rows in which a table is missing."""
+        hidden = {str(each) for alias in scope.absent for each in scope.names[alias].values()}
+        looked = {*found.where.columns, *key_columns(key.key for key in found.keys)} & hidden
+        calls = [each for item in query.items for each in item.node.walk() if each.kind == "call"]
+        calls = [each for each in calls if each.value[0] in AGGREGATES]
+        if looked or query.having is not None or not all(_of_absent(scope, hidden, each) for each in calls):
+            reason = "a LEFT JOIN has rows in which a whole table is missing: only COUNT(v.x), SUM(v.x) and the like"
+            hint = "Write JOIN instead, or aggregate columns of the joined table alone."
+            raise self.asked.refused(query.source.start, f"{reason} are answered", hint)
+
+    def by_person(self, query: SelectQuery) -> bool:
+        """Whether a question makes a group of each person."""
+        nodes = [item.node for item in query.items] if query.distinct is not None else list(query.group or ())
+        scope = self.scope(query.source)
+        node = nodes[0] if len(nodes) == 1 and nodes[0].kind == "name" else None
+        return node is not None and folded(node.value[1]) in scope.units and not scope.known(node.value[1])
 
     def grouping(self, source: From) -> SelectQuery | None:
         """The question after FROM, if it is one that groups: then the outer one is about its answer."""
@@ -283,7 +370,7 @@ class _Binder:
             query = named[0]
         if query is None:
             return None
-        if query.group is not None:
+        if query.group is not None or query.distinct is not None:
             return query
         plain = all(item.node.kind != "star" and _calls(item.node) for item in query.items)
         return query if plain else None
@@ -291,9 +378,10 @@ class _Binder:
     def outer(self, query: SelectQuery, inner: SelectQuery) -> Statement:
         """A question about the answer of another: it chooses columns and rows of it, after the noise."""
         made = self.statement(inner)
-        if made.order or made.limit is not None or made.offset:
-            reason = "ORDER BY and LIMIT in a question in brackets are not answered"
-            raise self.asked.refused(inner.start, reason, "Put them at the end of the outer question.")
+        changes = (query.where, query.order, query.limit is not None, any(_calls(item.node) for item in query.items))
+        if (made.limit is not None or made.offset) and any(changes):
+            reason = "LIMIT in a question in brackets is answered if the outer one only shows its columns"
+            raise self.asked.refused(inner.start, reason, "Put it at the end of the outer question.")
         return _Outer(self.asked, made, query.source).statement(query)
 
     def keys(self, scope: Scope, query: SelectQuery, where: Predicate) -> tuple[tuple[GroupedBy, ...], list[Any]]:
@@ -327,6 +415,109 @@ class _Binder:
             if signature(scope, item.node) == mark:
                 return item.node, named(scope, item)
         return node, named(scope, Item(node, None, node.start))
+
+
+def column_names(scope: Scope) -> list[str]:
+    return [name for meanings in scope.names.values() for name in meanings]
+
+
+def same_person(node: Node, units: set[str], aliases: set[str]) -> bool:
+    """Whether a condition says that two rows are of one person: a.person = b.person."""
+    if node.kind != "=" or any(part.kind != "name" or part.value[0] is None for part in node.parts):
+        return False
+    (one, left), (other, right) = ((folded(part.value[0]), folded(part.value[1])) for part in node.parts)
+    return one != other and {one, other} <= aliases and {left, right} <= units
+
+
+def joined_by_where(asked: Source, query: SelectQuery) -> SelectQuery:
+    """FROM a, b WHERE a.person = b.person as a JOIN b ON a.person = b.person."""
+    conditions = [] if query.where is None else list(query.where.parts if query.where.kind == "and" else (query.where,))
+    units = {folded(each.unit) for each in asked.tables if each.unit is not None}
+
+    def change(source: From) -> From:
+        if source.joined is None:
+            return source
+        left, right = (change(each) for each in source.joined)
+        source = replace(source, joined=(left, right))
+        if source.kind != "comma":
+            return source
+        called = {folded(each.alias or each.name or "") for each in (*_leaves(left), *_leaves(right))}
+        mine = next((each for each in conditions if same_person(each, units, called)), None)
+        if mine is None:
+            reason = "tables are joined by the person only: otherwise rows of several persons meet in one"
+            raise asked.refused(source.start, reason, JOINS)
+        conditions.remove(mine)
+        return replace(source, on=mine, kind="inner")
+
+    source = change(query.source)
+    if source is query.source:
+        return query
+    where = None if not conditions else conditions[0]
+    if len(conditions) > 1:
+        where = Node("and", conditions[0].start, tuple(conditions))
+    return replace(query, source=source, where=where)
+
+
+def _leaves(source: From) -> list[From]:
+    return [source] if source.joined is None else [leaf for each in source.joined for leaf in _leaves(each)]
+
+
+def _of_absent(scope: Scope, hidden: set[str], call: Node) -> bool:
+    """Whether an aggregate looks at nothing but one column of a table that may be missing, or its person."""
+    if len(call.parts) != 1 or call.parts[0].kind != "name":
+        return False
+    qualifier, name = call.parts[0].value
+    if folded(name) in scope.units and not scope.known(name):
+        return qualifier is not None and folded(qualifier) in map(folded, scope.absent)
+    return scope.meaning(call.parts[0]) in hidden
+
+
+def of_each_person(scope: Scope, query: SelectQuery, inner: SelectQuery) -> SelectQuery:
+    """A question about a question that makes a group of each person, as one about the rows: the sum of all persons'
+    counts is the count, their average is that over the number of persons."""
+    asked, person = scope.asked, sorted(scope.units)[0]
+    own = {folded(item.alias or written(item.node)): item.node for item in inner.items}
+    persons = Node("call", inner.start, (Node("name", inner.start, (), (None, person)),), ("COUNT", True))
+    hint = f"Answered are COUNT(*), SUM(n) and AVG(n) of it, where n is COUNT(*) or a SUM; or COUNT(DISTINCT {person})."
+    rest = (
+        inner.having,
+        inner.qualify,
+        inner.limit,
+        inner.offset,
+        query.where,
+        query.group,
+        query.having,
+        query.qualify,
+    )
+    if any(rest) or any(item.node.kind == "star" for item in query.items):
+        start = next((each.start for each in (inner.having, query.where) if each is not None), inner.start)
+        raise asked.refused(start, "a number of each single person is not shown, compared or grouped by", hint)
+
+    def whole(node: Node) -> Node:
+        """The sum of a number of each person over all persons."""
+        found = own.get(folded(node.value[1])) if node.kind == "name" else None
+        plain = found is not None and found.kind == "call" and not found.value[1] and len(found.parts) == 1
+        if not plain or found is None or found.value[0] not in ("COUNT", "SUM"):
+            scope.refuse(node, "this number of each single person is not answered", hint)
+        if found.value[0] == "SUM" and summed(scope, found.parts[0]).known(scope.domain) != EVERYTHING:
+            scope.refuse(node, "a sum of values that may be missing is nothing for some persons", hint)
+        return found
+
+    def change(node: Node) -> Node:
+        if node.kind == "call" and node.value == ("COUNT", False) and node.parts[0].kind == "star":
+            return persons
+        if node.kind == "call" and node.value == ("COUNT", False) and folded(written(node.parts[0])) == person:
+            return persons
+        if node.kind == "call" and node.value[0] == "SUM":
+            return whole(node.parts[0])
+        if node.kind == "call" and node.value[0] in ("AVG", "MEAN"):
+            return Node("/", node.start, (whole(node.parts[0]), persons))
+        if node.kind == "name" or (node.kind == "call" and node.value[0] in AGGREGATES):
+            scope.refuse(node, "this number of each single person is not answered", hint)
+        return replace(node, parts=tuple(map(change, node.parts)))
+
+    items = tuple(replace(item, node=change(item.node), alias=item.alias or written(item.node)) for item in query.items)
+    return replace(query, items=items, source=inner.source, where=inner.where, named={})
 
 
 def ordinal(asked: Source, items: Sequence[Item], node: Node) -> Item:
@@ -375,19 +566,25 @@ def written(node: Node) -> str:
             return written(node.parts[0])
         case "and" | "or":
             return f" {node.kind.upper()} ".join(map(written, node.parts))
+        case "select":
+            return "(SELECT)"
+        case "over":
+            return f"{written(node.parts[0])} OVER ()"
         case "between" | "in" | "like" | "is" | "not" | "interval":
             return f"{node.kind} {' '.join(map(written, node.parts))}"
     return f"{written(node.parts[0])} {node.kind} {written(node.parts[1])}"
 
 
 def _calls(node: Node) -> bool:
-    return any(each.kind == "call" and each.value[0] in AGGREGATES for each in node.walk())
+    if node.kind == "over":
+        return False
+    return (node.kind == "call" and node.value[0] in AGGREGATES) or any(map(_calls, node.parts))
 
 
 def aggregated(scope: Scope, node: Node) -> bool:
     """Whether there is an aggregate in an expression."""
     inner, meant = (scope, node) if node.kind != "name" else _followed(scope, node)
-    if meant.kind == "call" and meant.value[0] in AGGREGATES:
+    if meant.kind == "over" or (meant.kind == "call" and meant.value[0] in AGGREGATES):
         return True
     return any(aggregated(inner, part) for part in meant.parts)
 
@@ -440,6 +637,8 @@ class _Sentences:
                 return self.call(node)
             case "case":
                 return self.case(node)
+            case "over":
+                return self.window(node)
         maker = _CONDITIONS.get(node.kind)
         if maker is None:
             self.scope.refuse(node, "this is not answered here", SHAPES)
@@ -457,23 +656,55 @@ class _Sentences:
         return Arithmetic(node.kind, left, right)
 
     def ratio(self, left: Expression, part: Question, factor: Fraction, below: Total) -> Expression:
-        """A part of the rows over the whole is between 0 and 1."""
+        """A part of the rows, or of the persons, over the whole is between 0 and 1."""
         inside = {*_conjuncts(part.where)} >= {*_conjuncts(below.question.where)}
-        return Arithmetic("/", left, below, factor if part.counting and inside else None)
+        # Rows are no part of the persons whose rows they are.
+        fewer = part.counting and (isinstance(part, Persons) or not isinstance(below.question, Persons))
+        whole = part.grouped or not below.question.grouped
+        return Arithmetic("/", left, below, factor if inside and fewer and whole else None)
+
+    def window(self, node: Node) -> Expression:
+        """A function over the groups, after the noise."""
+        scope, (many, ways), call = self.scope, node.value, node.parts[0]
+        if call.kind != "call" or call.value[1]:
+            scope.refuse(node, "this window is not answered", _WINDOWS)
+        name = {"MEAN": "AVG"}.get(call.value[0], call.value[0])
+        parted = tuple(self.expression(part) for part in node.parts[1 : 1 + many])
+        nodes = zip(node.parts[1 + many :], ways, strict=True)
+        order = tuple((self.expression(each), down, bool(first)) for each, (down, first) in nodes)
+        noisy = any(part.aggregate for each, _, _ in order for part in each.walk())
+        if any(part.aggregate for each in parted for part in each.walk()):
+            scope.refuse(node, "groups are parted by what they are grouped by", _WINDOWS)
+        if name in ("RANK", "DENSE_RANK", "ROW_NUMBER"):
+            if call.parts or not order:
+                scope.refuse(node, f"{name}() stands before OVER (ORDER BY ...)", _WINDOWS)
+            return Over(name, Exactly(0), parted, order)
+        if name not in ("SUM", "AVG", "MIN", "MAX", "COUNT", "LAG", "LEAD") or not 1 <= len(call.parts) <= 2:
+            scope.refuse(node, f"{name} is not answered as a window", _WINDOWS)
+        if noisy or (name in ("LAG", "LEAD") and not order):
+            scope.refuse(node, "this window is ordered by what groups are grouped by, which has no noise", _WINDOWS)
+        away = call.parts[1] if len(call.parts) == 2 else Node("number", node.start, (), Fraction(1))
+        if (
+            away.kind != "number"
+            or away.value.denominator != 1
+            or (len(call.parts) == 2 and name not in ("LAG", "LEAD"))
+        ):
+            scope.refuse(node, f"{name} is not read like this", _WINDOWS)
+        inner = Exactly(1) if call.parts[0].kind == "star" else self.expression(call.parts[0])
+        return Over(name, inner, parted, order, int(away.value))
 
     def call(self, node: Node) -> Expression:
         name, distinct = node.value
         scope, parts = self.scope, tuple(self.expression(part) for part in node.parts)
-        if distinct or name not in (*CALLS, "SQRT"):
+        if distinct or name not in (*CALLS, *_GROWING):
             scope.refuse(node, f"{name} is not answered here", SHAPES)
         if name == "ROUND" and len(parts) in (1, 2):
             digits = node.parts[1].value if len(parts) == 2 and node.parts[1].kind == "number" else Fraction(0)
             if len(parts) == 2 and node.parts[1].kind != "number":
                 scope.refuse(node, "ROUND needs a number of digits", "For example ROUND(AVG(x), 1).")
             return Rising(lambda value: _rounded(value, int(digits)), parts[0])
-        if name in ("FLOOR", "CEIL", "CEILING", "SQRT") and len(parts) == 1:
-            functions: dict[str, Callable[[Any], Any]] = {"FLOOR": math.floor, "SQRT": _root}
-            return Rising(functions.get(name, math.ceil), parts[0])
+        if name in _GROWING and len(parts) == 1:
+            return Rising(_GROWING[name], parts[0])
         if name in ("COALESCE", "GREATEST", "LEAST", "NULLIF", "ABS", "POWER", "POW", "IF"):
             return Made(_AFTER[name], parts, parts if name not in ("ABS", "POWER", "POW") else ())
         scope.refuse(node, f"{name} is not answered here", SHAPES)
@@ -532,17 +763,21 @@ def _scaled(expression: Expression) -> tuple[Fraction, Expression]:
 class _Outputs(_Sentences):
     """The select list of a question about rows: keys, aggregates, and what is made of them."""
 
-    def __init__(self, scope: Scope, where: Predicate, keys: tuple[GroupedBy, ...], signatures: list[Any]) -> None:
-        self.scope, self.where, self.keys, self.signatures = scope, where, keys, signatures
+    def __init__(
+        self, scope: Scope, where: Predicate, keys: tuple[GroupedBy, ...], signatures: list[Any], binder: _Binder
+    ) -> None:
+        self.scope, self.where, self.keys, self.signatures, self.binder = scope, where, keys, signatures, binder
+        self.start = 0  # of the aggregate that is read
 
     def statement(self, query: SelectQuery) -> Statement:
         if not any(aggregated(self.scope, item.node) for item in query.items):
             reason = "a question without COUNT, SUM, AVG or a quantile is not answered: rows are not shown"
             raise self.scope.asked.refused(query.items[0].start, reason, SHAPES)
         outputs = tuple(self.output(item) for item in query.items)
-        having = None if query.having is None else self.truth(query.having)
-        if having is not None and query.group is None:
-            raise self.scope.asked.refused(query.having.start, "HAVING is answered with GROUP BY only", SHAPES)  # type: ignore[union-attr]
+        having, qualify = (None if each is None else self.truth(each) for each in (query.having, query.qualify))
+        for each in (query.having, query.qualify):
+            if each is not None and query.group is None:
+                raise self.scope.asked.refused(each.start, "HAVING is answered with GROUP BY only", SHAPES)
         made = Statement(
             tuple(each.name for each in self.scope.tables),
             self.where,
@@ -553,6 +788,7 @@ class _Outputs(_Sentences):
             query.limit,
             query.offset,
             tuple(key_order(self.keys, self.scope.domain)),
+            qualify,
         )
         return shared(made)
 
@@ -562,27 +798,45 @@ class _Outputs(_Sentences):
     def named(self, node: Node) -> Expression | None:
         if node.kind == "star":
             self.scope.refuse(node, "* is not answered here", SHAPES)
+        if node.kind == "select":
+            return self.scalar(node)
         mark = signature(self.scope, node)
         if mark in self.signatures:
             return KeyOf(self.signatures.index(mark))
+        if node.kind == "over" and not self.keys:
+            reason = "a window over rows is not answered: rows are not shown"
+            self.scope.refuse(node, reason, "Over groups it is: SUM(COUNT(*)) OVER () with GROUP BY.")
         scope, meant = (self.scope, node) if node.kind != "name" else self.scope.through(node)
         if meant.kind == "name":
             column = scope.meaning(meant)
             hint = f"Add GROUP BY {column}, or write an aggregate of it."
             scope.refuse(node, f"column {column!r} is selected but not grouped by", hint)
         if meant is not node:
-            return _Outputs(scope, self.where, self.keys, self.signatures).expression(meant)
+            return _Outputs(scope, self.where, self.keys, self.signatures, self.binder).expression(meant)
         return self.aggregate(node)
+
+    def scalar(self, node: Node) -> Expression:
+        """A question in brackets that has one number, about the same tables: it is released with the others."""
+        scope, query = self.scope, cast("SelectQuery", node.value)
+        if query.group is not None or len(query.items) != 1 or not any(_calls(item.node) for item in query.items):
+            scope.refuse(node, "a question in brackets has one number here", "For example (SELECT COUNT(*) FROM t).")
+        made = self.binder.statement(query)
+        if made.tables != tuple(each.name for each in scope.tables):
+            scope.refuse(node, "a question in brackets is about the same table here", "Ask it by itself.")
+        if made.quantiles or made.gathers or made.limit is not None or made.offset:
+            scope.refuse(node, "a question in brackets has one count, sum or average here", "Ask it by itself.")
+        return made.outputs[0].expression
 
     def ratio(self, left: Expression, part: Question, factor: Fraction, below: Total) -> Expression:
         """A sum over the number of its rows is an average."""
-        if part.counting or part.where != below.question.where:
+        rows = part.grouped == below.question.grouped and not isinstance(below.question, Persons)
+        if part.counting or part.where != below.question.where or not rows:
             return _Sentences.ratio(self, left, part, factor, below)
         mean = MeanOf(self.moments(_summand(part), part.where))
         return mean if factor == 1 else Arithmetic("*", Exactly(factor), mean)
 
     def aggregate(self, node: Node) -> Expression | None:
-        where = self.where
+        where, self.start = self.where, node.start
         call = node
         if node.kind == "filter":
             call = node.parts[0]
@@ -591,12 +845,14 @@ class _Outputs(_Sentences):
             return self.quantile(call, call.parts[0].value[0], call.parts[1], call.parts[0].parts, where)
         if call.kind != "call" or call.value[0] not in AGGREGATES:
             if node.kind == "filter":
-                self.scope.refuse(node, "FILTER stands after an aggregate only", SHAPES)
+                self.scope.refuse(node, "FILTER is allowed only after an aggregate", SHAPES)
             return None
         inner = next((part for part in call.parts if aggregated(self.scope, part)), None)
         if inner is not None:
             self.scope.refuse(inner, "an aggregate inside another is not answered", SHAPES)
         name, distinct = call.value
+        if name in ("MIN", "MAX"):
+            raise self.scope.asked.no_call(call.start, name)
         if distinct:
             return self.persons(call, where)
         if name in _QUANTILES:
@@ -607,7 +863,7 @@ class _Outputs(_Sentences):
         scope, parts = self.scope, call.parts
         if name == "COUNT" and len(parts) == 1 and parts[0].kind == "star":
             return Total(self.counted(where))
-        many = 2 if name in ("CORR", "COVAR_POP", "COVAR_SAMP") else 1
+        many = 2 if name in ("CORR", "COVAR_POP", "COVAR_SAMP") or name.startswith("REGR_") else 1
         if name == "COUNT" and not parts:
             scope.refuse(call, "nothing is counted here", "Count rows by COUNT(*).")
         if name == "COUNT" and len(parts) > 1:
@@ -629,20 +885,34 @@ class _Outputs(_Sentences):
         if name in _SPREADS:
             self.check(parts[0], Power(self.centred(values[0])[0], 2))
             return Spread(self.moments(values[0], rows, squared=True), *_SPREADS[name])
-        one, other = (self.moments(value, rows, squared=name == "CORR") for value in values)
+        if name == "REGR_COUNT":
+            return Total(self.counted(rows))
+        one, other = (self.moments(value, rows, squared=name not in ("COVAR_POP", "COVAR_SAMP")) for value in values)
         product = Times(*(self.centred(value)[0] for value in values))
         self.check(parts[0], product)
-        return Comoment(one, other, self.total(product, rows), name)
+        if name not in ("REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2"):
+            return Comoment(one, other, self.total(product, rows), name)
+        if name == "REGR_R2":
+            root = Comoment(one, other, self.total(product, rows), "CORR")
+            given = (root, Spread(one, False, False), Spread(other, False, False))
+            return Made(_determination, given, (Arithmetic("*", root, root),))
+        slope = Arithmetic(
+            "/", Comoment(one, other, self.total(product, rows), "COVAR_POP"), Spread(other, False, False)
+        )
+        if name == "REGR_SLOPE":
+            return slope
+        return Arithmetic("-", MeanOf(one), Arithmetic("*", slope, MeanOf(other)))
 
     def there(self, node: Node) -> Predicate:
         """The expression has a value."""
         scope = self.scope
+        if node.kind == "name" and folded(node.value[1]) in scope.units and not scope.known(node.value[1]):
+            return EVERYTHING  # every row is a person's
         found = scope.column(node)
         if found is not None and found[1].free:
-            hint = "Count rows: COUNT(*); or those of each common text: SELECT a, COUNT(*) FROM t GROUP BY a."
-            scope.refuse(
-                node, f"column {found[0]!r} holds texts that nobody listed: only groups of it are counted", hint
-            )
+            if found[1].missing_code is not None:
+                return Not(Missing(found[0]))
+            return EVERYTHING
         if found is not None and not found[1].coded:
             scope.refuse(node, f"column {found[0]!r} is declared {found[1]!r}: SQL cannot ask about it", SHAPES)
         if found is not None and found[1].missing_code is None:
@@ -672,8 +942,8 @@ class _Outputs(_Sentences):
         """Groups by texts that nobody listed: only counts, and only by columns."""
         if where != self.where or not all(isinstance(name, str) for name in names):
             hint = "For example SELECT city, COUNT(*) FROM visits GROUP BY city."
-            reason = "by keys that nobody listed only COUNT(*) is answered, in groups of columns"
-            raise self.scope.asked.refused(0, reason, hint)
+            reason = "by keys that are not listed only COUNT(*) is answered, in groups of columns"
+            raise self.scope.asked.refused(self.start, reason, hint)
         return KeyCount(names, where)
 
     def total(self, value: Value, where: Predicate) -> Question:
@@ -704,13 +974,27 @@ class _Outputs(_Sentences):
     def persons(self, call: Node, where: Predicate) -> Expression:
         scope, (name, _) = self.scope, call.value
         target = call.parts[0] if len(call.parts) == 1 else None
+        if name == "COUNT" and target is not None and target.kind in ("case", "call"):
+            return self.chosen_persons(call, target, where)
         if name != "COUNT" or target is None or target.kind != "name" or folded(target.value[1]) not in scope.units:
             named = " or ".join(sorted(scope.units)) or "person"
             reason = "DISTINCT is answered in COUNT(DISTINCT person) only"
             scope.refuse(call, reason, f"Count persons: COUNT(DISTINCT {named}); or rows: COUNT(*).")
         if any(self.unlisted(key) for key in self.keys):
-            scope.refuse(call, "persons are not counted by keys that nobody listed", "Count rows: COUNT(*).")
+            scope.refuse(call, "persons are not counted by keys that are not listed", "Count rows: COUNT(*).")
         return Total(Persons([key.key for key in self.ordered()], where))
+
+    def chosen_persons(self, call: Node, target: Node, where: Predicate) -> Expression:
+        """COUNT(DISTINCT CASE WHEN condition THEN person END): the persons of these rows."""
+        operands = target.value if target.kind == "case" else None
+        last = target.parts[2:] and target.parts[2].kind != "null"
+        if operands is not None and not operands[0] and len(target.parts) in (2, 3) and not last:
+            inner = Node("call", call.start, (target.parts[1],), call.value)
+            return self.persons(inner, combined(And, [where, condition(self.scope, target.parts[0])]))
+        if target.kind == "call" and target.value[0] == "IF" and len(target.parts) == 3 and not last:
+            inner = Node("case", call.start, target.parts, (False, True))
+            return self.chosen_persons(call, inner, where)
+        return self.persons(Node("call", call.start, (), call.value), where)
 
     def unlisted(self, key: GroupedBy) -> bool:
         """Whether the values of a key are not declared."""
@@ -744,8 +1028,13 @@ class _Outputs(_Sentences):
         if node.kind == "within" and node.value:
             probability = 1 - probability
         found = scope.column(target)
+        line = affine(scope, target) if found is None else None
+        if line is not None and line[0] is not None and line[1]:  # of a x + b it is a times that of x, plus b
+            chance = probability if line[1] > 0 else 1 - probability
+            inner = Arithmetic("*", Exactly(line[1]), QuantileOf(line[0], chance, where))
+            return inner if not line[2] else Arithmetic("+", inner, Exactly(line[2]))
         if found is None:
-            scope.refuse(target, "a quantile is of a column", "For example MEDIAN(age).")
+            scope.refuse(target, "a quantile is of a column, or of a x + b", "For example MEDIAN(age).")
         column = found[1]
         if not (column.coded and column.ordered):
             reason = f"column {found[0]!r} is declared {column!r}: it has no quantiles"
@@ -778,7 +1067,7 @@ def unit_of(scope: Scope, node: Node) -> str:
 def shared(statement: Statement) -> Statement:
     """Sums are read off the centred sums that averages are made of, where both are asked for."""
     means = {
-        (each.moments.total.where, _uncentred(each.moments)): each.moments
+        (each.moments.total.where, each.moments.total.grouped, _uncentred(each.moments)): each.moments
         for each in statement.expressions
         if isinstance(each, (MeanOf, Spread))
     }
@@ -788,7 +1077,7 @@ def shared(statement: Statement) -> Statement:
     def change(expression: Expression) -> Expression:
         match expression:
             case Total(question=question) if not question.counting:
-                moments = means.get((question.where, _summand(question)))
+                moments = means.get((question.where, question.grouped, _summand(question)))
                 return expression if moments is None else SumFromMean(moments)
             case Arithmetic(sign=sign, left=left, right=right, most=most):
                 return Arithmetic(sign, change(left), change(right), most)
@@ -796,12 +1085,15 @@ def shared(statement: Statement) -> Statement:
                 return Rising(function, change(inner))
             case Made(function=function, given=given, results=results, truth=truth):
                 return Made(function, tuple(map(change, given)), tuple(map(change, results)), truth)
+            case Over():
+                ordered = tuple((change(each), down, first) for each, down, first in expression.order)
+                return replace(expression, inner=change(expression.inner), order=ordered)
         return expression
 
     outputs = tuple(replace(output, expression=change(output.expression)) for output in statement.outputs)
     order = tuple(replace(by, expression=change(by.expression)) for by in statement.order)
-    having = None if statement.having is None else change(statement.having)
-    return replace(statement, outputs=outputs, order=order, having=having)
+    having, qualify = (None if one is None else change(one) for one in (statement.having, statement.qualify))
+    return replace(statement, outputs=outputs, order=order, having=having, qualify=qualify)
 
 
 def _summand(question: Any) -> Value:
@@ -824,8 +1116,9 @@ class _Outer(_Sentences):
 
     def named(self, node: Node) -> Expression | None:
         if (node.kind == "call" and node.value[0] in AGGREGATES) or node.kind in ("filter", "within"):
-            hint = "Ask the inner question alone; its groups can be added up."
-            self.scope.refuse(node, "an aggregate of the groups of another question is not answered", hint)
+            return self.gathered(node)
+        if node.kind == "select":
+            self.scope.refuse(node, *SUBQUERY)
         if node.kind != "name":
             return None
         qualifier, name = node.value
@@ -835,11 +1128,32 @@ class _Outer(_Sentences):
             self.scope.refuse(node, f"the question in brackets has no column {shown(name)}", hint)
         return found.expression
 
+    def gathered(self, node: Node) -> Expression:
+        """An aggregate of the groups of the question in brackets."""
+        name = {"MEAN": "AVG"}.get(node.value[0], node.value[0]) if node.kind == "call" else ""
+        if name not in ("SUM", "AVG", "MIN", "MAX", "COUNT") or node.value[1] or len(node.parts) != 1:
+            reason = "of the groups of another question only SUM, AVG, MIN, MAX and COUNT are answered"
+            self.scope.refuse(node, reason, "Ask the inner question alone.")
+        if any(map(_calls, node.parts)):
+            self.scope.refuse(node, "an aggregate inside another is not answered", SHAPES)
+        inner = Exactly(1) if node.parts[0].kind == "star" else self.expression(node.parts[0])
+        counts = (output.expression for output in self.inner.outputs)
+        return Gathered(
+            name, inner, tuple(each for each in counts if isinstance(each, Total) and each.question.counting)
+        )
+
     def statement(self, query: SelectQuery) -> Statement:
-        if query.group is not None or query.having is not None:
+        if query.group is not None or query.having is not None or query.qualify is not None:
             raise self.scope.asked.refused(
                 query.start, "grouping the groups of another question is not answered", SHAPES
             )
+        gathers = [_calls(item.node) for item in query.items]
+        if any(gathers) and (not all(gathers) or query.order):
+            reason = "aggregates of the groups of another question stand by themselves"
+            raise self.scope.asked.refused(query.start, reason, "Leave the other columns and ORDER BY out.")
+        windows = [each for item in query.items for each in item.node.walk() if each.kind == "over"]
+        if windows and query.where is not None:
+            self.scope.refuse(windows[0], "a window and a condition on groups do not stand together here", _WINDOWS)
         outputs = list[OutputColumn]()
         for item in query.items:
             if item.node.kind == "star":
@@ -849,19 +1163,20 @@ class _Outer(_Sentences):
             same = next((each for each in self.inner.outputs if each.expression is expression), None)
             name = item.alias or (same.name if same is not None else written(item.node))
             outputs.append(OutputColumn(name, expression, same.unit if same is not None else ""))
-        conditions = [each for each in (self.inner.having, self.where(query)) if each is not None]
-        having = None if not conditions else conditions[0]
+        conditions = [each for each in (self.inner.qualify, self.where(query)) if each is not None]
+        qualify = None if not conditions else conditions[0]
         if len(conditions) == 2:
-            having = Made(lambda *values: None if None in values else all(values), tuple(conditions), truth=True)
+            qualify = Made(lambda *values: None if None in values else all(values), tuple(conditions), truth=True)
         items = tuple(item for item in query.items if item.node.kind != "star")
         order = (
             self.sorted_by(replace(query, items=items), outputs)
             if len(items) == len(query.items)
             else self.sorted_by(replace(query, items=()), outputs)
         )
-        return replace(
-            self.inner, outputs=tuple(outputs), having=having, order=order, limit=query.limit, offset=query.offset
-        )
+        limited = query.limit is not None or query.offset
+        limit, offset = (query.limit, query.offset) if limited else (self.inner.limit, self.inner.offset)
+        made = replace(self.inner, outputs=tuple(outputs), qualify=qualify, order=order or self.inner.order)
+        return replace(made, limit=limit, offset=offset, gathers=any(gathers) or made.gathers)
 
     def where(self, query: SelectQuery) -> Expression | None:
         return None if query.where is None else self.truth(query.where)
@@ -889,6 +1204,34 @@ def _round_even(value: Any) -> int:
 def _root(value: Any) -> float:
     return math.sqrt(max(0.0, float(value)))
 
+
+def _determination(root: Any, one: Any, other: Any) -> Any:
+    """R^2 of a regression: 1 where there is nothing to explain."""
+    return 1.0 if one == 0 and other else None if root is None else root * root
+
+
+def _logarithm(base: float) -> Callable[[Any], Any]:
+    """Of what is not above 0 there is none: SQL refuses, an answer has none."""
+    return lambda value: math.log(float(value)) / math.log(base) if value > 0 else None
+
+
+def _exponential(value: Any) -> float:
+    return math.exp(min(700.0, float(value)))
+
+
+_GROWING: dict[str, Callable[[Any], Any]] = {
+    "FLOOR": math.floor,
+    "CEIL": math.ceil,
+    "CEILING": math.ceil,
+    "TRUNC": math.trunc,
+    "SQRT": _root,
+    "LN": _logarithm(math.e),
+    "LOG2": _logarithm(2),
+    "LOG10": _logarithm(10),
+    "EXP": _exponential,
+    "SIGN": lambda value: (value > 0) - (value < 0),
+}
+_WINDOWS = "For example SUM(COUNT(*)) OVER (), or RANK() OVER (ORDER BY COUNT(*) DESC)."
 
 _AFTER: dict[str, Callable[..., Any]] = {
     "COALESCE": lambda *values: next((each for each in values if each is not None), None),

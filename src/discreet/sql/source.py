@@ -87,8 +87,17 @@ AGGREGATES = frozenset(
         "CORR",
         "COVAR_POP",
         "COVAR_SAMP",
+        "REGR_SLOPE",
+        "REGR_INTERCEPT",
+        "REGR_R2",
+        "REGR_COUNT",
+        "MIN",
+        "MAX",
     ]
 )
+
+WINDOWS = frozenset(["RANK", "DENSE_RANK", "ROW_NUMBER", "LAG", "LEAD"])
+"""Functions that stand before OVER only."""
 
 FUNCTIONS = frozenset(
     [
@@ -129,8 +138,50 @@ FUNCTIONS = frozenset(
         "MINUTE",
         "MONTHNAME",
         "DAYNAME",
+        "DATE_DIFF",
+        "STRFTIME",
+        "LAST_DAY",
+        "MAKE_DATE",
+        "TRUNC",
+        "SIGN",
+        "LN",
+        "LOG2",
+        "LOG10",
+        "EXP",
+        "LENGTH",
+        "SUBSTR",
+        "LEFT",
+        "RIGHT",
+        "TRIM",
+        "LTRIM",
+        "RTRIM",
+        "REPLACE",
+        "CONCAT",
+        "STARTS_WITH",
+        "ENDS_WITH",
+        "CONTAINS",
     ]
 )
+
+SAME = {
+    **dict.fromkeys(("IFNULL", "NVL", "ISNULL"), "COALESCE"),
+    **dict.fromkeys(("IFF", "IIF"), "IF"),
+    **dict.fromkeys(("STDEV", "STDDEV_SAMPLE"), "STDDEV"),
+    **dict.fromkeys(("STDEVP", "STDDEVP"), "STDDEV_POP"),
+    **dict.fromkeys(("APPROX_QUANTILE", "APPROX_PERCENTILE", "PERCENTILE_APPROX"), "QUANTILE"),
+    **dict.fromkeys(("LEN", "CHAR_LENGTH", "CHARACTER_LENGTH"), "LENGTH"),
+    **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "COUNT"),
+    **dict.fromkeys(("STARTSWITH", "PREFIX"), "STARTS_WITH"),
+    **dict.fromkeys(("ENDSWITH", "SUFFIX"), "ENDS_WITH"),
+    **dict.fromkeys(("TRY_CAST", "SAFE_CAST"), "CAST"),
+    **{"VARP": "VAR_POP", "APPROX_MEDIAN": "MEDIAN", "COUNT_BIG": "COUNT", "SUBSTRING": "SUBSTR"},
+    **{"TRUNCATE": "TRUNC", "DAYOFWEEK_ISO": "ISODOW", "DATEFROMPARTS": "MAKE_DATE", "DATETRUNC": "DATE_TRUNC"},
+}
+"""What other dialects call the same function."""
+
+REWRITTEN = frozenset(["SAFE_DIVIDE", "DATEDIFF", "DATEADD", "DATE_ADD", "DATE_SUB", "TO_CHAR", "FORMAT_DATE"])
+REWRITTEN |= {"DATE_FORMAT", "FORMAT", "APPROX_QUANTILES", "DATE", "TO_DATE"}
+"""Calls that are read as other expressions: `dialects`."""
 
 ONE_TABLE = "Ask about one table: SELECT COUNT(*) FROM table WHERE condition."
 JOINS = "A join looks like FROM visits v JOIN people p USING (person)."
@@ -142,9 +193,9 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
         "this kind of join is not answered",
         JOINS,
     ),
-    ("SORT FETCH TOP", "this word is not answered", "Write ORDER BY n DESC LIMIT 5."),
+    ("SORT FETCH TOP", "this word is not answered here", "Write ORDER BY n DESC LIMIT 5."),
     ("RECURSIVE", "WITH RECURSIVE is not answered", "WITH may name a question that filters."),
-    ("TRY_CAST CONVERT COLLATE", "a cast is not answered", PLAIN),
+    ("CONVERT COLLATE", "this is not answered", "A cast looks like CAST(x AS DOUBLE)."),
     (
         "DISTINCT",
         "DISTINCT is answered in COUNT(DISTINCT person) only",
@@ -154,15 +205,15 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
     ("UNION INTERSECT EXCEPT MINUS", "combining several SELECTs is not answered", "Ask them one at a time."),
     (
         "OVER PARTITION WINDOW QUALIFY ROWS RANGE",
-        "a window function is not answered",
-        "Use GROUP BY for counts in groups.",
+        "a window is answered over the groups of GROUP BY only, without a frame",
+        "For example SUM(COUNT(*)) OVER (), or RANK() OVER (ORDER BY COUNT(*) DESC).",
     ),
     (
-        "SIMILAR GLOB REGEXP RLIKE ESCAPE",
-        "matching text by a pattern is not answered",
-        "List the levels that are meant: column IN ('a', 'b').",
+        "SIMILAR GLOB REGEXP RLIKE ESCAPE REGEXP_LIKE REGEXP_MATCHES REGEXP_CONTAINS ~",
+        "a regular expression is not answered",
+        "Write LIKE 'a%', or list the levels that are meant: column IN ('a', 'b').",
     ),
-    ("EXISTS ANY SOME", "a subquery is not answered here", "A question in brackets may stand after FROM only."),
+    ("EXISTS ANY SOME", "a subquery is not answered here", "A question in brackets is allowed only after FROM."),
     ("ALL", "ALL is not read", "Leave it out."),
     ("ROLLUP CUBE GROUPING SETS", "several groupings at once are not answered", "Ask them one at a time."),
     ("TABLESAMPLE SAMPLE", "sampling is not answered", "Leave it out: the answer is about all rows."),
@@ -178,7 +229,7 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
         "only questions are answered, and they begin with SELECT",
         ONE_TABLE,
     ),
-    ("^ & | << >> ~ ** || !", "this operator is not answered", "Arithmetic has + - * / // and %."),
+    ("^ & | << >> ** !", "this operator is not answered", "Arithmetic has + - * / // and %, texts are joined by ||."),
     (":", "a named parameter is not answered", "Write the value itself. " + PLAIN),
     ("? $ @ {", "a parameter is not answered", "Write the value itself. " + PLAIN),
     (
@@ -186,29 +237,50 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
         "a list in square brackets is not answered",
         "A list of values: column IN (1, 2, 3). Ask for one quantile.",
     ),
-    ("`", "a name in backquotes is not read", 'Write names plainly, or in double quotes: "my column".'),
+    ("`", "this backquote is not closed", 'Write names plainly, or in double quotes: "my column".'),
     ("== <=>", "this comparison is not read", "Comparisons are = <> != < <= > >=."),
-    ("-- /* #", "a comment is not read", "Leave the comment out: the whole question must be meant."),
+    ("/*+", "a hint is not read", "Leave it out: there is nothing that it could change."),
+    (
+        "/* #",
+        "a comment of this kind is not read",
+        "A comment looks like -- to the end of the line, or /* like this */.",
+    ),
+    (
+        "CURRENT_DATE CURRENT_TIMESTAMP CURRENT_TIME LOCALTIMESTAMP NOW TODAY GETDATE SYSDATE GETUTCDATE CURDATE",
+        "an answer must not depend on the day on which it is asked for",
+        "Write the date itself: DATE '2024-01-31'.",
+    ),
+    ("PREPARE RANDOM RAND UUID NEWID", "chance is not answered: noise is added by the library alone", "Leave it out."),
     (";", "several statements are not answered", "Ask them one at a time; one semicolon may end a question."),
 )
 _REASONS = {word: (reason, hint) for words, reason, hint in _TOPICS for word in words.split()}
 
-# Text and names in quotes, whole; then what may not be outside them.
+COMMENT = r"--[^\r\n]*|/\*(?!\+)(?:(?!\*/|/\*)[\s\S])*\*/"
+"""To the end of the line, or in /* */; one inside another is read in two ways elsewhere, and refused here."""
+
+ODD_NAME = r"`[^`\r\n]+`|(?<![\w)\]])\[[^\W\d][\w ]*\]|\[(?i:(?:SAFE_)?(?:OFFSET|ORDINAL))\([0-9]{1,3}\)\]"
+"""A name as MySQL and T-SQL quote it, and one place of a list of quantiles."""
+
+# Text and names in quotes, and comments, whole; then what may not be outside them.
 _OUTSIDE = re.compile(
-    r"""(?P<prefix>(?<=\w)['"])|'(?:[^']|'')*'|"(?:[^"]|"")*"|(?P<open>['"])|(?P<comment>--|/\*|\#)"""
-    r"""|(?P<odd>[^\w \t\r\n(),.*=<>!;+/%:-]|(?![\x00-\x7f])\w)"""
+    r"""(?P<prefix>(?<=\w)['"])|'(?:[^']|'')*'|"(?:[^"]|"")*"|(?P<open>['"])|"""
+    + COMMENT
+    + "|"
+    + ODD_NAME
+    + r"""|(?P<comment>/\*\+|/\*|\#)|(?P<odd>[^\w \t\r\n(),.*=<>!;+/%:|-]|(?![\x00-\x7f])\w)"""
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A table that may be asked about: its name, its declared columns, the column that names a person, if any, and how
-    many rows a person may have."""
+    """A table that may be asked about: its name, its declared columns, the column that names a person, if any, how
+    many rows a person may have, and whether it has a row of everybody who is in any table."""
 
     name: str
     domain: Domain
     unit: str | None = None
     rows: int = 1
+    everybody: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +324,7 @@ class Source:
 
     def check_call(self, position: int, written: str, name: str) -> None:
         """Refuse a function that is not listed; what is known of it is said."""
-        if name in AGGREGATES | FUNCTIONS:
+        if name in AGGREGATES | FUNCTIONS | WINDOWS | REWRITTEN or name in SAME:
             return
         known = None if self.declared(written) else self.not_answered(position, written)
         raise known or self.no_call(position, written)
@@ -315,8 +387,8 @@ def folded(name: str) -> str:
 
 
 def is_word(name: str) -> bool:
-    """Whether SQL has this word: a name like it is better written in quotes."""
-    return name.upper() in RESERVED or name.upper() in AGGREGATES | FUNCTIONS or name.upper() in _REASONS
+    """Whether SQL has this word, other than as a function: a name like it is better written in quotes."""
+    return name.upper() in RESERVED or name.upper() in _REASONS
 
 
 def shown(part: str) -> str:

@@ -5,26 +5,27 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from discreet.sql.source import Source, shown
+from discreet.sql.source import COMMENT, ODD_NAME, Source, shown
 
 MAX_DEPTH = 16
 """Brackets, NOTs, CASEs and calls within each other."""
 
 _SHAPES = re.compile(
-    r"(?P<space>[ \t\r\n]+)"
+    rf"(?P<space>[ \t\r\n]+|{COMMENT})|(?P<odd>{ODD_NAME})"
     r"|(?P<text>'(?:[^']|'')*')"
     r'|(?P<quoted>"(?:[^"]|"")+")'
     r"|(?P<number>[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,3})?(?![\w.]))"
     r"|(?P<word>[^\W\d]\w*)"
     r"|(?P<foreign>==|<=>|\*\*)"
-    r"|(?P<sign><=|>=|<>|!=|//|::|[(),.*=<>;+/%-])"
+    r"|(?P<sign><=|>=|<>|!=|//|::|\|\||[(),.*=<>;+/%-])"
 )
 _PLAIN = "Numbers are plain decimals such as 3, -0.25 or 1e3; texts look like 'F', names like \"my column\"."
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A token: a "name" in quotes, a "word" (a name, or a word of SQL), a "text", a "number", a sign, or the "end".
+    """A token: a "name" in quotes, a "word" (a name, or a word of SQL), a "text", a "number", a sign, the "index" of a
+    list, or the "end".
 
     word  the word in capitals, if it is one and has ASCII letters only: the long s is no S; otherwise empty
     """
@@ -58,6 +59,10 @@ def _piece(match: re.Match[str]) -> Piece:
             return Piece("text", written[1:-1].replace("''", "'"), start)
         case "quoted":
             return Piece("name", written[1:-1].replace('""', '"'), start)
+        case "odd" if "(" in written:
+            return Piece("index", written.upper(), start)
+        case "odd":
+            return Piece("name", written[1:-1], start)
         case "number":
             return Piece("number", written, start)
         case "word":

@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.data import Batch, Domain
+from discreet.data import Batch, Domain, common_unit
 from discreet.predicate import And, Not, Or, Predicate
 from discreet.query import MAX_CELLS
-from discreet.row_functions import MAX_POWER, Bins, Cases, Choose, Fixed, Key, Of, Plus, Power, Times, Value
+from discreet.row_functions import MAX_POWER, Bins, Cases, Choose, Fixed, Key, Lookup, Of, Plus, Power, Times, Value
 from discreet.sql.conditions import condition
 from discreet.sql.grammar import Node
 from discreet.sql.rows import MAX_TABLE, NUMERIC, WHOLE, CellValues, cases, columns_of, combined, compiled, plain_value
 from discreet.sql.scope import Scope
 
-MAX_VALUES = 1024
-"""Different values of a function that is summed by looking it up in a table."""
+_FEW = 16  # different values of a function that are listed with a condition each; more are looked up by their cells
 
 _CONDITIONS = ("=", "<>", "<", "<=", ">", ">=", "not", "and", "or", "between", "in", "like", "is", "boolean")
 _RISING = ("FLOOR", "CEIL", "CEILING", "ROUND", "DATE_TRUNC", "YEAR", "WIDTH_BUCKET")
@@ -143,13 +142,17 @@ def _looked_up(scope: Scope, node: Node) -> Value:
         return Fixed(value)
     table = CellValues(scope, node)
     different = list(dict.fromkeys(value for value in table.values if value is not None))
-    if len(different) > MAX_VALUES:
-        reason = f"this function has {len(different):,} different values, more than {MAX_VALUES:,}"
-        scope.refuse(node, reason, "Sum the columns themselves, or products of them.")
     if not different or any(type(value) not in (Fraction, bool) for value in different):
         scope.refuse(node, "a number is expected here", "Sums are of numbers with declared bounds.")
-    where = [table.where(lambda found, value=value: found == value) for value in different]  # type: ignore[misc]
-    return Choose(where, [Fixed(int(value) if type(value) is bool else value) for value in different])
+    if len(different) <= _FEW:
+        where = [table.where(lambda found, value=value: found == value) for value in different]  # type: ignore[misc]
+        return Choose(where, [Fixed(int(value) if type(value) is bool else value) for value in different])
+    if len(table.values) > MAX_TABLE:
+        reason = f"this function has {len(table.values):,} values, more than {MAX_TABLE:,}"
+        scope.refuse(node, reason, "Sum the columns themselves, or products of them.")
+    step = common_unit([value for value in different if value])
+    numbers = [0 if value is None else int(value / step) for value in table.values]
+    return Lookup(table.columns, numbers, step, table.where(lambda value: value is not None))
 
 
 def ends_within(value: Value, where: Predicate, domain: Domain) -> tuple[Fraction, Fraction]:

@@ -21,6 +21,7 @@ Outside the feasible set the slopes at the ends of the table go on, so T is conv
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.core import Exact, Guarantee, ParameterError, Rng, checked_rate, exact, record
-from discreet.data import Batch, Dataset, Facts, Floats, Ints, common_unit
+from discreet.data import Batch, Dataset, Facts, Floats, Ints, Needs, common_unit
 from discreet.erm.exponential.samplers import Cells, Cover, Lattice, Mesh, Oracle, Point, Tangent, dot
 from discreet.erm.gradient import MomentPass, SlopePass, pass_over, slope_table
 from discreet.erm.problem import STEPS, FeasibleSet, Risk, blocks, public_size
@@ -129,6 +130,9 @@ class GridExponential:
     def problem(self, facts: Facts) -> Problem:
         return problem_of(self.risk, self.points, facts)
 
+    def needs(self, facts: Facts) -> Needs:
+        return Needs(functions=True, passes=self.problem(facts).passes)
+
     def run(self, data: Dataset, rng: Rng) -> Floats:
         problem = self.problem(data.facts)
         return problem.draw(data, self.rate * problem.unit, rng)
@@ -202,7 +206,7 @@ class SlopeHeights:
         """Values and subgradients of the sum, by one pass. Not private: for the inside of a mechanism's `run`."""
 
         def tangents(points: Sequence[Point]) -> list[Tangent]:
-            sums = data.exact_sum(lambda batch: self.summed(batch, points))
+            sums = data.exact_sum(functools.partial(self.summed, points=points))
             whole = [[int(low) + (int(high) << _HALF_WORD) for low, high in line] for line in sums]
             return [(line[0], tuple(line[1:])) for line in whole]
 
@@ -261,6 +265,7 @@ class LinearProblem:
         self.unit = common_unit([part for part in worth if part])
         self.weight, self.ridge, self.lasso = (int(part / self.unit) for part in worth)
         self.range, self.row_error = self.weight * self.heights.range(across), self.heights.row_error
+        self.passes = 1 if risk.loss.moments else None  # otherwise as many as the sampler proposes points
         rows = 2 * self.weight * self.heights.highest * facts.rows_bound
         self.highest = rows + (self.ridge + self.lasso) * corner_squared
 
@@ -294,6 +299,7 @@ class CustomProblem:
     """A user's own loss on a grid that is listed; the attributes are those of LinearProblem."""
 
     convex = False
+    passes: int | None = 1
 
     def __init__(self, risk: CustomLoss, points: int, facts: Facts) -> None:
         if risk.dimension > 3:
@@ -317,7 +323,7 @@ class CustomProblem:
 
     def draw(self, data: Dataset, rate: Fraction, rng: Rng) -> Floats:
         points = self.points()
-        heights = data.exact_sum(lambda batch: self.summed(batch, points))
+        heights = data.exact_sum(functools.partial(self.summed, points=points))
         return np.asarray(points[rng.select(-(heights + self.base), rate)]).copy()
 
     def points(self) -> Floats:

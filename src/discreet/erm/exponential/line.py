@@ -16,10 +16,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from discreet.core import Exact, Guarantee, Neighbours, ParameterError, Rng, checked_rate, exact
-from discreet.data import Dataset, Facts, Number, common_unit
+from discreet.data import Dataset, Facts, Needs, Number, common_unit
 from discreet.erm.exponential.samplers import Cover
 from discreet.erm.problem import Below, IntegerLoss, Risk
-from discreet.mechanisms import ColumnSums, Unimodal, first
+from discreet.mechanisms import ColumnSums, Unimodal, first, rank_needs
 from discreet.query import person_range
 
 
@@ -58,6 +58,10 @@ class LineExponential:
 
     def run(self, data: Dataset, rng: Rng) -> float:
         return float(self.problem(data.facts).number.value(self.sampler(data).draw(rng)))
+
+    def needs(self, facts: Facts) -> Needs:
+        line = self.problem(facts)
+        return rank_needs(line.high - line.low + 1)
 
     def sampler(self, data: Dataset) -> Unimodal:
         """The exact law on these rows. Not private: for the inside of `run`, and for audits on made-up rows."""

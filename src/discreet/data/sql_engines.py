@@ -1,0 +1,341 @@
+"""Databases that hold rows: how to reach them, what their columns' types are, one snapshot at a time.
+
+    postgresql://...    a server, by psycopg; a connection of its own for each snapshot
+    duckdb:FILE         a DuckDB file, opened for reading, for each snapshot
+    a connection        psycopg's, duckdb's, or any of DB-API 2.0 with its dialect (BigQuery, Snowflake, SQL Server)
+
+A snapshot is one transaction that only reads: all statements in it see the same rows. In PostgreSQL it is REPEATABLE
+READ READ ONLY. A database that is reached by another DB-API connection gives each statement its own snapshot; there
+the declared version is read before and after (`SqlTable`).
+
+Messages of a database can quote values of rows, so of its errors only the type is kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from discreet.core import ParameterError, SchemaError, SourceUnavailable, Unproven
+from discreet.data.addresses import DUCKDB, POSTGRES, require_no_password
+from discreet.data.encoding import quietly
+from discreet.data.files import file_stamp
+from discreet.data.sql_text import DIALECTS, Coded, Dialect, SqlSource, columns_sql, files_relation, require_source
+from discreet.data.tally import Run
+
+Result = TypeVar("Result")
+_PATIENT = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3"}
+
+
+class SqlEngine(Protocol):
+    """A database, as a table of rows sees it.
+
+    dialect   how it is spoken to
+    path      the file that holds it, if it is one
+    stamp     what changes when the file does; None of a server
+    snapshot  a transaction that only reads, and what runs a statement in it
+    types     of the columns of a statement without rows: what the database calls each, and what it is for us
+    """
+
+    @property
+    def dialect(self) -> Dialect: ...
+    @property
+    def path(self) -> Path | None: ...
+    def stamp(self) -> object: ...
+    def snapshot(self) -> Any: ...
+    def types(self, run: Run, sql: str) -> list[tuple[str, str, SqlSource | None]]: ...
+
+
+def engine_of(where: object, dialect: str | None = None) -> SqlEngine:
+    """The database at this address or behind this connection."""
+    if isinstance(where, str):
+        if where.startswith(POSTGRES):
+            return PostgresEngine(where)
+        if where.startswith(DUCKDB):
+            return DuckEngine(where.removeprefix(DUCKDB))
+        raise ParameterError(
+            f"a database is reached at {POSTGRES}HOST/DATABASE or {DUCKDB}FILE, or by a connection; found {where!r}"
+        )
+    module = type(where).__module__.partition(".")[0].lstrip("_")
+    if module == "psycopg":
+        return PostgresEngine(where)
+    if module == "duckdb":
+        return DuckEngine(where)
+    if not callable(getattr(where, "cursor", None)):
+        raise ParameterError(f"a database is an address or a connection, found a {type(where).__name__}")
+    if dialect not in DIALECTS:
+        raise ParameterError(f"which database is it? dialect must be one of {', '.join(DIALECTS)}; found {dialect!r}")
+    return OtherEngine(where, DIALECTS[dialect])
+
+
+def _asked(work: Callable[[], Result]) -> Result:
+    """Of an error of the database only the type survives; the new error has no history that could quote a row."""
+    return quietly(work, "the database does not answer", kind=SourceUnavailable)
+
+
+def _library(name: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise ParameterError(f"reading rows there needs {name}: pip install discreet[{extra}]") from None
+
+
+def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[Sequence[Any]]:
+    return [*zip(*rows, strict=True)] if rows else [()] * width
+
+
+class PostgresEngine:
+    """Rows in PostgreSQL 14 or later, whose encoding is UTF8."""
+
+    path = None
+    _BEGIN = (
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        "SET LOCAL standard_conforming_strings = on",
+        "SET LOCAL client_encoding = 'UTF8'",
+        "SET LOCAL TIME ZONE 'UTC'",
+    )
+
+    def __init__(self, where: Any) -> None:
+        self.dialect, self._psycopg = DIALECTS["postgres"], _library("psycopg", "postgres")
+        self._address = require_no_password(where, "database") if isinstance(where, str) else None
+        self._given, self._turn = None if isinstance(where, str) else where, threading.Lock()
+
+    def stamp(self) -> object:
+        """None: a server has no file to look at."""
+        return None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Run]:
+        """One transaction; on a connection of its own, unless one was given."""
+        if self._given is not None:
+            with self._turn:
+                yield from self._transaction(self._given)
+            return
+        connection = _asked(self._connected)
+        try:
+            yield from self._transaction(connection)
+        finally:
+            connection.close()
+
+    def _connected(self) -> Any:
+        info = self._psycopg.conninfo
+        options = {**_PATIENT, **info.conninfo_to_dict(self._address), "application_name": "discreet"}
+        return self._psycopg.connect(info.make_conninfo(**options), autocommit=True)
+
+    def _transaction(self, connection: Any) -> Iterator[Run]:
+        if connection.info.transaction_status == self._psycopg.pq.TransactionStatus.INTRANS:
+            raise ParameterError("the connection is in a transaction: commit it first")
+        run, before = functools.partial(self._run, connection), connection.autocommit
+        connection.autocommit = True
+        try:
+            for each in self._BEGIN:
+                _asked(functools.partial(connection.execute, each))
+            yield run
+        finally:
+            with suppress(self._psycopg.Error):  # of a server that is gone
+                connection.execute("ROLLBACK")
+                connection.autocommit = before
+
+    @staticmethod
+    def _run(connection: Any, sql: str, *, integers: bool = False) -> list[Sequence[Any]]:
+        # A plan that is kept knows the types of yesterday.
+        cursor = _asked(lambda: connection.execute(sql, prepare=False))
+        return _columns(_asked(cursor.fetchall), len(cursor.description))
+
+    def types(self, run: Any, sql: str) -> list[tuple[str, str, SqlSource | None]]:
+        """By the numbers that PostgreSQL has for its types; those of domains are those of what they are made of."""
+        (encoding,), (version,) = run(
+            "SELECT current_setting('server_encoding'), current_setting('server_version_num')"
+        )
+        if encoding != "UTF8":
+            raise ParameterError(f"the encoding of the database must be UTF8, found {encoding}")
+        if int(version) < 140000:
+            raise ParameterError(f"PostgreSQL 14 or later is needed, found {version}")
+        connection = run.args[0]
+        described = _asked(lambda: connection.execute(sql, prepare=False)).description
+        return [(each.name, each.type_display, _POSTGRES.get(each.type_code)) for each in described]
+
+
+_POSTGRES = {
+    16: SqlSource("boolean"),
+    **{
+        number: SqlSource("whole", 0, (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
+        for number, bits in ((21, 16), (23, 32), (20, 64))
+    },
+    1700: SqlSource("decimal", None),
+    25: SqlSource("text"),
+    1043: SqlSource("text"),
+    1082: SqlSource("date"),
+    1114: SqlSource("timestamp"),
+    1184: SqlSource("zoned"),
+}
+"""char(n) is not among them: it is compared without the spaces at its end, and read with them."""
+
+
+class DuckEngine:
+    """Rows in DuckDB: a file that is opened for reading, or a connection."""
+
+    def __init__(self, where: Any) -> None:
+        self.dialect, self._duckdb = DIALECTS["duckdb"], _library("duckdb", "sql")
+        self.path = Path(where).resolve() if isinstance(where, str) else None
+        self._given, self._turn = None if isinstance(where, str) else where, threading.Lock()
+        if self.path is not None and not self.path.is_file():
+            raise ParameterError(f"there is no DuckDB file {self.path.name!r}")
+
+    def stamp(self) -> object:
+        """Size and time of the file, and of the log beside it."""
+        if self.path is None:
+            return None
+        return file_stamp(self.path), file_stamp(self.path.with_name(self.path.name + ".wal"))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Run]:
+        """One transaction."""
+        if self._given is not None:
+            with self._turn:
+                yield from self._transaction(self._given)
+            return
+        settings = {
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "python_enable_replacements": False,
+            "enable_external_access": False,
+        }
+        connection = _asked(lambda: self._duckdb.connect(str(self.path), read_only=True, config=settings))
+        try:
+            yield from self._transaction(connection)
+        finally:
+            connection.close()
+
+    def _transaction(self, connection: Any) -> Iterator[Run]:
+        _asked(lambda: connection.execute("BEGIN TRANSACTION"))
+        try:
+            yield functools.partial(_duckdb_run, connection)
+        finally:
+            with suppress(self._duckdb.Error):
+                connection.execute("ROLLBACK")
+
+    def types(self, run: Any, sql: str) -> list[tuple[str, str, SqlSource | None]]:
+        """By the names of DuckDB's types."""
+        return duckdb_types(run, sql)
+
+
+def _duckdb_run(connection: Any, sql: str, *, integers: bool = False) -> list[Sequence[Any]]:
+    return _asked(lambda: duckdb_columns(connection, sql, integers=integers))
+
+
+def duckdb_columns(connection: Any, sql: str, *, integers: bool = False) -> list[Sequence[Any]]:
+    """The columns of an answer; numpy's arrays where all are 64-bit integers, for they hold no longer ones."""
+    found = connection.execute(sql)
+    if integers:
+        return [*found.fetchnumpy().values()]
+    width = len(found.description)
+    return _columns(found.fetchall(), width)
+
+
+def duckdb_types(run: Run, sql: str) -> list[tuple[str, str, SqlSource | None]]:
+    """The names, types and sources of the columns of a statement."""
+    names, types, *_ = run(f"DESCRIBE {sql}")
+    return [(name, kind, _duckdb_source(kind)) for name, kind in zip(names, types, strict=True)]
+
+
+def coded_file(connection: Any, pattern: str, domain: Any) -> Coded:
+    """A Parquet file in DuckDB, with the columns that it encodes exactly; the others are read row by row."""
+    speech, relation, sources = DIALECTS["duckdb"], files_relation(pattern), {}
+    run = functools.partial(duckdb_columns, connection)
+    for name, kind, source in duckdb_types(run, columns_sql(relation, domain.names, speech)):
+        with suppress(Unproven, SchemaError):
+            sources[name] = require_source(name, domain.column(name), source, speech, kind)
+    return Coded(relation, domain, sources, speech)
+
+
+def _duckdb_source(kind: str) -> SqlSource | None:
+    if match := re.fullmatch(r"(U?)(TINY|SMALL|BIG|HUGE|)INT(?:EGER)?", kind):
+        bits = {"TINY": 8, "SMALL": 16, "": 32, "BIG": 64, "HUGE": 128}[match[2]]
+        return SqlSource("whole", 0, (0, 2**bits - 1) if match[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1))
+    if match := re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", kind):
+        most = 10 ** int(match[1]) - 1
+        return SqlSource("decimal", int(match[2]), (-most, most))
+    plain = {"BOOLEAN": "boolean", "VARCHAR": "text", "DATE": "date", "TIMESTAMP": "timestamp"}
+    plain["TIMESTAMP WITH TIME ZONE"] = "zoned"
+    return SqlSource("text") if kind.startswith("ENUM(") else SqlSource(plain[kind]) if kind in plain else None
+
+
+class OtherEngine:
+    """A connection of DB-API 2.0. Its statements are written and checked as text; no such database is in the tests."""
+
+    path = None
+
+    def __init__(self, connection: Any, dialect: Dialect) -> None:
+        self._connection, self.dialect, self._turn = connection, dialect, threading.Lock()
+
+    def stamp(self) -> object:
+        """None: a server has no file to look at."""
+        return None
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Run]:
+        """Statements one after the other, each with a snapshot of its own."""
+        with self._turn:
+            cursor = _asked(self._connection.cursor)
+            try:
+                yield functools.partial(self._run, cursor)
+            finally:
+                cursor.close()
+
+    @staticmethod
+    def _run(cursor: Any, sql: str, *, integers: bool = False) -> list[Sequence[Any]]:
+        _asked(lambda: cursor.execute(sql))
+        return _columns(_asked(cursor.fetchall), len(cursor.description))
+
+    def types(self, run: Any, sql: str) -> list[tuple[str, str, SqlSource | None]]:
+        """By what the driver says about the columns of an answer."""
+        cursor = run.args[0]
+        _asked(lambda: cursor.execute(sql))
+        return [(each[0], *_driver_type(each, self.dialect.name)) for each in cursor.description]
+
+
+def _driver_type(described: Sequence[Any], dialect: str) -> tuple[str, SqlSource | None]:
+    """BigQuery's driver names types, Snowflake's numbers them, those of SQL Server give Python's."""
+    kind, precision, scale = described[1], described[4], described[5]
+    name = kind.__name__ if isinstance(kind, type) else str(kind)
+    found = _DRIVERS[dialect].get(name)
+    if found is None:
+        return name, None
+    if found.kind == "decimal" and found.ends == (0, 0):
+        digits, most = int(scale or 0), 10 ** int(precision or 38) - 1
+        wide = dialect == "tsql" and digits > 6  # SQL Server would cut their products
+        return name, None if wide else SqlSource("decimal" if digits else "whole", digits, (-most, most))
+    return name, found
+
+
+_SCALED = SqlSource("decimal", 0, (0, 0))
+_DRIVERS: Mapping[str, Mapping[str, SqlSource]] = {
+    "bigquery": {
+        **{name: SqlSource("whole") for name in ("INTEGER", "INT64")},
+        **{name: SqlSource("boolean") for name in ("BOOLEAN", "BOOL")},
+        **{"STRING": SqlSource("text"), "DATE": SqlSource("date"), "DATETIME": SqlSource("timestamp")},
+        **{"TIMESTAMP": SqlSource("zoned"), "NUMERIC": SqlSource("decimal", 9, (-(10**38) + 1, 10**38 - 1))},
+    },
+    "snowflake": {
+        **{
+            "0": _SCALED,
+            "2": SqlSource("text"),
+            "3": SqlSource("date"),
+            "8": SqlSource("timestamp"),
+            "13": SqlSource("boolean"),
+        },
+    },
+    "tsql": {
+        **{"int": SqlSource("whole"), "bool": SqlSource("boolean"), "str": SqlSource("text"), "Decimal": _SCALED},
+        **{"date": SqlSource("date"), "datetime": SqlSource("timestamp")},
+    },
+    "duckdb": {},
+    "postgres": {},
+}

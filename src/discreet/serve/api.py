@@ -1,0 +1,374 @@
+"""/v1: the HTTP interface. Requests are small JSON objects, replies are a desk's plain values, errors are problems.
+
+What may take long is a job. A request waits `Prefer: wait=SECONDS` for it (10 unless it says otherwise, at most 60) and
+gets the result, or 202 and the job's address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Path, Query, Request
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+
+from discreet.errors import NotFound, TooBusy
+from discreet.serve.desk import Desk
+from discreet.serve.jobs import DONE, Job
+from discreet.serve.keys import MAY
+from discreet.serve.service import Holder, Owner, service_of
+
+router = APIRouter(prefix="/v1")
+TableName = Annotated[str, Path(max_length=64)]
+RequestId = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
+Prefer = Annotated[str | None, Header(max_length=200)]
+_WAIT, _LONGEST = 10.0, 60.0
+_PIECE = 2**16
+
+
+class Asked(BaseModel):
+    """A body: exactly these members."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Question(Asked):
+    sql: str = Field(description="One question in SQL.", examples=["SELECT COUNT(*) FROM people WHERE age >= 50"])
+    max_price: str | None = Field(None, description="Refuse what could cost more than this part of the budget.")
+
+
+class Workload(Asked):
+    questions: list[str] = Field(description="Questions that are answered together, by one release.")
+    share: str | None = Field(None, description="Of what is left, as 1/10.")
+
+
+class Costing(Asked):
+    """What a release may cost: an epsilon (and a delta), or a share of what is left."""
+
+    table: str | None = Field(None, description="Of a schema with several tables: this one.")
+    epsilon: str | None = None
+    delta: str | None = None
+    share: str | None = Field(None, description="Of what is left, as 1/4.")
+    again: bool = Field(False, description="Pay for a new release, even if the same was released before.")
+
+
+class Fit(Costing):
+    kind: str | None = Field(None, description="logistic, linear, network, mean, median or quantile.")
+    target: str
+    features: list[str] | None = None
+    method: str | None = None
+    q: str | None = None
+    hidden: int | None = Field(None, ge=1, le=4096)
+    radius: str | None = None
+    huber: str | None = None
+    estimator: str | None = Field(None, description="Instead of kind: an estimator by its name, with parameters.")
+    parameters: dict[str, Any] | None = None
+
+
+class Learn(Costing):
+    kind: str = Field(description="box, conjunction or rule.")
+    target: str
+    features: list[str] | None = None
+    positive: str | None = None
+    k: int | None = Field(None, ge=1, le=16)
+    method: str | None = None
+    alpha: str | None = None
+    certify: str | None = Field(None, description="Also pay this epsilon for a bound on the rule's mistakes.")
+
+
+class Suggest(Costing):
+    column: str
+    coverage: str | None = None
+
+
+class Synthetic(Asked):
+    table: str | None = None
+    rows: int = Field(ge=1)
+    format: str = "csv"
+    share: str | None = Field(None, description="Measure tables for this share of what is left first.")
+    measure: list[list[str]] = Field([], description="With share: these sets of columns.")
+    seed: int | None = Field(None, ge=0, lt=2**63)
+
+
+class Planning(Asked):
+    kind: str
+    table: str | None = None
+    epsilon: str | None = None
+    delta: str | None = None
+    share: str | None = None
+    alpha: str | None = None
+    beta: str | None = None
+    target: str | None = None
+    features: list[str] | None = None
+    radius: str | None = None
+    huber: str | None = None
+    numbers: dict[str, int] = {}
+
+
+class NewKey(Asked):
+    name: str
+    share: str | None = None
+    may: list[str] = list(MAY)
+    tables: list[str] | None = None
+    expires: float | None = Field(None, description="Seconds since 1970.")
+
+
+def told(request: Request, reply: Any, status: int = 200) -> Response:
+    """A reply in JSON: the same value is always the same bytes."""
+    if isinstance(reply, dict):
+        price = reply.get("price")
+        request.state.price = price.get("nano") if isinstance(price, dict) else None
+        request.state.entries = reply.get("entries")
+    text = json.dumps(reply, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Response(text, status, media_type="application/json")
+
+
+async def finished(request: Request, job: Job, prefer: str | None) -> Response:
+    """The result of a job if it ends in time, else its address."""
+    try:
+        result = await outcome(job, _wait(prefer))
+    except TimeoutError:
+        table = request.path_params.get("table", "")
+        return JSONResponse(job.record(), 202, {"Location": f"/v1/tables/{table}/jobs/{job.id}"})
+    return told(request, result)
+
+
+async def outcome(job: Job, seconds: float) -> dict[str, Any]:
+    """What came out of a job; TimeoutError if it has not ended by then."""
+    async with asyncio.timeout(seconds):
+        await job.shown()
+    return job.result(0)
+
+
+def _wait(prefer: str | None) -> float:
+    for part in (prefer or "").split(","):
+        name, _, value = part.strip().partition("=")
+        if name.lower() == "wait" and value.isascii() and value.isdigit() and len(value) < 6:
+            return min(float(value), _LONGEST)
+    return _WAIT
+
+
+def desk_of(request: Request, who: Holder, table: TableName) -> Desk:
+    request.state.table = table if table in service_of(request).desks else None
+    return service_of(request).desk(who, table)
+
+
+@router.get("/tables")
+async def list_tables(request: Request, who: Holder) -> Response:
+    """The tables that this key is for."""
+    return told(request, service_of(request).greeting(who))
+
+
+@router.get("/tables/{table}")
+async def about(request: Request, who: Holder, table: TableName) -> Response:
+    """What is public about a table: columns, who is protected, the promise."""
+    return told(request, await run_in_threadpool(desk_of(request, who, table).about))
+
+
+@router.get("/tables/{table}/budget")
+async def budget(request: Request, who: Holder, table: TableName) -> Response:
+    """What is left for this key."""
+    return told(request, await run_in_threadpool(desk_of(request, who, table).budget, who))
+
+
+@router.get("/tables/{table}/known")
+async def known(request: Request, who: Holder, table: TableName) -> Response:
+    """What was measured already: questions about it are free."""
+    return told(request, await run_in_threadpool(desk_of(request, who, table).known))
+
+
+@router.get("/tables/{table}/history")
+async def history(
+    request: Request, who: Holder, table: TableName, most: Annotated[int, Query(ge=1, le=200)] = 50
+) -> Response:
+    """What this analyst asked and was told, newest first."""
+    desk = desk_of(request, who, table)
+    return told(request, await run_in_threadpool(lambda: desk.history(who, most=most)))
+
+
+@router.post("/tables/{table}/price")
+async def price(request: Request, who: Holder, table: TableName, body: Question) -> Response:
+    """What a question would cost, at most. Free. By POST, so that no question stands in a proxy's log."""
+    return told(request, await run_in_threadpool(desk_of(request, who, table).price, who, body.sql))
+
+
+@router.post("/tables/{table}/ask")
+async def ask(
+    request: Request, who: Holder, table: TableName, body: Question, id_: RequestId = None, prefer: Prefer = None
+) -> Response:
+    """The answer to a question, charged before rows are read. The same Idempotency-Key gets the same bytes, free."""
+    desk = desk_of(request, who, table)
+    job = await run_in_threadpool(lambda: desk.begin_ask(who, body.sql, request=id_, max_price=body.max_price))
+    return await finished(request, job, prefer)
+
+
+@router.post("/tables/{table}/workload")
+async def workload(
+    request: Request, who: Holder, table: TableName, body: Workload, id_: RequestId = None, prefer: Prefer = None
+) -> Response:
+    """Answers to several questions by one release, for a share of what is left."""
+    desk = desk_of(request, who, table)
+    job = await run_in_threadpool(lambda: desk.begin_workload(who, body.questions, share=body.share, request=id_))
+    return await finished(request, job, prefer)
+
+
+@router.post("/tables/{table}/plan")
+async def plan(request: Request, who: Holder, table: TableName, body: Planning) -> Response:
+    """Every method for one kind of release side by side, before anything is spent."""
+    return told(request, await run_in_threadpool(desk_of(request, who, table).plan, who, body.model_dump()))
+
+
+@router.post("/tables/{table}/fit")
+async def fit(
+    request: Request, who: Holder, table: TableName, body: Fit, id_: RequestId = None, prefer: Prefer = None
+) -> Response:
+    """A model of columns of the table, for one charge. `model` is its file, which `discreet.load` reads."""
+    desk = desk_of(request, who, table)
+    job = await run_in_threadpool(lambda: desk.begin_fit(who, body.model_dump(), request=id_))
+    return await finished(request, job, prefer)
+
+
+@router.post("/tables/{table}/learn")
+async def learn(
+    request: Request, who: Holder, table: TableName, body: Learn, id_: RequestId = None, prefer: Prefer = None
+) -> Response:
+    """A rule that reads as a sentence, for one charge."""
+    desk = desk_of(request, who, table)
+    job = await run_in_threadpool(lambda: desk.begin_learn(who, body.model_dump(), request=id_))
+    return await finished(request, job, prefer)
+
+
+@router.post("/tables/{table}/suggest-bounds")
+async def suggest_bounds(
+    request: Request, who: Holder, table: TableName, body: Suggest, id_: RequestId = None, prefer: Prefer = None
+) -> Response:
+    """Bounds of a column, found among its rows, for one charge."""
+    desk = desk_of(request, who, table)
+    job = await run_in_threadpool(lambda: desk.begin_suggest(who, body.model_dump(), request=id_))
+    return await finished(request, job, prefer)
+
+
+@router.post("/tables/{table}/synthetic")
+async def synthetic(
+    request: Request, who: Holder, table: TableName, body: Synthetic, id_: RequestId = None, prefer: Prefer = None
+) -> Response:
+    """Made-up rows drawn from what was released; `job` is where they are fetched: /jobs/JOB/rows."""
+    desk = desk_of(request, who, table)
+    job = await run_in_threadpool(lambda: desk.begin_synthetic(who, body.model_dump(), request=id_))
+    return await finished(request, job, prefer)
+
+
+@router.get("/tables/{table}/jobs/{id_}/rows")
+async def rows(request: Request, who: Holder, table: TableName, id_: str) -> Response:
+    """The rows that a job has drawn, as a stream of CSV or Parquet."""
+    job = desk_of(request, who, table).job(who, id_)
+    if job.state != DONE or job.attachment is None:
+        raise NotFound("there are no rows of this job: draw them again, which is free")
+    media, data = job.attachment
+    pieces = (data[at : at + _PIECE] for at in range(0, len(data), _PIECE))
+    headers = {"Content-Disposition": "attachment", "Content-Length": str(len(data))}
+    return StreamingResponse(pieces, 200, headers, media_type=media)
+
+
+@router.get("/tables/{table}/jobs/{id_}")
+async def job_state(request: Request, who: Holder, table: TableName, id_: str, prefer: Prefer = None) -> Response:
+    """The state of a job; when it has ended, its result or its refusal."""
+    job = desk_of(request, who, table).job(who, id_)
+    try:
+        return told(request, await outcome(job, _wait(prefer) if prefer else 0.05))
+    except TimeoutError:
+        return JSONResponse(job.record(), 202)
+
+
+@router.delete("/tables/{table}/jobs/{id_}")
+async def cancel_job(request: Request, who: Holder, table: TableName, id_: str) -> Response:
+    """Cancel a job before it is charged; `cancelled` says whether that came in time."""
+    job = desk_of(request, who, table).job(who, id_)
+    return told(request, {**job.record(), "cancelled": job.cancel()})
+
+
+@router.get("/tables/{table}/certificates/{entry}")
+async def certificate(request: Request, who: Holder, table: TableName, entry: int) -> Response:
+    """The certificate of a charge of this analyst; an owner's key gets any."""
+    return told(request, await run_in_threadpool(desk_of(request, who, table).certificate, who, entry))
+
+
+@router.post("/tables/{table}/rehearsal/price")
+async def rehearse_price(request: Request, table: TableName, body: Question) -> Response:
+    """A price on made-up rows, without a key, if the owner allows rehearsals."""
+    return told(request, await run_in_threadpool(service_of(request).guest_price, table, body.sql))
+
+
+@router.post("/tables/{table}/rehearsal/ask")
+async def rehearse(request: Request, table: TableName, body: Question) -> Response:
+    """An answer about made-up rows, without a key, if the owner allows rehearsals."""
+    job = await run_in_threadpool(service_of(request).begin_guest_ask, table, body.sql)
+    try:
+        return told(request, await outcome(job, _LONGEST))
+    except TimeoutError:
+        raise TooBusy("the made-up rows are busy: try again later", retry_after=10) from None
+
+
+# The owner.
+
+
+@router.get("/tables/{table}/spending")
+async def spending(request: Request, who: Owner, table: TableName) -> Response:
+    """What every analyst has spent and has left."""
+    return told(request, await run_in_threadpool(desk_of(request, who, table).spending, who))
+
+
+@router.get("/tables/{table}/entries")
+async def entries(
+    request: Request, who: Owner, table: TableName, most: Annotated[int, Query(ge=1, le=200)] = 50
+) -> Response:
+    """The last charges, with who made them and what was asked."""
+    desk = desk_of(request, who, table)
+    return told(request, await run_in_threadpool(lambda: desk.entries(who, most=most)))
+
+
+@router.get("/tables/{table}/export")
+async def export(request: Request, who: Owner, table: TableName, everything: bool = False) -> Response:
+    """Every entry of the ledger as a line of JSON; without `everything` neither questions nor memos."""
+    lines = desk_of(request, who, table).export(who, everything=everything)
+    return StreamingResponse((f"{line}\n" for line in lines), media_type="application/x-ndjson")
+
+
+@router.post("/tables/{table}/verify")
+async def verify(request: Request, who: Owner, table: TableName) -> Response:
+    """Check every entry, every sum, every price and the mark."""
+    return told(request, await run_in_threadpool(desk_of(request, who, table).verify, who))
+
+
+@router.get("/tables/{table}/report")
+async def report(request: Request, who: Owner, table: TableName) -> Response:
+    """The page of `discreet report`: one HTML file that needs nothing else."""
+    text = await run_in_threadpool(desk_of(request, who, table).report, who)
+    return Response(text, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
+
+
+REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
+
+
+@router.get("/keys")
+async def list_keys(request: Request, who: Owner) -> Response:
+    """All keys, without their secrets."""
+    return told(request, {"keys": service_of(request).list_keys(who)})
+
+
+@router.post("/keys")
+async def add_key(request: Request, who: Owner, body: NewKey) -> Response:
+    """Make a key of an analyst; it is told in this reply and never again."""
+    service = service_of(request)
+    made = await run_in_threadpool(lambda: service.add_key(who, **body.model_dump()))
+    return told(request, made, 201)
+
+
+@router.delete("/keys/{id_}")
+async def revoke_key(request: Request, who: Owner, id_: str) -> Response:
+    """Revoke a key, from the next request on."""
+    ended = await run_in_threadpool(service_of(request).revoke_key, who, id_)
+    return told(request, {"revoked": ended})

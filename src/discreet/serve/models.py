@@ -1,0 +1,273 @@
+"""Fits, rules, bounds and synthetic rows, as work for a desk's thread. Everything that can be wrong with what is asked
+is found before the charge; what comes back is a model's file, which is public, and a receipt.
+
+An analyst's code never runs here: an estimator is named, its parameters are plain values.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import discreet as dp
+from discreet import rule_words
+from discreet.answering import answer_record
+from discreet.core import ParameterError, TooLarge
+from discreet.data import write_parquet
+from discreet.data.declaration import plain
+from discreet.modelling import (
+    FITS,
+    RULES,
+    SERVES,
+    check_kind,
+    features_of,
+    fit_estimator,
+    plan_record,
+    rule_features,
+    rule_learner,
+    shape_of,
+    take_cost,
+    with_positive,
+)
+from discreet.plan import MODELS
+from discreet.serve.jobs import Job
+
+FORMATS = {"csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
+
+Work = Callable[[dp.Session, Job], dict[str, Any]]
+
+
+def one_table(session: dp.Session, table: str | None) -> dp.Session:
+    """The session about one table of a schema that may have several."""
+    if session.database is None:
+        return session
+    if table is None:
+        raise ParameterError(f"this schema has several tables, say which: {', '.join(session.database.tables)}")
+    return session.on(table)
+
+
+def receipt(session: dp.Session, made: Any, entry: int, job: Job, *, replayed: bool) -> dict[str, Any]:
+    """What a release cost, and what is left. made: its guarantee."""
+    price = session.ledger.price(made.guarantee)
+    spent = session.ledger.spent()
+    nano = (price.pure if spent.caps.renyi is None else price.renyi) or 0
+    left, cap = session.budget()
+    part = spent.part_of(price)
+    return {
+        "guarantee": str(made),
+        "epsilon": made.epsilon(made.budget.delta),
+        "delta": float(made.budget.delta),
+        "entry": entry,
+        "entries": list(job.acting.charges),
+        "replayed": replayed,
+        "price": {
+            "nano": 0 if replayed else nano,
+            "percent_of_budget": 0.0 if replayed else None if part is None else 100 * float(part),
+        },
+        "left": {"nano": left, "budget_nano": cap, "percent_of_budget": 100 * left / cap if cap else None},
+        "request": job.ticket.request,
+    }
+
+
+def pays(session: dp.Session, *, again: bool) -> None:
+    """Ask the ledger as a new program would: what was released and stored before is given back, free, to anybody who
+    asks the same; again: it is not."""
+    from discreet.estimators.replay import forget, pay_again
+
+    forget(session.ledger)
+    if again:
+        pay_again(session.ledger)
+
+
+def estimator_named(name: str, parameters: dict[str, Any]) -> Any:
+    """The estimator of this name, with parameters as a model's file spells them."""
+    from discreet.estimators import model_file
+    from discreet.estimators.loading import MODELS
+
+    known = {kind.__name__: kind for kind in MODELS.values() if kind.__name__ != "FiniteClassClassifier"}
+    if name not in known:
+        raise ParameterError(f"estimator must be one of {', '.join(known)}; found {name!r}")
+    made: Any = known[name]()
+    allowed = set(made.get_params(deep=False)) - {"ledger", "allowance"}
+    for each in parameters:
+        if each not in allowed:
+            raise ParameterError(f"{name} has no parameter {each!r} here: {', '.join(sorted(allowed))}")
+    made.set_params(**{each: model_file.parameter_from(value) for each, value in parameters.items()})
+    return made
+
+
+def fit(asked: dict[str, Any]) -> Work:
+    """A fit: `kind` with the options of `discreet fit`, or `estimator` with its parameters."""
+    asked = dict(asked)
+    table, target, features, again = (asked.pop(name) for name in ("table", "target", "features", "again"))
+    kind, estimator, parameters = (asked.pop(name) for name in ("kind", "estimator", "parameters"))
+    if (kind is None) == (estimator is None):
+        raise ParameterError(f"say which model: kind, one of {', '.join(FITS)}; or estimator and its parameters")
+    if kind is not None and kind not in FITS:
+        raise ParameterError(f"kind must be one of {', '.join(FITS)}; found {kind!r}")
+    if estimator is not None and any(value is not None for value in asked.values()):
+        raise ParameterError("an estimator says all of it in its parameters: leave the other options out")
+
+    def work(session: dp.Session, job: Job) -> dict[str, Any]:
+        from discreet.estimators import model_words
+
+        about = one_table(session, table)
+        domain, columns = about.table.facts.domain, None if features is None else list(features)
+        if estimator is not None:
+            made = estimator_named(estimator, parameters or {})
+        else:
+            options = dict(asked)
+            cost = take_cost(options)
+            columns = features_of(kind, domain, target, _joined(features))
+            chosen = {name: options[name] for name in (*SERVES, "method")}
+            made = fit_estimator(kind, domain, target, columns, cost, chosen)
+        pays(about, again=again)
+        model = about.fit(made, target=target, features=columns)
+        paid = receipt(about, model.guarantee_, model.entry_, job, replayed=model.replayed_)
+        return {"model": model.model_record(), "said": model_words.record(model), "words": str(model), **paid}
+
+    return work
+
+
+def learn(asked: dict[str, Any], schema: Any, redeclared: Callable[[dp.Schema], Any]) -> Work:
+    """A rule, as `discreet learn` learns it. redeclared: the rows under another declaration of the target."""
+    asked = dict(asked)
+    table, target, features, again = (asked.pop(name) for name in ("table", "target", "features", "again"))
+    kind, positive, k, certify = (asked.pop(name) for name in ("kind", "positive", "k", "certify"))
+    if kind not in RULES:
+        raise ParameterError(f"kind must be one of {', '.join(RULES)}; found {kind!r}")
+    chosen = {**take_cost(asked), "method": asked["method"] or "auto", "alpha": asked["alpha"]}
+    epsilon = None if certify is None else dp.Budget(certify).epsilon
+    own = schema.table_schema(table)
+    declared = with_positive(own, target, positive)
+    columns = rule_features(kind, declared.domain, target, _joined(features))
+    learner = rule_learner(kind, columns, k, chosen)
+
+    def work(session: dp.Session, job: Job) -> dict[str, Any]:
+        about = one_table(session, table)
+        if declared.domain != own.domain:
+            about = dp.Session(redeclared(declared), session.ledger, allowance=job.ticket.allowance)
+        pays(about, again=again)
+        with job.counting_conjunctions():
+            model = about.fit(learner, target=target, features=columns)
+        paid = receipt(about, model.guarantee_, model.entry_, job, replayed=model.replayed_)
+        said = rule_words.record(kind, model, target, declared.domain)
+        bought = None
+        if epsilon is not None:
+            found = model.certify(about.table, target, epsilon=epsilon)
+            bought = {"rows": found.rows, "error": found.error, "probability": 1 - found.beta, "entry": found.entry}
+        paid["entries"] = list(job.acting.charges)
+        return {"model": model.model_record(), "said": said, "words": str(model), "certificate": bought, **paid}
+
+    return work
+
+
+def suggest(asked: dict[str, Any]) -> Work:
+    """Bounds of a column, found among its rows."""
+    asked = dict(asked)
+    table, column, coverage, again = (asked.pop(name) for name in ("table", "column", "coverage", "again"))
+    cost = take_cost(asked)
+
+    def work(session: dp.Session, job: Job) -> dict[str, Any]:
+        about = one_table(session, table)
+        declared: Any = about.table.facts.domain.column(column)
+        if not declared.ordered or declared.calendar:
+            raise ParameterError(f"column {column!r} is declared {declared!r}: bounds are for numbers")
+        pays(about, again=again)
+        rows: Any = about.table
+        whose: dict[str, Any] = {"allowance": job.ticket.allowance, "ledger": about.ledger}
+        found = dp.suggest_bounds(rows, column, coverage=coverage, **whose, **cost)
+        bounds = {name: plain(getattr(found.number, name)) for name in ("low", "high", "step")}
+        paid = receipt(about, found.guarantee, found.entry, job, replayed=found.replayed)
+        return {"column": column, **bounds, "promise": found.promise, **paid}
+
+    return work
+
+
+def synthetic(asked: dict[str, Any], most: int) -> Work:
+    """Made-up rows, drawn from what was released; with a share, tables are measured for them first."""
+    rows, how = asked["rows"], asked["format"]
+    if how not in FORMATS:
+        raise ParameterError(f"format must be one of {', '.join(FORMATS)}; found {how!r}")
+    if rows > most:
+        raise TooLarge(f"at most {most:,} rows are drawn at a time here, found {rows:,}")
+    tables = [dp.Histogram(tuple(columns)) for columns in asked["measure"]]
+    if tables and asked["share"] is None:
+        raise ParameterError("measure needs share: the tables are bought for that much of what is left")
+
+    def work(session: dp.Session, job: Job) -> dict[str, Any]:
+        about = one_table(session, asked["table"])
+        answers: list[dp.Answer] = []
+        share = asked["share"]
+        if tables:
+            answers, share = about.answer_all(tables, share=share), None
+        frame = about.synthetic(rows, share=share, seed=asked["seed"], backend="pyarrow")
+        job.attachment = (FORMATS[how], written(frame, how, marked=about.ledger.identity.rehearsal))
+        together, left_out = about.known()
+        left, cap = about.budget()
+        return {
+            "rows": rows,
+            "columns": list(frame.column_names),
+            "columns_known_together": [list(scope) for scope in together],
+            "columns_left_out": [list(scope) for scope in left_out],
+            "measured": [answer_record(each)["error_bound"] for each in answers],
+            "entries": list(job.acting.charges),
+            "left": {"nano": left, "budget_nano": cap, "percent_of_budget": 100 * left / cap if cap else None},
+            "request": job.ticket.request,
+            "job": job.id,
+        }
+
+    return work
+
+
+def written(frame: Any, how: str, *, marked: bool) -> bytes:
+    """The rows as a file; those of a rehearsal have a column more that says so."""
+    if marked:
+        frame = frame.add_column(0, "rehearsal", [[True] * frame.num_rows])
+    if how == "parquet":
+        file = io.BytesIO()
+        write_parquet(frame, file)
+        return file.getvalue()
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(frame.column_names)
+    writer.writerows(zip(*(column.to_pylist() for column in frame.columns), strict=True))
+    return text.getvalue().encode("utf-8")
+
+
+def planned(asked: dict[str, Any], session: dp.Session, name: str) -> dict[str, Any]:
+    """A plan, with this session's ledger: of what is left under this name, or for an epsilon."""
+    about = one_table(session, asked["table"])
+    kind, numbers = asked["kind"], dict(asked["numbers"])
+    epsilon, delta, share, target = (asked[each] for each in ("epsilon", "delta", "share", "target"))
+    if (epsilon is None) == (share is None):
+        raise ParameterError("say what it may cost: either epsilon (and delta), or share of what is left")
+    facts = about.table.facts
+    if kind in MODELS and target is not None:
+        columns = features_of(kind, facts.domain, target, _joined(asked["features"])) or ()
+        check_kind(kind, facts.domain, target)
+        shape = shape_of(kind, facts.domain, target, len(columns), asked["radius"], asked["huber"])
+        numbers |= {"domain": facts.domain, "target": target, "features": columns, **shape}
+    how = {"size": facts.size, "alpha": asked["alpha"], "beta": asked["beta"] or "0.05", **numbers}
+    if share is not None:
+        owner = about.ledger.identity.rehearsal
+        whose = {"ledger": about.ledger, "share": share, "allowance": None if owner else name}
+        return plan_record(dp.plan(kind, neighbours=facts.neighbours, **whose, **how))
+    return plan_record(dp.plan(kind, budget=dp.Budget(epsilon, delta or 0), neighbours=facts.neighbours, **how))
+
+
+def _joined(features: Sequence[str] | None) -> str | None:
+    """Columns as the command line has them."""
+    if features is None:
+        return None
+    if any("," in name for name in features):
+        raise ParameterError("a feature with a comma in its name is named by an estimator, not by a kind")
+    return ",".join(features)
+
+
+def in_words(kind: str, asked: dict[str, Any]) -> str:
+    """What was asked, for the history and for the same request id."""
+    given = {name: value for name, value in sorted(asked.items()) if value is not None and value not in ([], {})}
+    return f"{kind} {' '.join(f'{name}={value!r}' for name, value in given.items() if value is not False)}"

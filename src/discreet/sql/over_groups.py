@@ -1,0 +1,150 @@
+"""What is made of several groups of an answer, after the noise: windows over the groups, and aggregates of them.
+
+    SUM(COUNT(*)) OVER ()                          of all groups that are listed, each with its interval: the sum lies
+    RANK() OVER (ORDER BY COUNT(*) DESC)           between the sums of the ends; a rank is 1 and as many as are surely
+    LAG(SUM(x)) OVER (ORDER BY month)              before it, up to as many as may be
+    SELECT AVG(n) FROM (SELECT a, COUNT(*) AS n FROM t GROUP BY a) q
+
+SQL has no groups without rows, and which groups have none is private. A sum is the same with and without them. The
+smallest, the number and the average of groups are not: their intervals allow each group that may be empty to be there
+or not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from discreet.sql.expressions import Estimated, Expression, Group, sort_key
+
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered(Expression):
+    """SUM, AVG, MIN, MAX or COUNT of an estimate over all groups of an answer.
+
+    counts  what else is asked of a group: a count says whether it has rows
+    """
+
+    aggregate: ClassVar[bool] = True
+    function: str
+    inner: Expression
+    counts: tuple[Expression, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.inner, *self.counts)
+
+    def of(self, group: Group) -> Estimated:
+        return gathered(self.function, self.inner, group.peers.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Over(Expression):
+    """A function of the groups that are alike in what they are parted by, up to this one if they are ordered.
+
+    order  expressions, whether they go down, and whether missing values come first
+    """
+
+    aggregate: ClassVar[bool] = True
+    function: str
+    inner: Expression
+    parted: tuple[Expression, ...]
+    order: tuple[tuple[Expression, bool, bool], ...]
+    away: int = 1
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.inner, *self.parted, *(each for each, _, _ in self.order))
+
+    def of(self, group: Group) -> Estimated:
+        known = group.peers.found
+        if id(self) not in known:
+            known[id(self)] = self._all(group.peers.listed)
+        return known[id(self)][id(group)]
+
+    def _all(self, groups: Sequence[Group]) -> dict[int, Estimated]:
+        """The value in each group, all at once."""
+        apart: dict[Any, list[Group]] = {}
+        for group in groups:
+            apart.setdefault(tuple(each.of(group).value for each in self.parted), []).append(group)
+        return {id(group): one for alike in apart.values() for group, one in self._within(alike)}
+
+    def _within(self, groups: Sequence[Group]) -> list[tuple[Group, Estimated]]:
+        ordered = list(groups)
+        for expression, down, first in reversed(self.order):
+            values = {id(group): expression.of(group).value for group in ordered}
+            there = [group for group in ordered if values[id(group)] is not None]
+            missing = [group for group in ordered if values[id(group)] is None]
+            there.sort(key=lambda group: sort_key(values[id(group)]), reverse=down)
+            ordered = [*missing, *there] if first else [*there, *missing]
+        places = [tuple(each.of(group).value for each, _, _ in self.order) for group in ordered]
+        if self.function in ("LAG", "LEAD"):
+            step = -self.away if self.function == "LAG" else self.away
+            near = [place + step for place in range(len(ordered))]
+            return [
+                (group, self.inner.of(ordered[at]) if 0 <= at < len(ordered) else Estimated(None))
+                for group, at in zip(ordered, near, strict=True)
+            ]
+        if self.function in ("RANK", "DENSE_RANK", "ROW_NUMBER"):
+            return [(group, self._rank(place, places, ordered)) for place, group in enumerate(ordered)]
+        if not self.order:
+            one = gathered(self.function, self.inner, ordered)
+            return [(group, one) for group in ordered]
+        last = {value: place for place, value in enumerate(places)}
+        return [
+            (group, gathered(self.function, self.inner, ordered[: last[places[at]] + 1]))
+            for at, group in enumerate(ordered)
+        ]
+
+    def _rank(self, place: int, places: Sequence[Any], ordered: Sequence[Group]) -> Estimated:
+        value = place + 1
+        if self.function != "ROW_NUMBER":
+            before = places[: places.index(places[place])]
+            value = 1 + (len(set(before)) if self.function == "DENSE_RANK" else len(before))
+        if not any(part.aggregate for each, _, _ in self.order for part in each.walk()):
+            return Estimated.exactly(value)
+        if len(self.order) > 1:
+            return Estimated(value, 1.0, float(len(ordered)))
+        ((expression, down, _),) = self.order
+        mine, others = expression.of(ordered[place]), [each for each in ordered if each is not ordered[place]]
+        ends = [_turned(expression.of(other), down) for other in others]
+        low, high = _turned(mine, down)
+        surely, maybe = sum(end[1] < low for end in ends), sum(end[0] <= high for end in ends)
+        least = 1 + (min(1, surely) if self.function == "DENSE_RANK" else surely)
+        return Estimated(value, float(min(least, value)), float(max(1 + maybe, value)))
+
+
+def _turned(found: Estimated, down: bool) -> Ends:
+    low, high = found.ends
+    return (-high, -low) if down else (low, high)
+
+
+def gathered(function: str, inner: Expression, groups: Sequence[Group]) -> Estimated:
+    """An aggregate of what groups are estimated to be."""
+    every = [(group.rows, one) for group in groups if (one := inner.of(group)).value is not None]
+    found = [(rows, one) for rows, one in every if rows.ends[1] > 0]  # the others have no rows, for certain
+    surely, listed = sum(rows.ends[0] > 0 for rows, _ in found), len(found)
+    likely = [one.value for rows, one in found if rows.value > 0]
+    if function == "COUNT":
+        return Estimated(len(likely), float(surely), float(listed))
+    if not likely:
+        return Estimated(None)
+    values, ends = likely, [one.ends for _, one in found]
+    total, low, high = math.fsum(values), math.fsum(end[0] for end in ends), math.fsum(end[1] for end in ends)
+    whole = all(isinstance(value, int) for value in values)
+    if function == "SUM":
+        return Estimated(int(total) if whole else total, low, high)
+    if function == "AVG":
+        numbers = (max(1, surely), listed)
+        corners = [end / number for end in (low, high) for number in numbers]
+        return Estimated(total / len(values), min(corners), max(corners))
+    down = function == "MAX"
+    choose: Callable[[Any], Any] = max if down else min
+    certain = [one.ends for rows, one in found if rows.ends[0] > 0] or ends
+    if down:
+        return Estimated(choose(values), max(end[0] for end in certain), max(end[1] for end in ends))
+    return Estimated(choose(values), min(end[0] for end in ends), min(end[1] for end in certain))

@@ -1,0 +1,130 @@
+"""The page in a real browser: Chromium, driven by playwright, against a real `discreet serve` process.
+
+Where no Chromium is installed all of these tests are skipped, and say so. The content policy of the page forbids text
+that is evaluated, so nothing here waits by functions: locators and `expect` do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.page_folders import Served
+
+SILENT = "--no-sandbox --disable-gpu --disable-dev-shm-usage --disable-background-networking --disable-component-update"
+ARGUMENTS = [*SILENT.split(), "--disable-sync", "--no-first-run"]
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+PATIENCE = 60_000  # milliseconds: machines may be busy
+
+
+def chromium() -> str | None:
+    """The browser of this machine."""
+    return os.environ.get("DISCREET_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+class Serving:
+    """A `discreet serve` process on a folder."""
+
+    def __init__(self, served: Served, *options: str) -> None:
+        self.served = served
+        command = [sys.executable, "-m", "discreet", "serve", str(served.place), "--port", "0", "--time-grid", "0.05"]
+        place = {**os.environ, "DISCREET_STATE": str(served.marks)}
+        self.log = served.place.with_name(f"{served.place.name}.log")
+        self.process = subprocess.Popen(
+            [*command, "--log", str(self.log), *options],
+            env=place,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        said = ""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            said += line
+            found = re.search(r"http://[0-9.]+:\d+", line)
+            if found:
+                self.url = found[0]
+                return
+        raise AssertionError(f"the service did not start: {said}")
+
+    def close(self) -> None:
+        """End it as an owner does."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[object]:
+    """The browser."""
+    found = chromium()
+    if found is None:
+        pytest.skip("NOT TESTED: THE PAGE IN A BROWSER needs Chromium: apt-get install chromium, or DISCREET_CHROMIUM")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def people(engine, tmp_path_factory) -> Iterator[Serving]:
+    """A service on the bundled people."""
+    made = Serving(Served.bundled(tmp_path_factory.mktemp("people") / "folder"))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def evil(engine, tmp_path_factory) -> Iterator[Serving]:
+    """A service on a table with hostile names, where a question costs more than may be paid unasked."""
+    made = Serving(Served.evil(tmp_path_factory.mktemp("evil") / "folder"), "--price", "11%")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def window(engine, tmp_path) -> Iterator[object]:
+    """Opens pages; a message on the console, an error in a script or a dialog fails the test, and so does a request
+    that leaves the machine."""
+    trouble: list[str] = []
+    opened = []
+
+    def at(serving: Serving, key: str | None = None, **look: object):
+        look = {"viewport": {"width": 1200, "height": 900}, "accept_downloads": True, **look}
+        context = engine.new_context(**look)
+        opened.append(context)
+        view = context.new_page()
+        view.set_default_timeout(PATIENCE)
+        view.on("pageerror", lambda error: trouble.append(str(error)))
+        view.on("console", lambda message: message.type in ("error", "warning") and trouble.append(message.text))
+        view.on("dialog", lambda dialog: (trouble.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
+        view.on(
+            "request", lambda sent: sent.url.startswith(serving.url) or trouble.append(f"left the machine: {sent.url}")
+        )
+        view.goto(serving.url)
+        if key is not None:
+            view.get_by_label("Your key").fill(getattr(serving.served, key, key))
+            with view.expect_navigation(wait_until="load"):  # its scripts are there too
+                view.get_by_role("button", name="Sign in").click()
+        return view
+
+    at.trouble = trouble
+    yield at
+    for context in opened:
+        context.close()
+    assert trouble == []
+
+
+def picture(view: object, path: Path) -> None:
+    """A picture of the whole page."""
+    view.screenshot(path=path, full_page=True)  # type: ignore[attr-defined]

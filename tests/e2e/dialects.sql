@@ -1,0 +1,111 @@
+-- # answered, as analysts write who know other databases; after ==, the same for duckdb where that does not read it
+SELECT COUNT(1) AS n FROM people p WHERE p.age != 30
+SELECT COUNT(*)::int AS n FROM people WHERE health ILIKE 'GOOD%'
+select count(*) from people where age between 18 and 64 and sex <> 'M'
+SELECT COUNT(*) FROM people WHERE schooling IS NOT NULL /* those who answered */
+SELECT COUNT(*) FROM people WHERE 1=1 AND sex='F' AND age IS NOT NULL AND age > 20
+SELECT "health", "sex", COUNT(*) FROM "people" GROUP BY ALL
+SELECT p.health, ROUND(AVG(p.income), 0) AS mean_income FROM people AS p GROUP BY p.health ORDER BY mean_income DESC
+SELECT ROUND(AVG(income)::numeric, 2) FROM people
+SELECT 100.0 * AVG(CASE WHEN limited = 'yes' THEN 1 ELSE 0 END) AS pct FROM people
+SELECT health, 100.0 * COUNT(*) / SUM(COUNT(*)) OVER () AS pct FROM people GROUP BY health
+SELECT sex, health, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER (PARTITION BY sex) AS pct FROM people GROUP BY sex, health
+SELECT health, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM people) AS share FROM people GROUP BY health
+SELECT TOP 5 site, COUNT(*) AS n FROM people GROUP BY site ORDER BY n DESC == SELECT site, COUNT(*) AS n FROM people GROUP BY site LIMIT 9
+SELECT site, COUNT(*) AS n FROM people GROUP BY site ORDER BY n DESC FETCH FIRST 3 ROWS ONLY == SELECT site, COUNT(*) AS n FROM people GROUP BY site LIMIT 9
+SELECT PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY income) AS median_income FROM people
+SELECT APPROX_QUANTILES(age, 100)[OFFSET(90)] AS p90 FROM people == SELECT QUANTILE_DISC(age, 0.9) FROM people
+SELECT APPROX_PERCENTILE(income, 0.25) AS q FROM people == SELECT QUANTILE_DISC(income, 0.25) FROM people
+SELECT CASE WHEN age < 18 THEN 'minor' ELSE 'adult' END AS grp, MEDIAN(visits) FROM people GROUP BY 1
+SELECT CASE WHEN age < 18 THEN 'child' ELSE CASE WHEN sex = 'F' THEN 'woman' ELSE 'man' END END AS who, COUNT(*) FROM people GROUP BY 1
+SELECT sex, COUNT(*) FROM visits v NATURAL JOIN people GROUP BY sex
+SELECT COUNT(*) FROM visits v LEFT JOIN people p ON v.person = p.person WHERE p.sex = 'F'
+SELECT p.sex, COUNT(v.person) FROM people p LEFT JOIN visits v ON p.person = v.person GROUP BY p.sex
+SELECT p.health, SUM(v.amount) AS total FROM people p LEFT JOIN visits v USING (person) WHERE p.age > 20 GROUP BY p.health
+SELECT p.health, COUNT(*) AS n FROM people p, visits v WHERE p.person = v.person AND v.emergency = 'yes' GROUP BY p.health
+SELECT p.health, COUNT(*) AS n FROM people p INNER JOIN visits v ON p.person = v.person AND v.emergency = 'yes' GROUP BY p.health
+SELECT p.sex, v.emergency, AVG(v.amount) AS a FROM (SELECT * FROM visits WHERE amount > 0) v JOIN people p USING (person) GROUP BY 1, 2
+WITH e AS (SELECT person, amount FROM visits WHERE emergency = 'yes') SELECT p.sex, AVG(e.amount) FROM e JOIN people p ON e.person = p.person GROUP BY p.sex
+SELECT sex, IFNULL(AVG(schooling), 0) AS mean FROM people GROUP BY sex
+SELECT AVG(COALESCE(schooling, 0)) FROM people
+SELECT AVG(NULLIF(visits, 0)) FROM people
+SELECT SUM(IFF(sex = 'F', 1, 0)) AS f, SUM(IIF(limited = 'yes', spending, 0)) AS s FROM people == SELECT SUM(IF(sex = 'F', 1, 0)), SUM(IF(limited = 'yes', spending, 0)) FROM people
+SELECT AVG(ABS(age - 40)) FROM people
+SELECT AVG(income / family) AS per_head FROM people
+SELECT TO_CHAR(day, 'YYYY') AS y, COUNT(*) FROM visits GROUP BY y == SELECT STRFTIME(day, '%Y'), COUNT(*) FROM visits GROUP BY 1
+SELECT strftime(day, '%Y-%m') AS ym, COUNT(*) FROM visits GROUP BY 1
+SELECT strftime('%Y', day) AS y, SUM(amount) FROM visits GROUP BY 1 == SELECT STRFTIME(day, '%Y'), SUM(amount) FROM visits GROUP BY 1
+SELECT DATE_TRUNC(day, YEAR) AS y, COUNT(*) FROM visits GROUP BY y == SELECT DATE_TRUNC('year', day), COUNT(*) FROM visits GROUP BY 1
+SELECT DATE_TRUNC('quarter', day)::date AS q, COUNT(*) FROM visits GROUP BY q ORDER BY q
+SELECT DATE_PART('year', day) AS y, COUNT(*) FROM visits GROUP BY y
+SELECT EXTRACT(DOW FROM day) AS dow, COUNT(*) FROM visits GROUP BY dow ORDER BY dow
+SELECT DATEPART(month, day) AS m, COUNT(*) FROM visits GROUP BY DATEPART(month, day) == SELECT MONTH(day), COUNT(*) FROM visits GROUP BY 1
+SELECT FORMAT_DATE('%Y', day) AS y, COUNT(*) FROM visits GROUP BY y == SELECT STRFTIME(day, '%Y'), COUNT(*) FROM visits GROUP BY 1
+SELECT COUNT(*) FROM visits WHERE day >= DATE '1978-12-31' - INTERVAL '30 days'
+SELECT COUNT(*) FROM visits WHERE day >= '1977-01-01'::date AND day < '1977-01-01'::date + INTERVAL '1 month'
+SELECT COUNT(*) FROM visits WHERE DATEADD(year, 1, day) < '1976-01-01' == SELECT COUNT(*) FROM visits WHERE day + INTERVAL 1 YEAR < DATE '1976-01-01'
+SELECT COUNT(*) FROM visits WHERE EXTRACT(YEAR FROM day) = 1976 AND clinic IN ('C01', 'C02')
+SELECT COUNT(*) FROM visits WHERE MONTH(day) IN (12, 1, 2)
+SELECT CASE WHEN MONTH(day) IN (12,1,2) THEN 'winter' WHEN MONTH(day) IN (6,7,8) THEN 'summer' ELSE 'other' END AS season, COUNT(*), AVG(amount) FROM visits GROUP BY season
+SELECT AVG(DATE_DIFF('day', DATE '1974-01-01', day)) FROM visits
+SELECT DAYNAME(day) AS d, COUNT(*) FROM visits GROUP BY d
+SELECT clinic, COUNT(*) AS n FROM visits GROUP BY clinic QUALIFY ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC) <= 3 == SELECT clinic, COUNT(*) FROM visits GROUP BY clinic LIMIT 9
+SELECT clinic, COUNT(*), RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM visits GROUP BY clinic
+SELECT YEAR(day) AS y, COUNT(*) AS n, SUM(COUNT(*)) OVER (ORDER BY YEAR(day)) AS running FROM visits GROUP BY y
+SELECT YEAR(day) AS y, COUNT(*) - LAG(COUNT(*)) OVER (ORDER BY YEAR(day)) AS growth FROM visits GROUP BY 1 ORDER BY 1
+SELECT COUNT(DISTINCT v.person) * 1.0 / COUNT(*) FROM visits v
+SELECT COUNT(*) * 1.0 / COUNT(DISTINCT person) AS visits_per_person FROM visits
+SELECT SUM(amount) / COUNT(DISTINCT person) AS per_person FROM visits
+SELECT COUNT(DISTINCT CASE WHEN emergency = 'yes' THEN person END) AS e, COUNT(DISTINCT person) AS patients FROM visits
+SELECT AVG(n) AS mean FROM (SELECT person, COUNT(*) AS n FROM visits GROUP BY person) t
+SELECT COUNT(*) FROM (SELECT DISTINCT person FROM visits WHERE emergency = 'yes') x
+SELECT MAX(n) AS largest FROM (SELECT clinic, COUNT(*) AS n FROM visits GROUP BY clinic) t
+WITH m AS (SELECT DATE_TRUNC('year', day) AS y, COUNT(*) AS n FROM visits GROUP BY 1) SELECT AVG(n) AS mean FROM m
+WITH a AS (SELECT * FROM visits WHERE emergency = 'yes'), b AS (SELECT * FROM a WHERE amount > 50) SELECT clinic, COUNT(*) FROM b GROUP BY clinic
+SELECT COUNT(*) FILTER (WHERE sex = 'F') AS f, COUNT(*) FILTER (WHERE sex = 'M') AS m FROM people
+SELECT SUM((age >= 60)::int) AS n, AVG(CAST(limited = 'yes' AS INT)) AS rate FROM people
+SELECT COUNTIF(age > 60) / COUNT(*) AS share FROM people == SELECT COUNT_IF(age > 60) / COUNT(*) FROM people
+SELECT WIDTH_BUCKET(income, 0, 30000, 5) AS b, COUNT(*) FROM people GROUP BY b == SELECT LEAST(income // 6000 + 1, 6), COUNT(*) FROM people GROUP BY 1
+SELECT TRUNC(age / 10) * 10 AS decade, COUNT(*) FROM people GROUP BY decade
+SELECT age // 10 * 10 AS decade, AVG(income) FROM people GROUP BY decade
+SELECT CONCAT(sex, '-', health) AS k, COUNT(*) FROM people GROUP BY k
+SELECT sex || '/' || limited AS k, COUNT(*) FROM people GROUP BY k
+SELECT LEFT(health, 1) AS initial, COUNT(*) FROM people GROUP BY 1
+SELECT COUNT(*) FROM people WHERE STARTS_WITH(health, 'e') OR LENGTH(TRIM(health)) = 4
+SELECT VAR_POP(age), STDDEV_POP(age), STDEV(age) AS s, VARP(age) AS v FROM people == SELECT VAR_POP(age), STDDEV_POP(age), STDDEV(age), VAR_POP(age) FROM people
+SELECT REGR_SLOPE(visits, age) AS slope FROM people
+SELECT sex, AVG(age) AS a FROM people GROUP BY sex HAVING AVG(age) > 20
+SELECT health, AVG(visits) FROM people GROUP BY health ORDER BY CASE health WHEN 'excellent' THEN 1 WHEN 'good' THEN 2 WHEN 'fair' THEN 3 ELSE 4 END
+SELECT `health`, COUNT(*) AS n FROM `people` GROUP BY `health` == SELECT health, COUNT(*) FROM people GROUP BY health
+SELECT [sex], COUNT(*) AS n FROM [dbo].[people] GROUP BY [sex] == SELECT sex, COUNT(*) FROM people GROUP BY sex
+SELECT AVG(income) FILTER (WHERE sex = 'F') - AVG(income) FILTER (WHERE sex = 'M') AS gap FROM people
+SELECT AVG(CASE WHEN sex='F' THEN income END) / AVG(CASE WHEN sex='M' THEN income END) AS ratio FROM people
+SELECT SUM(CASE WHEN sex='F' THEN 1 ELSE 0 END)/COUNT(*)::float AS share_f FROM people
+SELECT site, MEDIAN(income), AVG(income), COUNT(*) FROM people GROUP BY site
+SELECT COUNT(*) FROM visits WHERE city IN ('Seattle', 'Dayton')
+SELECT sex, MEDIAN(income / 1000) AS thousands FROM people GROUP BY sex
+SELECT QUANTILE(65 - age, 0.25) AS years_left FROM people == SELECT 65 - QUANTILE_DISC(age, 0.75) FROM people
+SELECT COUNT(*) FROM visits WHERE DATE(day) >= TO_DATE('1977-05-01', 'YYYY-MM-DD') == SELECT COUNT(*) FROM visits WHERE day >= DATE '1977-05-01'
+SELECT city, COUNT(*) AS n FROM visits WHERE city <> 'Seattle' GROUP BY city HAVING COUNT(*) > 500
+
+-- # refused: the word, and the reason
+SELECT APPROX_QUANTILES(age, 4) FROM people == APPROX == a list of quantiles is not answered
+SELECT COUNT(*) FROM people WHERE health IN (SELECT health FROM people WHERE sex = 'F') == SELECT health == its exact result would be seen
+SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM visits == UNION == combining several SELECTs is not answered
+SELECT COUNT(*) FROM visits WHERE day >= CURRENT_DATE - INTERVAL '30 days' == CURRENT_DATE == must not depend on the day
+SELECT COUNT(DISTINCT city) FROM visits == COUNT == DISTINCT is answered in COUNT(DISTINCT person) only
+SELECT health FROM people GROUP BY health == health == rows are not shown
+SELECT health, COUNT(*) FROM people GROUP BY health WITH ROLLUP == ROLLUP == several groupings at once are not answered
+SELECT COUNT(*) FROM people TABLESAMPLE BERNOULLI (10) == TABLESAMPLE == sampling is not answered
+SELECT (age / 10)::int * 10 AS dec, COUNT(*) FROM people GROUP BY dec == (age == a cast to whole numbers
+SELECT COUNT(*) FROM people WHERE REGEXP_LIKE(health, '^g') == REGEXP_LIKE == a regular expression is not answered
+SELECT AVG(LN(income + 1)) FROM people == LN == LN of a row has no exact value
+SELECT COUNT(*) FROM people WHERE sex = "F" == "F" == 'F' is not a column
+SELECT AVG(DISTINCT age) FROM people == AVG == DISTINCT is answered in COUNT(DISTINCT person) only
+SELECT MODE(health) FROM people == MODE == one person's value would be seen
+SELECT COUNT(*) FROM visits WHERE day > '1975-02-30' == '1975 == is not a date
+SELECT city, AVG(amount) FROM visits GROUP BY city == AVG == only COUNT(*) is answered
+SELECT COUNT(*) FROM (SELECT person FROM visits GROUP BY person HAVING COUNT(*) >= 3) t == COUNT(*) >= 3 == a number of each single person
+SELECT p.sex, COUNT(*) FROM people p LEFT JOIN visits v ON p.person = v.person GROUP BY p.sex == LEFT == a LEFT JOIN has rows
+SELECT COUNT(*) OVER () FROM people == COUNT == a window over rows is not answered
+SELECT clinic, SUM(COUNT(*)) OVER (ORDER BY COUNT(*)) FROM visits GROUP BY clinic == SUM == ordered by what groups are grouped by

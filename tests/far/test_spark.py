@@ -1,0 +1,314 @@
+"""Far tables on a real Spark cluster: the same releases, bit for bit, as a table in memory; losses and failures."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import discreet as dp
+from discreet.catalogue import CATALOGUE
+from discreet.data import Slice
+from discreet.errors import LedgerMismatch, NotOffered, SchemaError
+from discreet.mechanisms import Conversation
+from discreet.records import revive
+from discreet.rng import SeededRng
+from tests.examples import FEW
+from tests.far.cluster import ROOT, Cluster, environment, session
+
+N = 20_000
+FEATURES = ("f0", "f1", "f2")
+DOMAIN = dp.Domain(
+    {
+        **{name: dp.Number(0, 100, step="0.5") for name in FEATURES},
+        "age": dp.Number(0, 120, step=1, missing=True),
+        "pay": dp.Number(-(10**9), 10**9, step="0.01"),
+        "town": dp.Category("n", "e", "s", other="w"),
+        "old": dp.Category(False, True),
+        "tall": dp.Category(False, True),
+        "ill": dp.Category(False, True),
+    }
+)
+
+
+def made_up(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.round(rng.uniform(0, 100, (n, len(FEATURES))) * 2) / 2
+    age = rng.integers(0, 130, n)
+    ill = (x[:, 0] > 30) & (x[:, 0] < 80) & (x[:, 1] > 20) ^ (rng.random(n) < 0.05)
+    columns = {name: x[:, place] for place, name in enumerate(FEATURES)}
+    columns |= {"age": pa.array([None if each > 125 else int(each) for each in age], pa.int64())}
+    columns |= {"pay": np.round(rng.normal(0, 1e7, n), 2), "town": rng.choice(["n", "e", "s", "q"], n)}
+    columns |= {"old": age > 60, "tall": x[:, 2] > 50, "ill": ill, "person": rng.integers(0, n // 4, n)}
+    return pa.table(columns)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def spark(cluster):
+    made = session(cluster.url, cluster.environment, cluster.folder)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """The rows in three files of several row groups, in another order."""
+    folder = tmp_path_factory.mktemp("files")
+    rows = made_up()
+    rows = rows.take(np.random.default_rng(5).permutation(N))
+    for place in range(3):
+        part = rows.slice(place * 7_000, 7_000)
+        parquet.write_table(part, folder / f"{place}.parquet", row_group_size=1_500)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def here():
+    return dp.Table(made_up(), DOMAIN, name="people")
+
+
+@pytest.fixture(scope="module")
+def there(spark, files):
+    """The same rows, in every far place."""
+    run = dp.Spark(spark)
+    frame = spark.read.parquet(str(files))
+    made = {
+        f"files, {parts} parts": dp.FilesTable(files, DOMAIN, run=run, parts=parts, name="people")
+        for parts in (1, 2, 7)
+    }
+    made["files, staged"] = dp.FilesTable(files, DOMAIN, run=run, stage=files.parent, name="people")
+    made["frame"] = dp.SparkTable(frame, DOMAIN, name="people")
+    made["frame, staged"] = dp.SparkTable(frame.repartition(5), DOMAIN, stage=True, name="people")
+    return made
+
+
+def fresh(table, **more):
+    return dp.Ledger.in_memory(dp.Budget(100, 1e-4), table, testing=True, **more)
+
+
+def plain(value):
+    if isinstance(value, (tuple, list)):
+        return tuple(plain(each) for each in value)
+    return tuple(np.asarray(value).ravel().tolist()) if isinstance(value, np.ndarray) else value
+
+
+QUERIES = [
+    dp.Count(dp.Between("age", 20, 60)),
+    dp.Histogram(("age", "town"), dp.Not(dp.Equals("ill", True))),
+    dp.Sum("pay", dp.Missing("age")),
+    dp.mechanisms.VectorSum(("pay", "age")),
+    dp.mechanisms.KeyCount(("pay", "town")),
+    dp.Persons(),
+]
+SLICES = [Slice("age", "low", 50), Slice("pay", "high", 30), Slice("age", "low", 10), Slice("f0", "high", 200)]
+
+
+def test_sums_slices_and_distinct_rows_are_those_of_the_table_in_memory(here, there):
+    for where, table in there.items():
+        assert table.facts == here.facts, where
+        for query in QUERIES:
+            found, expected = table.exact_sum(query), here.exact_sum(query)
+            assert found == expected if isinstance(found, dict) else found.tolist() == expected.tolist(), (where, query)
+        for disjoint in (True, False):
+            for condition in (None, dp.Equals("town", "n")):
+                found, expected = (
+                    each.exact_slices(SLICES, where=condition, disjoint=disjoint) for each in (table, here)
+                )
+                assert [each.tolist() for each in found] == [each.tolist() for each in expected], where
+
+
+@pytest.mark.parametrize(
+    "case", [each for each in FEW if not isinstance(each.mechanism, Conversation)], ids=lambda case: case.name
+)
+def test_every_mechanism_gives_the_same_release_over_files_and_frames(case, spark, tmp_path):
+    """Files under one relation, a frame under the other: both relations of both are in tests/contract/test_far.py."""
+    try:
+        parquet.write_table(pa.table(case.rows), tmp_path / "rows.parquet", row_group_size=3)
+    except (pa.ArrowException, OverflowError):
+        pytest.skip("these rows are no Parquet file: whole numbers of any length")
+    frame = spark.read.parquet(str(tmp_path / "rows.parquet")).repartition(3)
+    makers = {
+        "replace-one": lambda **more: dp.FilesTable(tmp_path, case.domain, run=dp.Spark(spark), parts=2, **more),
+        "add-remove": lambda **more: dp.SparkTable(frame, case.domain, **more),
+    }
+    for relation, make in makers.items():
+        more = {"neighbours": relation, "size": case.size}
+        tables = dp.Table(case.rows, case.domain, **more), make(**more)
+        ledgers = [dp.Ledger.in_memory(dp.Budget(1000, 0.9), table, testing=True) for table in tables]
+        expected, found = (
+            plain(dp.release(case.mechanism, table, ledger=ledger, rng=SeededRng(5)).value)
+            for table, ledger in zip(tables, ledgers, strict=True)
+        )
+        assert found == expected, relation
+
+
+LEARNERS = {
+    "logistic": (lambda: dp.LogisticRegression(epsilon=2, delta=1e-6, method="objective", radius=20), "ill", FEATURES),
+    "moments": (lambda: dp.LinearRegression(epsilon=2, delta=1e-6, method="moments", radius=20), "f2", FEATURES[:2]),
+    "output": (lambda: dp.LogisticRegression(epsilon=2, method="output", ridge=0.1, radius=20), "ill", FEATURES),
+    "box": (lambda: dp.BoxClassifier(epsilon=2, delta=1e-6), "ill", FEATURES[:2]),
+    "conjunction": (lambda: dp.ConjunctionClassifier(epsilon=2, delta=1e-6, k=2), "ill", ("old", "tall")),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_models_and_rules_are_the_same(name, here, there):
+    """A fit draws its own randomness, so each mechanism that it charged is run again, by the same draws, everywhere."""
+    make, target, features = LEARNERS[name]
+    far = there["files, 7 parts"]
+    ledger = fresh(far)
+    dp.Session(far, ledger).fit(make(), target=target, features=list(features))
+    charged = [revive(body["mechanism"], CATALOGUE) for body in ledger.entries() if body["kind"] == "charge"]
+    assert charged
+    for mechanism in charged:
+        found = [
+            plain(dp.release(mechanism, table, ledger=fresh(table), rng=SeededRng(9)).value)
+            for table in (here, far, there["frame"])
+        ]
+        assert found[0] == found[1] == found[2]
+
+
+def test_a_session_of_fifty_questions_and_quantiles_is_the_same(here, there):
+    texts = [
+        f"SELECT COUNT(*) FROM people WHERE age >= {age} AND town = '{town}'"
+        for age in range(5, 115, 10)
+        for town in "nes"
+    ]
+    texts += [f"SELECT SUM(pay) FROM people WHERE age < {age}" for age in range(10, 100, 10)]
+    texts += [f"SELECT town, COUNT(*) FROM people WHERE f0 > {low} GROUP BY town" for low in range(0, 70, 10)]
+    texts += ["SELECT MEDIAN(pay) FROM people"]
+    assert len(texts) == 50
+    found = {}
+    for where in ("here", "files, 2 parts", "frame, staged"):
+        table = here if where == "here" else there[where]
+        talk = dp.Session(table, fresh(table), alpha=0.05, beta=0.05, rng=SeededRng(3))
+        found[where] = [repr(plain(talk.ask(text).value)) for text in texts]
+    assert found["here"] == found["files, 2 parts"] == found["frame, staged"]
+
+
+def test_the_same_rows_of_a_person_are_kept(spark, files):
+    more = {"unit": "person", "rows_per_unit": 3, "name": "people"}
+    memory = dp.Table(made_up(), DOMAIN, **more)
+    frame = spark.read.parquet(str(files))
+    tables = [
+        dp.FilesTable(files, DOMAIN, run=dp.Spark(spark), parts=parts, stage=files.parent, **more) for parts in (1, 7)
+    ]
+    tables += [dp.SparkTable(frame, DOMAIN, **more), dp.SparkTable(frame.repartition(7), DOMAIN, **more)]
+    for table in tables:
+        assert table.facts == memory.facts
+        for query in [*QUERIES, dp.Persons("town")]:
+            found, expected = table.exact_sum(query), memory.exact_sum(query)
+            assert found == expected if isinstance(found, dict) else found.tolist() == expected.tolist(), query
+        table.close()
+
+
+def test_what_a_far_table_cannot_move_is_refused_for_nothing(spark, files):
+    table = dp.FilesTable(files, DOMAIN, run=dp.Spark(spark), name="people", gather_limit=2**16)
+    ledger = fresh(table)
+    with pytest.raises(NotOffered, match="more than"):
+        dp.interior_point(table, column="pay", epsilon=1, delta=1e-6, ledger=ledger, method="binary-search")
+    assert [body["kind"] for body in ledger.entries()] in (["open"], ["open", "facts"])
+
+
+class Quoting:
+    """A mechanism whose row function fails on the workers with a text that quotes a row."""
+
+    NAME = "quoting/1"
+
+    def guarantee(self, facts):
+        return dp.Guarantee.of_pure(1, neighbours=facts.neighbours)
+
+    def stated_record(self):
+        return {"name": self.NAME}
+
+    def needs(self, facts):
+        return dp.data.Needs(functions=True)
+
+    def run(self, data, rng):
+        return int(data.exact_sum(quoted))
+
+
+def quoted(batch):
+    codes = batch["pay"]
+    if batch.rows:
+        raise ValueError(f"the first pay is {codes[0]}")
+    return np.zeros((), dtype=np.int64)
+
+
+@pytest.mark.parametrize("where", ["files, 2 parts", "frame"])
+def test_an_engine_that_fails_leaves_the_charge_a_fixed_error_and_a_ledger_that_goes_on(where, there):
+    table = there[where]
+    ledger = fresh(table)
+    with pytest.raises(dp.DiscreetError, match="failed after it was charged; the charge stays") as raised:
+        dp.release(Quoting(), table, ledger=ledger, rng=SeededRng(1))
+    assert raised.value.__context__ is None
+    assert "pay" not in str(raised.value)
+    assert [body["kind"] for body in ledger.entries()][-2:] == ["charge", "burn"]
+    got = dp.release(dp.Laplace(dp.Count(), 10), table, ledger=ledger, rng=SeededRng(1))
+    assert abs(got.value - N) < 500
+
+
+def test_what_is_wrong_with_a_row_is_said_when_the_table_is_made(spark, tmp_path):
+    rows = {"age": ["many"] * 10}
+    parquet.write_table(pa.table(rows), tmp_path / "rows.parquet")
+    domain = dp.Domain(age=dp.Number(0, 120, step=1))
+    with pytest.raises(SchemaError, match="'age'") as raised:
+        dp.FilesTable(tmp_path, domain, run=dp.Spark(spark))
+    assert "many" not in str(raised.value)
+    with pytest.raises(SchemaError, match="'age'"):
+        dp.SparkTable(spark.read.parquet(str(tmp_path)), domain)
+
+
+def test_a_file_that_changed_is_another_table(spark, tmp_path):
+    parquet.write_table(made_up(1000), tmp_path / "a.parquet")
+    table = dp.FilesTable(tmp_path, DOMAIN, run=dp.Spark(spark), name="people")
+    frame = dp.SparkTable(spark.read.parquet(str(tmp_path)), DOMAIN, name="people")
+    ledger = fresh(table)
+    parquet.write_table(made_up(1001), tmp_path / "a.parquet")
+    for each in (table, frame):
+        with pytest.raises(LedgerMismatch, match="another table"):
+            dp.release(dp.Laplace(dp.Count(), 10), each, ledger=ledger, rng=SeededRng(1))
+    assert not [body for body in ledger.entries() if body["kind"] == "charge"]
+
+
+def test_spark_connect_gives_the_same_sums(files, tmp_path):
+    """In a process of its own: a session of Spark Connect, its server started by the wheel."""
+    given = environment(tmp_path)
+    script = Path(__file__).with_name("connect.py")
+    done = subprocess.run(
+        [sys.executable, str(script), str(files)], env=given, cwd=ROOT, capture_output=True, text=True, timeout=900
+    )
+    assert done.stdout.strip().endswith("equal over Spark Connect"), done.stdout[-2000:] + done.stderr[-4000:]
+
+
+def slow(batch):
+    time.sleep(1.0)
+    return np.bincount(batch["town"], minlength=4).astype(np.int64)
+
+
+def test_a_worker_that_is_killed_in_a_pass_changes_nothing(cluster, here, there):
+    """The last test of this module: one worker is left."""
+    for where in ("files, 7 parts", "frame"):
+        with contextlib.ExitStack() as after:
+            if where == "files, 7 parts":
+                timer = threading.Timer(2.5, cluster.kill_worker, (1,))
+                timer.start()
+                after.callback(timer.join)
+            assert there[where].exact_sum(slow).tolist() == here.exact_sum(dp.Histogram("town")).tolist()
+    assert cluster.workers[1].poll() is not None
+    staged = there["frame, staged"]  # half of what was staged is lost, and made again
+    assert staged.exact_sum(dp.Histogram("town")).tolist() == here.exact_sum(dp.Histogram("town")).tolist()
