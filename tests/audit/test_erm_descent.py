@@ -137,7 +137,7 @@ def test_dropping_a_row_changes_no_other_rows_contribution_but_float_margins_do(
 
         def keep(batch):
             for block, where in blocks(RISK.features, batch):
-                caught.append(over.slopes(batch, where, block @ over.quantised(w).astype(float)))
+                caught.append(over.slopes(batch, where, block @ over.quantised(w).astype(float), over.table))
             return np.zeros(1, dtype=np.int64)
 
         data.exact_sum(keep)

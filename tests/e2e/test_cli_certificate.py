@@ -57,7 +57,7 @@ def test_a_certificate_is_printed_or_written_and_is_the_librarys(run, released):
     assert "answer" in json.loads(run("ledger", "certificate", "people.ledger", "3", "--with-answer")[1])
     code, out, err = run("ledger", "certificate", "people.toml", "3", "--out", "c.json")
     assert (code, out) == (2, "")
-    assert "there already" in err
+    assert "exists already" in err
 
 
 @pytest.mark.parametrize(

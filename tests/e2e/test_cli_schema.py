@@ -44,7 +44,7 @@ def test_a_finished_schema_says_what_it_protects(run):
     assert "Protected: what the rows of a person say" in out
     assert "Public: how many persons there are" in out
     code, out, _ = run("schema", "years.toml")
-    assert "whoever 'person' names, with at most 5 rows" in out
+    assert "A person is identified by 'person', with at most 5 rows" in out
 
 
 def test_the_edition_is_drafted_declared_and_shown_and_a_new_one_is_asked_about_anew(run, tmp_path):

@@ -30,7 +30,7 @@ def test_a_schema_of_several_tables_is_checked_and_protects_all_rows_of_a_person
     code, out, _ = run("schema", "clinic.toml")
     assert code == 0
     assert "all rows of a person in all tables" in out
-    assert "A person is whoever has a row in people" in out
+    assert "A person is everyone who has a row in people" in out
     assert "The edition of the rows is visits 1, people 1." in out
 
 

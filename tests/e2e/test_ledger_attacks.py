@@ -166,7 +166,7 @@ def test_an_epsilon_of_many_digits_is_printed_in_a_few(run, epsilon):
     more = ("--name", "people", "--neighbours", "replace-one", "--size", "5", "--yes")
     code, out, err = run("ledger", "create", "p.ledger", "--epsilon", epsilon, *more)
     assert (code, err) == (0, "")
-    assert len(out) < 260
+    assert len(out) < 400  # in full it would be longer than that
     assert Ledger.open("p.ledger").budget == Budget(Fraction(epsilon))
     code, out, err = run("ledger", "verify", "p.ledger")
     assert (code, err) == (0, "")

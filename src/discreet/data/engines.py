@@ -35,7 +35,7 @@ class Engine(Protocol):
     def workers(self) -> int: ...
     @property
     def pass_seconds(self) -> float: ...
-    def run(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]: ...
+    def map(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Processes:
         self.workers = exact.whole(count=count)
         self._pool: ProcessPoolExecutor | None = None
 
-    def run(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+    def map(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
         """The results, in the order of the parts."""
         work, found = shipped(function), dict[int, TaskOutcome]()
         for _ in range(_ATTEMPTS):

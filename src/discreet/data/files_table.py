@@ -277,7 +277,7 @@ class FilesTable(Far):
 
     def _folded(self, names: tuple[str, ...], fold: Fold, *, persons: bool) -> list[Any]:
         read = functools.partial(fold_part, fold=fold, domain=self._domain, names=names, persons=persons)
-        return self._run.run(read, self._parts)
+        return self._run.map(read, self._parts)
 
     def _stage(self, stage: str | os.PathLike[str] | None, rows: int) -> tuple[int, int]:
         """Write the codes of the rows that are kept; how many rows and persons there are."""
@@ -289,10 +289,10 @@ class FilesTable(Far):
             scatter, domain=self._domain, identity=self.identity, folder=folder, shares=shares
         )
         self.check_source()
-        counts = [(each, each) for each in self._run.run(scattered, list(enumerate(self._parts)))]
+        counts = [(each, each) for each in self._run.map(scattered, list(enumerate(self._parts)))]
         if persons:
             chosen = functools.partial(choose, identity=self.identity, folder=folder, tasks=tasks)
-            counts = self._run.run(chosen, range(shares))
+            counts = self._run.map(chosen, range(shares))
             for path in Path(folder).glob("share-*.parquet"):
                 path.unlink()
         self.check_source()

@@ -67,7 +67,7 @@ class Spark:
         self._session = session
         self.workers = _parallelism(session) if workers is None else exact.whole(workers=workers)
 
-    def run(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
+    def map(self, function: Callable[[Any], Any], parts: Sequence[Any]) -> list[Any]:
         """The results, in no promised order."""
         work, version, given = shipped(function), _version(), list(parts)
 
