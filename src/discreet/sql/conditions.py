@@ -10,7 +10,8 @@ Predicates have two. So a condition is translated twice over, as "is true" and a
     true(x = v)   = Equals                     false(x = v)   = not Equals and not Missing
     true(x IS NULL) = Missing                  false(x IS NULL) = not Missing
 
-A value beside a plain column must be one of the column's: on its grid, or a declared level; nothing is rounded. Other
+A value that a plain column is equal to must be one of the column's: on its grid, or a declared level; nothing is
+rounded. One that it is less or more than must be within its bounds, and is compared with the grid's values. Other
 conditions, such as age + 5 > 40, are solved exactly if they are linear in one number, and otherwise looked up in every
 cell of the declared columns (`rows.Table`).
 """
@@ -89,22 +90,24 @@ def comparison(scope: Scope, node: Node, wanted: bool) -> Predicate:
         if column.categorical:
             reason = f"column {name!r} has no order, so {sign} is not answered"
             scope.refuse(node, reason, f"List the levels that are meant: {name} IN (...).")
-        if column.calendar:
-            return _dated(scope, right, name, column, sign, wanted)
-        code = value_of(scope, right, name, column)[0]
-        below, cut = sign in ("<", "<="), code + (sign in ("<=", ">"))  # the codes below cut, or those from cut on
-        ends = (0, cut - 1) if below == wanted else (cut, column.points - 1)
+        cut = _cut(scope, right, name, column, sign in ("<=", ">"))
+        ends = (0, cut - 1) if (sign in ("<", "<=")) == wanted else (cut, column.points - 1)
         return span(name, column, *ends)
     equal = Equals(name, value_of(scope, right, name, column)[1])
     return _either(name, column, equal, wanted == (sign == "="))
 
 
-def _dated(scope: Scope, node: Node, name: str, column: Any, sign: str, wanted: bool) -> Predicate:
-    """A comparison with a date, which need not be one of the declared grid: every period is its first moment."""
-    day = moment(scope, node, name)
-    cut = column.after(day) if sign in ("<=", ">") else column.at_least(day)
-    ends = (0, cut - 1) if (sign in ("<", "<=")) == wanted else (cut, column.points - 1)
-    return span(name, column, *ends)
+def _cut(scope: Scope, node: Node, name: str, column: Any, after: bool) -> int:
+    """The first code whose value is not below a literal, or lies after it. The literal need not be on the declared
+    grid, as the values are; a number lies within the declared bounds."""
+    if column.calendar:
+        day = moment(scope, node, name)
+        return int(column.after(day) if after else column.at_least(day))
+    given = -node.parts[0].value if node.kind == "minus" else node.value
+    if column.bounded and type(given) is Fraction and column.low <= given <= column.high:
+        place = (given - column.low) / column.step
+        return math.floor(place) + 1 if after else math.ceil(place)
+    return int(value_of(scope, node, name, column)[0]) + after
 
 
 def moment(scope: Scope, node: Node, name: str) -> Any:
@@ -181,12 +184,11 @@ def between(scope: Scope, node: Node, wanted: bool) -> Predicate:
         ends = (Node(">=", node.start, (target, low)), Node("<=", node.start, (target, high)))
         return condition(scope, Node("and", node.start, ends), wanted=wanted != node.value)
     name, column = found
+    if column.free:
+        scope.refuse(node, f"column {name!r} holds texts that nobody listed: they are not ordered", _TEXTS)
     if column.categorical:
         scope.refuse(node, f"column {name!r} has no order, so BETWEEN is not answered", f"Use {name} IN (...).")
-    if column.calendar:
-        first, last = column.at_least(moment(scope, low, name)), column.after(moment(scope, high, name)) - 1
-    else:
-        first, last = (value_of(scope, each, name, column)[0] for each in (low, high))
+    first, last = _cut(scope, low, name, column, False), _cut(scope, high, name, column, True) - 1
     inside, wanted = span(name, column, first, last), wanted != node.value
     if inside == Or() and not wanted:
         return span(name, column, 0, column.points - 1)

@@ -426,10 +426,14 @@ def _times(one: float, other: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Rising(Expression):
-    """A function that never falls: its interval is that of its ends."""
+    """A function that never falls: its interval is that of its ends.
+
+    turns  it may turn once, at 0, as ABS does: the interval is that of the ends and of 0, if that is between them
+    """
 
     function: Callable[[Any], Any]
     inner: Expression
+    turns: bool = False
 
     @property
     def parts(self) -> tuple[Expression, ...]:
@@ -442,13 +446,18 @@ class Rising(Expression):
         value = self.function(found.value)
         if value is None:
             return Estimated(None)
-        ends = [each if math.isinf(each) else self.function(each) for each in found.ends]
+        low, high = found.ends
+        if self.turns:
+            made = [self.function(each) for each in (low, high, *([0.0] if low < 0 < high else []))]
+            return Estimated(value, float(min(made)), float(max(made)))
+        ends = [each if math.isinf(each) else self.function(each) for each in (low, high)]
         return Estimated(value, *(-math.inf if each is None else float(each) for each in ends))
 
 
 @dataclass(frozen=True, slots=True)
 class Made(Expression):
-    """A function of several estimates; its interval is one of theirs, or all of theirs together."""
+    """A function of several estimates, whose value is a condition or one of the results; its interval is all of theirs
+    together."""
 
     function: Callable[..., Any]
     given: tuple[Expression, ...]
@@ -461,11 +470,11 @@ class Made(Expression):
 
     def of(self, group: Group) -> Estimated:
         value = self.function(*(part.of(group).value for part in self.given))
-        found = [part.of(group) for part in self.results]
-        found = [each for each in found if each.value is not None]
-        if self.truth or value is None or not found or any(each.low is None for each in found):
-            return Estimated(value) if self.truth or value is None else Estimated.exactly(value)
-        return Estimated(value, min(each.ends[0] for each in found), max(each.ends[1] for each in found))
+        if self.truth or value is None or isinstance(value, (str, bool)):
+            return Estimated(value)
+        ends = [each.ends for part in self.results if (each := part.of(group)).value is not None]
+        ends = ends or [(-math.inf, math.inf)]
+        return Estimated(value, min(end[0] for end in ends), max(end[1] for end in ends))
 
 
 def sort_key(value: Any) -> tuple[int, Any]:

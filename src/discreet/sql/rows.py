@@ -339,7 +339,7 @@ def _case(scope: Scope, node: Node) -> Run:
 def _cast(scope: Scope, node: Node) -> Run:
     part = compiled(scope, node.parts[0])
     if node.value in ("DATE", "TIMESTAMP"):
-        return lambda row: _dated(scope, node, value, datetime.date.min) if (value := part(row)) is not None else None
+        return lambda row: _as_moment(scope, node, value) if (value := part(row)) is not None else None
     if node.value in _TEXTUAL:
         return lambda row: as_text(scope, node, value) if (value := part(row)) is not None else None
     if node.value not in NUMERIC:
@@ -358,6 +358,12 @@ def _cast(scope: Scope, node: Node) -> Run:
         return number
 
     return run
+
+
+def _as_moment(scope: Scope, node: Node, value: Any) -> Any:
+    """A date, without its time of day unless the cast is to a timestamp."""
+    found = _dated(scope, node, value, datetime.date.min)
+    return found.date() if node.value == "DATE" and isinstance(found, datetime.datetime) else found
 
 
 WHOLE = frozenset(["INTEGER", "INT", "BIGINT", "SMALLINT", "TINYINT", "INT64", "INT4", "INT8", "SIGNED"])

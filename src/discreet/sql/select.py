@@ -648,7 +648,7 @@ class _Sentences:
         return Made(lambda *values: maker(scope, node, *values), parts, truth=True)
 
     def arithmetic(self, node: Node) -> Expression:
-        left, right = (self.expression(part) for part in node.parts)
+        left, right = (self.expression(part) for part in (node.parts[0], _divisor(node)))
         if node.kind == "/":
             factor, top = _scaled(left)
             if isinstance(top, Total) and isinstance(right, Total) and right.question.counting:
@@ -705,8 +705,18 @@ class _Sentences:
             return Rising(lambda value: _rounded(value, int(digits)), parts[0])
         if name in _GROWING and len(parts) == 1:
             return Rising(_GROWING[name], parts[0])
-        if name in ("COALESCE", "GREATEST", "LEAST", "NULLIF", "ABS", "POWER", "POW", "IF"):
-            return Made(_AFTER[name], parts, parts if name not in ("ABS", "POWER", "POW") else ())
+        if name == "ABS" and len(parts) == 1:
+            return Rising(abs, parts[0], turns=True)
+        if name in ("POWER", "POW") and len(parts) == 2:
+            power = node.parts[1].value if node.parts[1].kind == "number" else Fraction(0)
+            if power.denominator != 1 or not 1 <= power <= _HIGHEST:
+                scope.refuse(node, f"a power is a whole number from 1 to {_HIGHEST}", "For example POWER(AVG(x), 2).")
+            return Rising(lambda value: _power(value, int(power)), parts[0], turns=True)
+        if name in _AFTER:  # the value is one of these
+            least, most, results = {"IF": (3, 3, parts[1:]), "NULLIF": (2, 2, parts[:1])}.get(name, (1, 8, parts))
+            if not least <= len(parts) <= most:
+                scope.refuse(node, f"{name} is not read like this", SHAPES)
+            return Made(_AFTER[name], parts, results)
         scope.refuse(node, f"{name} is not answered here", SHAPES)
 
     def case(self, node: Node) -> Expression:
@@ -744,6 +754,15 @@ class _Sentences:
                 expression = outputs[called[folded(by.node.value[1])]].expression
         expression = expression or self.expression(by.node)
         return Sorting(expression, by.descending, bool(by.nulls_first))
+
+
+def _divisor(node: Node) -> Node:
+    """What an expression ends with; of x / NULLIF(y, 0) it is y: over 0 there is no answer in any case."""
+    last = node.parts[1]
+    nothing = Node("number", 0, (), Fraction(0))
+    if node.kind != "/" or last.kind != "call" or last.value[0] != "NULLIF" or len(last.parts) != 2:
+        return last
+    return last.parts[0] if replace(last.parts[1], start=0) == nothing else last
 
 
 def _conjuncts(where: Predicate) -> tuple[Predicate, ...]:
@@ -1081,8 +1100,8 @@ def shared(statement: Statement) -> Statement:
                 return expression if moments is None else SumFromMean(moments)
             case Arithmetic(sign=sign, left=left, right=right, most=most):
                 return Arithmetic(sign, change(left), change(right), most)
-            case Rising(function=function, inner=inner):
-                return Rising(function, change(inner))
+            case Rising(inner=inner):
+                return replace(expression, inner=change(inner))
             case Made(function=function, given=given, results=results, truth=truth):
                 return Made(function, tuple(map(change, given)), tuple(map(change, results)), truth)
             case Over():
@@ -1185,10 +1204,6 @@ class _Outer(_Sentences):
 # Functions and conditions of released values; NULL is None.
 
 
-def _null(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *values: None if None in values else function(*values)
-
-
 def _rounded(value: Any, digits: int) -> Any:
     """Half away from zero."""
     ten = Fraction(10) ** digits
@@ -1215,6 +1230,14 @@ def _logarithm(base: float) -> Callable[[Any], Any]:
     return lambda value: math.log(float(value)) / math.log(base) if value > 0 else None
 
 
+def _power(value: Any, power: int) -> float:
+    """Infinite beyond the floats: nothing fails after the charge."""
+    try:
+        return float(value) ** power
+    except OverflowError:
+        return math.inf if value > 0 or power % 2 == 0 else -math.inf
+
+
 def _exponential(value: Any) -> float:
     return math.exp(min(700.0, float(value)))
 
@@ -1231,6 +1254,7 @@ _GROWING: dict[str, Callable[[Any], Any]] = {
     "EXP": _exponential,
     "SIGN": lambda value: (value > 0) - (value < 0),
 }
+_HIGHEST = 16  # power of a released number
 _WINDOWS = "For example SUM(COUNT(*)) OVER (), or RANK() OVER (ORDER BY COUNT(*) DESC)."
 
 _AFTER: dict[str, Callable[..., Any]] = {
@@ -1238,9 +1262,6 @@ _AFTER: dict[str, Callable[..., Any]] = {
     "GREATEST": lambda *values: max((each for each in values if each is not None), default=None),
     "LEAST": lambda *values: min((each for each in values if each is not None), default=None),
     "NULLIF": lambda one, other: None if one == other else one,
-    "ABS": _null(abs),
-    "POWER": _null(lambda one, other: float(one) ** float(other)),
-    "POW": _null(lambda one, other: float(one) ** float(other)),
     "IF": lambda truth, one, other: one if truth is True else other,
 }
 
