@@ -39,6 +39,7 @@ from discreet.sql import (
     OutputColumn,
     Peers,
     QuantileOf,
+    Sorting,
     Statement,
     Total,
     key_order,
@@ -228,22 +229,52 @@ class Assembly:
         drawn = {
             each: Drawn(answer.value, answer.error_bound) for each, answer in zip(self.quantiles, draws, strict=True)
         }
-        groups = list(self._groups(readings, drawn))
-        return self._finished(groups, [*answers, *draws], max((each.ranks for each in drawn.values()), default=None))
+        ranks = max((each.ranks for each in drawn.values()), default=None)
+        if not self.statement.below:
+            return self._tabled(self._lines(list(self._groups(readings, drawn))), [*answers, *draws], ranks)
+        first = replace(self.statement, below=(), order=(), limit=None, offset=0)
+        lines = list[_Line]()
+        for statement in (first, *self.statement.below):
+            part = Assembly(statement, self.facts, self.text)
+            lines += part._lines(list(part._groups({query: readings[query] for query in part.questions}, {})))
+        for by in reversed(self.statement.order):
+            assert isinstance(by.expression, KeyOf)
+            lines = _in_order(lines, [line.cells[by.expression.place].value for line in lines], by)
+        return self._tabled(self._cut(lines), answers, None)
 
-    def _finished(self, groups: list[_GroupNumbers], used: Sequence[Answer], ranks: float | None) -> Answer:
+    def _cut(self, lines: list[Any]) -> list[Any]:
+        start, many = self.statement.offset, self.statement.limit
+        return lines[start:] if many is None else lines[start : start + many]
+
+    def _lines(self, groups: list[_GroupNumbers]) -> list[_Line]:
         asked, peers = self.statement, Peers()
         for group in groups:
             group.peers = peers
         for name, chosen in (("listed", asked.having), ("kept", asked.qualify)):
             groups = [group for group in groups if chosen is None or chosen.of(group).value is True]
             setattr(peers, name, groups)
-        if asked.gathers:
-            groups = [_GroupNumbers((), (), {}, {}, self.facts, peers=peers)]
-        groups = self._sorted(groups)[asked.offset :]
-        groups = groups if asked.limit is None else groups[: asked.limit]
-        found = [[_shown(output.expression.of(group)) for output in self.statement.outputs] for group in groups]
-        return self._tabled(groups, found, used, ranks)
+        if asked.gathers is not None:
+            groups = self._gathered(groups, asked.gathers)
+        for by in reversed(asked.order):
+            groups = _in_order(groups, [by.expression.of(group).value for group in groups], by)
+        return [
+            _Line(group.labels, [_shown(output.expression.of(group)) for output in asked.outputs])
+            for group in self._cut(groups)
+        ]
+
+    def _gathered(self, groups: Sequence[_GroupNumbers], by: Sequence[Any]) -> list[_GroupNumbers]:
+        """Groups of these groups: those that are alike in what they are gathered by."""
+        alike: dict[tuple[Any, ...], list[Any]] = {} if by else {(): []}
+        for group in groups:
+            alike.setdefault(tuple(each.of(group).value for each in by), []).append(group)
+        made = [
+            _GroupNumbers(labels, (), {}, {}, self.facts, peers=Peers(kept=some)) for labels, some in alike.items()
+        ]
+        for chosen in (None, self.statement.then):
+            made = [group for group in made if chosen is None or chosen.of(group).value is True]
+            for group in made:
+                group.peers = Peers(made, group.peers.kept)
+        return made
 
     def shown_keys(self, found: Answer) -> Answer:
         """The answer about keys that nobody listed, from those that were shown."""
@@ -258,7 +289,7 @@ class Assembly:
                     self.statement.where,
                 )
             )
-        return self._finished(groups, [found], None)
+        return self._tabled(self._lines(groups), [found], None)
 
     def _groups(self, readings: Any, drawn: Any) -> Iterator[_GroupNumbers]:
         keys = self.statement.keys
@@ -268,39 +299,24 @@ class Assembly:
                 labels = tuple(key.labels[at] for key, at in zip(keys, index, strict=True))
                 yield _GroupNumbers(labels, place, readings, drawn, self.facts, self.statement.where)
 
-    def _sorted(self, groups: list[_GroupNumbers]) -> list[_GroupNumbers]:
-        for by in reversed(self.statement.order):
-            values = {id(group): by.expression.of(group).value for group in groups}
-            missing = [group for group in groups if values[id(group)] is None]
-            there = [group for group in groups if values[id(group)] is not None]
-            there.sort(key=lambda group: sort_key(values[id(group)]), reverse=by.descending)
-            groups = [*missing, *there] if by.nulls_first else [*there, *missing]
-        return groups
-
-    def _tabled(
-        self,
-        groups: Sequence[_GroupNumbers],
-        found: Sequence[Sequence[Estimated]],
-        used: Sequence[Answer],
-        ranks: float | None,
-    ) -> Answer:
+    def _tabled(self, lines: Sequence[_Line], used: Sequence[Answer], ranks: float | None) -> Answer:
         outputs = self.statement.outputs
         counted = [place for place, output in enumerate(outputs) if output in self.statement.aggregates]
-        rows = [tuple(each.value for each in line) for line in found]
+        rows = [tuple(each.value for each in line.cells) for line in lines]
         intervals = [
-            tuple(_interval(each) if place in counted else None for place, each in enumerate(line)) for line in found
+            tuple(_interval(each) if place in counted else None for place, each in enumerate(line.cells))
+            for line in lines
         ]
-        bounds = {outputs[place].name: max((_off(line[place]) for line in found), default=0.0) for place in counted}
+        bounds = {
+            outputs[place].name: max((_off(line.cells[place]) for line in lines), default=0.0) for place in counted
+        }
         several = len(counted) != 1
-        lines = [{outputs[place].name: row[place] for place in counted} for row in rows]
-        values = [line if several else next(iter(line.values())) for line in lines]
-        names = () if self.statement.gathers else tuple(key.name for key in self.statement.keys)
+        named = [{outputs[place].name: row[place] for place in counted} for row in rows]
+        values = [line if several else next(iter(line.values())) for line in named]
+        names, keys = self._named(lines)
         value: Any = values[0] if values and not names else None
         if names:
-            value = {
-                (group.labels[0] if len(names) == 1 else group.labels): each
-                for group, each in zip(groups, values, strict=True)
-            }
+            value = dict(zip(((each[0] if len(names) == 1 else each) for each in keys), values, strict=True))
         sources = list(dict.fromkeys(answer.source for answer in used))
         return Answer(
             value,
@@ -316,14 +332,27 @@ class Assembly:
             intervals=intervals,
         )
 
+    def _named(self, lines: Sequence[_Line]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+        """What the rows are told apart by: names, and the labels of each row."""
+        asked = self.statement
+        if not asked.below and asked.gathers is None:
+            return tuple(key.name for key in asked.keys), [line.labels for line in lines]
+        if not asked.below and not asked.gathers:
+            return (), [()] * len(lines)
+        plain = [place for place, output in enumerate(asked.outputs) if output not in asked.aggregates]
+        keys = [tuple(line.cells[place].value for place in plain) for line in lines]
+        if len(set(keys)) == len(keys) and plain:
+            return tuple(asked.outputs[place].name for place in plain), keys
+        return ("row",), [(place,) for place in range(1, len(lines) + 1)]
+
     def _fraction(self, value: Any, counted: Sequence[int]) -> Any:
         """Counts of persons as fractions of all of them."""
         expression = self.statement.outputs[counted[0]].expression if len(counted) == 1 else None
         persons = isinstance(expression, Total) and expression.question.counting and self.facts.neighbours.rows == 1
-        if not persons or self.facts.size is None or value is None or self.statement.gathers:
+        if not persons or self.facts.size is None or value is None or self.statement.gathers is not None:
             return None
         size = max(1, self.facts.size)
-        return {key: each / size for key, each in value.items()} if self.statement.keys else value / size
+        return {key: each / size for key, each in value.items()} if isinstance(value, dict) else value / size
 
     def plain_unit(self) -> str | None:
         """The unit of a question that is one count or one sum, in all or in groups; None of anything else."""
@@ -340,6 +369,22 @@ class Assembly:
             return output.unit
         rows = self.facts.neighbours.rows == 1 or output.expression.question.NAME == "persons/1"
         return "persons" if rows else "rows"
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One row of an answer, and the labels of its group."""
+
+    labels: tuple[Any, ...]
+    cells: list[Estimated]
+
+
+def _in_order(lines: Sequence[Any], values: Sequence[Any], by: Sorting) -> list[Any]:
+    """The lines sorted by their values; those that have none are first or last."""
+    known = [(sort_key(value), line) for line, value in zip(lines, values, strict=True) if value is not None]
+    there = [line for _, line in sorted(known, key=lambda each: each[0], reverse=by.descending)]
+    missing = [line for line, value in zip(lines, values, strict=True) if value is None]
+    return [*missing, *there] if by.nulls_first else [*there, *missing]
 
 
 def _reading(answer: Answer) -> tuple[Any, Any]:
@@ -370,6 +415,11 @@ class _GroupNumbers:
         place = self.place if question.grouped else ()  # of all rows, beside groups
         return float(value[place]), float(errors[place])
 
+    def along(self, question: Question, axis: int) -> list[tuple[float, float]]:
+        """The numbers of this group of a question that has one axis more."""
+        value, errors = (np.moveaxis(each, axis, -1)[self.place] for each in self.readings[question])
+        return list(zip(value.tolist(), errors.tolist(), strict=True))
+
     @property
     def most(self) -> float:
         """How many rows there are, if that is public."""
@@ -379,7 +429,8 @@ class _GroupNumbers:
     @property
     def rows(self) -> Estimated:
         """How many rows this group has, if they were counted: at least as many as are in a part of it."""
-        counts = [query for query in self.readings if query.counting and query.grouped]
+        shaped = len(self.place)
+        counts = [query for query, (value, _) in self.readings.items() if query.counting and value.ndim == shaped > 0]
         whole = [query for query in counts if query.where == self.where and query.NAME != Persons.NAME]
         if not whole:
             least = max((value - error for value, error in map(self.reading, counts)), default=0.0)

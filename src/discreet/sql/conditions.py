@@ -41,7 +41,7 @@ _LITERALS = ("number", "text", "boolean", "null", "date", "minus")
 def condition(scope: Scope, node: Node, *, wanted: bool = True) -> Predicate:
     """The predicate that holds exactly where the condition is true (or, not wanted, where it is false)."""
     scope, node = scope.through(node)
-    subquery = next((each for each in node.walk() if each.kind == "select"), None)
+    subquery = next((each for each in node.walk() if each.kind in ("select", "exists", "among")), None)
     if subquery is not None:
         scope.refuse(subquery, *SUBQUERY)
     if node.kind == "not":

@@ -72,6 +72,7 @@ class Group(Protocol):
     @property
     def most(self) -> float: ...
     def reading(self, question: Question) -> tuple[float, float]: ...
+    def along(self, question: Question, axis: int) -> list[tuple[float, float]]: ...
     def drawn(self, quantile: QuantileOf) -> Estimated: ...
 
 
@@ -119,6 +120,10 @@ class KeyOf(Expression):
     """What a group is grouped by."""
 
     place: int
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        return (self.place,)
 
     def of(self, group: Group) -> Estimated:
         return Estimated.exactly(group.labels[self.place])

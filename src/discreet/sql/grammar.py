@@ -1,13 +1,14 @@
 """From a question's words to one syntax tree, by a grammar that has no other sentences than those that are understood.
 
-    question    [WITH name AS (select), ...] select
+    question    [WITH name AS (select), ...] select [UNION ALL select ...]
     select      SELECT [TOP n] item, ... FROM table [WHERE condition] [GROUP BY ...] [HAVING condition]
                 [QUALIFY condition] [ORDER BY ...] [LIMIT n] [OFFSET n] [FETCH FIRST n ROWS ONLY]
+                GROUP BY may say ROLLUP (...), CUBE (...) and GROUPING SETS (...)
     table       name [[AS] name] | (select) [AS] name | table JOIN table USING (column) | table JOIN table ON a = b
                 | table NATURAL JOIN table | table, table
     expression  OR < AND < NOT < comparison, IS, IN, BETWEEN, LIKE < || < + - < * / // % < minus < :: < value
     value       literal | [table.]name | call [OVER (...)] | CASE ... END | (expression) | (select) | DATE 'text'
-                | INTERVAL ...
+                | INTERVAL ... | EXISTS (select)
 
 Every word of the text is part of the tree or the question is refused; nothing is skipped and nothing is filled in.
 What the tree means is decided elsewhere, again over a list. Nothing here, or there, executes anything.
@@ -16,6 +17,8 @@ What the tree means is decided elsewhere, again over a list. Nothing here, or th
 from __future__ import annotations
 
 import functools
+import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -37,8 +40,8 @@ class Node:
 
     name (qualifier, name)  number  text  boolean  null  date  star  interval (count, unit)
     call (NAME, distinct)   filter: the call and its condition   within: the call and the column, value DESC
-    over: the call, what the groups are parted by, what they are ordered by; value (parts, orderings)
-    select: a whole question, as value
+    over: the call, what the groups are parted by, what they are ordered by; value (parts, orderings, frame)
+    select, exists: a whole question, as value     among (not, question): a name that is IN it
     case (operand?, else?): [operand,] condition, value, ... [, else]     cast: type
     = <> < <= > >= + - * / // % ||  minus  not  and  or
     between (not)  in (not)  like (not, ignoring case)  is (not, NULL | TRUE | FALSE)
@@ -93,7 +96,8 @@ class From:
 
 @dataclass(frozen=True, slots=True)
 class SelectQuery:
-    """One SELECT; distinct: where that word stands."""
+    """One SELECT; distinct: where that word stands; sets: the groupings that it makes, if these are several; below: the
+    SELECTs of a UNION ALL whose rows come after its own."""
 
     start: int
     items: tuple[Item, ...]
@@ -107,9 +111,22 @@ class SelectQuery:
     qualify: Node | None = None
     distinct: int | None = None
     named: dict[str, SelectQuery] = field(default_factory=dict)
+    sets: tuple[tuple[Node, ...], ...] = ()
+    below: tuple[SelectQuery, ...] = ()
 
 
 Rewrite = Callable[[Source, Node], Node]
+
+MAX_SETS = 32
+"""Groupings of one question."""
+
+
+def _groupings(word: str, nodes: list[Node]) -> list[tuple[Node, ...]]:
+    """What ROLLUP or CUBE of these stands for."""
+    if word == "ROLLUP":
+        return [tuple(nodes[:many]) for many in range(len(nodes), -1, -1)]
+    sizes = range(min(len(nodes), 6), -1, -1)
+    return [each for many in sizes for each in itertools.combinations(nodes, many)]
 
 
 def tree(asked: Source, rewrite: Rewrite) -> SelectQuery:
@@ -193,8 +210,15 @@ class _Reader:
                 named[name] = self.inner(start)
                 if not self.take(","):
                     break
-        found = self.select()
-        return replace(found, named=named)
+        found, below = self.select(), list[SelectQuery]()
+        while self.at("UNION") and self.next_is("ALL"):
+            self.place += 2
+            below.append(self.select())
+        last = below[-1] if below else found
+        if any(each.order or each.limit is not None or each.offset for each in (found, *below) if each is not last):
+            raise self.asked.refused(last.start, "ORDER BY and LIMIT stand after the last SELECT", "Move them there.")
+        ends = {"order": last.order, "limit": last.limit, "offset": last.offset}
+        return replace(found, named=named, below=tuple(below), **ends)
 
     def inner(self, start: int) -> SelectQuery:
         """A SELECT in brackets, of which the first was read."""
@@ -221,7 +245,7 @@ class _Reader:
         self.take("FROM")
         source = self.source()
         where = self.expression() if self.take("WHERE") else None
-        group = self.groups() if self.at("GROUP") else None
+        group, sets = self.groups() if self.at("GROUP") else (None, ())
         having = self.expression() if self.take("HAVING") else None
         qualify = self.expression() if self.take("QUALIFY") else None
         order = self.orderings() if self.at("ORDER") else ()
@@ -235,7 +259,7 @@ class _Reader:
             hint = "The order is SELECT, FROM, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT, each once."
             raise self.asked.refused(self.here.start, f"a second or late {self.here.word} is not answered", hint)
         rest = (where, group, having, tuple(order), limit, offset, qualify, distinct)
-        return SelectQuery(start, tuple(items), source, *rest)
+        return SelectQuery(start, tuple(items), source, *rest, sets=sets)
 
     def top(self) -> int | None:
         """TOP n, or TOP (n)."""
@@ -277,6 +301,9 @@ class _Reader:
                     f"{shown(self.here.text)} is a word of SQL",
                     "Write the new name in double quotes.",
                 )
+            if self.here.kind == "text" and self.here.text:
+                self.place += 1
+                return self.pieces[self.place - 1].text
             return self.name(
                 "AS stands before a new name", 'For example COUNT(*) AS total; odd names are quoted: "a b".'
             )
@@ -341,20 +368,52 @@ class _Reader:
             raise self.asked.refused(start, "a schema before the table's name is not answered", self.asked.example)
         return From(start, name=name, alias=self.alias())
 
-    def groups(self) -> tuple[Node, ...]:
+    def groups(self) -> tuple[tuple[Node, ...], tuple[tuple[Node, ...], ...]]:
+        """What is grouped by; and the groupings, if there are several."""
         start = self.need("GROUP").start
         self.need("BY", "GROUP needs BY after it", "Write GROUP BY column.")
         if self.here.kind in ("end", ")"):
             raise self.asked.refused(start, "GROUP BY names no column", "Write GROUP BY column, or leave it out.")
         if self.at("ALL") and not self.asked.declared("all"):
             self.place += 1
-            return ()
-        found = [self.expression()]
+            return (), ()
+        found = [self.grouped()]
         while self.take(","):
-            found.append(self.expression())
+            found.append(self.grouped())
         if self.at("WITH") and self.next_is("ROLLUP", "CUBE"):
-            self.place += 1
-            self.wrong()
+            every = [node for (nodes,) in found for node in nodes] if all(len(sets) == 1 for sets in found) else []
+            found = [_groupings(self.pieces[self.place + 1].word, every)]
+            self.place += 2
+        if math.prod(map(len, found)) > MAX_SETS:
+            raise self.asked.refused(start, f"more than {MAX_SETS} groupings at once are not answered", "Ask for less.")
+        sets = [sum(each, ()) for each in itertools.product(*found)]
+        every = list(dict.fromkeys(node for each in sets for node in each))
+        return tuple(every), tuple(sets) if len(sets) > 1 or not every else ()
+
+    def grouped(self) -> list[tuple[Node, ...]]:
+        """One part of GROUP BY: the groupings that it makes."""
+        word = self.here.word if self.next_is("(", "SETS") else ""
+        if word in ("ROLLUP", "CUBE") or (word == "GROUPING" and self.next_is("SETS")):
+            self.place += 1 + (word == "GROUPING")
+            self.need("(")
+            parts = [self.grouping()]
+            while self.take(","):
+                parts.append(self.grouping())
+            self.need(")")
+            return parts if word == "GROUPING" else _groupings(word, [node for part in parts for node in part])
+        return [(self.expression(),)]
+
+    def grouping(self) -> tuple[Node, ...]:
+        """An expression, or several in brackets."""
+        if not self.at("("):
+            return (self.expression(),)
+        self.place += 1
+        found = list[Node]()
+        while not self.at(")"):
+            found.append(self.expression())
+            if not self.take(","):
+                break
+        self.need(")")
         return tuple(found)
 
     def orderings(self) -> list[Ordering]:
@@ -412,6 +471,13 @@ class _Reader:
             if self.at("IS"):
                 self.place += 1
                 against = self.take("NOT") is not None
+                if self.at("DISTINCT") and self.next_is("FROM"):
+                    self.place += 2
+                    equal = Node("=", found.start, (found, self.added()))
+                    if equal.parts[1].kind not in ("number", "text", "boolean"):
+                        self.wrong("IS DISTINCT FROM stands before a plain value", "Write column IS NULL.")
+                    found = Node("is", found.start, (equal,), (not against, "TRUE"))
+                    continue
                 if not self.at(*_TRUTHS):
                     self.wrong("IS is answered before NULL, TRUE and FALSE only", "Write column IS NULL.")
                 found = Node("is", found.start, (found,), (against, self.here.word))
@@ -440,7 +506,7 @@ class _Reader:
     def listed(self, found: Node, against: bool) -> Node:
         self.need("(", "IN needs a list of values in brackets", "For example age IN (1, 2, 3).")
         if self.at("SELECT"):
-            self.wrong(*SUBQUERY)
+            return Node("among", self.here.start, (found,), (against, self.inner(self.here.start)))
         if self.at(")"):
             raise self.asked.refused(found.start, "an empty list after IN is not answered", "Name at least one value.")
         values = [self.added()]
@@ -515,6 +581,9 @@ class _Reader:
                 return Node("date", piece.start, (), self.need("text").text)
             case "INTERVAL":
                 return self.interval(piece.start)
+            case "EXISTS":
+                self.need("(")
+                return Node("exists", piece.start, (), self.inner(piece.start))
         self.place -= 1
         if piece.kind == ".":
             self.wrong("a point is allowed only in numbers and in table.column", "Write 0.5, not .5")
@@ -529,6 +598,8 @@ class _Reader:
             return self.next_is("text")
         if piece.word == "INTERVAL":
             return self.next_is("text", "number")
+        if piece.word == "EXISTS":
+            return self.next_is("(") and self.next_is("SELECT", ahead=2)
         if piece.word in ("CASE", "NULL", "TRUE", "FALSE", "SELECT", "FROM", "AND", "OR", "NOT", "IN", "IS", "AS"):
             return True
         if self.next_is("(", "."):
@@ -624,11 +695,32 @@ class _Reader:
                 parted.append(self.expression())
         if self.at("ORDER"):
             ordered = self.orderings()
+        frame = self.frame() if ordered and self.at("ROWS") else None
         self.need(")")
         self.depth -= 1
         ways = tuple((each.descending, each.nulls_first) for each in ordered)
         parts = (call, *parted, *(each.node for each in ordered))
-        return Node("over", call.start, parts, (len(parted), ways))
+        return Node("over", call.start, parts, (len(parted), ways, frame))
+
+    def frame(self) -> tuple[int | None, int | None]:
+        """ROWS BETWEEN 2 PRECEDING AND CURRENT ROW as (-2, 0); None is unbounded."""
+        self.place += 1
+        if not self.take("BETWEEN"):
+            return self.end_of_frame(), 0
+        first = self.end_of_frame()
+        self.need("AND", "a frame looks like ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", "Name both of its ends.")
+        return first, self.end_of_frame()
+
+    def end_of_frame(self) -> int | None:
+        if self.at("CURRENT") and self.next_is("ROW"):
+            self.place += 2
+            return 0
+        many = None if self.take("UNBOUNDED") else self.whole("ROWS BETWEEN")
+        if not self.at("PRECEDING", "FOLLOWING"):
+            self.wrong("an end of a frame is PRECEDING, FOLLOWING or CURRENT ROW", "ROWS BETWEEN 2 PRECEDING AND ...")
+        sign = -1 if self.here.word == "PRECEDING" else 1
+        self.place += 1
+        return None if many is None else sign * many
 
     def cast_call(self, start: int) -> Node:
         inner = self.expression()

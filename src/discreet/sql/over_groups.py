@@ -13,10 +13,11 @@ or not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from discreet.query import Question
 from discreet.sql.expressions import Estimated, Expression, Group, sort_key
 
 Ends = tuple[float, float]
@@ -47,6 +48,7 @@ class Over(Expression):
     """A function of the groups that are alike in what they are parted by, up to this one if they are ordered.
 
     order  expressions, whether they go down, and whether missing values come first
+    frame  from which to which group, counted from this one, if that is said; None is the first, or the last
     """
 
     aggregate: ClassVar[bool] = True
@@ -55,6 +57,7 @@ class Over(Expression):
     parted: tuple[Expression, ...]
     order: tuple[tuple[Expression, bool, bool], ...]
     away: int = 1
+    frame: tuple[int | None, int | None] | None = None
 
     @property
     def parts(self) -> tuple[Expression, ...]:
@@ -95,10 +98,12 @@ class Over(Expression):
             one = gathered(self.function, self.inner, ordered)
             return [(group, one) for group in ordered]
         last = {value: place for place, value in enumerate(places)}
-        return [
-            (group, gathered(self.function, self.inner, ordered[: last[places[at]] + 1]))
-            for at, group in enumerate(ordered)
-        ]
+        found = list[tuple[Group, Estimated]]()
+        for at, group in enumerate(ordered):
+            start, end = self.frame or (None, last[places[at]] - at)
+            near = ordered[0 if start is None else max(0, at + start) : None if end is None else max(0, at + end + 1)]
+            found.append((group, gathered(self.function, self.inner, near)))
+        return found
 
     def _rank(self, place: int, places: Sequence[Any], ordered: Sequence[Group]) -> Estimated:
         value = place + 1
@@ -116,6 +121,50 @@ class Over(Expression):
         surely, maybe = sum(end[1] < low for end in ends), sum(end[0] <= high for end in ends)
         least = 1 + (min(1, surely) if self.function == "DENSE_RANK" else surely)
         return Estimated(value, float(min(least, value)), float(max(1 + maybe, value)))
+
+
+@dataclass(frozen=True, slots=True)
+class Different(Expression):
+    """COUNT(DISTINCT x) of an expression with declared values: how many of them have rows.
+
+    question  how many rows each value has, in each group     axis  of its values
+    places    the values that are counted: not the missing one
+    """
+
+    aggregate: ClassVar[bool] = True
+    question: Question
+    axis: int
+    places: tuple[int, ...]
+
+    @property
+    def questions(self) -> tuple[Question, ...]:
+        return (self.question,)
+
+    def of(self, group: Group) -> Estimated:
+        found = group.along(self.question, self.axis)
+        counts = [found[place] for place in self.places]
+        surely = sum(value > error for value, error in counts)
+        likely = sum(value > error / 2 for value, error in counts)
+        return Estimated(likely, float(surely), float(sum(value + error >= 1 for value, error in counts)))
+
+
+@dataclass(frozen=True, slots=True)
+class OfKeys(Expression):
+    """A function of what a group is grouped by, for all labels of the keys at these places: it has no noise."""
+
+    places: tuple[int, ...]
+    values: Mapping[tuple[Any, ...], Any] = field(compare=False)
+    name: Any
+
+    def of(self, group: Group) -> Estimated:
+        return Estimated.exactly(self.values[tuple(group.labels[place] for place in self.places)])
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A group of which nothing but the labels is known."""
+
+    labels: tuple[Any, ...]
 
 
 def _turned(found: Estimated, down: bool) -> Ends:

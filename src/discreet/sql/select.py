@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NoReturn, cast
 
-from discreet.data import Domain
+from discreet.data import Domain, Text
 from discreet.errors import ParameterError
 from discreet.predicate import EVERYTHING, And, Missing, Not, Predicate
 from discreet.query import MAX_CELLS, Count, GroupCount, GroupSum, Histogram, KeyCount, Persons, Question, Sum
@@ -32,8 +33,8 @@ from discreet.sql.expressions import (
     Total,
 )
 from discreet.sql.grammar import SUBQUERY, From, Item, Node, Ordering, SelectQuery, tree
-from discreet.sql.over_groups import Gathered, Over
-from discreet.sql.rows import CALLS, NUMERIC, WHOLE, cases, combined, compare
+from discreet.sql.over_groups import Different, Gathered, Labelled, OfKeys, Over
+from discreet.sql.rows import CALLS, MAX_TABLE, NUMERIC, WHOLE, cases, combined, compare, compiled
 from discreet.sql.scope import Derived, Meaning, Scope
 from discreet.sql.source import AGGREGATES, JOINS, Known, Source, folded, shown, source
 from discreet.sql.values import GroupedBy, ends_within, grouped_by, label, summed
@@ -83,7 +84,9 @@ class Statement:
     keys     what the rows are grouped by, in the order of GROUP BY
     outputs  the columns of the answer
     having, qualify, order, limit, offset    what is done with the groups, after the noise
-    gathers  whether the groups are gathered into one row
+    gathers  what the groups are gathered by into fewer, if they are: by nothing into one row
+    then     which of the gathered groups are kept
+    below    what is asked for below it, by UNION ALL or by several groupings
     axes     the places of the keys in the order in which the queries have them
     """
 
@@ -97,16 +100,20 @@ class Statement:
     offset: int = 0
     axes: tuple[int, ...] = ()
     qualify: Expression | None = None
-    gathers: bool = False
+    gathers: tuple[Expression, ...] | None = None
+    then: Expression | None = None
+    below: tuple[Statement, ...] = ()
 
     @property
     def expressions(self) -> Iterator[Expression]:
         """Everything that is estimated in a group."""
         for each in (*(output.expression for output in self.outputs), *(by.expression for by in self.order)):
             yield from each.walk()
-        for chosen in (self.having, self.qualify):
+        for chosen in (self.having, self.qualify, self.then):
             if chosen is not None:
                 yield from chosen.walk()
+        for each in self.below:
+            yield from each.expressions
 
     @property
     def questions(self) -> list[Question]:
@@ -138,7 +145,7 @@ def parse_about(text: str, tables: Sequence[Known]) -> Statement:
     asked = source(text, tuple(tables))
     try:
         query = tree(asked, rewritten)
-        return _Binder(asked, query.named).statement(query)
+        return _Binder(asked, query.named).whole(query)
     except RecursionError:
         raise asked.refused(0, "the question cannot be parsed", asked.example) from None
 
@@ -310,9 +317,73 @@ class _Binder:
 
     # The whole question.
 
+    def whole(self, query: SelectQuery) -> Statement:
+        """The statement of a question that may have several SELECTs, or several groupings."""
+        parts = [part for each in (query, *query.below) for part in self.groupings(each)]
+        if len(parts) == 1:
+            return self.statement(query)
+        first, *rest = (self.statement(part) for part in parts)
+        for part, made in zip(parts[1:], rest, strict=True):
+            if made.tables != first.tables or len(made.outputs) != len(first.outputs):
+                reason = "SELECTs that are combined are about the same table, and have as many columns"
+                raise self.asked.refused(part.start, reason, "Ask them one at a time.")
+        free = any(not key.labels for made in (first, *rest) for key in made.keys)
+        if free or any(made.quantiles for made in (first, *rest)):
+            reason = "quantiles, and keys that nobody listed, are asked for in one grouping"
+            raise self.asked.refused(query.start, reason, "Ask them one at a time.")
+        order = tuple(self.place_in(query, by) for by in query.order)
+        return replace(first, below=tuple(rest), order=order, limit=query.limit, offset=query.offset)
+
+    def groupings(self, query: SelectQuery) -> list[SelectQuery]:
+        """A SELECT for each of its groupings: what it is not grouped by is NULL there."""
+        plain = replace(query, sets=(), below=(), order=(), limit=None, offset=0)
+        if not query.sets:
+            return [plain]
+        scope = self.scope(joined_by_where(self.asked, query).source)
+        aliases = {folded(item.alias): item.node for item in query.items if item.alias is not None}
+        scope = replace(scope, aliases=aliases)
+        every = {id(node): signature(scope, self.keyed(scope, query, node)[0]) for node in query.group or ()}
+        found = list[SelectQuery]()
+        for chosen in query.sets:
+            here = {every[id(node)] for node in chosen}
+            gone = {*every.values()} - here
+
+            def change(node: Node, here: set[Any] = here, gone: set[Any] = gone) -> Node:
+                if node.kind == "call" and node.value[0] == "GROUPING" and len(node.parts) == 1:
+                    mark = signature(scope, node.parts[0])
+                    if mark not in here | gone:
+                        scope.refuse(node, "GROUPING is of what is grouped by", "For example GROUPING(a).")
+                    return Node("number", node.start, (), Fraction(mark in gone))
+                if node.kind == "call" and node.value[0] in AGGREGATES:
+                    return node
+                if signature(scope, node) in gone:
+                    return Node("null", node.start)
+                return replace(node, parts=tuple(map(change, node.parts)))
+
+            items = tuple(
+                replace(item, node=change(item.node), alias=item.alias or named(scope, item)) for item in query.items
+            )
+            having = None if query.having is None else change(query.having)
+            nodes = tuple(self.keyed(scope, query, node)[0] for node in chosen)
+            found.append(replace(plain, items=items, having=having, group=nodes or None))
+        return found
+
+    def place_in(self, query: SelectQuery, by: Ordering) -> Sorting:
+        """What several SELECTs are sorted by: a column of the answer."""
+        if by.node.kind == "number":
+            item = ordinal(self.asked, query.items, by.node)
+        else:
+            marks = [each for each in query.items if written(by.node) in (each.alias, written(each.node))]
+            if not marks:
+                raise self.asked.refused(by.node.start, "these rows are sorted by a column of the answer", SHAPES)
+            item = marks[0]
+        return Sorting(KeyOf(query.items.index(item)), by.descending, bool(by.nulls_first))
+
     def statement(self, query: SelectQuery) -> Statement:
-        query = joined_by_where(self.asked, query)
+        query = self.matched(joined_by_where(self.asked, query))
         inner = self.grouping(query.source)
+        if inner is not None and (inner.sets or inner.below):
+            raise self.asked.refused(inner.start, "several groupings are asked for by themselves", "Leave the rest out.")
         if inner is not None and self.by_person(inner):
             return self.statement(of_each_person(self.scope(inner.source), query, inner))
         if inner is not None:
@@ -334,6 +405,55 @@ class _Binder:
         if scope.absent:
             self.check_absent(scope, query, found)
         return found
+
+    def matched(self, query: SelectQuery) -> SelectQuery:
+        """WHERE EXISTS (SELECT ... of the same person), or WHERE person IN (SELECT person ...), as a join.
+
+        The other table has one row of a person: then it is the join. Or it has several, and persons are counted, who
+        have one row in the tables that are asked about: then each of them counts once.
+        """
+        parts = list(query.where.parts if query.where and query.where.kind == "and" else [query.where or Node("and", 0)])
+        found = [each for each in parts if each.kind in ("exists", "among")]
+        without = next((each for each in parts if each.kind == "not" and each.parts[0].kind in ("exists", "among")), None)
+        if without is not None and self.asked.several:
+            raise self.asked.refused(without.start, *_WITHOUT)
+        if not found or not self.asked.several:
+            return query
+        for place, node in enumerate(found):
+            known, inner = self.other_table(query, node)
+            rows = SelectQuery(inner.start, (Item(_name(known.unit or ""), None, inner.start),), inner.source, inner.where)
+            there = From(inner.start, query=rows, alias=f"matched {place}")
+            source = From(node.start, joined=(query.source, there), using=(known.unit or "",))
+            if known.rows > 1:
+                query = counting_persons(self.asked, query, node, known, self.tables(query.source))
+            query = replace(query, source=source)
+        rest = tuple(each for each in parts if each not in found)
+        return replace(query, where=Node("and", rest[0].start, rest) if rest else None)
+
+    def other_table(self, query: SelectQuery, node: Node) -> tuple[Known, SelectQuery]:
+        """The table that a subquery after WHERE looks for a person in, and the rows of it that are looked for."""
+        inner: SelectQuery = node.value if node.kind == "exists" else node.value[1]
+        plain = inner.group is None and inner.having is None and inner.limit is None and not inner.below
+        tables = self.tables(inner.source) if plain and inner.source.joined is None else []
+        mine = {folded(each.unit) for each in self.tables(query.source) if each.unit is not None}
+        if len(tables) != 1 or tables[0].unit is None or not mine:
+            raise self.asked.refused(node.start, *SUBQUERY)
+        conditions = list(inner.where.parts if inner.where and inner.where.kind == "and" else [inner.where])
+        if node.kind == "exists":
+            called = {folded(each.alias or each.name or "") for each in (*_leaves(query.source), inner.source)}
+            units = mine | {folded(tables[0].unit)}
+            same = [each for each in conditions if each is not None and same_person(each, units, called)]
+            fits = len(same) == 1
+        else:
+            same, (target, item) = [], (node.parts[0], inner.items[0].node)
+            names = [each.value[1] if each.kind == "name" else "" for each in (target, item)]
+            fits = len(inner.items) == 1 and folded(names[0]) in mine and folded(names[1]) == folded(tables[0].unit)
+            if node.value[0] and fits:
+                raise self.asked.refused(node.start, *_WITHOUT)
+        if not fits:
+            raise self.asked.refused(node.start, *SUBQUERY)
+        rest = tuple(each for each in conditions if each is not None and each not in same)
+        return tables[0], replace(inner, where=Node("and", rest[0].start, rest) if rest else None)
 
     def refuse_distinct(self, query: SelectQuery) -> None:
         if query.distinct is not None:
@@ -378,6 +498,8 @@ class _Binder:
     def outer(self, query: SelectQuery, inner: SelectQuery) -> Statement:
         """A question about the answer of another: it chooses columns and rows of it, after the noise."""
         made = self.statement(inner)
+        if any(not key.labels for key in made.keys) and any(_calls(item.node) for item in query.items):
+            raise self.asked.refused(query.start, *_UNSHOWN)
         changes = (query.where, query.order, query.limit is not None, any(_calls(item.node) for item in query.items))
         if (made.limit is not None or made.offset) and any(changes):
             reason = "LIMIT in a question in brackets is answered if the outer one only shows its columns"
@@ -415,6 +537,41 @@ class _Binder:
             if signature(scope, item.node) == mark:
                 return item.node, named(scope, item)
         return node, named(scope, Item(node, None, node.start))
+
+
+def _name(name: str) -> Node:
+    return Node("name", 0, (), (None, name))
+
+
+_WITHOUT = (
+    "persons without a row in a table are not counted by themselves",
+    "Count all of them, and those who have one: the difference is the answer.",
+)
+
+
+def counting_persons(
+    asked: Source, query: SelectQuery, node: Node, known: Known, tables: Sequence[Known]
+) -> SelectQuery:
+    """The question with COUNT(DISTINCT person) for COUNT(*): each person counts once, however many rows match."""
+    if any(each.rows > 1 for each in tables):
+        reason = "both tables have several rows of a person: their join multiplies them"
+        raise asked.refused(node.start, reason, "Look for persons in a table of one row per person.")
+    units = {folded(each.unit) for each in tables if each.unit is not None}
+
+    def change(part: Node) -> Node:
+        if part.kind != "call" or part.value[0] not in AGGREGATES:
+            return replace(part, parts=tuple(map(change, part.parts)))
+        target = part.parts[0] if len(part.parts) == 1 else None
+        person = target is not None and target.kind == "name" and folded(target.value[1]) in units
+        if part.value[0] != "COUNT" or target is None or not (target.kind in ("star", "number") or person):
+            reason = f"of persons who have rows in {shown(known.name)} only the number is answered: COUNT(*)"
+            raise asked.refused(part.start, reason, "Or ask about the joined rows: FROM a JOIN b USING (person).")
+        return replace(part, parts=(_name(known.unit or ""),), value=("COUNT", True))
+
+    items = tuple(replace(item, node=change(item.node), alias=item.alias or written(item.node)) for item in query.items)
+    having, qualify = (None if each is None else change(each) for each in (query.having, query.qualify))
+    order = tuple(replace(by, node=change(by.node)) for by in query.order)
+    return replace(query, items=items, having=having, qualify=qualify, order=order)
 
 
 def column_names(scope: Scope) -> list[str]:
@@ -612,6 +769,7 @@ class _Sentences:
     """Expressions of estimates: what the select list, HAVING and ORDER BY are made of."""
 
     scope: Scope
+    keys: tuple[GroupedBy, ...]
 
     def named(self, node: Node) -> Expression | None:
         """What an expression is by itself, if it is known: a key, an aggregate, a name."""
@@ -665,7 +823,7 @@ class _Sentences:
 
     def window(self, node: Node) -> Expression:
         """A function over the groups, after the noise."""
-        scope, (many, ways), call = self.scope, node.value, node.parts[0]
+        scope, (many, ways, frame), call = self.scope, node.value, node.parts[0]
         if call.kind != "call" or call.value[1]:
             scope.refuse(node, "this window is not answered", _WINDOWS)
         name = {"MEAN": "AVG"}.get(call.value[0], call.value[0])
@@ -681,6 +839,8 @@ class _Sentences:
             return Over(name, Exactly(0), parted, order)
         if name not in ("SUM", "AVG", "MIN", "MAX", "COUNT", "LAG", "LEAD") or not 1 <= len(call.parts) <= 2:
             scope.refuse(node, f"{name} is not answered as a window", _WINDOWS)
+        if frame is not None and name not in ("SUM", "AVG", "MIN", "MAX"):
+            scope.refuse(node, f"a frame is answered for SUM, AVG, MIN and MAX, not for {name}", _WINDOWS)
         if noisy or (name in ("LAG", "LEAD") and not order):
             scope.refuse(node, "this window is ordered by what groups are grouped by, which has no noise", _WINDOWS)
         away = call.parts[1] if len(call.parts) == 2 else Node("number", node.start, (), Fraction(1))
@@ -691,13 +851,15 @@ class _Sentences:
         ):
             scope.refuse(node, f"{name} is not read like this", _WINDOWS)
         inner = Exactly(1) if call.parts[0].kind == "star" else self.expression(call.parts[0])
-        return Over(name, inner, parted, order, int(away.value))
+        return Over(name, inner, parted, order, int(away.value), frame)
 
     def call(self, node: Node) -> Expression:
         name, distinct = node.value
         scope, parts = self.scope, tuple(self.expression(part) for part in node.parts)
         if distinct or name not in (*CALLS, *_GROWING):
             scope.refuse(node, f"{name} is not answered here", SHAPES)
+        if name in CALLS and not any(each.aggregate for part in parts for each in part.walk()):
+            return self.of_keys(node, parts)
         if name == "ROUND" and len(parts) in (1, 2):
             digits = node.parts[1].value if len(parts) == 2 and node.parts[1].kind == "number" else Fraction(0)
             if len(parts) == 2 and node.parts[1].kind != "number":
@@ -718,6 +880,34 @@ class _Sentences:
                 scope.refuse(node, f"{name} is not read like this", SHAPES)
             return Made(_AFTER[name], parts, results)
         scope.refuse(node, f"{name} is not answered here", SHAPES)
+
+    def of_keys(self, node: Node, parts: tuple[Expression, ...]) -> Expression:
+        """A function of what groups are grouped by, as it is of a row: for all of their labels, before any charge."""
+        names = tuple(Node("name", part.start, (), (None, f"part {place}")) for place, part in enumerate(node.parts))
+        called: dict[str, Meaning] = {name.value[1]: name.value[1] for name in names}
+        known = Scope(self.scope.asked, (), Domain(dict.fromkeys(called, Text())), {"": called})
+        run = compiled(known, replace(node, parts=names))
+
+        def function(*given: Any) -> Any:
+            numbers = (Fraction(str(one)) if type(one) in (int, float) else one for one in given)
+            return label(run(dict(zip(called, numbers, strict=True))))
+
+        places, values = self.labelled(node, parts)
+        made = {each: function(*given) for each, given in values.items()}
+        return OfKeys(places, made, signature(self.scope, node))
+
+    def labelled(self, node: Node, parts: Sequence[Expression]) -> tuple[tuple[int, ...], dict[Any, tuple[Any, ...]]]:
+        """The places of the keys that expressions look at, and the values of these for all labels of the keys."""
+        places = sorted({at for part in parts for each in part.walk() for at in getattr(each, "places", ())})
+        labels = [self.keys[place].labels for place in places]
+        if not all(labels) or math.prod(map(len, labels)) > MAX_TABLE:
+            self.scope.refuse(node, "this function of what is grouped by has too many values", SHAPES)
+        found = dict[Any, tuple[Any, ...]]()
+        for each in itertools.product(*labels):
+            every = (each[places.index(at)] if at in places else None for at in range(len(self.keys)))
+            group: Any = Labelled(tuple(every))
+            found[each] = tuple(part.of(group).value for part in parts)
+        return tuple(places), found
 
     def case(self, node: Node) -> Expression:
         pairs, otherwise = cases(node)
@@ -789,14 +979,15 @@ class _Outputs(_Sentences):
         self.start = 0  # of the aggregate that is read
 
     def statement(self, query: SelectQuery) -> Statement:
-        if not any(aggregated(self.scope, item.node) for item in query.items):
+        sorted_by = [by.node for by in query.order if by.node.kind != "number"]
+        said = [*(item.node for item in query.items), *sorted_by, query.having, query.qualify]
+        if not any(each is not None and aggregated(self.scope, each) for each in said):
             reason = "a question without COUNT, SUM, AVG or a quantile is not answered: rows are not shown"
             raise self.scope.asked.refused(query.items[0].start, reason, SHAPES)
         outputs = tuple(self.output(item) for item in query.items)
         having, qualify = (None if each is None else self.truth(each) for each in (query.having, query.qualify))
-        for each in (query.having, query.qualify):
-            if each is not None and query.group is None:
-                raise self.scope.asked.refused(each.start, "HAVING is answered with GROUP BY only", SHAPES)
+        if query.qualify is not None and query.group is None:
+            raise self.scope.asked.refused(query.qualify.start, "QUALIFY is answered with GROUP BY only", SHAPES)
         made = Statement(
             tuple(each.name for each in self.scope.tables),
             self.where,
@@ -809,6 +1000,9 @@ class _Outputs(_Sentences):
             tuple(key_order(self.keys, self.scope.domain)),
             qualify,
         )
+        windows = next((each for item in query.items for each in item.node.walk() if each.kind == "over"), None)
+        if windows is not None and any(map(self.unlisted, self.keys)):
+            self.scope.refuse(windows, *_UNSHOWN)
         return shared(made)
 
     def output(self, item: Item) -> OutputColumn:
@@ -842,7 +1036,7 @@ class _Outputs(_Sentences):
         made = self.binder.statement(query)
         if made.tables != tuple(each.name for each in scope.tables):
             scope.refuse(node, "a question in brackets is about the same table here", "Ask it by itself.")
-        if made.quantiles or made.gathers or made.limit is not None or made.offset:
+        if made.quantiles or made.gathers is not None or made.limit is not None or made.offset:
             scope.refuse(node, "a question in brackets has one count, sum or average here", "Ask it by itself.")
         return made.outputs[0].expression
 
@@ -871,7 +1065,7 @@ class _Outputs(_Sentences):
             self.scope.refuse(inner, "an aggregate inside another is not answered", SHAPES)
         name, distinct = call.value
         if name in ("MIN", "MAX"):
-            raise self.scope.asked.no_call(call.start, name)
+            raise self.scope.asked.no_call(call.start, name, written(call.parts[0]) if call.parts else "x")
         if distinct:
             return self.persons(call, where)
         if name in _QUANTILES:
@@ -993,8 +1187,12 @@ class _Outputs(_Sentences):
     def persons(self, call: Node, where: Predicate) -> Expression:
         scope, (name, _) = self.scope, call.value
         target = call.parts[0] if len(call.parts) == 1 else None
-        if name == "COUNT" and target is not None and target.kind in ("case", "call"):
+        if name == "COUNT" and target is not None and self.chooses_persons(target):
             return self.chosen_persons(call, target, where)
+        if name == "COUNT" and target is not None and not (
+            target.kind == "name" and folded(target.value[1]) in scope.units and not scope.known(target.value[1])
+        ):
+            return self.different(call, target, where)
         if name != "COUNT" or target is None or target.kind != "name" or folded(target.value[1]) not in scope.units:
             named = " or ".join(sorted(scope.units)) or "person"
             reason = "DISTINCT is answered in COUNT(DISTINCT person) only"
@@ -1002,6 +1200,26 @@ class _Outputs(_Sentences):
         if any(self.unlisted(key) for key in self.keys):
             scope.refuse(call, "persons are not counted by keys that are not listed", "Count rows: COUNT(*).")
         return Total(Persons([key.key for key in self.ordered()], where))
+
+    def chooses_persons(self, target: Node) -> bool:
+        """Whether an expression is a person or nothing."""
+        names = [each for each in target.walk() if each.kind == "name"]
+        return target.kind in ("case", "call") and any(
+            folded(each.value[1]) in self.scope.units and not self.scope.known(each.value[1]) for each in names
+        )
+
+    def different(self, call: Node, target: Node, where: Predicate) -> Expression:
+        """COUNT(DISTINCT x): which of the declared values have rows."""
+        key = grouped_by(self.scope, target, written(target))
+        if self.unlisted(key) or any(map(self.unlisted, self.keys)):
+            reason = "which texts occur that nobody listed is private, and so is how many"
+            self.scope.refuse(call, reason, "Those that are common enough are shown: SELECT x, COUNT(*) ... GROUP BY x.")
+        inner = _Outputs(self.scope, self.where, (*self.keys, key), self.signatures, self.binder)
+        axis = key_order(inner.keys, self.scope.domain).index(len(self.keys))
+        missing = self.scope.domain.column(key.key).missing_code if isinstance(key.key, str) else None
+        labels = enumerate(key.labels)
+        places = tuple(place for place, each in labels if each is not None and place != missing)
+        return Different(inner.counted(combined(And, [where, self.there(target)])), axis, places)
 
     def chosen_persons(self, call: Node, target: Node, where: Predicate) -> Expression:
         """COUNT(DISTINCT CASE WHEN condition THEN person END): the persons of these rows."""
@@ -1129,13 +1347,21 @@ class _Outer(_Sentences):
 
     def __init__(self, asked: Source, inner: Statement, source: From) -> None:
         self.inner, self.known = inner, {folded(output.name): output for output in inner.outputs}
+        self.keys, self.by = inner.keys, list[Any]()
+        self.gathering = False  # what is read is of the gathered groups, not of those of the inner question
         self.alias = folded(source.alias or source.name or "")
         table = asked.tables[0]
         self.scope = Scope(asked, (), table.domain, {})
 
     def named(self, node: Node) -> Expression | None:
+        if self.gathering and self.mark(node) in self.by:
+            return KeyOf(self.by.index(self.mark(node)))
         if (node.kind == "call" and node.value[0] in AGGREGATES) or node.kind in ("filter", "within"):
-            return self.gathered(node)
+            before = self.gathering, self.keys
+            self.gathering, self.keys = False, self.inner.keys
+            made = self.gathered(node)
+            self.gathering, self.keys = before
+            return made
         if node.kind == "select":
             self.scope.refuse(node, *SUBQUERY)
         if node.kind != "name":
@@ -1145,7 +1371,37 @@ class _Outer(_Sentences):
         if found is None or (qualifier is not None and folded(qualifier) != self.alias):
             hint = f"It has {', '.join(shown(output.name) for output in self.inner.outputs)}."
             self.scope.refuse(node, f"the question in brackets has no column {shown(name)}", hint)
+        if self.gathering:
+            self.scope.refuse(node, f"{shown(name)} is selected but not grouped by", "Group by it, or aggregate it.")
         return found.expression
+
+    def mark(self, node: Node) -> Any:
+        """What makes two expressions the same here."""
+        parts = tuple(map(self.mark, node.parts))
+        return node.kind, folded(node.value[1]) if node.kind == "name" else node.value, parts
+
+    def gathered_by(self, query: SelectQuery) -> tuple[Expression, ...]:
+        """What the groups of the inner question are grouped by."""
+        nodes = list(query.group or ()) or [item.node for item in query.items if not _calls(item.node)]
+        aliases = {folded(item.alias): item.node for item in query.items if item.alias is not None}
+        meant = [ordinal(self.scope.asked, query.items, each).node if each.kind == "number" else each for each in nodes]
+        meant = [
+            aliases.get(folded(each.value[1]), each)
+            if each.kind == "name" and folded(each.value[1]) not in self.known
+            else each
+            for each in meant
+        ]
+        found = tuple(self.expression(each) for each in meant)
+        for node, each in zip(nodes, found, strict=True):
+            if any(part.aggregate for part in each.walk()):
+                reason = "groups of another question are grouped by what it is grouped by, not by its numbers"
+                self.scope.refuse(node, reason, "Which group has which number is not known exactly.")
+        self.by, known = [self.mark(each) for each in meant], list[GroupedBy]()
+        for node, each in zip(meant, found, strict=True):
+            labels = dict.fromkeys(value for (value,) in self.labelled(node, [each])[1].values())
+            known.append(GroupedBy(written(node), tuple(labels), written(node)))
+        self.gathering, self.keys = True, tuple(known)
+        return found
 
     def gathered(self, node: Node) -> Expression:
         """An aggregate of the groups of the question in brackets."""
@@ -1162,18 +1418,18 @@ class _Outer(_Sentences):
         )
 
     def statement(self, query: SelectQuery) -> Statement:
-        if query.group is not None or query.having is not None or query.qualify is not None:
-            raise self.scope.asked.refused(
-                query.start, "grouping the groups of another question is not answered", SHAPES
-            )
+        if (query.having is not None and query.group is None) or query.qualify is not None or self.inner.gathers is not None:
+            raise self.scope.asked.refused(query.start, "this is not answered of the groups of another question", SHAPES)
         gathers = [_calls(item.node) for item in query.items]
-        if any(gathers) and (not all(gathers) or query.order):
+        if query.group is None and any(gathers) and (not all(gathers) or query.order):
             reason = "aggregates of the groups of another question stand by themselves"
             raise self.scope.asked.refused(query.start, reason, "Leave the other columns and ORDER BY out.")
         windows = [each for item in query.items for each in item.node.walk() if each.kind == "over"]
         if windows and query.where is not None:
             self.scope.refuse(windows[0], "a window and a condition on groups do not stand together here", _WINDOWS)
-        outputs = list[OutputColumn]()
+        chosen, outputs = self.where(query), list[OutputColumn]()
+        by = self.gathered_by(query) if query.group is not None else () if any(gathers) else None
+        self.gathering = by is not None
         for item in query.items:
             if item.node.kind == "star":
                 outputs += self.inner.outputs
@@ -1182,7 +1438,7 @@ class _Outer(_Sentences):
             same = next((each for each in self.inner.outputs if each.expression is expression), None)
             name = item.alias or (same.name if same is not None else written(item.node))
             outputs.append(OutputColumn(name, expression, same.unit if same is not None else ""))
-        conditions = [each for each in (self.inner.qualify, self.where(query)) if each is not None]
+        conditions = [each for each in (self.inner.qualify, chosen) if each is not None]
         qualify = None if not conditions else conditions[0]
         if len(conditions) == 2:
             qualify = Made(lambda *values: None if None in values else all(values), tuple(conditions), truth=True)
@@ -1194,8 +1450,10 @@ class _Outer(_Sentences):
         )
         limited = query.limit is not None or query.offset
         limit, offset = (query.limit, query.offset) if limited else (self.inner.limit, self.inner.offset)
-        made = replace(self.inner, outputs=tuple(outputs), qualify=qualify, order=order or self.inner.order)
-        return replace(made, limit=limit, offset=offset, gathers=any(gathers) or made.gathers)
+        then = None if query.having is None else self.truth(query.having)
+        kept = self.inner.order if by is None else ()
+        made = replace(self.inner, outputs=tuple(outputs), qualify=qualify, order=order or kept, then=then)
+        return replace(made, limit=limit, offset=offset, gathers=by if by is not None else made.gathers)
 
     def where(self, query: SelectQuery) -> Expression | None:
         return None if query.where is None else self.truth(query.where)
@@ -1255,6 +1513,10 @@ _GROWING: dict[str, Callable[[Any], Any]] = {
     "SIGN": lambda value: (value > 0) - (value < 0),
 }
 _HIGHEST = 16  # power of a released number
+_UNSHOWN = (
+    "of keys that nobody listed only the common ones are shown: nothing is known of all of them together",
+    "Ask for them without it, and for what is the same for all rows by itself.",
+)
 _WINDOWS = "For example SUM(COUNT(*)) OVER (), or RANK() OVER (ORDER BY COUNT(*) DESC)."
 
 _AFTER: dict[str, Callable[..., Any]] = {

@@ -160,6 +160,7 @@ FUNCTIONS = frozenset(
         "STARTS_WITH",
         "ENDS_WITH",
         "CONTAINS",
+        "GROUPING",
     ]
 )
 
@@ -202,7 +203,7 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
         "Count rows: COUNT(*), or COUNT(column) for those that are not missing.",
     ),
     ("XOR DIV", "this operator is not answered", "Conditions are joined by AND, OR and NOT."),
-    ("UNION INTERSECT EXCEPT MINUS", "combining several SELECTs is not answered", "Ask them one at a time."),
+    ("UNION INTERSECT EXCEPT MINUS", "several SELECTs are combined by UNION ALL only", "Ask them one at a time."),
     (
         "OVER PARTITION WINDOW QUALIFY ROWS RANGE",
         "a window is answered over the groups of GROUP BY only, without a frame",
@@ -215,7 +216,7 @@ _TOPICS: tuple[tuple[str, str, str], ...] = (
     ),
     ("EXISTS ANY SOME", "a subquery is not answered here", "A question in brackets is allowed only after FROM."),
     ("ALL", "ALL is not read", "Leave it out."),
-    ("ROLLUP CUBE GROUPING SETS", "several groupings at once are not answered", "Ask them one at a time."),
+    ("ROLLUP CUBE GROUPING SETS", "several groupings are answered after GROUP BY only", "GROUP BY ROLLUP (a, b)."),
     ("TABLESAMPLE SAMPLE", "sampling is not answered", "Leave it out: the answer is about all rows."),
     (
         "ISNULL NOTNULL UNKNOWN",
@@ -329,10 +330,14 @@ class Source:
         known = None if self.declared(written) else self.not_answered(position, written)
         raise known or self.no_call(position, written)
 
-    def no_call(self, position: int, name: str) -> UnsupportedQuery:
+    def no_call(self, position: int, name: str, target: str = "x") -> UnsupportedQuery:
         if name.upper() in ("MAX", "MIN", "FIRST", "LAST", "ANY_VALUE", "ARG_MAX", "ARG_MIN", "MODE"):
             reason = f"{shown(name)} is not answered: one person's value would be seen"
-            return self.refused(position, reason, "Ask for a quantile instead, such as QUANTILE(x, 0.99).")
+            end = "0.01" if name.upper() in ("MIN", "FIRST", "ARG_MIN") else "0.99"
+            hint = f"Ask for a quantile instead, such as QUANTILE({_cut(target, _SHOWN)}, {end})."
+            if name.upper() == "MODE":
+                hint = "Count instead: SELECT a, COUNT(*) FROM t GROUP BY a ORDER BY 2 DESC LIMIT 1."
+            return self.refused(position, reason, hint)
         hint = (
             "Answered are COUNT, SUM, AVG, MEDIAN, QUANTILE, VAR, STDDEV, CORR, COVAR_POP, COUNT_IF, FLOOR, and others."
         )
