@@ -87,15 +87,45 @@ SELECT sex, MEDIAN(income / 1000) AS thousands FROM people GROUP BY sex
 SELECT QUANTILE(65 - age, 0.25) AS years_left FROM people == SELECT 65 - QUANTILE_DISC(age, 0.75) FROM people
 SELECT COUNT(*) FROM visits WHERE DATE(day) >= TO_DATE('1977-05-01', 'YYYY-MM-DD') == SELECT COUNT(*) FROM visits WHERE day >= DATE '1977-05-01'
 SELECT city, COUNT(*) AS n FROM visits WHERE city <> 'Seattle' GROUP BY city HAVING COUNT(*) > 500
+SELECT ABS(AVG(income) FILTER (WHERE sex = 'F') - AVG(income) FILTER (WHERE sex = 'M')) AS gap, POWER(AVG(age) - 30, 2) AS p FROM people
+SELECT health, IF(COUNT(*) > 100, COUNT(*), 0) AS n, SUM(visits) / NULLIF(SUM(age), 0) AS r FROM people GROUP BY health
+SELECT COUNT(*) FROM people WHERE income BETWEEN 5001 AND 9999 AND spending > 33.3
+SELECT sex, health, COUNT(*) FROM people GROUP BY ROLLUP (sex, health)
+SELECT COALESCE(health, 'all') AS h, COUNT(*), SUM(visits) FROM people GROUP BY health WITH ROLLUP == SELECT COALESCE(health, 'all'), COUNT(*), SUM(visits) FROM people GROUP BY ROLLUP (health)
+SELECT sex, limited, GROUPING(sex) AS g, AVG(age) FROM people GROUP BY GROUPING SETS ((sex), (limited), ())
+SELECT 'poor' AS k, COUNT(*) AS n FROM people WHERE health = 'poor' UNION ALL SELECT 'all', COUNT(*) FROM people ORDER BY n DESC
+SELECT sex, SUM(n) AS total, MAX(n) AS largest FROM (SELECT sex, site, COUNT(*) AS n FROM people GROUP BY sex, site) q GROUP BY sex ORDER BY total
+WITH m AS (SELECT DATE_TRUNC('month', day) AS m, SUM(amount) AS s FROM visits GROUP BY 1) SELECT YEAR(m) AS y, SUM(s) AS s FROM m GROUP BY YEAR(m)
+SELECT YEAR(day) AS y, AVG(COUNT(*)) OVER (ORDER BY YEAR(day) ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS moving FROM visits GROUP BY y
+SELECT COUNT(DISTINCT clinic) AS c, COUNT(*) AS n FROM visits WHERE emergency = 'yes'
+SELECT p.sex, COUNT(DISTINCT v.clinic) AS clinics FROM visits v JOIN people p USING (person) GROUP BY p.sex
+SELECT COUNT(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person = p.person AND v.amount > 100) AND p.age > 30
+SELECT health, COUNT(*) FROM people WHERE person IN (SELECT person FROM visits WHERE emergency = 'yes') GROUP BY health
+SELECT clinic, AVG(amount) FROM visits WHERE person IN (SELECT person FROM people WHERE sex = 'F') GROUP BY clinic
+SELECT UPPER(health) AS h, COUNT(*) FROM people GROUP BY health
+SELECT COUNT(*) FROM people WHERE schooling IS DISTINCT FROM 12
+SELECT EOMONTH(day) AS m, COUNT(*) FROM visits GROUP BY EOMONTH(day) == SELECT LAST_DAY(day), COUNT(*) FROM visits GROUP BY 1
+SELECT DATENAME(month, day) AS m, DIV0(SUM(amount), COUNT(*)) AS a FROM visits GROUP BY DATENAME(month, day) == SELECT MONTHNAME(day), AVG(amount) FROM visits GROUP BY 1
+SELECT DECODE(health, 'poor', 'bad', 'fair', 'bad', 'well') AS h, ROUND(AVG(income), -2) AS i FROM people GROUP BY 1 == SELECT CASE WHEN health IN ('poor', 'fair') THEN 'bad' ELSE 'well' END, ROUND(AVG(income), -2) FROM people GROUP BY 1
+SELECT COUNT(*) FROM visits WHERE day > DATEADD(day, -90, '1976-06-30') == SELECT COUNT(*) FROM visits WHERE day > DATE '1976-06-30' - INTERVAL 90 DAY
+SELECT COUNT(*) AS 'n' FROM people HAVING COUNT(*) > 10
 
 -- # refused: the word, and the reason
 SELECT APPROX_QUANTILES(age, 4) FROM people == APPROX == a list of quantiles is not answered
 SELECT COUNT(*) FROM people WHERE health IN (SELECT health FROM people WHERE sex = 'F') == SELECT health == its exact result would be seen
-SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM visits == UNION == combining several SELECTs is not answered
+SELECT COUNT(*) FROM people UNION ALL SELECT COUNT(*) FROM visits == SELECT COUNT(*) FROM visits == SELECTs that are combined are about the same table
+SELECT COUNT(*) FROM people UNION SELECT COUNT(*) FROM people == UNION == several SELECTs are combined by UNION ALL only
 SELECT COUNT(*) FROM visits WHERE day >= CURRENT_DATE - INTERVAL '30 days' == CURRENT_DATE == must not depend on the day
-SELECT COUNT(DISTINCT city) FROM visits == COUNT == DISTINCT is answered in COUNT(DISTINCT person) only
+SELECT COUNT(DISTINCT city) FROM visits == COUNT == which texts occur that nobody listed is private
 SELECT health FROM people GROUP BY health == health == rows are not shown
-SELECT health, COUNT(*) FROM people GROUP BY health WITH ROLLUP == ROLLUP == several groupings at once are not answered
+SELECT health, MEDIAN(age) FROM people GROUP BY health WITH ROLLUP == SELECT == are asked for in one grouping
+SELECT city, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () FROM visits GROUP BY city == SUM == only the common ones are shown
+SELECT SUM(n) FROM (SELECT city, COUNT(*) AS n FROM visits GROUP BY city) t == SELECT == only the common ones are shown
+SELECT COUNT(*) FROM people WHERE person NOT IN (SELECT person FROM visits) == SELECT person == persons without a row
+SELECT COUNT(*) FROM people p WHERE NOT EXISTS (SELECT 1 FROM visits v WHERE v.person = p.person) == NOT == persons without a row
+SELECT AVG(age) FROM people WHERE person IN (SELECT person FROM visits) == AVG == only the number is answered
+SELECT COUNT(*) FROM (SELECT site, COUNT(*) AS n FROM people GROUP BY site) q GROUP BY q.n == q.n == not by its numbers
+SELECT sex, SUM(n) FROM (SELECT sex, site, COUNT(*) AS n FROM people GROUP BY sex, site) q GROUP BY site == sex == not grouped by
 SELECT COUNT(*) FROM people TABLESAMPLE BERNOULLI (10) == TABLESAMPLE == sampling is not answered
 SELECT (age / 10)::int * 10 AS dec, COUNT(*) FROM people GROUP BY dec == (age == a cast to whole numbers
 SELECT COUNT(*) FROM people WHERE REGEXP_LIKE(health, '^g') == REGEXP_LIKE == a regular expression is not answered

@@ -36,6 +36,7 @@ from discreet.sql import (
     GroupedBy,
     KeyOf,
     MeanOf,
+    Members,
     OutputColumn,
     Peers,
     QuantileOf,
@@ -246,15 +247,13 @@ class Assembly:
         start, many = self.statement.offset, self.statement.limit
         return lines[start:] if many is None else lines[start : start + many]
 
-    def _lines(self, groups: list[_GroupNumbers]) -> list[_Line]:
+    def _lines(self, groups: list[Any]) -> list[_Line]:
         asked, peers = self.statement, Peers()
         for group in groups:
             group.peers = peers
-        for name, chosen in (("listed", asked.having), ("kept", asked.qualify)):
-            groups = [group for group in groups if chosen is None or chosen.of(group).value is True]
-            setattr(peers, name, groups)
-        if asked.gathers is not None:
-            groups = self._gathered(groups, asked.gathers)
+        peers.listed = Members(groups).that(asked.having)
+        peers.kept = peers.listed.that(asked.qualify)
+        groups = list(peers.kept.groups) if asked.gathers is None else self._gathered(peers.kept, asked.gathers)
         for by in reversed(asked.order):
             groups = _in_order(groups, [by.expression.of(group).value for group in groups], by)
         return [
@@ -262,19 +261,21 @@ class Assembly:
             for group in self._cut(groups)
         ]
 
-    def _gathered(self, groups: Sequence[_GroupNumbers], by: Sequence[Any]) -> list[_GroupNumbers]:
+    def _gathered(self, members: Members, by: Sequence[Any]) -> list[Any]:
         """Groups of these groups: those that are alike in what they are gathered by."""
-        alike: dict[tuple[Any, ...], list[Any]] = {} if by else {(): []}
-        for group in groups:
-            alike.setdefault(tuple(each.of(group).value for each in by), []).append(group)
-        made = [
-            _GroupNumbers(labels, (), {}, {}, self.facts, peers=Peers(kept=some)) for labels, some in alike.items()
-        ]
-        for chosen in (None, self.statement.then):
-            made = [group for group in made if chosen is None or chosen.of(group).value is True]
-            for group in made:
-                group.peers = Peers(made, group.peers.kept)
-        return made
+        alike: dict[tuple[Any, ...], tuple[list[Any], list[Any]]] = {} if by else {(): ([], [])}
+        for place, some in enumerate((members.groups, members.perhaps)):
+            for group in some:
+                alike.setdefault(tuple(each.of(group).value for each in by), ([], []))[place].append(group)
+        made = list[_GroupNumbers]()
+        for labels, (kept, perhaps) in alike.items():
+            if kept or not by:
+                peers = Peers(kept=Members(kept, members.doubted, perhaps))
+                made.append(_GroupNumbers(labels, (), {}, {}, self.facts, peers=peers))
+        chosen = Members(made).that(self.statement.then)
+        for group in made:
+            group.peers.listed = chosen
+        return list(chosen.groups)
 
     def shown_keys(self, found: Answer) -> Answer:
         """The answer about keys that nobody listed, from those that were shown."""

@@ -102,10 +102,10 @@ def _cut(scope: Scope, node: Node, name: str, column: Any, after: bool) -> int:
     grid, as the values are; a number lies within the declared bounds."""
     if column.calendar:
         day = moment(scope, node, name)
-        return int(column.after(day) if after else column.at_least(day))
+        return int(column.after(day)) if after else int(column.at_least(day))
     given = -node.parts[0].value if node.kind == "minus" else node.value
     if column.bounded and type(given) is Fraction and column.low <= given <= column.high:
-        place = (given - column.low) / column.step
+        place: Fraction = (given - column.low) / column.step
         return math.floor(place) + 1 if after else math.ceil(place)
     return int(value_of(scope, node, name, column)[0]) + after
 

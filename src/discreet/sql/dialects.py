@@ -78,7 +78,8 @@ def _moved(asked: Source, node: Node) -> Node:
         minus, count = parts[1].kind == "minus", parts[1].parts[0] if parts[1].kind == "minus" else parts[1]
         if count.kind == "number" and Fraction(count.value).denominator == 1:
             span = Node("interval", node.start, (), (int(count.value), unit.value.upper()))
-            return Node("-" if minus else "+", node.start, (parts[2], span))
+            day = Node("date", parts[2].start, (), parts[2].value) if parts[2].kind == "text" else parts[2]
+            return Node("-" if minus else "+", node.start, (day, span))
     if node.value[0] != "DATEADD" and len(parts) == 2 and parts[1].kind == "interval":
         return Node("-" if node.value[0] == "DATE_SUB" else "+", node.start, parts)
     _wrong(asked, node, "day + INTERVAL 7 DAY")
@@ -101,11 +102,28 @@ def _shown_date(asked: Source, node: Node) -> Node:
 
 
 def _divided(asked: Source, node: Node) -> Node:
+    """SAFE_DIVIDE(a, b), which is nothing over 0; DIV0(a, b), which is 0 then."""
     if len(node.parts) != 2:
-        _wrong(asked, node, "SAFE_DIVIDE(a, b)")
-    one, other = node.parts
-    never = Node("call", node.start, (other, Node("number", node.start, (), Fraction(0))), ("NULLIF", False))
-    return Node("/", node.start, (one, never))
+        _wrong(asked, node, f"{node.value[0]}(a, b)")
+    (one, other), nothing = node.parts, Node("number", node.start, (), Fraction(0))
+    found = Node("/", node.start, (one, Node("call", node.start, (other, nothing), ("NULLIF", False))))
+    return found if node.value[0] != "DIV0" else Node("call", node.start, (found, nothing), ("COALESCE", False))
+
+
+def _named_date(asked: Source, node: Node) -> Node:
+    """DATENAME(month, day), DATENAME(weekday, day)."""
+    said = node.parts[0].value[1] if len(node.parts) == 2 and node.parts[0].kind == "name" else ""
+    found = {"MONTH": "MONTHNAME", "WEEKDAY": "DAYNAME", "DW": "DAYNAME"}.get(said.upper())
+    if found is None:
+        _wrong(asked, node, "DATENAME(month, day)")
+    return Node("call", node.start, node.parts[1:], (found, False))
+
+
+def _decoded(asked: Source, node: Node) -> Node:
+    """DECODE(x, 'a', 1, 'b', 2, 3), which is a CASE of x."""
+    if len(node.parts) < 3:
+        _wrong(asked, node, "DECODE(x, 'a', 1, 0)")
+    return Node("case", node.start, node.parts, (True, len(node.parts) % 2 == 0))
 
 
 def _one_of_several(asked: Source, node: Node) -> Node:
@@ -133,6 +151,8 @@ _CHANGES: dict[str, Callable[[Source, Node], Node]] = {
     **dict.fromkeys(("DATEADD", "DATE_ADD", "DATE_SUB"), _moved),
     **dict.fromkeys(("TO_CHAR", "FORMAT", "FORMAT_DATE", "DATE_FORMAT", "STRFTIME"), _shown_date),
     **dict.fromkeys(("DATE", "TO_DATE"), _dated),
-    "SAFE_DIVIDE": _divided,
+    **dict.fromkeys(("SAFE_DIVIDE", "DIV0"), _divided),
+    "DATENAME": _named_date,
+    "DECODE": _decoded,
     "APPROX_QUANTILES": _one_of_several,
 }

@@ -50,12 +50,39 @@ class Estimated:
         return (-math.inf if self.low is None else self.low, math.inf if self.high is None else self.high)
 
 
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Groups that a condition has kept.
+
+    doubted  the ids of those that it may not keep in truth, since it is on noisy numbers
+    perhaps  those that it has not kept, and may keep in truth
+    """
+
+    groups: Sequence[Group] = ()
+    doubted: frozenset[int] = frozenset()
+    perhaps: Sequence[Group] = ()
+
+    def that(self, chosen: Expression | None) -> Members:
+        """Those of them that satisfy a condition."""
+        if chosen is None:
+            return self
+        kept, doubted, perhaps = list[Group](), set(self.doubted), list[Group]()
+        for place, group in enumerate((*self.groups, *self.perhaps)):
+            certain = chosen.sure(group) if isinstance(chosen, Made) else None
+            if place >= len(self.groups) or chosen.of(group).value is not True:
+                perhaps += [group] if certain is not False else []
+                continue
+            kept.append(group)
+            doubted |= {id(group)} if certain is not True else set()
+        return Members(kept, frozenset(doubted), perhaps)
+
+
 @dataclass(slots=True)
 class Peers:
     """The groups of an answer: those that HAVING has kept, those that are shown, and what was found out about them."""
 
-    listed: Sequence[Group] = ()
-    kept: Sequence[Group] = ()
+    listed: Members = field(default_factory=Members)
+    kept: Members = field(default_factory=Members)
     found: dict[int, dict[int, Estimated]] = field(default_factory=dict)
 
 
@@ -459,19 +486,46 @@ class Rising(Expression):
         return Estimated(value, *(-math.inf if each is None else float(each) for each in ends))
 
 
+_ORDERS = ("<", "<=", ">", ">=")
+
+
 @dataclass(frozen=True, slots=True)
 class Made(Expression):
     """A function of several estimates, whose value is a condition or one of the results; its interval is all of theirs
-    together."""
+    together.
+
+    sign  of a condition: what it compares or combines by
+    """
 
     function: Callable[..., Any]
     given: tuple[Expression, ...]
     results: tuple[Expression, ...] = ()
     truth: bool = False
+    sign: str = ""
 
     @property
     def parts(self) -> tuple[Expression, ...]:
         return self.given
+
+    def sure(self, group: Group) -> bool | None:
+        """Whether a condition is true, if that is certain by the intervals."""
+        if not any(part.aggregate for part in self.walk()):
+            return self.of(group).value is True
+        if self.sign in ("and", "or", "not"):
+            known = [each.sure(group) if isinstance(each, Made) else each.of(group).value for each in self.given]
+            if self.sign == "not":
+                return None if known[0] is None else not known[0]
+            ends = self.sign == "or"
+            return ends if ends in known else None if None in known else not ends
+        found = [each.of(group) for each in self.given]
+        if len(found) != 2 or self.sign not in _ORDERS or any(each.low is None or each.value is None for each in found):
+            return None
+        (low, high), (least, most) = (each.ends for each in found)
+        if self.sign in (">", ">="):
+            (low, high), (least, most) = (least, most), (low, high)
+        if self.sign in ("<", ">"):
+            return True if high < least else False if low >= most else None
+        return True if high <= least else False if low > most else None
 
     def of(self, group: Group) -> Estimated:
         value = self.function(*(part.of(group).value for part in self.given))

@@ -217,8 +217,8 @@ class _Reader:
         last = below[-1] if below else found
         if any(each.order or each.limit is not None or each.offset for each in (found, *below) if each is not last):
             raise self.asked.refused(last.start, "ORDER BY and LIMIT stand after the last SELECT", "Move them there.")
-        ends = {"order": last.order, "limit": last.limit, "offset": last.offset}
-        return replace(found, named=named, below=tuple(below), **ends)
+        found = replace(found, order=last.order, limit=last.limit, offset=last.offset)
+        return replace(found, named=named, below=tuple(below))
 
     def inner(self, start: int) -> SelectQuery:
         """A SELECT in brackets, of which the first was read."""

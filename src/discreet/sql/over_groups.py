@@ -7,18 +7,18 @@
 
 SQL has no groups without rows, and which groups have none is private. A sum is the same with and without them. The
 smallest, the number and the average of groups are not: their intervals allow each group that may be empty to be there
-or not.
+or not. So they do for groups that HAVING or WHERE chooses by a noisy number near the bound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from discreet.query import Question
-from discreet.sql.expressions import Estimated, Expression, Group, sort_key
+from discreet.sql.expressions import Estimated, Expression, Group, Members, sort_key
 
 Ends = tuple[float, float]
 
@@ -69,15 +69,23 @@ class Over(Expression):
             known[id(self)] = self._all(group.peers.listed)
         return known[id(self)][id(group)]
 
-    def _all(self, groups: Sequence[Group]) -> dict[int, Estimated]:
+    def _all(self, members: Members) -> dict[int, Estimated]:
         """The value in each group, all at once."""
-        apart: dict[Any, list[Group]] = {}
-        for group in groups:
-            apart.setdefault(tuple(each.of(group).value for each in self.parted), []).append(group)
-        return {id(group): one for alike in apart.values() for group, one in self._within(alike)}
+        apart: dict[Any, tuple[list[Group], list[Group]]] = {}
+        for place, groups in enumerate((members.groups, members.perhaps)):
+            for group in groups:
+                apart.setdefault(tuple(each.of(group).value for each in self.parted), ([], []))[place].append(group)
+        found = {
+            id(group): one
+            for alike, perhaps in apart.values()
+            for group, one in self._within(Members(alike, members.doubted, perhaps))
+        }
+        if self.order and (members.doubted or members.perhaps):
+            return {place: Estimated(one.value, -math.inf, math.inf) for place, one in found.items()}
+        return found
 
-    def _within(self, groups: Sequence[Group]) -> list[tuple[Group, Estimated]]:
-        ordered = list(groups)
+    def _within(self, members: Members) -> list[tuple[Group, Estimated]]:
+        ordered = list(members.groups)
         for expression, down, first in reversed(self.order):
             values = {id(group): expression.of(group).value for group in ordered}
             there = [group for group in ordered if values[id(group)] is not None]
@@ -95,14 +103,14 @@ class Over(Expression):
         if self.function in ("RANK", "DENSE_RANK", "ROW_NUMBER"):
             return [(group, self._rank(place, places, ordered)) for place, group in enumerate(ordered)]
         if not self.order:
-            one = gathered(self.function, self.inner, ordered)
+            one = gathered(self.function, self.inner, members)
             return [(group, one) for group in ordered]
         last = {value: place for place, value in enumerate(places)}
         found = list[tuple[Group, Estimated]]()
         for at, group in enumerate(ordered):
             start, end = self.frame or (None, last[places[at]] - at)
-            near = ordered[0 if start is None else max(0, at + start) : None if end is None else max(0, at + end + 1)]
-            found.append((group, gathered(self.function, self.inner, near)))
+            around = ordered[0 if start is None else max(0, at + start) : None if end is None else max(0, at + end + 1)]
+            found.append((group, gathered(self.function, self.inner, Members(around))))
         return found
 
     def _rank(self, place: int, places: Sequence[Any], ordered: Sequence[Group]) -> Estimated:
@@ -172,28 +180,31 @@ def _turned(found: Estimated, down: bool) -> Ends:
     return (-high, -low) if down else (low, high)
 
 
-def gathered(function: str, inner: Expression, groups: Sequence[Group]) -> Estimated:
+def gathered(function: str, inner: Expression, members: Members) -> Estimated:
     """An aggregate of what groups are estimated to be."""
-    every = [(group.rows, one) for group in groups if (one := inner.of(group)).value is not None]
-    found = [(rows, one) for rows, one in every if rows.ends[1] > 0]  # the others have no rows, for certain
-    surely, listed = sum(rows.ends[0] > 0 for rows, _ in found), len(found)
-    likely = [one.value for rows, one in found if rows.value > 0]
+    all_of_them = (*members.groups, *members.perhaps)
+    every = [(group, one) for group in all_of_them if (one := inner.of(group)).value is not None]
+    every = [(group, one) for group, one in every if group.rows.ends[1] > 0]  # the others have no rows, for certain
+    others = {id(group) for group in members.perhaps}
+    there = [group.rows.ends[0] > 0 and id(group) not in others | members.doubted for group, _ in every]
+    surely, listed = sum(there), len(every)
+    values = [one.value for group, one in every if id(group) not in others and group.rows.value > 0]
     if function == "COUNT":
-        return Estimated(len(likely), float(surely), float(listed))
-    if not likely:
+        return Estimated(len(values), float(surely), float(listed))
+    if not values:
         return Estimated(None)
-    values, ends = likely, [one.ends for _, one in found]
-    total, low, high = math.fsum(values), math.fsum(end[0] for end in ends), math.fsum(end[1] for end in ends)
-    whole = all(isinstance(value, int) for value in values)
+    ends = [one.ends for _, one in every]
+    certain = [end for end, sure in zip(ends, there, strict=True) if sure]
+    least, most = min(end[0] for end in ends), max(end[1] for end in ends)
+    # A group that may not be there adds something between nothing and its value.
+    low = math.fsum(end[0] if sure else min(0.0, end[0]) for end, sure in zip(ends, there, strict=True))
+    high = math.fsum(end[1] if sure else max(0.0, end[1]) for end, sure in zip(ends, there, strict=True))
+    total, whole = math.fsum(values), all(isinstance(value, int) for value in values)
     if function == "SUM":
         return Estimated(int(total) if whole else total, low, high)
     if function == "AVG":
-        numbers = (max(1, surely), listed)
-        corners = [end / number for end in (low, high) for number in numbers]
-        return Estimated(total / len(values), min(corners), max(corners))
-    down = function == "MAX"
-    choose: Callable[[Any], Any] = max if down else min
-    certain = [one.ends for rows, one in found if rows.ends[0] > 0] or ends
-    if down:
-        return Estimated(choose(values), max(end[0] for end in certain), max(end[1] for end in ends))
-    return Estimated(choose(values), min(end[0] for end in ends), min(end[1] for end in certain))
+        corners = [end / number for end in (low, high) for number in (max(1, surely), listed)]
+        return Estimated(total / len(values), max(min(corners), least), min(max(corners), most))
+    if function == "MAX":
+        return Estimated(max(values), max((end[0] for end in certain), default=least), most)
+    return Estimated(min(values), least, min((end[1] for end in certain), default=most))

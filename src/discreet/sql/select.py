@@ -112,8 +112,8 @@ class Statement:
         for chosen in (self.having, self.qualify, self.then):
             if chosen is not None:
                 yield from chosen.walk()
-        for each in self.below:
-            yield from each.expressions
+        for statement in self.below:
+            yield from statement.expressions
 
     @property
     def questions(self) -> list[Question]:
@@ -383,7 +383,9 @@ class _Binder:
         query = self.matched(joined_by_where(self.asked, query))
         inner = self.grouping(query.source)
         if inner is not None and (inner.sets or inner.below):
-            raise self.asked.refused(inner.start, "several groupings are asked for by themselves", "Leave the rest out.")
+            raise self.asked.refused(
+                inner.start, "several groupings are asked for by themselves", "Leave the rest out."
+            )
         if inner is not None and self.by_person(inner):
             return self.statement(of_each_person(self.scope(inner.source), query, inner))
         if inner is not None:
@@ -412,16 +414,22 @@ class _Binder:
         The other table has one row of a person: then it is the join. Or it has several, and persons are counted, who
         have one row in the tables that are asked about: then each of them counts once.
         """
-        parts = list(query.where.parts if query.where and query.where.kind == "and" else [query.where or Node("and", 0)])
+        parts = list(
+            query.where.parts if query.where and query.where.kind == "and" else [query.where or Node("and", 0)]
+        )
         found = [each for each in parts if each.kind in ("exists", "among")]
-        without = next((each for each in parts if each.kind == "not" and each.parts[0].kind in ("exists", "among")), None)
+        without = next(
+            (each for each in parts if each.kind == "not" and each.parts[0].kind in ("exists", "among")), None
+        )
         if without is not None and self.asked.several:
             raise self.asked.refused(without.start, *_WITHOUT)
         if not found or not self.asked.several:
             return query
         for place, node in enumerate(found):
             known, inner = self.other_table(query, node)
-            rows = SelectQuery(inner.start, (Item(_name(known.unit or ""), None, inner.start),), inner.source, inner.where)
+            rows = SelectQuery(
+                inner.start, (Item(_name(known.unit or ""), None, inner.start),), inner.source, inner.where
+            )
             there = From(inner.start, query=rows, alias=f"matched {place}")
             source = From(node.start, joined=(query.source, there), using=(known.unit or "",))
             if known.rows > 1:
@@ -803,7 +811,7 @@ class _Sentences:
         joins = node.kind in ("and", "or", "not")
         parts = tuple(self.truth(part) if joins else self.expression(part) for part in node.parts)
         scope = self.scope
-        return Made(lambda *values: maker(scope, node, *values), parts, truth=True)
+        return Made(lambda *values: maker(scope, node, *values), parts, truth=True, sign=node.kind)
 
     def arithmetic(self, node: Node) -> Expression:
         left, right = (self.expression(part) for part in (node.parts[0], _divisor(node)))
@@ -861,8 +869,8 @@ class _Sentences:
         if name in CALLS and not any(each.aggregate for part in parts for each in part.walk()):
             return self.of_keys(node, parts)
         if name == "ROUND" and len(parts) in (1, 2):
-            digits = node.parts[1].value if len(parts) == 2 and node.parts[1].kind == "number" else Fraction(0)
-            if len(parts) == 2 and node.parts[1].kind != "number":
+            digits = _digits(node.parts[1]) if len(parts) == 2 else Fraction(0)
+            if digits.denominator != 1 or abs(digits) > 15:
                 scope.refuse(node, "ROUND needs a number of digits", "For example ROUND(AVG(x), 1).")
             return Rising(lambda value: _rounded(value, int(digits)), parts[0])
         if name in _GROWING and len(parts) == 1:
@@ -1189,8 +1197,12 @@ class _Outputs(_Sentences):
         target = call.parts[0] if len(call.parts) == 1 else None
         if name == "COUNT" and target is not None and self.chooses_persons(target):
             return self.chosen_persons(call, target, where)
-        if name == "COUNT" and target is not None and not (
-            target.kind == "name" and folded(target.value[1]) in scope.units and not scope.known(target.value[1])
+        if (
+            name == "COUNT"
+            and target is not None
+            and not (
+                target.kind == "name" and folded(target.value[1]) in scope.units and not scope.known(target.value[1])
+            )
         ):
             return self.different(call, target, where)
         if name != "COUNT" or target is None or target.kind != "name" or folded(target.value[1]) not in scope.units:
@@ -1213,7 +1225,9 @@ class _Outputs(_Sentences):
         key = grouped_by(self.scope, target, written(target))
         if self.unlisted(key) or any(map(self.unlisted, self.keys)):
             reason = "which texts occur that nobody listed is private, and so is how many"
-            self.scope.refuse(call, reason, "Those that are common enough are shown: SELECT x, COUNT(*) ... GROUP BY x.")
+            self.scope.refuse(
+                call, reason, "Those that are common enough are shown: SELECT x, COUNT(*) ... GROUP BY x."
+            )
         inner = _Outputs(self.scope, self.where, (*self.keys, key), self.signatures, self.binder)
         axis = key_order(inner.keys, self.scope.domain).index(len(self.keys))
         missing = self.scope.domain.column(key.key).missing_code if isinstance(key.key, str) else None
@@ -1320,8 +1334,8 @@ def shared(statement: Statement) -> Statement:
                 return Arithmetic(sign, change(left), change(right), most)
             case Rising(inner=inner):
                 return replace(expression, inner=change(inner))
-            case Made(function=function, given=given, results=results, truth=truth):
-                return Made(function, tuple(map(change, given)), tuple(map(change, results)), truth)
+            case Made(given=given, results=results):
+                return replace(expression, given=tuple(map(change, given)), results=tuple(map(change, results)))
             case Over():
                 ordered = tuple((change(each), down, first) for each, down, first in expression.order)
                 return replace(expression, inner=change(expression.inner), order=ordered)
@@ -1418,8 +1432,14 @@ class _Outer(_Sentences):
         )
 
     def statement(self, query: SelectQuery) -> Statement:
-        if (query.having is not None and query.group is None) or query.qualify is not None or self.inner.gathers is not None:
-            raise self.scope.asked.refused(query.start, "this is not answered of the groups of another question", SHAPES)
+        if (
+            (query.having is not None and query.group is None)
+            or query.qualify is not None
+            or self.inner.gathers is not None
+        ):
+            raise self.scope.asked.refused(
+                query.start, "this is not answered of the groups of another question", SHAPES
+            )
         gathers = [_calls(item.node) for item in query.items]
         if query.group is None and any(gathers) and (not all(gathers) or query.order):
             reason = "aggregates of the groups of another question stand by themselves"
@@ -1441,7 +1461,10 @@ class _Outer(_Sentences):
         conditions = [each for each in (self.inner.qualify, chosen) if each is not None]
         qualify = None if not conditions else conditions[0]
         if len(conditions) == 2:
-            qualify = Made(lambda *values: None if None in values else all(values), tuple(conditions), truth=True)
+            both = Node("and", query.start)
+            qualify = Made(
+                lambda *values: _all_of(self.scope, both, *values), tuple(conditions), truth=True, sign="and"
+            )
         items = tuple(item for item in query.items if item.node.kind != "star")
         order = (
             self.sorted_by(replace(query, items=items), outputs)
@@ -1460,6 +1483,13 @@ class _Outer(_Sentences):
 
 
 # Functions and conditions of released values; NULL is None.
+
+
+def _digits(node: Node) -> Fraction:
+    """A literal number of digits; a half if it is none."""
+    if node.kind == "minus":
+        return -_digits(node.parts[0])
+    return cast("Fraction", node.value) if node.kind == "number" else Fraction(1, 2)
 
 
 def _rounded(value: Any, digits: int) -> Any:

@@ -177,11 +177,12 @@ SAME = {
     **dict.fromkeys(("TRY_CAST", "SAFE_CAST"), "CAST"),
     **{"VARP": "VAR_POP", "APPROX_MEDIAN": "MEDIAN", "COUNT_BIG": "COUNT", "SUBSTRING": "SUBSTR"},
     **{"TRUNCATE": "TRUNC", "DAYOFWEEK_ISO": "ISODOW", "DATEFROMPARTS": "MAKE_DATE", "DATETRUNC": "DATE_TRUNC"},
+    "EOMONTH": "LAST_DAY",
 }
 """What other dialects call the same function."""
 
 REWRITTEN = frozenset(["SAFE_DIVIDE", "DATEDIFF", "DATEADD", "DATE_ADD", "DATE_SUB", "TO_CHAR", "FORMAT_DATE"])
-REWRITTEN |= {"DATE_FORMAT", "FORMAT", "APPROX_QUANTILES", "DATE", "TO_DATE"}
+REWRITTEN |= {"DATE_FORMAT", "FORMAT", "APPROX_QUANTILES", "DATE", "TO_DATE", "DIV0", "DATENAME", "DECODE"}
 """Calls that are read as other expressions: `dialects`."""
 
 ONE_TABLE = "Ask about one table: SELECT COUNT(*) FROM table WHERE condition."
